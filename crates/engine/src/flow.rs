@@ -1,0 +1,313 @@
+//! A flow: streams over a queue of slices, one sink, one outcome.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use headrace_parse::memory::Memory;
+use headrace_types::{CoreError, ErrorKind};
+
+use crate::memory_pool::MemoryPool;
+use crate::outcome::{Outcome, lock};
+use crate::rejects::RejectStore;
+use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, StreamReport};
+use crate::row_numbers::first_line;
+use crate::sink::arrow::BatchReader;
+use crate::sink::{self, Sink};
+use crate::source::check_unchanged;
+use crate::spec::{FlowSpec, SliceSpec};
+use crate::stream::{self, BLOCK_OVERHEAD_BYTES};
+
+/// A data flow. Does nothing before [`Flow::start`].
+pub struct Flow {
+    shared: Arc<Shared>,
+    reader: Mutex<Option<BatchReader>>,
+    started: Mutex<bool>,
+}
+
+/// What the streams of a flow share.
+pub struct Shared {
+    /// The plan.
+    pub spec: FlowSpec,
+    /// Failure, cancellation.
+    pub outcome: Arc<Outcome>,
+    /// Text blocks.
+    pub blocks: MemoryPool,
+    /// The one memory for a row that does not fit a block.
+    pub large_rows: MemoryPool,
+    /// Typed columns; bounded by the blocks and the sink's queue.
+    pub slabs: MemoryPool,
+    /// Destination.
+    pub sink: Arc<dyn Sink>,
+    /// Rejects.
+    pub rejects: RejectStore,
+    /// Live counters.
+    pub counters: Counters,
+    filling_large_row: AtomicUsize,
+    queue: Mutex<Vec<SliceSpec>>,
+    slices: Mutex<Vec<SliceReport>>,
+    streams: Mutex<Vec<StreamReport>>,
+    active: AtomicUsize,
+    started: Mutex<Instant>,
+    report: Mutex<Option<FlowReport>>,
+    ended: Condvar,
+}
+
+/// Live counters, for progress only: the accounts come from the slices.
+#[derive(Default)]
+pub struct Counters {
+    bytes: AtomicU64,
+    rows: AtomicU64,
+    rejected: AtomicU64,
+    /// Rows the sink took.
+    pub rows_out: AtomicU64,
+}
+
+impl Counters {
+    /// Adds a parsed block.
+    pub fn add(&self, bytes: u64, rows: u64, rejected: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.rejected.fetch_add(rejected, Ordering::Relaxed);
+    }
+}
+
+/// Held while a stream fills the large-row memory.
+pub struct FillingLargeRow<'a>(&'a AtomicUsize);
+
+impl Drop for FillingLargeRow<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Flow {
+    /// A flow of a checked specification.
+    ///
+    /// # Errors
+    /// `Specification` when it contradicts itself.
+    pub fn new(spec: FlowSpec) -> Result<Self, CoreError> {
+        spec.check()?;
+        let outcome = Arc::new(Outcome::default());
+        // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
+        let queue_batches = (spec.memory.blocks.saturating_sub(spec.streams) / 2).max(1);
+        let (sink, reader) = sink::make(&spec.sink, &spec.layout, queue_batches, outcome.clone());
+        let mut queue = spec.source.slices.clone();
+        // Taken from the end: largest first, file order among equals.
+        queue.sort_by_key(|slice| (slice.bytes(), std::cmp::Reverse(slice.number)));
+        let shared = Shared {
+            outcome,
+            blocks: MemoryPool::new(spec.memory.blocks, spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES),
+            large_rows: MemoryPool::new(1, 0),
+            slabs: MemoryPool::new(spec.memory.blocks, 0),
+            sink,
+            rejects: RejectStore::new(&spec),
+            counters: Counters::default(),
+            filling_large_row: AtomicUsize::new(0),
+            queue: Mutex::new(queue),
+            slices: Mutex::default(),
+            streams: Mutex::default(),
+            active: AtomicUsize::new(0),
+            started: Mutex::new(Instant::now()),
+            report: Mutex::default(),
+            ended: Condvar::new(),
+            spec,
+        };
+        Ok(Flow { shared: Arc::new(shared), reader: Mutex::new(reader), started: Mutex::new(false) })
+    }
+
+    /// Starts the streams. A second call does nothing.
+    ///
+    /// # Errors
+    /// `Internal` when the system gives no thread.
+    pub fn start(&self) -> Result<(), CoreError> {
+        let mut started = lock(&self.started);
+        if std::mem::replace(&mut *started, true) {
+            return Ok(());
+        }
+        *lock(&self.shared.started) = Instant::now();
+        // More streams than slices would only start and end.
+        let streams = self.shared.spec.streams.min(self.shared.spec.source.slices.len()).max(1);
+        self.shared.active.store(streams, Ordering::Release);
+        for number in 1..=streams {
+            let shared = self.shared.clone();
+            let thread = std::thread::Builder::new().name(format!("headrace-{number}"));
+            if let Err(error) = thread.spawn(move || shared.run_stream(number)) {
+                let error = CoreError::new(ErrorKind::Internal, format!("cannot start stream {number}"))
+                    .found(error.to_string())
+                    .hint("Use fewer streams.");
+                self.shared.outcome.fail(error.clone());
+                // The streams that never ran have ended.
+                for _ in number..=streams {
+                    self.shared.end_stream();
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The merged stream of an `arrow` sink; once.
+    pub fn take_reader(&self) -> Option<BatchReader> {
+        lock(&self.reader).take()
+    }
+
+    /// Stops the flow from outside.
+    pub fn cancel(&self, reason: &str) {
+        self.shared.outcome.fail(CoreError::new(ErrorKind::Cancelled, reason));
+    }
+
+    /// Live counters.
+    pub fn snapshot(&self) -> Snapshot {
+        let shared = &self.shared;
+        Snapshot {
+            bytes_read: shared.counters.bytes.load(Ordering::Relaxed),
+            rows_read: shared.counters.rows.load(Ordering::Relaxed),
+            rows_out: shared.counters.rows_out.load(Ordering::Relaxed),
+            rows_rejected: shared.counters.rejected.load(Ordering::Relaxed),
+            slices_done: lock(&shared.slices).len() as u64,
+            slices_total: shared.spec.source.slices.len() as u64,
+            streams_active: shared.active.load(Ordering::Relaxed) as u64,
+        }
+    }
+
+    /// Waits for the end of the flow; `None` on timeout.
+    pub fn join(&self, timeout: Duration) -> Option<FlowReport> {
+        let report = lock(&self.shared.report);
+        let waited = self.shared.ended.wait_timeout_while(report, timeout, |report| report.is_none());
+        let report = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0.clone();
+        // The consumer takes the last batches after the last stream has ended.
+        report.map(|report| FlowReport { sink: self.shared.sink.report(), ..report })
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        // Streams hold their own references; they end within one block.
+        self.cancel("the flow was dropped");
+    }
+}
+
+impl Shared {
+    /// The next slice of the queue, unless the flow was stopped.
+    pub fn next_slice(&self) -> Option<SliceSpec> {
+        if self.outcome.stopped() { None } else { lock(&self.queue).pop() }
+    }
+
+    /// Accounts of a slice that ended well.
+    pub fn end_slice(&self, account: SliceReport) {
+        lock(&self.slices).push(account);
+    }
+
+    /// The large-row memory, once it is free. A consumer that keeps it while it waits for more gets past that by one
+    /// overdraft; a stream that is still filling it is waited for.
+    pub fn large_row(&self) -> Option<(FillingLargeRow<'_>, Memory)> {
+        let starved = || self.sink.starved() && self.filling_large_row.load(Ordering::Acquire) == 0;
+        let memory = self.large_rows.acquire(&self.outcome, starved)?;
+        self.filling_large_row.fetch_add(1, Ordering::AcqRel);
+        Some((FillingLargeRow(&self.filling_large_row), memory))
+    }
+
+    fn run_stream(self: &Arc<Self>, number: usize) {
+        let result = catch_unwind(AssertUnwindSafe(|| stream::run(self, number)));
+        match result {
+            Ok(Ok(report)) => lock(&self.streams).push(report),
+            Ok(Err(error)) => self.outcome.fail(error),
+            Err(panic) => self.outcome.fail(panicked(panic.as_ref())),
+        }
+        self.end_stream();
+    }
+
+    /// Called once per stream; the last one ends the flow.
+    fn end_stream(&self) {
+        if self.active.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        let report = catch_unwind(AssertUnwindSafe(|| self.finish())).unwrap_or_else(|panic| {
+            self.outcome.fail(panicked(panic.as_ref()));
+            self.assemble(RejectReport::default())
+        });
+        // The outcome is final: now the consumer may see the end.
+        self.sink.close();
+        *lock(&self.report) = Some(report);
+        self.ended.notify_all();
+    }
+
+    /// Checks what only the end can tell, and resolves the rejects.
+    fn finish(&self) -> FlowReport {
+        if self.outcome.error().is_none()
+            && let Err(error) = self.check_complete().and_then(|()| self.check_files())
+        {
+            self.outcome.fail(error);
+        }
+        let ended = lock(&self.slices).clone();
+        let rejects = self.rejects.merge(|slice| first_line(&self.spec, &ended, slice));
+        let rejects = rejects.unwrap_or_else(|error| {
+            self.outcome.fail(error);
+            RejectReport { count: self.rejects.count(), ..RejectReport::default() }
+        });
+        if self.outcome.error().is_some_and(|error| error.kind == ErrorKind::RejectLimit) {
+            self.outcome.replace(self.rejects.limit_error(&rejects));
+        }
+        self.assemble(rejects)
+    }
+
+    fn assemble(&self, rejects: RejectReport) -> FlowReport {
+        let mut slices = lock(&self.slices).clone();
+        slices.sort_by_key(|slice| slice.number);
+        let mut streams = lock(&self.streams).clone();
+        streams.sort_by_key(|stream| stream.number);
+        let mut memory = self.blocks.report();
+        memory.overdraft_blocks += self.large_rows.report().overdraft_blocks;
+        FlowReport {
+            status: self.outcome.status(),
+            error: self.outcome.error(),
+            seconds: lock(&self.started).elapsed().as_secs_f64(),
+            slices,
+            streams,
+            sink: self.sink.report(),
+            columns: self.sink.columns(),
+            rejects,
+            memory,
+        }
+    }
+
+    /// Every slice of the plan ended exactly once.
+    fn check_complete(&self) -> Result<(), CoreError> {
+        let ended = lock(&self.slices);
+        let numbers: HashSet<u32> = ended.iter().map(|slice| slice.number).collect();
+        let planned = self.spec.source.slices.len();
+        if numbers.len() == planned && ended.len() == planned {
+            return Ok(());
+        }
+        let what = format!("{} of {planned} slices were accounted for", ended.len());
+        Err(CoreError::new(ErrorKind::Internal, what))
+    }
+
+    /// No file changed since the plan was made.
+    fn check_files(&self) -> Result<(), CoreError> {
+        if self.spec.source.generate.is_some() {
+            return Ok(());
+        }
+        for file in &self.spec.source.files {
+            let now = std::fs::metadata(&file.path).map_err(|error| {
+                CoreError::new(ErrorKind::FileChanged, "a source file vanished while it was loaded")
+                    .at_file(&file.path)
+                    .found(error.to_string())
+                    .hint("Nothing was loaded. Run again once the file is complete.")
+            })?;
+            check_unchanged(file, &now)?;
+        }
+        Ok(())
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> CoreError {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    CoreError::new(ErrorKind::Internal, "a stream panicked")
+        .found(text)
+        .hint("This is a defect of Headrace: please report it with the run folder.")
+}

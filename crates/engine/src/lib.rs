@@ -1,0 +1,20 @@
+//! The engine: slices, streams, pools, sinks, counters. First layer with threads and files.
+//!
+//! A [`Flow`] runs one data flow: streams (threads) take slices from a queue, largest first, read them in blocks, parse the
+//! blocks and write the batches to a sink. Everything that crosses to Python is data ([`spec`], [`report`]).
+
+pub mod flow;
+pub mod generate_files;
+mod memory_pool;
+mod outcome;
+mod rejects;
+pub mod report;
+mod row_numbers;
+mod sink;
+pub mod slices;
+mod source;
+pub mod spec;
+mod stream;
+
+pub use flow::Flow;
+pub use sink::arrow::BatchReader;

@@ -1,0 +1,255 @@
+//! Rejects of a flow: counted, written beside each other per slice while the flow runs, merged in file order at its end.
+//!
+//! `<stem>.jsonl` holds one JSON object per reject (file, row, byte, column, value, rule, code, message), `<stem>.bad` the
+//! original bytes of the rows. Row numbers are known only when all slices before them are, so the files of a slice hold
+//! slice-relative rows under names with a dot until then.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use headrace_parse::Reject;
+use headrace_types::{CoreError, ErrorKind, Layout, Location, Rule};
+
+use crate::outcome::lock;
+use crate::report::{LocatedReject, RejectReport};
+use crate::spec::{FlowSpec, RejectSpec};
+
+/// Rejects shown in the report.
+const SHOWN: usize = 10;
+
+/// All rejects of a flow.
+pub struct RejectStore {
+    spec: RejectSpec,
+    layout: Layout,
+    files: Vec<String>,
+    max_row_bytes: usize,
+    count: AtomicU64,
+    by_rule: Mutex<BTreeMap<Rule, u64>>,
+    /// Slices with rejects.
+    slices: Mutex<Vec<u32>>,
+}
+
+/// The reject files of one slice.
+pub struct SliceRejects {
+    rows: BufWriter<File>,
+    bad: BufWriter<File>,
+    bad_bytes: u64,
+}
+
+impl RejectStore {
+    /// A store without rejects.
+    pub fn new(spec: &FlowSpec) -> Self {
+        RejectStore {
+            spec: spec.rejects.clone(),
+            layout: spec.layout.clone(),
+            files: spec.source.files.iter().map(|file| file.path.clone()).collect(),
+            max_row_bytes: spec.memory.max_row_bytes,
+            count: AtomicU64::new(0),
+            by_rule: Mutex::default(),
+            slices: Mutex::default(),
+        }
+    }
+
+    /// Rejects so far.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Takes rejects of a slice; true when there are more now than the flow allows.
+    pub fn add(
+        &self,
+        slice: u32,
+        file: usize,
+        rejects: &[Reject],
+        open: &mut Option<SliceRejects>,
+    ) -> Result<bool, CoreError> {
+        if rejects.is_empty() {
+            return Ok(false);
+        }
+        let files = match open {
+            Some(files) => files,
+            None => {
+                lock(&self.slices).push(slice);
+                open.insert(self.create(slice)?)
+            }
+        };
+        for reject in rejects {
+            let located = self.located(reject, file, files.bad_bytes);
+            let failed = |error: std::io::Error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error);
+            serde_json::to_writer(&mut files.rows, &located).map_err(|error| failed(error.into()))?;
+            files.rows.write_all(b"\n").map_err(failed)?;
+            files.bad.write_all(&reject.row).map_err(failed)?;
+            files.bad_bytes += reject.row.len() as u64;
+            *lock(&self.by_rule).entry(reject.rule).or_default() += 1;
+        }
+        let count = self.count.fetch_add(rejects.len() as u64, Ordering::Relaxed) + rejects.len() as u64;
+        Ok(count > self.spec.limit)
+    }
+
+    /// Ends a slice's files; their buffers reach the disk.
+    pub fn end_slice(&self, slice: u32, open: Option<SliceRejects>) -> Result<(), CoreError> {
+        let Some(mut files) = open else { return Ok(()) };
+        let flushed = files.rows.flush().and_then(|()| files.bad.flush());
+        flushed.map_err(|error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error))
+    }
+
+    /// Merges the files of all slices in file order. `first_line` gives the lines of the file before a slice.
+    pub fn merge(&self, first_line: impl Fn(u32) -> Result<u64, CoreError>) -> Result<RejectReport, CoreError> {
+        let by_rule = lock(&self.by_rule).iter().map(|(rule, count)| (rule.to_string(), *count)).collect();
+        let mut report = RejectReport { count: self.count(), by_rule, ..RejectReport::default() };
+        let mut slices = lock(&self.slices).clone();
+        if slices.is_empty() {
+            return Ok(report);
+        }
+        slices.sort_unstable(); // slices are numbered in file order
+        let (rows_path, bad_path) = (self.path("jsonl"), self.path("bad"));
+        let failed = |error: std::io::Error| self.cannot_write(&rows_path, &error);
+        let mut rows = BufWriter::new(File::create(&rows_path).map_err(failed)?);
+        let mut bad = BufWriter::new(File::create(&bad_path).map_err(failed)?);
+        let mut bad_bytes = 0;
+        for slice in slices {
+            let base = first_line(slice)?;
+            let lines = BufReader::new(File::open(self.slice_path(slice, "jsonl")).map_err(failed)?).lines();
+            for line in lines {
+                let Ok(mut reject) = serde_json::from_str::<LocatedReject>(&line.map_err(failed)?) else {
+                    break; // cut off by a full disk: the flow has failed already, and says so
+                };
+                reject.row += base;
+                reject.bad_byte += bad_bytes;
+                serde_json::to_writer(&mut rows, &reject).map_err(|error| failed(error.into()))?;
+                rows.write_all(b"\n").map_err(failed)?;
+                if report.first.len() < SHOWN {
+                    report.first.push(reject);
+                }
+            }
+            let mut slice_bad = File::open(self.slice_path(slice, "bad")).map_err(failed)?;
+            bad_bytes += std::io::copy(&mut slice_bad, &mut bad).map_err(failed)?;
+        }
+        rows.flush().and_then(|()| bad.flush()).map_err(failed)?;
+        for slice in lock(&self.slices).iter() {
+            for ending in ["jsonl", "bad"] {
+                // A file that stays behind is hidden and harmless; the merged ones are complete.
+                let _ = std::fs::remove_file(self.slice_path(*slice, ending));
+            }
+        }
+        report.files = [rows_path, bad_path].iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        Ok(report)
+    }
+
+    /// The error of a flow with too many rejects: the first one in file order among those found.
+    pub fn limit_error(&self, report: &RejectReport) -> CoreError {
+        let Some(first) = report.first.first() else {
+            return CoreError::new(ErrorKind::RejectLimit, format!("{} rows were rejected", report.count));
+        };
+        let at = Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte) };
+        let rule = lock(&self.by_rule).keys().copied().find(|rule| rule.code() == first.code);
+        let hint = rule.map_or("", Rule::hint);
+        let found = shown(&first.value);
+        if self.spec.limit == 0 {
+            let error = CoreError::new(ErrorKind::RejectLimit, first.message.clone()).at(at).found(found).hint(hint);
+            return rule.map_or(error.clone(), |rule| error.expected(rule.expected()));
+        }
+        let what = format!("{} rows were rejected; the limit is {}", report.count, self.spec.limit);
+        CoreError::new(ErrorKind::RejectLimit, what)
+            .at(at)
+            .found(format!("first: {}: {found}", first.message))
+            .hint(format!("{hint} All rejects are in {}.", self.path("jsonl").display()))
+    }
+
+    fn create(&self, slice: u32) -> Result<SliceRejects, CoreError> {
+        let create = |ending: &str| {
+            let path = self.slice_path(slice, ending);
+            File::create(&path).map(BufWriter::new).map_err(|error| self.cannot_write(&path, &error))
+        };
+        Ok(SliceRejects { rows: create("jsonl")?, bad: create("bad")?, bad_bytes: 0 })
+    }
+
+    fn cannot_write(&self, path: &std::path::Path, error: &std::io::Error) -> CoreError {
+        CoreError::new(ErrorKind::Output, "cannot write rejects")
+            .at_file(path.to_string_lossy())
+            .found(error.to_string())
+            .hint("Free space, or choose another folder with `--runs-dir`.")
+    }
+
+    fn path(&self, ending: &str) -> PathBuf {
+        PathBuf::from(&self.spec.folder).join(format!("{}.{ending}", self.spec.file_stem))
+    }
+
+    fn slice_path(&self, slice: u32, ending: &str) -> PathBuf {
+        PathBuf::from(&self.spec.folder).join(format!(".{}.slice-{slice:06}.{ending}", self.spec.file_stem))
+    }
+
+    fn located(&self, reject: &Reject, file: usize, bad_byte: u64) -> LocatedReject {
+        let column = reject.column.map(|index| &self.layout.columns[index]);
+        LocatedReject {
+            file: self.files[file].clone(),
+            row: reject.line + 1,
+            byte: reject.byte,
+            column: column.map(|column| column.name.clone()),
+            column_number: reject.column.map(|index| index + 1),
+            column_type: column.map(|column| column.column_type.to_string()),
+            value: text_of(&reject.value),
+            rule: reject.rule.to_string(),
+            code: reject.rule.code().to_owned(),
+            message: self.message(reject),
+            bad_byte,
+            bad_bytes: reject.row.len() as u64,
+        }
+    }
+
+    fn message(&self, reject: &Reject) -> String {
+        let Some(index) = reject.column else {
+            return match (reject.rule, &reject.note) {
+                (Rule::RowTooLong, _) => format!("a row is longer than {} bytes", self.max_row_bytes),
+                (_, Some(note)) => format!("a row does not fit the layout: {note}"),
+                (rule, None) => format!("a row breaks the rule {rule}"),
+            };
+        };
+        let column = &self.layout.columns[index];
+        let place = format!("column `{}` ({})", column.name, index + 1);
+        let kind = column.column_type;
+        match reject.rule {
+            Rule::NullNotAllowed => format!("no value for {place}, which is not nullable"),
+            Rule::OutOfRange => format!("a value for {place} is outside {kind}"),
+            Rule::WouldRound => format!("a value for {place} has more digits after the point than {kind} keeps"),
+            Rule::TooLong => format!("a value for {place} is longer than {kind}"),
+            Rule::InvalidUtf8 => format!("a value for {place} is not UTF-8"),
+            Rule::NulByte => format!("a value for {place} has a NUL byte"),
+            _ => format!("cannot convert a value for {place} to {kind}"),
+        }
+    }
+}
+
+/// Bytes as text; what is not UTF-8 as \xNN.
+fn text_of(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02X}"); // writing to a String cannot fail
+        }
+    }
+    text
+}
+
+/// A value for a message: quoted, control characters escaped, shortened.
+fn shown(value: &str) -> String {
+    const LONGEST: usize = 120;
+    let mut text = String::from("\"");
+    for character in value.chars().take(LONGEST) {
+        match character {
+            character if character.is_control() => text.extend(character.escape_default()),
+            character => text.push(character),
+        }
+    }
+    text.push('"');
+    if value.chars().count() > LONGEST {
+        text.push_str(" ...");
+    }
+    text
+}

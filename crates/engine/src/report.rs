@@ -1,0 +1,214 @@
+//! What a flow did: counters, accounts, rejects. Carried to Python as JSON.
+
+use std::collections::BTreeMap;
+
+use headrace_types::CoreError;
+use serde::{Deserialize, Serialize};
+
+/// How a flow ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Every slice ended well.
+    Ok,
+    /// It failed; see the error.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// Everything known about a flow that ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowReport {
+    /// How it ended.
+    pub status: Status,
+    /// Why it did not end well.
+    pub error: Option<CoreError>,
+    /// Wall time from start to the end of the last stream.
+    pub seconds: f64,
+    /// Slices that ended well.
+    pub slices: Vec<SliceReport>,
+    /// Streams.
+    pub streams: Vec<StreamReport>,
+    /// The consumer's side.
+    pub sink: SinkReport,
+    /// Aggregates of the null sink.
+    pub columns: Option<Vec<ColumnReport>>,
+    /// Rejects.
+    pub rejects: RejectReport,
+    /// Blocks.
+    pub memory: MemoryReport,
+}
+
+/// Accounts of a slice: lines = rows + skipped, rows = out + rejected.
+#[derive(Debug, Clone, Serialize)]
+pub struct SliceReport {
+    /// Number in the plan.
+    pub number: u32,
+    /// Index of the file.
+    pub file: usize,
+    /// Stream that read it.
+    pub stream: usize,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Lines of any kind.
+    pub lines: u64,
+    /// Header and blank lines.
+    pub skipped: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Rejected rows.
+    pub rejected: u64,
+    /// Rows given to the sink.
+    pub out: u64,
+}
+
+/// Counters of a stage of a stream.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct StageReport {
+    /// Rows that left the stage.
+    pub rows: u64,
+    /// Bytes of source text behind them.
+    pub bytes: u64,
+    /// Time at work.
+    pub busy_seconds: f64,
+    /// Time waiting for the stage before.
+    pub wait_input_seconds: f64,
+    /// Time waiting for the stage behind, or for a free block.
+    pub wait_output_seconds: f64,
+}
+
+/// Stages of a stream.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Stages {
+    /// File bytes into blocks.
+    pub read: StageReport,
+    /// Blocks into batches.
+    pub parse: StageReport,
+    /// Batches into the sink.
+    pub write: StageReport,
+}
+
+/// A stream that ended.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct StreamReport {
+    /// Number, from 1.
+    pub number: usize,
+    /// Slices it took.
+    pub slices: u64,
+    /// Rows it parsed.
+    pub rows: u64,
+    /// Bytes it read.
+    pub bytes: u64,
+    /// CPU time of its thread.
+    pub cpu_seconds: f64,
+    /// Its stages.
+    pub stages: Stages,
+}
+
+/// The consumer's side of the sink.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct SinkReport {
+    /// Time the consumer waited for batches.
+    pub wait_input_seconds: f64,
+    /// Time the consumer was not asking for batches.
+    pub busy_seconds: f64,
+    /// Batches handed over.
+    pub batches: u64,
+    /// Rows handed over.
+    pub rows: u64,
+}
+
+/// Aggregates of one column, exact, as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ColumnReport {
+    /// Name.
+    pub name: String,
+    /// Rows, NULL or not.
+    pub rows: u64,
+    /// NULLs.
+    pub nulls: u64,
+    /// Sum of whole numbers and decimals.
+    pub sum: Option<String>,
+    /// Least value of numbers and times.
+    pub min: Option<String>,
+    /// Greatest value of numbers and times.
+    pub max: Option<String>,
+    /// Shortest text, code points.
+    pub min_length: Option<u64>,
+    /// Longest text, code points.
+    pub max_length: Option<u64>,
+    /// All texts together, code points.
+    pub total_length: Option<u64>,
+}
+
+/// Rejects of the flow.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RejectReport {
+    /// How many.
+    pub count: u64,
+    /// How many by rule.
+    pub by_rule: BTreeMap<String, u64>,
+    /// The first in file order, at most 10.
+    pub first: Vec<LocatedReject>,
+    /// Files written.
+    pub files: Vec<String>,
+}
+
+/// A reject with its place in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocatedReject {
+    /// File.
+    pub file: String,
+    /// Row of the file, from 1; header and blank lines count.
+    pub row: u64,
+    /// First byte of the value, from 0.
+    pub byte: u64,
+    /// Column name.
+    pub column: Option<String>,
+    /// Column number, from 1.
+    pub column_number: Option<usize>,
+    /// Declared type of the column.
+    #[serde(rename = "type")]
+    pub column_type: Option<String>,
+    /// The value as text; bytes that are not UTF-8 as \xNN; cut after 1,000 bytes.
+    pub value: String,
+    /// Rule.
+    pub rule: String,
+    /// Stable code of the rule.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
+    /// First byte of the row in the `.bad` file.
+    pub bad_byte: u64,
+    /// Bytes of the row in the `.bad` file.
+    pub bad_bytes: u64,
+}
+
+/// Blocks of the flow.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct MemoryReport {
+    /// Most blocks in use at once.
+    pub peak_blocks: usize,
+    /// Blocks beyond the plan, because the consumer kept all others.
+    pub overdraft_blocks: usize,
+}
+
+/// State of a running flow.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Snapshot {
+    /// Bytes parsed.
+    pub bytes_read: u64,
+    /// Rows parsed.
+    pub rows_read: u64,
+    /// Rows given to the sink.
+    pub rows_out: u64,
+    /// Rows rejected.
+    pub rows_rejected: u64,
+    /// Slices that ended.
+    pub slices_done: u64,
+    /// Slices of the plan.
+    pub slices_total: u64,
+    /// Streams that have not ended.
+    pub streams_active: u64,
+}

@@ -1,0 +1,104 @@
+//! The null sink: per-column aggregates, then the rows are gone. For measuring, and for checking files without a database.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use arrow_array::RecordBatch;
+use headrace_types::{CoreError, Layout};
+
+use super::fold::Fold;
+use super::values::{has_sum, render};
+use super::{Sink, Writer};
+use crate::outcome::lock;
+use crate::report::{ColumnReport, SinkReport, StageReport};
+
+/// Aggregates of all writers.
+pub struct NullSink {
+    layout: Layout,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    folds: Mutex<Vec<Fold>>,
+    counters: Mutex<SinkReport>,
+}
+
+impl NullSink {
+    /// A sink for batches of the layout.
+    pub fn new(layout: &Layout) -> Self {
+        let folds = vec![Fold::default(); layout.columns.len()];
+        let shared = Shared { folds: Mutex::new(folds), counters: Mutex::default() };
+        NullSink { layout: layout.clone(), shared: Arc::new(shared) }
+    }
+}
+
+impl Sink for NullSink {
+    fn writer(&self) -> Box<dyn Writer> {
+        let folds = vec![Fold::default(); self.layout.columns.len()];
+        Box::new(NullWriter { folds, counters: SinkReport::default(), shared: self.shared.clone() })
+    }
+
+    fn starved(&self) -> bool {
+        true // nothing is ever kept
+    }
+
+    fn close(&self) {}
+
+    fn report(&self) -> SinkReport {
+        lock(&self.shared.counters).clone()
+    }
+
+    fn columns(&self) -> Option<Vec<ColumnReport>> {
+        let folds = lock(&self.shared.folds);
+        let reports = std::iter::zip(&self.layout.columns, folds.iter()).map(|(column, fold)| {
+            let whole = |value| render(column.column_type, value);
+            let sum = fold.whole.and_then(|fold| fold.sum).filter(|_| has_sum(column.column_type));
+            let float = fold.float;
+            ColumnReport {
+                name: column.name.clone(),
+                rows: fold.rows,
+                nulls: fold.nulls,
+                sum: sum.map(whole),
+                min: fold.whole.map(|fold| whole(fold.min)).or(float.map(|(min, _)| min.to_string())),
+                max: fold.whole.map(|fold| whole(fold.max)).or(float.map(|(_, max)| max.to_string())),
+                min_length: fold.text.map(|text| text.min),
+                max_length: fold.text.map(|text| text.max),
+                total_length: fold.text.map(|text| text.total),
+            }
+        });
+        Some(reports.collect())
+    }
+}
+
+struct NullWriter {
+    folds: Vec<Fold>,
+    counters: SinkReport,
+    shared: Arc<Shared>,
+}
+
+impl Writer for NullWriter {
+    fn write(&mut self, batch: RecordBatch, stage: &mut StageReport) -> Result<bool, CoreError> {
+        let start = Instant::now();
+        for (fold, array) in std::iter::zip(&mut self.folds, batch.columns()) {
+            fold.add(array);
+        }
+        let busy = start.elapsed().as_secs_f64();
+        stage.busy_seconds += busy;
+        self.counters.busy_seconds += busy;
+        self.counters.batches += 1;
+        self.counters.rows += batch.num_rows() as u64;
+        Ok(true)
+    }
+}
+
+impl Drop for NullWriter {
+    fn drop(&mut self) {
+        for (total, own) in std::iter::zip(lock(&self.shared.folds).iter_mut(), &self.folds) {
+            total.merge(own);
+        }
+        let mut counters = lock(&self.shared.counters);
+        counters.busy_seconds += self.counters.busy_seconds;
+        counters.batches += self.counters.batches;
+        counters.rows += self.counters.rows;
+    }
+}

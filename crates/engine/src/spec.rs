@@ -1,0 +1,170 @@
+//! What a flow is told to do. Planned by Python, carried as JSON.
+
+use headrace_generate::TpchTable;
+use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
+use serde::{Deserialize, Serialize};
+
+/// One data flow.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowSpec {
+    /// Task id, for messages and thread names.
+    pub name: String,
+    /// Columns and dialect of the source.
+    pub layout: Layout,
+    /// Files and slices.
+    pub source: SourceSpec,
+    /// Where batches go.
+    pub sink: SinkSpec,
+    /// Threads that read and parse; at least 1.
+    pub streams: usize,
+    /// Memory of blocks.
+    pub memory: MemorySpec,
+    /// What happens to rejects.
+    pub rejects: RejectSpec,
+}
+
+/// Where bytes come from.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSpec {
+    /// Files; virtual ones when the rows are generated.
+    pub files: Vec<FileSpec>,
+    /// Slices, numbered from 1 in file order.
+    pub slices: Vec<SliceSpec>,
+    /// Set when rows are generated instead of read: slice k is chunk k.
+    #[serde(default)]
+    pub generate: Option<GenerateSource>,
+}
+
+/// A file as it was when the plan was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSpec {
+    /// Absolute path, or a name for generated rows.
+    pub path: String,
+    /// Size, bytes.
+    #[serde(default)]
+    pub size_bytes: u64,
+    /// Last modification, nanoseconds since 1970.
+    #[serde(default)]
+    pub modified_ns: i64,
+    /// Inode number.
+    #[serde(default)]
+    pub inode: u64,
+    /// How its rows end.
+    #[serde(default)]
+    pub row_end: RowEnd,
+    /// Where its first line starts: behind a byte order mark.
+    #[serde(default)]
+    pub first_byte: u64,
+}
+
+/// A byte range of one file that starts and ends on row boundaries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SliceSpec {
+    /// Number in the plan, from 1.
+    pub number: u32,
+    /// Index of the file.
+    pub file: usize,
+    /// First byte.
+    pub begin_byte: u64,
+    /// Byte after the last.
+    pub end_byte: u64,
+}
+
+impl SliceSpec {
+    /// Size, bytes; 0 when the rows are generated.
+    pub fn bytes(&self) -> u64 {
+        self.end_byte - self.begin_byte
+    }
+}
+
+/// A generator in the place of files.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerateSource {
+    /// TPC-H table name.
+    pub table: String,
+    /// Scale factor.
+    pub scale: f64,
+    /// Chunks of the whole table.
+    pub chunks: u32,
+}
+
+/// Where batches go.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum SinkSpec {
+    /// One merged Arrow C stream of these columns, pulled by an embedded database.
+    Arrow {
+        /// Layout columns in destination order.
+        columns: Vec<String>,
+    },
+    /// Per-column aggregates; the rows are discarded.
+    Null,
+}
+
+/// Memory of blocks.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemorySpec {
+    /// Text of one block, bytes, padding not counted.
+    pub block_bytes: usize,
+    /// Blocks of the flow, whoever holds them.
+    pub blocks: usize,
+    /// Longest row, bytes; longer ones are rejected without being held.
+    pub max_row_bytes: usize,
+}
+
+/// What happens to rejects.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RejectSpec {
+    /// Rejects that do not fail the flow.
+    pub limit: u64,
+    /// Existing folder for the reject files.
+    pub folder: String,
+    /// Their name without ending.
+    pub file_stem: String,
+}
+
+impl FlowSpec {
+    /// Whether the specification is consistent.
+    pub fn check(&self) -> Result<(), CoreError> {
+        let refuse = |text: String| Err(CoreError::new(ErrorKind::Specification, format!("flow {}: {text}", self.name)));
+        if let Err(text) = self.layout.check() {
+            return refuse(text);
+        }
+        if self.streams == 0 || self.streams > 4096 {
+            return refuse(format!("{} streams are outside 1..4096", self.streams));
+        }
+        let memory = &self.memory;
+        if memory.block_bytes < 4096 || memory.blocks == 0 || memory.max_row_bytes < memory.block_bytes {
+            return refuse("block_bytes is below 4096, blocks is 0, or max_row_bytes is below block_bytes".to_owned());
+        }
+        // Positions in a block are 32 bits.
+        if memory.max_row_bytes > 1 << 30 {
+            return refuse("max_row_bytes is above 1 GiB".to_owned());
+        }
+        for slice in &self.source.slices {
+            if slice.file >= self.source.files.len() || slice.begin_byte > slice.end_byte {
+                return refuse(format!("slice {} has no such file or a negative size", slice.number));
+            }
+        }
+        if let Some(generate) = &self.source.generate {
+            if let Err(error) = generate.table.parse::<TpchTable>() {
+                return refuse(error.to_string());
+            }
+        }
+        if let SinkSpec::Arrow { columns } = &self.sink {
+            for name in columns {
+                if !self.layout.columns.iter().any(|column| column.name == *name) {
+                    return refuse(format!("the sink's column `{name}` is not in the layout"));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! A stream: takes slices from the queue, reads them in blocks, parses the blocks, writes the batches.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use headrace_parse::memory::{Memory, PADDING_BYTES};
+use headrace_parse::{Parser, Reject};
+use headrace_types::{CoreError, ErrorKind, Rule};
+
+use crate::flow::Shared;
+use crate::rejects::SliceRejects;
+use crate::report::{SliceReport, StageReport, Stages, StreamReport};
+use crate::sink::Writer;
+use crate::source::{ByteSource, open};
+use crate::spec::SliceSpec;
+
+/// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
+pub const BLOCK_OVERHEAD_BYTES: usize = 2 * PADDING_BYTES + 64;
+/// A block filled to less than this part is copied to memory of its own size, so that small files do not pin big blocks.
+const SMALL_PART: usize = 4;
+/// What is kept of a row that is too long, for its message.
+const LONG_ROW_SHOWN_BYTES: usize = 1000;
+
+/// Runs one stream until the queue is empty or the flow was stopped.
+pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreError> {
+    let mut stream = Stream {
+        shared,
+        parser: Parser::new(&shared.spec.layout)?,
+        writer: shared.sink.writer(),
+        carry: Vec::new(),
+        report: StreamReport { number, ..StreamReport::default() },
+    };
+    while let Some(slice) = shared.next_slice() {
+        if !stream.run_slice(&slice)? {
+            break;
+        }
+        stream.report.slices += 1;
+    }
+    stream.report.cpu_seconds = thread_cpu_seconds();
+    Ok(stream.report)
+}
+
+struct Stream<'a> {
+    shared: &'a Arc<Shared>,
+    parser: Parser,
+    writer: Box<dyn Writer>,
+    /// Bytes behind the last row end of the block before.
+    carry: Vec<u8>,
+    report: StreamReport,
+}
+
+/// A slice on its way.
+struct Progress<'a> {
+    slice: &'a SliceSpec,
+    source: Box<dyn ByteSource>,
+    /// Place in the file of the first byte that is not parsed yet.
+    at_byte: u64,
+    rejects: Option<SliceRejects>,
+    account: SliceReport,
+}
+
+/// What the source had to give.
+enum Filled {
+    /// Text that holds at least one row end, or ends the slice.
+    Text { memory: Memory, length: usize, ended: bool },
+    /// No row end in `max_row` bytes.
+    LongRow { memory: Memory, length: usize },
+    /// Nothing more, or the flow was stopped.
+    Nothing,
+}
+
+impl Stream<'_> {
+    /// False when the flow was stopped.
+    fn run_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
+        let file = &self.shared.spec.source.files[slice.file];
+        self.parser.begin_slice(file.row_end, slice.begin_byte == file.first_byte);
+        self.carry.clear();
+        let mut progress = Progress {
+            slice,
+            source: open(&self.shared.spec.source, slice)?,
+            at_byte: slice.begin_byte,
+            rejects: None,
+            account: SliceReport {
+                number: slice.number,
+                file: slice.file,
+                stream: self.report.number,
+                bytes: 0,
+                lines: 0,
+                skipped: 0,
+                rows: 0,
+                rejected: 0,
+                out: 0,
+            },
+        };
+        let mut ended = false;
+        while !ended {
+            ended = match self.fill(progress.source.as_mut())? {
+                Filled::Text { memory, length, ended } => {
+                    if !self.run_block(&mut progress, memory, length, ended)? {
+                        break;
+                    }
+                    ended
+                }
+                Filled::LongRow { memory, length } => self.skip_long_row(&mut progress, memory, length)?,
+                Filled::Nothing => true,
+            };
+            if self.shared.outcome.stopped() {
+                break;
+            }
+        }
+        self.shared.rejects.end_slice(slice.number, progress.rejects.take())?;
+        if self.shared.outcome.stopped() {
+            return Ok(false);
+        }
+        self.shared.end_slice(progress.account);
+        Ok(true)
+    }
+
+    /// The next text: carry and new bytes in a block, or in the flow's large-row memory when a row needs it.
+    fn fill(&mut self, source: &mut dyn ByteSource) -> Result<Filled, CoreError> {
+        let start = Instant::now();
+        let starved = || self.shared.sink.starved();
+        let Some(mut memory) = self.shared.blocks.acquire(&self.shared.outcome, starved) else {
+            return Ok(Filled::Nothing);
+        };
+        let acquired = Instant::now();
+        let stage = &mut self.report.stages.read;
+        stage.wait_output_seconds += (acquired - start).as_secs_f64();
+
+        let mut room = self.shared.spec.memory.block_bytes;
+        let mut length = self.carry.len();
+        memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
+        self.carry.clear();
+        let max_row_bytes = self.shared.spec.memory.max_row_bytes;
+        let mut searched = 0;
+        let mut large = None;
+        let filled = loop {
+            let (more, ended) = read_full(source, &mut memory.bytes_mut()[PADDING_BYTES + length..PADDING_BYTES + room])?;
+            let row_end = memchr::memrchr(b'\n', &memory.bytes()[PADDING_BYTES + searched..PADDING_BYTES + length + more]);
+            length += more;
+            searched = length;
+            if ended && length == 0 {
+                break Filled::Nothing;
+            } else if ended || row_end.is_some() {
+                break Filled::Text { memory, length, ended };
+            } else if length >= max_row_bytes {
+                break Filled::LongRow { memory, length };
+            } else if large.is_none() {
+                // Never waits for one memory while it holds another.
+                self.carry.extend_from_slice(&memory.bytes()[PADDING_BYTES..PADDING_BYTES + length]);
+                drop(memory);
+                let Some((guard, taken)) = self.shared.large_row() else { return Ok(Filled::Nothing) };
+                (large, memory) = (Some(guard), taken);
+                memory.extend(room + BLOCK_OVERHEAD_BYTES);
+                memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
+                self.carry.clear();
+            }
+            room = (2 * room).min(max_row_bytes);
+            memory.extend(room + BLOCK_OVERHEAD_BYTES);
+        };
+        stage.busy_seconds += acquired.elapsed().as_secs_f64();
+        if let Filled::Text { length, .. } | Filled::LongRow { length, .. } = &filled {
+            stage.bytes += *length as u64;
+        }
+        Ok(filled)
+    }
+
+    /// Parses a block and writes its batch. False when the flow was stopped.
+    fn run_block(
+        &mut self,
+        progress: &mut Progress<'_>,
+        mut memory: Memory,
+        real_length: usize,
+        ended: bool,
+    ) -> Result<bool, CoreError> {
+        let start = Instant::now();
+        let mut length = real_length;
+        let last = memory.bytes()[PADDING_BYTES + length - 1];
+        if ended && last != b'\n' {
+            memory.bytes_mut()[PADDING_BYTES + length] = b'\n';
+            length += 1;
+        }
+        if length < self.shared.spec.memory.block_bytes / SMALL_PART {
+            let used = PADDING_BYTES + length;
+            let mut own = Memory::new(used + PADDING_BYTES);
+            own.bytes_mut()[..used].copy_from_slice(&memory.bytes()[..used]);
+            memory = own;
+        }
+        let block = memory.freeze();
+        let slabs = &self.shared.slabs;
+        let parsed = self.parser.parse(&block, length, real_length, progress.at_byte, |bytes| slabs.take(bytes))?;
+        self.carry.extend_from_slice(&block[PADDING_BYTES + parsed.consumed..PADDING_BYTES + length]);
+        drop(block);
+        let consumed = parsed.consumed.min(real_length) as u64;
+        let rows = parsed.rows();
+        let rejected = parsed.rejects.len() as u64;
+        let out = parsed.batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+        progress.at_byte += consumed;
+        let account = &mut progress.account;
+        account.bytes += consumed;
+        account.lines += parsed.lines;
+        account.skipped += parsed.skipped;
+        account.rows += rows;
+        account.rejected += rejected;
+        add_work(&mut self.report.stages, rows, consumed, out);
+        self.report.rows += rows;
+        self.report.bytes += consumed;
+        self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64();
+        self.shared.counters.add(consumed, rows, rejected);
+        self.reject(progress, &parsed.rejects)?;
+        let Some(batch) = parsed.batch else { return Ok(true) };
+        if !self.writer.write(batch, &mut self.report.stages.write)? {
+            return Ok(false);
+        }
+        progress.account.out += out;
+        self.shared.counters.rows_out.fetch_add(out, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// Rejects a row without holding it: reads on to its end. True when the slice ended with it.
+    fn skip_long_row(&mut self, progress: &mut Progress<'_>, mut memory: Memory, length: usize) -> Result<bool, CoreError> {
+        let text = &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length];
+        let reject = Reject {
+            line: self.parser.next_line(),
+            row_byte: progress.at_byte,
+            byte: progress.at_byte,
+            column: None,
+            rule: Rule::RowTooLong,
+            value: text[..LONG_ROW_SHOWN_BYTES.min(length)].to_vec(),
+            note: None,
+            row: Vec::new(),
+        };
+        let mut skipped = length as u64;
+        let mut ended = false;
+        let mut rest = Vec::new();
+        // At most a block at once: what stands behind the row end must fit the next block.
+        let window = self.shared.spec.memory.block_bytes;
+        while !ended && !self.shared.outcome.stopped() {
+            let (count, at_end) = read_full(progress.source.as_mut(), &mut memory.bytes_mut()[..window])?;
+            ended = at_end;
+            let found = memchr::memchr(b'\n', &memory.bytes()[..count]);
+            skipped += found.map_or(count, |at| at + 1) as u64;
+            if let Some(at) = found {
+                rest.extend_from_slice(&memory.bytes()[at + 1..count]);
+                break;
+            }
+        }
+        self.parser.skip_line();
+        progress.at_byte += skipped;
+        progress.account.bytes += skipped;
+        progress.account.lines += 1;
+        progress.account.rows += 1;
+        progress.account.rejected += 1;
+        add_work(&mut self.report.stages, 1, skipped, 0);
+        self.report.rows += 1;
+        self.report.bytes += skipped;
+        self.shared.counters.add(skipped, 1, 1);
+        drop(memory);
+        self.reject(progress, &[reject])?;
+        self.carry = rest;
+        Ok(ended && self.carry.is_empty())
+    }
+
+    fn reject(&self, progress: &mut Progress<'_>, rejects: &[Reject]) -> Result<(), CoreError> {
+        let slice = progress.slice;
+        if self.shared.rejects.add(slice.number, slice.file, rejects, &mut progress.rejects)? {
+            // The text comes when all streams have ended: then the first reject in file order is known.
+            self.shared.outcome.fail(CoreError::new(ErrorKind::RejectLimit, "too many rejects"));
+        }
+        Ok(())
+    }
+}
+
+fn add_work(stages: &mut Stages, rows: u64, bytes: u64, out: u64) {
+    let add = |stage: &mut StageReport, rows| {
+        stage.rows += rows;
+        stage.bytes += bytes;
+    };
+    stages.read.rows += rows;
+    add(&mut stages.parse, rows);
+    add(&mut stages.write, out);
+}
+
+/// Reads until `into` is full or the slice ends; says how much, and whether it ended.
+fn read_full(source: &mut dyn ByteSource, into: &mut [u8]) -> Result<(usize, bool), CoreError> {
+    let mut length = 0;
+    while length < into.len() {
+        match source.read(&mut into[length..])? {
+            0 => return Ok((length, true)),
+            count => length += count,
+        }
+    }
+    Ok((length, false))
+}
+
+/// CPU time of this thread, seconds.
+fn thread_cpu_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for the result.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

@@ -1,0 +1,167 @@
+//! Python binding: converts types, maps errors, releases the GIL. Nothing else.
+//!
+//! Specifications and results cross as JSON text; rows cross only as an Arrow C stream whose callbacks are Rust and never
+//! touch Python. Errors cross as `CoreError(json)`; `headrace.core` turns them into the package's own classes.
+
+use std::time::Duration;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::RecordBatchReader;
+use arrow_schema::ffi::FFI_ArrowSchema;
+use headrace_engine::generate_files::{self, GenerateJob};
+use headrace_engine::slices::{SlicingSpec, plan_slices as cut_files};
+use headrace_engine::{BatchReader, Flow as EngineFlow};
+use headrace_types::{CoreError as EngineError, ErrorKind};
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+create_exception!(_native, CoreError, PyException, "An error of the core; its only argument is JSON text.");
+
+fn to_python(error: &EngineError) -> PyErr {
+    // An error is plain data; should it ever fail to serialise, its text still says what happened.
+    CoreError::new_err(serde_json::to_string(error).unwrap_or_else(|_| error.to_string()))
+}
+
+fn from_json<T: DeserializeOwned>(what: &str, json: &str) -> PyResult<T> {
+    serde_json::from_str(json).map_err(|error| {
+        to_python(&EngineError::new(ErrorKind::Specification, format!("{what} specification")).found(error.to_string()))
+    })
+}
+
+fn to_json<T: Serialize>(value: &T) -> PyResult<String> {
+    serde_json::to_string(value)
+        .map_err(|error| to_python(&EngineError::new(ErrorKind::Internal, "report").found(error.to_string())))
+}
+
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+/// Version of the core; must be that of the Python package.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// Instructions the parser uses on this machine: avx512, avx2 or portable.
+#[pyfunction]
+fn cpu_path() -> &'static str {
+    headrace_parse::cpu_path().name()
+}
+
+/// Cuts files into slices.
+#[pyfunction]
+fn plan_slices(py: Python<'_>, spec_json: &str) -> PyResult<String> {
+    let spec: SlicingSpec = from_json("slicing", spec_json)?;
+    let slicing = py.detach(|| cut_files(&spec)).map_err(|error| to_python(&error))?;
+    to_json(&slicing)
+}
+
+/// A data flow.
+#[pyclass(frozen)]
+struct Flow(EngineFlow);
+
+#[pymethods]
+impl Flow {
+    #[new]
+    fn new(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
+        let spec = from_json("flow", spec_json)?;
+        py.detach(|| EngineFlow::new(spec)).map(Flow).map_err(|error| to_python(&error))
+    }
+
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.start()).map_err(|error| to_python(&error))
+    }
+
+    fn arrow_stream(&self) -> PyResult<ArrowStream> {
+        let reader = self.0.take_reader().ok_or_else(|| {
+            to_python(&EngineError::new(ErrorKind::Internal, "the flow has no Arrow stream, or it was taken already"))
+        })?;
+        Ok(ArrowStream { schema: reader.schema(), reader: std::sync::Mutex::new(Some(reader)) })
+    }
+
+    fn cancel(&self, py: Python<'_>, reason: &str) {
+        py.detach(|| self.0.cancel(reason));
+    }
+
+    fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(&py.detach(|| self.0.snapshot()))
+    }
+
+    fn join(&self, py: Python<'_>, timeout_seconds: f64) -> PyResult<Option<String>> {
+        py.detach(|| self.0.join(duration(timeout_seconds))).map(|report| to_json(&report)).transpose()
+    }
+}
+
+/// The merged Arrow stream of a flow: readable once.
+#[pyclass(frozen)]
+struct ArrowStream {
+    schema: arrow_schema::SchemaRef,
+    reader: std::sync::Mutex<Option<BatchReader>>,
+}
+
+#[pymethods]
+impl ArrowStream {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema; // best effort by the protocol: the stream has one schema
+        let reader = self.reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let Some(reader) = reader else {
+            // An empty second stream would look like a source without rows.
+            return Err(to_python(&EngineError::new(ErrorKind::Internal, "the Arrow stream of a flow was read twice")));
+        };
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref())
+            .map_err(|error| to_python(&EngineError::new(ErrorKind::Internal, "schema").found(error.to_string())))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+}
+
+/// A running generation of TPC-H files.
+#[pyclass(frozen)]
+struct Generation(GenerateJob);
+
+#[pymethods]
+impl Generation {
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    fn snapshot(&self) -> PyResult<String> {
+        to_json(&self.0.snapshot())
+    }
+
+    fn join(&self, py: Python<'_>, timeout_seconds: f64) -> PyResult<Option<String>> {
+        py.detach(|| self.0.join(Some(duration(timeout_seconds)))).map(|result| to_json(&result)).transpose()
+    }
+}
+
+/// Starts to write TPC-H tables as files.
+#[pyfunction]
+fn generate_tpch(py: Python<'_>, spec_json: &str) -> PyResult<Generation> {
+    let spec = from_json("generation", spec_json)?;
+    Ok(Generation(py.detach(|| generate_files::start(spec))))
+}
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("CoreError", module.py().get_type::<CoreError>())?;
+    module.add_class::<Flow>()?;
+    module.add_class::<ArrowStream>()?;
+    module.add_class::<Generation>()?;
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(cpu_path, module)?)?;
+    module.add_function(wrap_pyfunction!(plan_slices, module)?)?;
+    module.add_function(wrap_pyfunction!(generate_tpch, module)?)
+}

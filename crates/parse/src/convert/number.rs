@@ -1,0 +1,234 @@
+//! Whole numbers, decimals, floats, truth values.
+
+use headrace_types::Rule;
+
+use super::Convert;
+use super::digits::{LongDigits, long_digits, up_to_16_digits};
+use crate::fields::Field;
+
+/// Integer types of a column.
+pub trait Integer: crate::memory::Plain + Default + TryFrom<i128> + TryFrom<i64> {}
+impl Integer for i16 {}
+impl Integer for i32 {}
+impl Integer for i64 {}
+
+/// Whole numbers: `[+-]digits`.
+pub struct Whole<T>(std::marker::PhantomData<T>);
+
+impl<T> Default for Whole<T> {
+    fn default() -> Self {
+        Whole(std::marker::PhantomData)
+    }
+}
+
+impl<T: Integer> Convert for Whole<T> {
+    type Value = T;
+
+    #[inline(always)]
+    fn convert(&self, field: Field<'_>) -> Result<T, Rule> {
+        let length = field.len();
+        if length.wrapping_sub(1) < 16
+            && let Some(number) = up_to_16_digits(&field, 0, length)
+        {
+            return T::try_from(number as i64).map_err(|_| Rule::OutOfRange);
+        }
+        whole_carefully(field.bytes())
+    }
+}
+
+/// Signs, more than 16 digits, errors.
+#[inline(never)]
+fn whole_carefully<T: Integer>(characters: &[u8]) -> Result<T, Rule> {
+    let (negative, digits) = sign(characters);
+    if digits.is_empty() {
+        return Err(Rule::BadInteger);
+    }
+    match long_digits(digits) {
+        Ok(number) => {
+            let number = number as i128; // at most i128::MAX, see long_digits
+            T::try_from(if negative { -number } else { number }).map_err(|_| Rule::OutOfRange)
+        }
+        Err(LongDigits::TooLarge) => Err(Rule::OutOfRange),
+        Err(LongDigits::NotADigit) => Err(Rule::BadInteger),
+    }
+}
+
+/// Takes off one sign; true when it is a minus.
+fn sign(characters: &[u8]) -> (bool, &[u8]) {
+    match characters {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, characters),
+    }
+}
+
+/// Unscaled integers of a decimal column: i64 up to 18 digits, i128 up to 38.
+pub trait Unscaled: crate::memory::Plain + Default + TryFrom<i128> {
+    /// From a number known to fit.
+    fn from_i64(number: i64) -> Self;
+}
+
+impl Unscaled for i64 {
+    #[inline(always)]
+    fn from_i64(number: i64) -> Self {
+        number
+    }
+}
+
+impl Unscaled for i128 {
+    #[inline(always)]
+    fn from_i64(number: i64) -> Self {
+        i128::from(number)
+    }
+}
+
+/// Decimal numbers: `[+-]digits[.digits]`, exact.
+pub struct Decimal<T> {
+    scale: u32,
+    /// Largest unscaled value + 1: 10^precision.
+    limit: u128,
+    /// The same for the quick path, at most `i64::MAX`.
+    quick_limit: u64,
+    /// 10^scale, 0 when the quick path cannot be used (scale above 8).
+    quick_scale: u64,
+    marker: std::marker::PhantomData<T>,
+}
+
+impl<T> Decimal<T> {
+    /// Precision 1..=38, scale 0..=precision.
+    pub fn new(precision: u8, scale: u8) -> Self {
+        let limit = 10_u128.pow(u32::from(precision));
+        Decimal {
+            scale: u32::from(scale),
+            limit,
+            quick_limit: u64::try_from(limit).unwrap_or(u64::MAX).min(i64::MAX as u64),
+            quick_scale: if scale <= 8 { 10_u64.pow(u32::from(scale)) } else { 0 },
+            marker: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<T: Unscaled> Convert for Decimal<T> {
+    type Value = T;
+
+    #[inline(always)]
+    fn convert(&self, field: Field<'_>) -> Result<T, Rule> {
+        match self.quick(&field) {
+            Some(number) if number < self.quick_limit => Ok(T::from_i64(number as i64)),
+            _ => self.carefully(field.bytes()),
+        }
+    }
+}
+
+impl<T: Unscaled> Decimal<T> {
+    /// The common forms: up to 8 digits before a point that is followed by exactly `scale` digits, or up to 8 digits alone.
+    #[inline(always)]
+    fn quick(&self, field: &Field<'_>) -> Option<u64> {
+        let scale = self.scale as usize;
+        let length = field.len();
+        if self.quick_scale == 0 {
+            return None;
+        }
+        let whole = length.wrapping_sub(scale + 1);
+        if scale > 0 && whole.wrapping_sub(1) < 8 && field.byte_before(scale + 1) == b'.' {
+            let fraction = up_to_16_digits(field, 0, scale)?;
+            return Some(up_to_16_digits(field, scale + 1, whole)? * self.quick_scale + fraction);
+        }
+        if length.wrapping_sub(1) < 8 {
+            return Some(up_to_16_digits(field, 0, length)? * self.quick_scale);
+        }
+        None
+    }
+
+    /// Every accepted form, and the rule that others break.
+    #[inline(never)]
+    fn carefully(&self, characters: &[u8]) -> Result<T, Rule> {
+        let (negative, unsigned) = sign(characters);
+        let point = unsigned.iter().position(|&character| character == b'.');
+        let (whole, fraction) = match point {
+            Some(at) => (&unsigned[..at], &unsigned[at + 1..]),
+            None => (unsigned, &[][..]),
+        };
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(Rule::BadDecimal);
+        }
+        let (kept, surplus) = fraction.split_at(fraction.len().min(self.scale as usize));
+        if !surplus.iter().all(u8::is_ascii_digit) {
+            return Err(Rule::BadDecimal);
+        }
+        let number = match (long_digits(whole), long_digits(kept)) {
+            (Err(LongDigits::NotADigit), _) | (_, Err(LongDigits::NotADigit)) => return Err(Rule::BadDecimal),
+            (Err(LongDigits::TooLarge), _) | (_, Err(LongDigits::TooLarge)) => return Err(Rule::OutOfRange),
+            (Ok(before_point), Ok(after_point)) => {
+                let after_point = after_point * 10_u128.pow(self.scale - kept.len() as u32);
+                before_point.checked_mul(10_u128.pow(self.scale)).and_then(|scaled| scaled.checked_add(after_point))
+            }
+        };
+        let number = number.filter(|&number| number < self.limit).ok_or(Rule::OutOfRange)?;
+        if surplus.iter().any(|&digit| digit != b'0') {
+            return Err(Rule::WouldRound);
+        }
+        let number = number as i128; // below 10^38 < i128::MAX
+        T::try_from(if negative { -number } else { number }).map_err(|_| Rule::OutOfRange)
+    }
+}
+
+/// Binary floats of a column.
+pub trait Float: crate::memory::Plain + Default + fast_float2::FastFloat {
+    /// Whether the value is infinite.
+    fn infinite(self) -> bool;
+}
+
+impl Float for f32 {
+    fn infinite(self) -> bool {
+        self.is_infinite()
+    }
+}
+
+impl Float for f64 {
+    fn infinite(self) -> bool {
+        self.is_infinite()
+    }
+}
+
+/// Floating-point numbers, correctly rounded to binary; `inf` and `nan` in any case.
+pub struct Floating<T>(std::marker::PhantomData<T>);
+
+impl<T> Default for Floating<T> {
+    fn default() -> Self {
+        Floating(std::marker::PhantomData)
+    }
+}
+
+impl<T: Float> Convert for Floating<T> {
+    type Value = T;
+
+    fn convert(&self, field: Field<'_>) -> Result<T, Rule> {
+        let characters = field.bytes();
+        let value: T = fast_float2::parse(characters).map_err(|_| Rule::BadFloat)?;
+        // A finite text that became infinite does not fit; "inf" is meant.
+        if value.infinite() && characters.iter().any(u8::is_ascii_digit) {
+            return Err(Rule::OutOfRange);
+        }
+        Ok(value)
+    }
+}
+
+/// Truth values; 0 or 1 per row, packed into bits by the caller.
+pub struct Truth;
+
+impl Convert for Truth {
+    type Value = u8;
+
+    fn convert(&self, field: Field<'_>) -> Result<u8, Rule> {
+        let characters = field.bytes();
+        let is_one_of = |words: &[&str]| words.iter().any(|word| characters.eq_ignore_ascii_case(word.as_bytes()));
+        if is_one_of(&["true", "t", "1", "yes", "y"]) {
+            Ok(1)
+        } else if is_one_of(&["false", "f", "0", "no", "n"]) {
+            Ok(0)
+        } else {
+            Err(Rule::BadBool)
+        }
+    }
+}

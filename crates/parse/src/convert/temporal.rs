@@ -1,0 +1,231 @@
+//! Dates, times of day, timestamps. Proleptic Gregorian calendar; days and microseconds count from 1970-01-01 UTC.
+
+use headrace_types::Rule;
+
+use super::Convert;
+use super::digits::are_digits;
+use crate::fields::Field;
+
+const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+const MICROSECONDS_PER_MINUTE: i64 = 60 * MICROSECONDS_PER_SECOND;
+const MICROSECONDS_PER_DAY: i64 = 24 * 60 * MICROSECONDS_PER_MINUTE;
+
+/// Days from 0000-03-01 (start of the computational year) to 1970-01-01.
+const EPOCH_DAYS: i32 = 719_468;
+
+/// Days before each month of a year that starts in March, and the days of the month outside leap years; index 1..=12 is the
+/// calendar month. Months outside have 0 days, so that every day is beyond them.
+const MONTHS: [(u16, u8); 16] = [
+    (0, 0),
+    (306, 31), // January, of the computational year before
+    (337, 28),
+    (0, 31),
+    (31, 30),
+    (61, 31),
+    (92, 30),
+    (122, 31),
+    (153, 31),
+    (184, 30),
+    (214, 31),
+    (245, 30),
+    (275, 31),
+    (0, 0),
+    (0, 0),
+    (0, 0),
+];
+
+/// Days since 1970-01-01 of a calendar day, 0001-01-01 to 9999-12-31.
+#[inline(always)]
+fn days(year: u32, month: u32, day: u32) -> Option<i32> {
+    let (days_before, month_days) = MONTHS[(month & 15) as usize];
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = u32::from(month_days) + u32::from(month == 2 && leap);
+    if month > 12 || day.wrapping_sub(1) >= last || year.wrapping_sub(1) >= 9999 {
+        return None;
+    }
+    let year = year as i32 - i32::from(month < 3);
+    // `year` may be 0 (January 0001 belongs to year 0): the divisions below are exact for 0 and above.
+    Some(365 * year + year / 4 - year / 100 + year / 400 + i32::from(days_before) + day as i32 - 1 - EPOCH_DAYS)
+}
+
+/// Days of `YYYY-MM-DD` in `head` (first eight characters, first one lowest) and `tail` (the last two).
+#[inline(always)]
+fn date(head: u64, tail: u16) -> Option<i32> {
+    const HYPHENS: u64 = 0x2D00_002D_0000_0000;
+    const HYPHEN_PLACES: u64 = 0xFF00_00FF_0000_0000;
+    let digits = (head & !HYPHEN_PLACES) | (0x3030_3030_3030_3030 & HYPHEN_PLACES);
+    let [d0, d1] = tail.to_le_bytes().map(|character| u32::from(character.wrapping_sub(b'0')));
+    if head & HYPHEN_PLACES != HYPHENS || !are_digits(digits) || d0 > 9 || d1 > 9 {
+        return None;
+    }
+    let at = |index: u32| (digits >> (8 * index) & 15) as u32;
+    let year = at(0) * 1000 + at(1) * 100 + at(2) * 10 + at(3);
+    days(year, at(5) * 10 + at(6), d0 * 10 + d1)
+}
+
+/// Dates: `YYYY-MM-DD`.
+pub struct Date;
+
+impl Convert for Date {
+    type Value = i32;
+
+    #[inline(always)]
+    fn convert(&self, field: Field<'_>) -> Result<i32, Rule> {
+        if field.len() != 10 {
+            return Err(Rule::BadDate);
+        }
+        date(field.u64_at(0), field.u64_at(8) as u16).ok_or(Rule::BadDate)
+    }
+}
+
+/// Two digits at the front, and the rest.
+fn two_digits(characters: &[u8]) -> Option<(i64, &[u8])> {
+    match characters {
+        [tens @ b'0'..=b'9', ones @ b'0'..=b'9', rest @ ..] => {
+            Some((i64::from(tens - b'0') * 10 + i64::from(ones - b'0'), rest))
+        }
+        _ => None,
+    }
+}
+
+/// Why a time is none.
+enum TimeError {
+    Form,
+    Rounding,
+}
+
+/// Microseconds since midnight of `HH:MM[:SS[.digits]]` at the front, and the rest. More than six digits after the point must
+/// be zeros.
+fn time(characters: &[u8]) -> Result<(i64, &[u8]), TimeError> {
+    let (hour, rest) = two_digits(characters).ok_or(TimeError::Form)?;
+    let rest = rest.strip_prefix(b":").ok_or(TimeError::Form)?;
+    let (minute, rest) = two_digits(rest).ok_or(TimeError::Form)?;
+    let (second, rest) = match rest.strip_prefix(b":") {
+        Some(rest) => two_digits(rest).ok_or(TimeError::Form)?,
+        None => (0, rest),
+    };
+    if hour > 23 || minute > 59 || second > 59 {
+        return Err(TimeError::Form);
+    }
+    let whole = (hour * 60 + minute) * MICROSECONDS_PER_MINUTE + second * MICROSECONDS_PER_SECOND;
+    let Some(fraction) = rest.strip_prefix(b".") else { return Ok((whole, rest)) };
+    let length = fraction.iter().take_while(|character| character.is_ascii_digit()).count();
+    if length == 0 {
+        return Err(TimeError::Form);
+    }
+    let (digits, rest) = fraction.split_at(length);
+    if digits.iter().skip(6).any(|&digit| digit != b'0') {
+        return Err(TimeError::Rounding);
+    }
+    let microseconds =
+        (0..6).fold(0, |number, index| number * 10 + digits.get(index).map_or(0, |digit| i64::from(digit - b'0')));
+    Ok((whole + microseconds, rest))
+}
+
+/// Times of day: `HH:MM[:SS[.ffffff]]`, microseconds since midnight.
+pub struct Time;
+
+impl Convert for Time {
+    type Value = i64;
+
+    fn convert(&self, field: Field<'_>) -> Result<i64, Rule> {
+        match time(field.bytes()) {
+            Ok((microseconds, [])) => Ok(microseconds),
+            Err(TimeError::Rounding) => Err(Rule::WouldRound),
+            _ => Err(Rule::BadTime),
+        }
+    }
+}
+
+/// Timestamps: a date, a blank or `T`, a time, and for instants an offset from UTC.
+pub struct Timestamp {
+    /// Whether an offset must follow (true) or must not (false).
+    pub with_offset: bool,
+}
+
+impl Convert for Timestamp {
+    type Value = i64;
+
+    fn convert(&self, field: Field<'_>) -> Result<i64, Rule> {
+        let characters = field.bytes();
+        if characters.len() < 16 || !matches!(characters[10], b' ' | b'T') {
+            return Err(Rule::BadTimestamp);
+        }
+        let days = date(field.u64_at(0), field.u64_at(8) as u16).ok_or(Rule::BadTimestamp)?;
+        let (microseconds, rest) = time(&characters[11..]).map_err(|error| match error {
+            TimeError::Rounding => Rule::WouldRound,
+            TimeError::Form => Rule::BadTimestamp,
+        })?;
+        let offset = if self.with_offset { offset_microseconds(rest) } else { rest.is_empty().then_some(0) };
+        let offset = offset.ok_or(Rule::BadTimestamp)?;
+        Ok(i64::from(days) * MICROSECONDS_PER_DAY + microseconds - offset)
+    }
+}
+
+/// Offset east of UTC: `Z`, `+HH`, `+HH:MM`, `+HHMM`, or the same with a minus; up to 15:59, as in PostgreSQL.
+fn offset_microseconds(characters: &[u8]) -> Option<i64> {
+    let (sign, rest) = match characters {
+        b"Z" | b"z" => return Some(0),
+        [b'+', rest @ ..] => (1, rest),
+        [b'-', rest @ ..] => (-1, rest),
+        _ => return None,
+    };
+    let (hours, rest) = two_digits(rest)?;
+    let minutes = match rest {
+        [] => 0,
+        _ => {
+            let (minutes, rest) = two_digits(rest.strip_prefix(b":").unwrap_or(rest))?;
+            rest.is_empty().then_some(minutes)?
+        }
+    };
+    (hours <= 15 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * MICROSECONDS_PER_MINUTE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(text: &[u8; 10]) -> Option<i32> {
+        let head = u64::from_le_bytes(text[..8].try_into().unwrap());
+        date(head, u16::from_le_bytes(text[8..].try_into().unwrap()))
+    }
+
+    #[test]
+    fn every_day_of_the_calendar_is_one_after_the_day_before() {
+        let mut expected = -719_162; // 0001-01-01
+        for year in 1..=9999 {
+            for month in 1..=12 {
+                for day_of_month in 1..=31 {
+                    let text = format!("{year:04}-{month:02}-{day_of_month:02}");
+                    if let Some(found) = day(text.as_bytes().try_into().unwrap()) {
+                        assert_eq!(found, expected, "{text}");
+                        expected += 1;
+                    } else {
+                        assert!(day_of_month > 28, "{text}");
+                    }
+                }
+            }
+        }
+        assert_eq!(expected, 2_932_897); // day after 9999-12-31
+        assert_eq!(day(b"1970-01-01"), Some(0));
+    }
+
+    #[test]
+    fn other_texts_are_no_dates() {
+        for text in [b"0000-01-01", b"2023-02-29", b"1900-02-29", b"2023-00-01", b"2023-13-01", b"2023-01-00", b"2023-01-32",
+            b"2023/01/01", b"2023-1-011", b"20230-1-01", b" 023-01-01", b"2023-01-0x", b"2023-01-x1", b"202\xb3-01-01"]
+        {
+            assert_eq!(day(text), None, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn offsets() {
+        for (text, minutes) in [("Z", 0), ("+00", 0), ("+05:30", 330), ("-0800", -480), ("+15:59", 959)] {
+            assert_eq!(offset_microseconds(text.as_bytes()), Some(minutes * MICROSECONDS_PER_MINUTE), "{text}");
+        }
+        for text in ["", "+", "+5", "+05:3", "+16", "+05:60", "UTC", "+05:30x", "05:30"] {
+            assert_eq!(offset_microseconds(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The fields of one column of a block, and loads that may read into the padding around them.
+
+use crate::memory::PADDING_BYTES;
+
+/// A block's text with [`PADDING_BYTES`] readable bytes on both sides.
+#[derive(Clone, Copy)]
+pub struct Text<'a> {
+    whole: &'a [u8],
+    length: usize,
+}
+
+impl<'a> Text<'a> {
+    /// `whole` holds the padding, `length` bytes of text, and the padding again. `None` when it is shorter.
+    pub fn new(whole: &'a [u8], length: usize) -> Option<Self> {
+        (whole.len() >= length + 2 * PADDING_BYTES).then_some(Text { whole, length })
+    }
+
+    /// The text without padding.
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.whole[PADDING_BYTES..PADDING_BYTES + self.length]
+    }
+
+    /// Length without padding, bytes.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+}
+
+/// One field: `start..end` in the text, and the right to load around it.
+#[derive(Clone, Copy)]
+pub struct Field<'a> {
+    text: *const u8,
+    /// First byte, in the text.
+    pub start: u32,
+    /// Byte after the last, in the text.
+    pub end: u32,
+    lifetime: std::marker::PhantomData<&'a [u8]>,
+}
+
+macro_rules! load {
+    ($name:ident, $type:ty, $anchor:ident, $offset:expr, $doc:literal) => {
+        #[doc = $doc]
+        #[inline(always)]
+        pub fn $name(&self, offset: usize) -> $type {
+            debug_assert!(offset <= PADDING_BYTES / 2);
+            // SAFETY: `Fields::new` checked start <= end <= text length, and the text has PADDING_BYTES (64) readable bytes
+            // on both sides; an offset of at most 32 plus 16 loaded bytes stays inside. `from_le` after an unaligned load
+            // has no alignment demand.
+            let at = unsafe { self.text.offset(self.$anchor as isize + $offset(offset)) };
+            // SAFETY: as above.
+            <$type>::from_le(unsafe { at.cast::<$type>().read_unaligned() })
+        }
+    };
+}
+
+impl<'a> Field<'a> {
+    load!(u64_at, u64, start, |offset: usize| offset as isize, "Eight bytes from `start + offset`, first byte lowest; offset <= 32.");
+    load!(u128_at, u128, start, |offset: usize| offset as isize, "Sixteen bytes from `start + offset`; offset <= 32.");
+    load!(u64_before, u64, end, |offset: usize| -(offset as isize) - 8, "The eight bytes that end `offset` bytes before `end`; offset <= 32.");
+
+    /// The byte `offset` bytes before `end`; `offset` in 1..=32.
+    #[inline(always)]
+    pub fn byte_before(&self, offset: usize) -> u8 {
+        debug_assert!((1..=PADDING_BYTES / 2).contains(&offset));
+        // SAFETY: as in `load!`: end <= text length, at most 32 bytes before it are text or padding.
+        unsafe { *self.text.offset(self.end as isize - offset as isize) }
+    }
+
+    /// Length in bytes.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// The field's bytes.
+    #[inline(always)]
+    pub fn bytes(&self) -> &'a [u8] {
+        // SAFETY: start <= end <= text length, checked by `Fields::new`; the text lives for 'a.
+        unsafe { std::slice::from_raw_parts(self.text.offset(self.start as isize), self.len()) }
+    }
+}
+
+/// The fields of one column, row after row.
+#[derive(Clone, Copy)]
+pub struct Fields<'a> {
+    text: Text<'a>,
+    /// `marks[r * stride + column]` is the byte before field `column` of row r, `marks[r * stride + column + 1]` the byte
+    /// after it. The byte before the text is `u32::MAX`.
+    marks: &'a [u32],
+    stride: usize,
+    rows: usize,
+    column: usize,
+}
+
+/// A table of field positions: the marks of all columns of a block. See [`Fields`].
+pub struct FieldTable<'a> {
+    text: Text<'a>,
+    marks: &'a [u32],
+    stride: usize,
+    rows: usize,
+}
+
+impl<'a> FieldTable<'a> {
+    /// `None` when the marks do not ascend or do not fit the text: then no load would be proved safe.
+    pub fn new(text: Text<'a>, marks: &'a [u32], stride: usize, rows: usize, columns: usize) -> Option<Self> {
+        let fits = stride >= columns && marks.len() > (rows.max(1) - 1) * stride + columns;
+        // Ascending marks below the length prove start <= end <= length for every field. The first mark may be the byte
+        // before the text.
+        let (first, rest) = marks.split_first()?;
+        let mut least = first.wrapping_add(1);
+        let mut ascending = true;
+        for &mark in rest {
+            ascending &= mark >= least;
+            least = mark.wrapping_add(1);
+        }
+        (fits && ascending && least as usize <= text.len() + 1).then_some(FieldTable { text, marks, stride, rows })
+    }
+
+    /// The fields of one column; `None` when there is no such column.
+    pub fn column(&self, column: usize) -> Option<Fields<'a>> {
+        (column < self.stride).then_some(Fields {
+            text: self.text,
+            marks: self.marks,
+            stride: self.stride,
+            rows: self.rows,
+            column,
+        })
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Field of row `row`; `row` must be below `rows()`.
+    #[inline(always)]
+    pub fn get(&self, row: usize) -> Field<'a> {
+        debug_assert!(row < self.rows);
+        let before = row * self.stride + self.column;
+        // SAFETY: `FieldTable::new` checked that the marks reach to the last column of the last row.
+        let (start, end) =
+            unsafe { (self.marks.get_unchecked(before).wrapping_add(1), *self.marks.get_unchecked(before + 1)) };
+        Field { text: self.text.bytes().as_ptr(), start, end, lifetime: std::marker::PhantomData }
+    }
+}

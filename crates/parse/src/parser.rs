@@ -1,0 +1,261 @@
+//! The parser: a block of bytes in; a batch, rejects and the number of consumed bytes out.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::Buffer;
+use arrow_schema::{Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
+
+use crate::convert::{BadRows, ColumnPlan, NullRule};
+use crate::fields::{FieldTable, Text};
+use crate::memory::{Carver, Memory, PADDING_BYTES};
+use crate::reject::{Reject, cut};
+use crate::rows::{Rows, Shape};
+use crate::structure::{CpuPath, Structure, cpu_path};
+
+/// Result of parsing one block.
+#[derive(Debug)]
+pub struct Parsed {
+    /// Bytes up to and with the last row end; the rest belongs to the next block.
+    pub consumed: usize,
+    /// Lines among them: rows and skipped lines.
+    pub lines: u64,
+    /// Header and blank lines.
+    pub skipped: u64,
+    /// Rows that conform to the layout; none when there are no such rows.
+    pub batch: Option<RecordBatch>,
+    /// Rows that do not, in file order.
+    pub rejects: Vec<Reject>,
+}
+
+impl Parsed {
+    /// Rows of any kind.
+    pub fn rows(&self) -> u64 {
+        self.lines - self.skipped
+    }
+}
+
+/// Arrow schema of a layout's parsed columns.
+pub fn arrow_schema(layout: &Layout) -> SchemaRef {
+    let fields: Vec<_> =
+        layout.columns.iter().map(|column| column.column_type.arrow_field(&column.name, column.nullable)).collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// Parses the blocks of one slice after the other. Holds no text between calls, only positions and counters.
+pub struct Parser {
+    delimiter: u8,
+    shape: Shape,
+    header_rows: u32,
+    columns: Vec<ColumnPlan>,
+    schema: SchemaRef,
+    cpu_path: CpuPath,
+    // State of the current slice.
+    header_left: u32,
+    next_line: u64,
+    // Scratch, reused for every block.
+    structure: Structure,
+    rows: Rows,
+    bad: BadRows,
+}
+
+impl Parser {
+    /// A parser for files of `layout`.
+    ///
+    /// # Errors
+    /// `Specification` when the layout cannot be parsed.
+    pub fn new(layout: &Layout) -> Result<Self, CoreError> {
+        layout.check().map_err(|text| CoreError::new(ErrorKind::Specification, text))?;
+        let nulls = NullRule::new(&layout.null_tokens);
+        let columns = layout.columns.iter().enumerate().map(|(index, column)| ColumnPlan {
+            index,
+            column_type: column.column_type,
+            arrow_type: column.column_type.arrow_type(),
+            nullable: column.nullable,
+            nulls: nulls.clone(),
+        });
+        Ok(Parser {
+            delimiter: layout.delimiter as u8,
+            shape: Shape {
+                columns: layout.columns.len(),
+                trailing_delimiter: layout.trailing_delimiter,
+                row_end: RowEnd::Lf,
+            },
+            header_rows: layout.header_rows,
+            columns: columns.collect(),
+            schema: arrow_schema(layout),
+            cpu_path: cpu_path(),
+            header_left: 0,
+            next_line: 0,
+            structure: Structure::default(),
+            rows: Rows::default(),
+            bad: BadRows::default(),
+        })
+    }
+
+    /// The same parser on another instruction set; for tests.
+    pub fn with_cpu_path(mut self, path: CpuPath) -> Self {
+        self.cpu_path = path;
+        self
+    }
+
+    /// Schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Starts a slice; `at_file_start` when header rows are still to come.
+    pub fn begin_slice(&mut self, row_end: RowEnd, at_file_start: bool) {
+        self.shape.row_end = row_end;
+        self.header_left = if at_file_start { self.header_rows } else { 0 };
+        self.next_line = 0;
+    }
+
+    /// Lines of the slice so far: the line number, from 0, of the next row.
+    pub fn next_line(&self) -> u64 {
+        self.next_line
+    }
+
+    /// Counts a line the caller consumed itself (a row longer than `max_row`).
+    pub fn skip_line(&mut self) {
+        self.next_line += 1;
+    }
+
+    /// Parses a block.
+    ///
+    /// `block` holds [`PADDING_BYTES`] bytes of padding, `length` bytes of text, and padding again; `first_byte` is the place
+    /// of the text in the file. `real_length` is `length`, or one less when the caller put a row end behind a last line
+    /// that has none. `slab` gives memory of at least the asked size for the typed columns.
+    ///
+    /// # Errors
+    /// `Internal` when the block is smaller than it claims.
+    pub fn parse(
+        &mut self,
+        block: &Buffer,
+        length: usize,
+        real_length: usize,
+        first_byte: u64,
+        slab: impl FnOnce(usize) -> Memory,
+    ) -> Result<Parsed, CoreError> {
+        let whole = block.as_slice();
+        let (skipped_bytes, header_lines) = self.skip_header(whole, length);
+        let text = whole.get(skipped_bytes..).and_then(|rest| Text::new(rest, length - skipped_bytes));
+        let text = text.ok_or_else(|| internal("a block is smaller than its text and padding"))?;
+        let first_byte = first_byte + skipped_bytes as u64;
+
+        self.structure.index(self.cpu_path, text, self.delimiter);
+        let mut rejects = Vec::new();
+        self.rows.find(self.shape, text, &self.structure, &mut rejects);
+        let consumed = &text.bytes()[..self.rows.consumed];
+        let seen = self.structure.seen;
+        let suspicious = seen.nul || (seen.non_ascii && simdutf8::basic::from_utf8(consumed).is_err());
+
+        let text_buffer = block.slice_with_length(PADDING_BYTES + skipped_bytes, text.len());
+        let mut batch = None;
+        if self.rows.rows > 0 {
+            let converted = self.convert(text, &text_buffer, suspicious, slab)?;
+            self.add_bad_rows(text.bytes(), &mut rejects);
+            batch = self.without_bad_rows(converted)?;
+        }
+        let first_line = self.next_line + header_lines;
+        let real_end = first_byte + (real_length - skipped_bytes) as u64;
+        for reject in &mut rejects {
+            reject.line += first_line;
+            reject.row_byte += first_byte;
+            reject.byte += first_byte;
+            let surplus = (reject.row_byte + reject.row.len() as u64).saturating_sub(real_end);
+            reject.row.truncate(reject.row.len() - surplus as usize);
+        }
+        self.next_line = first_line + self.rows.lines;
+        Ok(Parsed {
+            consumed: skipped_bytes + self.rows.consumed,
+            lines: header_lines + self.rows.lines,
+            skipped: header_lines + self.rows.skipped,
+            batch,
+            rejects,
+        })
+    }
+
+    /// Bytes and lines of the header at the front of the block.
+    fn skip_header(&mut self, whole: &[u8], length: usize) -> (usize, u64) {
+        let text = whole.get(PADDING_BYTES..PADDING_BYTES + length).unwrap_or_default();
+        let (mut bytes, mut lines) = (0, 0);
+        while self.header_left > 0 {
+            let Some(end) = memchr::memchr(b'\n', &text[bytes..]) else { break };
+            bytes += end + 1;
+            lines += 1;
+            self.header_left -= 1;
+        }
+        // When the header goes on there is no row end behind `bytes`, so nothing there is taken for a row.
+        (bytes, lines)
+    }
+
+    fn convert(
+        &mut self,
+        text: Text<'_>,
+        text_buffer: &Buffer,
+        suspicious: bool,
+        slab: impl FnOnce(usize) -> Memory,
+    ) -> Result<RecordBatch, CoreError> {
+        let rows = self.rows.rows;
+        let marks = self.rows.marks(&self.structure);
+        let table = FieldTable::new(text, marks, self.rows.stride, rows, self.columns.len())
+            .ok_or_else(|| internal("the structural positions do not ascend"))?;
+        let mut slab = slab(self.columns.iter().map(|column| column.slab_bytes(rows)).sum());
+        let mut carver = Carver::new(&mut slab);
+        self.bad.clear();
+        let mut converted = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
+            let values = table
+                .column(column.index)
+                .and_then(|fields| column.convert(fields, suspicious, &mut carver, &mut self.bad))
+                .ok_or_else(|| internal("the slab is smaller than its columns"))?;
+            converted.push(values);
+        }
+        let slab = slab.freeze();
+        let arrays: Vec<ArrayRef> = std::iter::zip(&self.columns, converted)
+            .map(|(column, values)| column.array(values, rows, &slab, text_buffer))
+            .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|error| internal(&error.to_string()))
+    }
+
+    /// Turns the rows that did not convert into rejects, in file order with those of another shape.
+    fn add_bad_rows(&self, bytes: &[u8], rejects: &mut Vec<Reject>) {
+        if self.bad.found.is_empty() {
+            return;
+        }
+        let marks = self.rows.marks(&self.structure);
+        for &(row, column, rule) in &self.bad.found {
+            let (start, end) = self.rows.span(row, bytes, marks);
+            let value_start = marks[row * self.rows.stride + column].wrapping_add(1) as usize;
+            let value_end = marks[row * self.rows.stride + column + 1] as usize;
+            rejects.push(Reject {
+                line: self.rows.line_of_row.get(row).map_or(row as u64, |&line| u64::from(line)),
+                row_byte: start as u64,
+                byte: value_start as u64,
+                column: Some(column),
+                rule,
+                value: cut(&bytes[value_start..value_end]),
+                note: None,
+                row: bytes[start..end].to_vec(),
+            });
+        }
+        rejects.sort_by_key(|reject| reject.row_byte);
+    }
+
+    fn without_bad_rows(&self, batch: RecordBatch) -> Result<Option<RecordBatch>, CoreError> {
+        if self.bad.found.is_empty() {
+            return Ok(Some(batch));
+        }
+        let keep: BooleanArray = (0..batch.num_rows()).map(|row| Some(!self.bad.contains(row))).collect();
+        let kept = filter_record_batch(&batch, &keep).map_err(|error| internal(&error.to_string()))?;
+        Ok((kept.num_rows() > 0).then_some(kept))
+    }
+}
+
+fn internal(what: &str) -> CoreError {
+    CoreError::new(ErrorKind::Internal, format!("parser: {what}"))
+}

@@ -1,0 +1,32 @@
+//! A row that was not loaded.
+
+use headrace_types::Rule;
+
+/// Longest value kept for messages, in bytes. The row itself is kept whole.
+pub const MAX_VALUE_BYTES: usize = 1000;
+
+/// A row that was not loaded: where it stands, which rule it broke, and its original bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reject {
+    /// Line of the slice, from 0; header and blank lines count. The line of the file is known once all slices before it are.
+    pub line: u64,
+    /// First byte of the row in the file, from 0.
+    pub row_byte: u64,
+    /// First byte of the value in the file, from 0; the row's when no column is to blame.
+    pub byte: u64,
+    /// Column index in the layout, from 0; none when the row as a whole is to blame.
+    pub column: Option<usize>,
+    /// The rule.
+    pub rule: Rule,
+    /// The offending value, cut after [`MAX_VALUE_BYTES`].
+    pub value: Vec<u8>,
+    /// What was found, when the value alone does not say it ("15 fields").
+    pub note: Option<String>,
+    /// The whole row with its row end, as it stands in the file. Empty for a row longer than `max_row`.
+    pub row: Vec<u8>,
+}
+
+/// The value, cut to what messages show.
+pub fn cut(value: &[u8]) -> Vec<u8> {
+    value[..value.len().min(MAX_VALUE_BYTES)].to_vec()
+}

@@ -1,0 +1,200 @@
+//! From structural positions to a table of equal stride; rows of another shape leave as rejects.
+
+use std::cmp::Ordering;
+
+use headrace_types::{RowEnd, Rule};
+
+use crate::fields::Text;
+use crate::reject::{Reject, cut};
+use crate::structure::{BEFORE_TEXT, Structure};
+
+/// Shape of a row, from the layout.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Columns.
+    pub columns: usize,
+    /// Whether a delimiter follows the last field.
+    pub trailing_delimiter: bool,
+    /// How rows end in this file.
+    pub row_end: RowEnd,
+}
+
+impl Shape {
+    /// Structural characters of a well-formed row: its delimiters and its line feed.
+    pub fn marks(&self) -> usize {
+        self.columns + usize::from(self.trailing_delimiter)
+    }
+}
+
+/// The rows of a block.
+#[derive(Default)]
+pub struct Rows {
+    /// Well-formed rows.
+    pub rows: usize,
+    /// Marks from one row to the next.
+    pub stride: usize,
+    /// Bytes up to and with the last row end.
+    pub consumed: usize,
+    /// Lines among them, of any shape.
+    pub lines: u64,
+    /// Blank lines.
+    pub skipped: u64,
+    /// Line of each well-formed row, relative to the block; empty when row r is line r.
+    pub line_of_row: Vec<u32>,
+    /// Marks of the well-formed rows when they are not those of the structure.
+    compacted: Vec<u32>,
+    is_compacted: bool,
+}
+
+impl Rows {
+    /// Finds the rows of a block. Rejects are appended; their line is relative to the block.
+    pub fn find(&mut self, shape: Shape, text: Text<'_>, structure: &Structure, rejects: &mut Vec<Reject>) {
+        let lines = structure.seen.line_feeds;
+        self.line_of_row.clear();
+        self.compacted.clear();
+        self.lines = lines as u64;
+        self.skipped = 0;
+        let regular = is_regular(shape, text.bytes(), structure);
+        self.is_compacted = !(regular && shape.row_end == RowEnd::Lf);
+        if regular {
+            let marks = &structure.marks()[..=lines * shape.marks()];
+            self.rows = lines;
+            self.consumed = marks.last().map_or(0, |&mark| mark.wrapping_add(1) as usize);
+            self.stride = shape.marks();
+            if self.is_compacted {
+                self.compact_crlf(shape, text.bytes(), marks);
+            }
+        } else {
+            self.walk(shape, text.bytes(), structure.marks(), rejects);
+        }
+    }
+
+    /// Marks of the table; see [`crate::fields::Fields`].
+    pub fn marks<'a>(&'a self, structure: &'a Structure) -> &'a [u32] {
+        if self.is_compacted { &self.compacted } else { &structure.marks()[..=self.rows * self.stride] }
+    }
+
+    /// First and one-past-last byte of row `row`, with its row end.
+    pub fn span(&self, row: usize, text: &[u8], marks: &[u32]) -> (usize, usize) {
+        let start = marks[row * self.stride].wrapping_add(1) as usize;
+        let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |length| start + length + 1);
+        (start, end)
+    }
+
+    /// Copies the marks with the end of each last field moved before its carriage return.
+    fn compact_crlf(&mut self, shape: Shape, bytes: &[u8], marks: &[u32]) {
+        self.stride = shape.columns + 1;
+        self.compacted.reserve(self.rows * self.stride + 1);
+        for (row, own) in marks[..marks.len() - 1].chunks_exact(shape.marks()).enumerate() {
+            self.compacted.extend_from_slice(own);
+            if !shape.trailing_delimiter {
+                let line_feed = marks[(row + 1) * shape.marks()];
+                self.compacted.push(without_carriage_return(bytes, line_feed));
+            }
+        }
+    }
+
+    /// Row after row: keeps the well-formed ones, rejects the others, skips blank lines.
+    fn walk(&mut self, shape: Shape, bytes: &[u8], marks: &[u32], rejects: &mut Vec<Reject>) {
+        self.rows = 0;
+        self.consumed = 0;
+        self.stride = shape.columns + 1;
+        let mut before = BEFORE_TEXT;
+        let mut first = 1;
+        let mut line = 0;
+        for index in 1..marks.len() {
+            let mark = marks[index];
+            if bytes[mark as usize] != b'\n' {
+                continue;
+            }
+            let start = before.wrapping_add(1);
+            let end = match shape.row_end {
+                RowEnd::Crlf if mark > start => without_carriage_return(bytes, mark),
+                _ => mark,
+            };
+            let delimiters = &marks[first..index];
+            match self.classify(shape, start, end, delimiters) {
+                RowShape::Good => {
+                    self.compacted.push(before);
+                    self.compacted.extend_from_slice(&delimiters[..shape.columns.min(delimiters.len())]);
+                    if !shape.trailing_delimiter {
+                        self.compacted.push(end);
+                    }
+                    self.line_of_row.push(line);
+                    self.rows += 1;
+                }
+                RowShape::Blank => self.skipped += 1,
+                RowShape::Bad(rule, note) => {
+                    let row = &bytes[start as usize..=mark as usize];
+                    rejects.push(Reject {
+                        line: u64::from(line),
+                        row_byte: u64::from(start),
+                        byte: u64::from(start),
+                        column: None,
+                        rule,
+                        value: cut(&bytes[start as usize..end as usize]),
+                        note: Some(note),
+                        row: row.to_vec(),
+                    });
+                }
+            }
+            before = mark;
+            first = index + 1;
+            line += 1;
+            self.consumed = mark as usize + 1;
+        }
+    }
+
+    fn classify(&self, shape: Shape, start: u32, end: u32, delimiters: &[u32]) -> RowShape {
+        if start == end && shape.marks() > 1 {
+            return RowShape::Blank;
+        }
+        // With a trailing delimiter nothing may stand between it and the row end.
+        let ends_with_delimiter = delimiters.last().is_some_and(|&last| last + 1 == end);
+        let fields = delimiters.len() + 1 - usize::from(shape.trailing_delimiter && ends_with_delimiter);
+        let note = || format!("{fields} {} instead of {}", if fields == 1 { "field" } else { "fields" }, shape.columns);
+        match fields.cmp(&shape.columns) {
+            Ordering::Less => RowShape::Bad(Rule::TooFewFields, note()),
+            Ordering::Greater => RowShape::Bad(Rule::TooManyFields, note()),
+            Ordering::Equal if shape.trailing_delimiter && !ends_with_delimiter => {
+                RowShape::Bad(Rule::TooFewFields, "no delimiter after the last field".to_owned())
+            }
+            Ordering::Equal => RowShape::Good,
+        }
+    }
+}
+
+enum RowShape {
+    Good,
+    Blank,
+    /// The rule and what was found.
+    Bad(Rule, String),
+}
+
+/// Whether every row of the block has exactly the layout's structural characters. With as many line feeds as rows, and a
+/// line feed at the end of every stride, all the others must be delimiters.
+fn is_regular(shape: Shape, bytes: &[u8], structure: &Structure) -> bool {
+    let stride = shape.marks();
+    let marks = structure.marks();
+    let lines = structure.seen.line_feeds;
+    if lines * stride >= marks.len() {
+        return false;
+    }
+    let ends_well = |row: &[u32]| {
+        let end = row[stride - 1];
+        let at_line_feed = bytes[end as usize] == b'\n';
+        if !shape.trailing_delimiter {
+            return at_line_feed;
+        }
+        let gap = end.wrapping_sub(row[stride - 2]);
+        at_line_feed
+            && (gap == 1 || (gap == 2 && shape.row_end == RowEnd::Crlf && bytes[end as usize - 1] == b'\r'))
+    };
+    marks[1..=lines * stride].chunks_exact(stride).all(ends_well)
+}
+
+/// The end of a field that ends at line feed `line_feed`, without the carriage return before it.
+fn without_carriage_return(bytes: &[u8], line_feed: u32) -> u32 {
+    let before = (line_feed as usize).checked_sub(1).map(|at| bytes[at]);
+    line_feed - u32::from(before == Some(b'\r'))
+}

@@ -1,0 +1,114 @@
+//! Errors as data: what failed, where, what was found, what to do.
+
+use serde::{Deserialize, Serialize};
+
+/// Kind of an error; says who can mend it and whether to retry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// A source cannot be read.
+    Source,
+    /// A source file is not what it was when the plan was made.
+    FileChanged,
+    /// More rows were rejected than the flow allows.
+    RejectLimit,
+    /// A file of the run folder or the output folder cannot be written.
+    Output,
+    /// The flow was cancelled from outside.
+    Cancelled,
+    /// A specification that contradicts itself; a defect of the caller.
+    Specification,
+    /// A defect of Headrace.
+    Internal,
+}
+
+/// Where in the user's files something was met.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// File path, as the plan names it.
+    pub file: String,
+    /// Row of the file, from 1; header rows count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<u64>,
+    /// Byte of the file, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub byte: Option<u64>,
+}
+
+/// An error of the core. Crosses the Python binding as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreError {
+    /// Kind, stable.
+    pub kind: ErrorKind,
+    /// What failed on what, one line.
+    pub what: String,
+    /// Where.
+    pub at: Option<Location>,
+    /// What was found there.
+    pub found: Option<String>,
+    /// What was expected instead.
+    pub expected: Option<String>,
+    /// One action the user can take.
+    pub hint: Option<String>,
+    /// Whether the same call may succeed later without any change.
+    pub retryable: bool,
+}
+
+impl CoreError {
+    /// A new error without location.
+    pub fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
+        CoreError { kind, what: what.into(), at: None, found: None, expected: None, hint: None, retryable: false }
+    }
+
+    /// Adds the file.
+    pub fn at_file(mut self, file: impl Into<String>) -> Self {
+        self.at = Some(Location { file: file.into(), row: None, byte: None });
+        self
+    }
+
+    /// Adds the location.
+    pub fn at(mut self, location: Location) -> Self {
+        self.at = Some(location);
+        self
+    }
+
+    /// Adds what was found.
+    pub fn found(mut self, found: impl Into<String>) -> Self {
+        self.found = Some(found.into());
+        self
+    }
+
+    /// Adds what was expected.
+    pub fn expected(mut self, expected: impl Into<String>) -> Self {
+        self.expected = Some(expected.into());
+        self
+    }
+
+    /// Adds one action.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl std::fmt::Display for CoreError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.what)?;
+        if let Some(at) = &self.at {
+            write!(formatter, " (at {}", at.file)?;
+            if let Some(row) = at.row {
+                write!(formatter, ", row {row}")?;
+            }
+            if let Some(byte) = at.byte {
+                write!(formatter, ", byte {byte}")?;
+            }
+            formatter.write_str(")")?;
+        }
+        if let Some(found) = &self.found {
+            write!(formatter, "; found {found}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for CoreError {}

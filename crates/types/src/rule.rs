@@ -1,0 +1,149 @@
+//! Why a row was rejected.
+
+use serde::Serialize;
+
+/// The rule a rejected row broke. Codes are stable: scripts may depend on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    /// The row has fewer fields than the layout has columns.
+    TooFewFields,
+    /// The row has more fields than the layout has columns.
+    TooManyFields,
+    /// The row is longer than `max_row`.
+    RowTooLong,
+    /// An empty field or null token in a column that is not nullable.
+    NullNotAllowed,
+    /// Not a whole number.
+    BadInteger,
+    /// Not a decimal number.
+    BadDecimal,
+    /// Not a floating-point number.
+    BadFloat,
+    /// Not a truth value.
+    BadBool,
+    /// Not a date.
+    BadDate,
+    /// Not a time of day.
+    BadTime,
+    /// Not a timestamp.
+    BadTimestamp,
+    /// Not a UUID.
+    BadUuid,
+    /// Not hexadecimal bytes.
+    BadBytes,
+    /// Not a JSON document.
+    BadJson,
+    /// A number outside the range of its type.
+    OutOfRange,
+    /// A number with more digits after the point than its type keeps.
+    WouldRound,
+    /// More code points than the column's length.
+    TooLong,
+    /// Bytes that are not UTF-8.
+    InvalidUtf8,
+    /// A NUL byte in a text column.
+    NulByte,
+}
+
+impl Rule {
+    /// Stable code.
+    pub fn code(self) -> &'static str {
+        self.row().0
+    }
+
+    /// What the rule demands, for messages: "found X, expected ...".
+    pub fn expected(self) -> &'static str {
+        self.row().1
+    }
+
+    /// What a user can do about it.
+    pub fn hint(self) -> &'static str {
+        self.row().2
+    }
+
+    /// The table behind the accessors: code, what is expected, hint.
+    fn row(self) -> (&'static str, &'static str, &'static str) {
+        use Rule::*;
+        match self {
+            TooFewFields => (
+                "HR101",
+                "as many fields as the layout has columns",
+                "Check the delimiter and `trailing_delimiter` of the layout, or repair the row.",
+            ),
+            TooManyFields => (
+                "HR102",
+                "as many fields as the layout has columns",
+                "Check the delimiter and `trailing_delimiter` of the layout, or repair the row.",
+            ),
+            RowTooLong => {
+                ("HR103", "a row no longer than `max_row`", "A row end is missing, or the delimiter is not this file's.")
+            }
+            NullNotAllowed => (
+                "HR201",
+                "a value: the column is not nullable",
+                "Set `nullable: true` in the layout if empty fields mean NULL.",
+            ),
+            BadInteger => ("HR301", "digits with an optional sign", "Set another type for the column, or repair the row."),
+            BadDecimal => (
+                "HR302",
+                "digits with an optional sign and one decimal point",
+                "Set another type for the column, or repair the row.",
+            ),
+            BadFloat => ("HR303", "a decimal number, exponent allowed", "Set another type for the column, or repair the row."),
+            BadBool => {
+                ("HR304", "true, false, t, f, yes, no, y, n, 1 or 0", "Set another type for the column, or repair the row.")
+            }
+            BadDate => (
+                "HR305",
+                "a date YYYY-MM-DD from 0001-01-01 to 9999-12-31",
+                "Set another type for the column, or repair the row.",
+            ),
+            BadTime => ("HR306", "a time HH:MM:SS[.ffffff]", "Set another type for the column, or repair the row."),
+            BadTimestamp => (
+                "HR307",
+                "YYYY-MM-DD HH:MM:SS[.ffffff], with an offset from UTC for timestamptz and without one for timestamp",
+                "Set another type for the column, or repair the row.",
+            ),
+            BadUuid => ("HR308", "32 hexadecimal digits, hyphens optional", "Set another type for the column, or repair the row."),
+            BadBytes => ("HR309", "an even number of hexadecimal digits, \\x optional", "Repair the row."),
+            BadJson => ("HR310", "a JSON document", "Use type `string` to load the text as it is."),
+            OutOfRange => ("HR401", "a number inside the type's range", "Use a wider type for the column."),
+            WouldRound => (
+                "HR402",
+                "no more digits after the point than the type keeps",
+                "Use a larger scale: Headrace never rounds.",
+            ),
+            TooLong => ("HR403", "no more characters than the column's length", "Use a longer type: Headrace never truncates."),
+            InvalidUtf8 => ("HR501", "UTF-8 text", "The file has another encoding, or is damaged."),
+            NulByte => ("HR502", "text without NUL bytes", "The file is damaged, or is not a text file."),
+        }
+    }
+}
+
+impl std::fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use Rule::*;
+        formatter.write_str(match self {
+            TooFewFields => "too_few_fields",
+            TooManyFields => "too_many_fields",
+            RowTooLong => "row_too_long",
+            NullNotAllowed => "null_not_allowed",
+            BadInteger => "bad_integer",
+            BadDecimal => "bad_decimal",
+            BadFloat => "bad_float",
+            BadBool => "bad_bool",
+            BadDate => "bad_date",
+            BadTime => "bad_time",
+            BadTimestamp => "bad_timestamp",
+            BadUuid => "bad_uuid",
+            BadBytes => "bad_bytes",
+            BadJson => "bad_json",
+            OutOfRange => "out_of_range",
+            WouldRound => "would_round",
+            TooLong => "too_long",
+            InvalidUtf8 => "invalid_utf8",
+            NulByte => "nul_byte",
+        })
+    }
+}
