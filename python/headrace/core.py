@@ -1,0 +1,137 @@
+"""The Rust core as typed Python: the only module that imports `headrace._native`.
+
+Specifications and reports are plain data (see docs/explanation/how-it-works.md); they cross the binding as JSON text. Rows
+never do: `Flow.arrow_stream` gives an Arrow C stream whose callbacks are Rust.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar, cast
+
+from headrace import __version__, _native
+from headrace.errors import HeadraceError, InternalError, error_from_dict
+
+Data = dict[str, Any]
+"""A JSON object. The members are listed in crates/engine/src/spec.rs (in) and report.rs (out)."""
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+if _native.version() != __version__:
+    raise ImportError(
+        f"headrace {__version__} found the core of version {_native.version()}: "
+        "the installation is damaged, install it again"
+    )
+
+
+def _translate(error: _native.CoreError) -> HeadraceError:
+    text = str(error)
+    try:
+        return error_from_dict(json.loads(text))
+    except ValueError:
+        return InternalError(text)
+
+
+def _call(
+    function: Callable[_Parameters, _Result], *arguments: _Parameters.args, **named: _Parameters.kwargs
+) -> _Result:
+    try:
+        return function(*arguments, **named)
+    except _native.CoreError as error:
+        raise _translate(error) from None
+
+
+def _data(text: str) -> Data:
+    return cast(Data, json.loads(text))
+
+
+def version() -> str:
+    """Version of the core, the same as that of the package."""
+    return _native.version()
+
+
+def cpu_path() -> str:
+    """Instructions the parser uses on this machine: avx512, avx2 or portable (`HEADRACE_CPU` forces one)."""
+    return _native.cpu_path()
+
+
+def plan_slices(spec: Mapping[str, Any]) -> Data:
+    """Cut files into slices that start and end on row boundaries.
+
+    `spec` has `files` (absolute paths), `slice_bytes` and `layout`; the reply has `files` (as they are now: size,
+    modification time, inode, row ends) and `slices`, numbered from 1 in file order. Raises SourceError for a file that is
+    missing, unreadable or not a regular file.
+    """
+    return _data(_call(_native.plan_slices, json.dumps(spec)))
+
+
+class Flow:
+    """One data flow: streams that read, parse and write. Nothing runs before `start`."""
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        """Check the specification; raises InternalError when it contradicts itself."""
+        self._flow = _call(_native.Flow, json.dumps(spec))
+
+    def start(self) -> None:
+        """Start the stream threads; a second call does nothing."""
+        _call(self._flow.start)
+
+    def arrow_stream(self) -> _native.ArrowStream:
+        """The merged Arrow stream of a flow with an `arrow` sink, once.
+
+        It ends with an error unless every slice ended well, so that its consumer can never commit half a load.
+        """
+        return _call(self._flow.arrow_stream)
+
+    def cancel(self, reason: str) -> None:
+        """Stop the flow, from any thread; its Arrow stream ends with an error within 20 ms."""
+        self._flow.cancel(reason)
+
+    def snapshot(self) -> Data:
+        """Live counters for progress: bytes_read, rows_read, rows_out, rows_rejected, slices_done, slices_total,
+        streams_active. The accounts come from `join`."""
+        return _data(self._flow.snapshot())
+
+    def join(self, timeout_seconds: float) -> Data | None:
+        """The report of a flow that ended, or None after the timeout. `status` says how it ended; it never raises for
+        that. Other threads run meanwhile."""
+        text = self._flow.join(timeout_seconds)
+        return None if text is None else _data(text)
+
+
+class Generation:
+    """A running generation of TPC-H files."""
+
+    def __init__(self, generation: _native.Generation) -> None:
+        self._generation = generation
+
+    def cancel(self) -> None:
+        """Stop; temporary files are removed, complete ones stay."""
+        self._generation.cancel()
+
+    def snapshot(self) -> Data:
+        """bytes_written, bytes_estimated, rows_written, files_done, files_total."""
+        return _data(self._generation.snapshot())
+
+    def join(self, timeout_seconds: float) -> Data | None:
+        """The result (`status`, `error`, `files`), or None after the timeout."""
+        text = self._generation.join(timeout_seconds)
+        return None if text is None else _data(text)
+
+
+def generate_tpch(spec: Mapping[str, Any]) -> Generation:
+    """Start to write TPC-H tables as files.
+
+    `spec`: `scale`, `chunks`, `chunk` (None for all), `tables`, `folder` (absolute), `threads`. Errors come with the
+    result.
+    """
+    return Generation(_call(_native.generate_tpch, json.dumps(spec)))
+
+
+def raise_for_error(report: Mapping[str, Any]) -> None:
+    """Raise the error of a report (of a flow or a generation), if it has one."""
+    error = report.get("error")
+    if error is not None:
+        raise error_from_dict(error)

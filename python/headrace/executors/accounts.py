@@ -1,0 +1,77 @@
+"""The accounts of one data flow: every row is either loaded, rejected or skipped, and every slice says so once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from headrace.errors import AccountsError
+from headrace.planning import DataFlowPlan
+
+
+def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
+    """Raises AccountsError, naming the numbers, unless all of these hold:
+
+    - every planned slice is reported exactly once, and nothing else is;
+    - every stream is reported, and streams and slices count the same rows;
+    - for each slice: lines = rows + skipped, rows = out + rejected;
+    - the sink was handed the sum of out, and the destination took as many (`rows_inserted`; None: it does not count);
+    - as many rejects were kept as rows were rejected.
+    """
+    problems = [*_slices(plan, result), *_streams(plan, result)]
+    for item in result["slices"]:
+        problems += _identities(item)
+    rows_out = sum(int(item["out"]) for item in result["slices"])
+    rejected = sum(int(item["rejected"]) for item in result["slices"])
+    problems += _equal("rows out of the slices", rows_out, "rows handed to the destination", result["sink"]["rows"])
+    if rows_inserted is not None:
+        problems += _equal("rows out of the slices", rows_out, "rows the destination took", rows_inserted)
+    problems += _equal("rows rejected in the slices", rejected, "rejects kept", result["rejects"]["count"])
+    if problems:
+        raise AccountsError(
+            f"the accounts of {plan.task} do not balance; nothing was loaded",
+            found="\n".join(problems[:_LISTED]) + (f"\nand {len(problems) - _LISTED} more" * (len(problems) > _LISTED)),
+            hint="This is a defect of Headrace. Keep the run folder and report it.",
+        )
+
+
+_LISTED = 10
+
+
+def _slices(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
+    planned = {int(item["number"]) for item in plan.source.slices}
+    reported = Counter(int(item["number"]) for item in result["slices"])
+    problems = []
+    missing = sorted(planned - reported.keys())
+    if missing:
+        problems.append(f"{len(missing)} of {len(planned)} slices are not reported, the first is {missing[0]}")
+    unknown = sorted(reported.keys() - planned)
+    if unknown:
+        problems.append(f"slice {unknown[0]} is reported, but not in the plan")
+    problems += [f"slice {number} is reported {count} times" for number, count in sorted(reported.items()) if count > 1]
+    return problems
+
+
+def _streams(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
+    reported = sorted(int(item["number"]) for item in result["streams"])
+    expected = list(range(1, plan.streams + 1))
+    problems = [] if reported == expected else [f"streams {expected} were started, streams {reported} have reported"]
+    by_stream = sum(int(item["rows"]) for item in result["streams"])
+    by_slice = sum(int(item["rows"]) for item in result["slices"])
+    return problems + _equal("rows of the streams", by_stream, "rows of the slices", by_slice)
+
+
+def _identities(item: dict[str, Any]) -> list[str]:
+    number = item["number"]
+    lines, skipped, rows = int(item["lines"]), int(item["skipped"]), int(item["rows"])
+    out, rejected = int(item["out"]), int(item["rejected"])
+    problems = []
+    if lines != rows + skipped:
+        problems.append(f"slice {number}: {lines} lines are not {rows} rows + {skipped} skipped")
+    if rows != out + rejected:
+        problems.append(f"slice {number}: {rows} rows are not {out} out + {rejected} rejected")
+    return problems
+
+
+def _equal(left_name: str, left: int, right_name: str, right: int) -> list[str]:
+    return [] if left == right else [f"{left_name}: {left}, {right_name}: {right}"]

@@ -1,0 +1,190 @@
+"""Runs one data flow inside this process.
+
+Three parties: the core's streams, the target on a worker thread, and the caller's thread, which waits in short steps so
+that Ctrl-C always works. Whoever fails first stops the others:
+
+- a stream fails: the Arrow stream ends with an error, the target rolls back;
+- the target fails: the flow is cancelled, which also wakes streams that wait for it;
+- the user cancels: the flow is cancelled, the target rolls back.
+
+In each case both are waited for, so nothing runs on after `run` has returned.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
+from headrace.executors.accounts import check_accounts
+from headrace.planning import DataFlowPlan
+from headrace.targets import Flow, LoadTimes, Target
+
+POLL_SECONDS = 0.1
+_CANCELLED_BY_USER = "cancelled by the user"
+_STOPPED_BY_TARGET = "the destination stopped"
+
+CreateFlow = Callable[[dict[str, Any]], Flow]
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class FlowOutcome:
+    """How a data flow ended. `result` is the core's RESULT; `error` is None exactly when the rows are committed.
+
+    `cpu_seconds`: of the whole process, user and system, while the flow ran.
+    """
+
+    result: dict[str, Any] | None
+    times: LoadTimes | None
+    error: BaseException | None
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def status(self) -> str:
+        """success, failed or cancelled."""
+        if self.error is None:
+            return "success"
+        return "cancelled" if isinstance(self.error, CancelledError) else "failed"
+
+
+class LocalExecutor:
+    """Executes plans one after the other, in this process."""
+
+    def __init__(self, create_flow: CreateFlow, poll_seconds: float = POLL_SECONDS) -> None:
+        self._create_flow = create_flow
+        self._poll_seconds = poll_seconds
+
+    def run(
+        self,
+        run_id: str,
+        plan: DataFlowPlan,
+        target: Target,
+        rejects_folder: str,
+        progress: Progress,
+        cancel: threading.Event,
+    ) -> FlowOutcome:
+        """Executes `plan`. Never raises for a failed flow: `FlowOutcome.error` says it.
+
+        `progress` is called on this thread about ten times a second with the flow's snapshot.
+        """
+        started = time.monotonic()
+        cpu_started = _cpu_seconds()
+        try:
+            flow = self._create_flow(plan.flow_spec(rejects_folder))
+            flow.start()
+        except Exception as error:
+            return FlowOutcome(None, None, error, time.monotonic() - started, _cpu_seconds() - cpu_started)
+        load = _Load(run_id, plan, target, flow, self._poll_seconds)
+        cancelled = False
+        try:
+            cancelled = self._watch(load, flow, progress, cancel)
+        finally:
+            result = load.end()
+        return FlowOutcome(
+            result=result,
+            times=load.times,
+            error=_first_error(load.error, result, cancelled),
+            seconds=time.monotonic() - started,
+            cpu_seconds=_cpu_seconds() - cpu_started,
+        )
+
+    def _watch(self, load: _Load, flow: Flow, progress: Progress, cancel: threading.Event) -> bool:
+        """Waits for the end of the load; True if the user cancelled it before."""
+        load.start()
+        cancelled = False
+        while load.wait(self._poll_seconds):
+            if cancel.is_set() and not cancelled:
+                cancelled = True
+                flow.cancel(_CANCELLED_BY_USER)
+            progress(flow.snapshot())
+        progress(flow.snapshot())
+        return cancelled
+
+
+class _Load:
+    """The target's side, on its own thread."""
+
+    def __init__(self, run_id: str, plan: DataFlowPlan, target: Target, flow: Flow, poll_seconds: float) -> None:
+        self._run_id = run_id
+        self._plan = plan
+        self._target = target
+        self._flow = flow
+        self._poll_seconds = poll_seconds
+        self._result: dict[str, Any] | None = None
+        self._thread = threading.Thread(target=self._run, name=f"load {plan.table}")
+        self.times: LoadTimes | None = None
+        self.error: BaseException | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Waits up to `seconds` for the end; True while it still runs."""
+        self._thread.join(seconds)
+        return self._thread.is_alive()
+
+    def end(self) -> dict[str, Any]:
+        """Waits until both the target and the flow have ended; returns the flow's result."""
+        while self._thread.is_alive():
+            self._flow.cancel(_STOPPED_BY_TARGET)
+            self._thread.join(self._poll_seconds)
+        return self._joined()
+
+    def _run(self) -> None:
+        try:
+            self.times = self._target.load(self._run_id, self._plan, self._flow, self._settle)
+        except BaseException as error:
+            self.error = error
+            # Streams may be waiting for a destination that takes no more rows.
+            self._flow.cancel(_STOPPED_BY_TARGET)
+
+    def _settle(self, rows_inserted: int | None) -> dict[str, Any]:
+        result = self._joined()
+        error = _flow_error(result)
+        if error is not None:
+            raise error
+        check_accounts(self._plan, result, rows_inserted)
+        return result
+
+    def _joined(self) -> dict[str, Any]:
+        while self._result is None:
+            self._result = self._flow.join(self._poll_seconds)
+        return self._result
+
+
+def _flow_error(result: dict[str, Any]) -> HeadraceError | None:
+    if result["status"] == "ok":
+        return None
+    if result["error"] is not None:
+        return error_from_dict(result["error"])
+    if result["status"] == "cancelled":
+        return CancelledError(_CANCELLED_BY_USER)
+    return InternalError("the flow failed without saying why", found=f"status {result['status']}")
+
+
+def _first_error(load_error: BaseException | None, result: dict[str, Any], cancelled: bool) -> BaseException | None:
+    """The error to report when both sides have ended. None if the target has committed, whatever came after.
+
+    What a stream says is better than what the target says about the stream; only an error of cancelling is a
+    consequence. A load that failed after the user's cancel is cancelled, not failed: the streams may have ended well
+    just before, and only the target knows that the Arrow stream broke.
+    """
+    if load_error is None:
+        return None
+    error = _flow_error(result)
+    if error is not None and not isinstance(error, CancelledError):
+        return error
+    if cancelled:
+        return CancelledError("cancelled; this task loaded nothing")
+    return load_error
+
+
+def _cpu_seconds() -> float:
+    times = os.times()
+    return times.user + times.system

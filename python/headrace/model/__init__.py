@@ -1,0 +1,51 @@
+"""Packages: the format, its checks, and the bound form that planning reads.
+
+`load_package` is the way in; everything importable from here is stable for the rest of Headrace.
+"""
+
+from headrace.model.bound import (
+    BoundPackage,
+    BoundTask,
+    DataFlowTask,
+    Destination,
+    FileSource,
+    ForeachTask,
+    GenerateSource,
+    Iteration,
+    Source,
+)
+from headrace.model.connections import Connection, DuckdbConnection, FilesConnection, NullConnection
+from headrace.model.data_type import DataType, DataTypeError
+from headrace.model.describe import describe
+from headrace.model.layout import Column, Layout
+from headrace.model.load import load_package
+from headrace.model.memory_size import parse_memory_size
+from headrace.model.redaction import redact, redact_data
+from headrace.model.schema import layout_schema, package_schema
+
+__all__ = [
+    "BoundPackage",
+    "BoundTask",
+    "Column",
+    "Connection",
+    "DataFlowTask",
+    "DataType",
+    "DataTypeError",
+    "Destination",
+    "DuckdbConnection",
+    "FileSource",
+    "FilesConnection",
+    "ForeachTask",
+    "GenerateSource",
+    "Iteration",
+    "Layout",
+    "NullConnection",
+    "Source",
+    "describe",
+    "layout_schema",
+    "load_package",
+    "package_schema",
+    "parse_memory_size",
+    "redact",
+    "redact_data",
+]

@@ -1,0 +1,107 @@
+"""A bound package as JSON-ready data without secrets: for `check`, plans, run folders and reports."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+from headrace.model.bound import BoundPackage, BoundTask, DataFlowTask, Destination, FileSource, Source
+from headrace.model.layout import Layout
+from headrace.model.redaction import redact_data
+
+
+def describe(package: BoundPackage) -> dict[str, object]:
+    """Everything a package says after binding; literal secrets are replaced by `***`."""
+    data = {
+        "path": str(package.path),
+        "package": package.name,
+        "description": package.description,
+        "content_hash": package.content_hash,
+        "parameters": {name: _plain(value) for name, value in package.parameters.items()},
+        "given": package.given,
+        "streams": package.streams,
+        "memory_bytes": package.memory_bytes,
+        "connections": {name: connection.describe() for name, connection in package.connections.items()},
+        "tasks": [_task(task) for task in package.tasks],
+    }
+    redacted = redact_data(data, package.secrets)
+    assert isinstance(redacted, dict)
+    return redacted
+
+
+def _task(task: BoundTask) -> dict[str, object]:
+    common: dict[str, object] = {"task": task.id, "description": task.description, "when": task.when}
+    if isinstance(task, DataFlowTask):
+        return {
+            **common,
+            "source": _source(task.source),
+            "destination": _destination(task.destination),
+            "rejects_limit": task.rejects_limit,
+        }
+    return {
+        **common,
+        "item": task.item,
+        "values": [_plain(value) for value in task.values],
+        "iterations": [
+            {"value": _plain(iteration.value), "tasks": [_task(inner) for inner in iteration.tasks]}
+            for iteration in task.iterations
+        ],
+    }
+
+
+def _source(source: Source) -> dict[str, object]:
+    layout = _layout(source.layout)
+    if isinstance(source, FileSource):
+        return {
+            "name": source.name,
+            "connection": source.connection,
+            "folder": str(source.folder),
+            "patterns": list(source.patterns),
+            "missing": source.missing,
+            "empty": source.empty,
+            "layout": layout,
+        }
+    return {
+        "name": source.name,
+        "generator": source.generator,
+        "table": source.table,
+        "scale": source.scale,
+        "chunks": source.chunks,
+        "layout": layout,
+    }
+
+
+def _layout(layout: Layout) -> dict[str, object]:
+    return {
+        "delimiter": layout.delimiter,
+        "trailing_delimiter": layout.trailing_delimiter,
+        "header_rows": layout.header_rows,
+        "null_tokens": list(layout.null_tokens),
+        "columns": [
+            {"name": column.name, "type": str(column.type), "nullable": column.nullable} for column in layout.columns
+        ],
+    }
+
+
+def _destination(destination: Destination) -> dict[str, object]:
+    return {
+        "name": destination.name,
+        "connection": destination.connection.name,
+        "schema": destination.schema,
+        "table": destination.table,
+        "target": destination.target,
+        "load": destination.load,
+        "columns": None if destination.columns is None else dict(destination.columns),
+    }
+
+
+def _plain(value: object) -> object:
+    """A parameter value as JSON holds it; decimals and dates as text, so that nothing is rounded."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, Path) else value

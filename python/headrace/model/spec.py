@@ -1,0 +1,177 @@
+"""The models of a package outside its tasks. Together with `spec_tasks` and `layout` they define the format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, PlainValidator, Tag, WithJsonSchema
+
+from headrace.model.layout import Layout, LayoutFile
+from headrace.model.memory_size import MEMORY_PATTERN, parse_memory_size
+from headrace.model.names import Name, VariableName
+from headrace.model.settings import SettingKind, SpecModel, own_error, setting
+from headrace.model.spec_tasks import TaskSpec, check_tasks
+
+FORMAT_VERSION = 1
+MAXIMUM_STREAMS = 1024
+DEFAULT_MEMORY = "1GB"
+DEFAULT_LOCK_TIMEOUT_SECONDS = 30
+MAXIMUM_LOCK_TIMEOUT_SECONDS = 86_400
+
+ScalarType = Literal["string", "integer", "decimal", "boolean", "date", "path"]
+ParameterType = Literal["string", "integer", "decimal", "boolean", "date", "path", "list"]
+
+
+class ParameterSpec(SpecModel):
+    """A value that the command line can set."""
+
+    type: ParameterType = setting("Type of the value.")
+    required: bool = setting("Whether the command line must give it.", default=False)
+    default: Any = setting(
+        "Value if the command line gives none; without a default the value is null. A path is relative to the "
+        "package file. `${env:X}`, `${file:X}` and `${system.x}` may be used.",
+        default=None,
+        kind=SettingKind.VALUE,
+    )
+    one_of: list[Any] | None = setting("The allowed values; for a list, the allowed values of its items.", default=None)
+    items: ScalarType = setting("For a list, the type of its items.", default="string")
+    description: str | None = setting("What the parameter is for.", default=None, kind=SettingKind.PROSE)
+
+
+class FilesConnectionSpec(SpecModel):
+    """A folder with flat files."""
+
+    type: Literal["files"] = setting("files")
+    path: str = setting("The folder, relative to the package file.", kind=SettingKind.VALUE, min_length=1)
+
+
+def _check_database_path(path: str) -> str:
+    if not path or path.startswith(":memory:"):
+        raise own_error(
+            "a DuckDB connection needs a file",
+            expected="the path of a database file",
+            hint="To try a package without storing rows, use a connection of type null.",
+        )
+    return path
+
+
+class DuckdbConnectionSpec(SpecModel):
+    """A DuckDB database file."""
+
+    type: Literal["duckdb"] = setting("duckdb")
+    path: Annotated[str, AfterValidator(_check_database_path)] = setting(
+        "The database file, relative to the package file; created if it does not exist.", kind=SettingKind.VALUE
+    )
+    lock_timeout_seconds: int = setting(
+        "How long to wait while another process has the file open.",
+        default=DEFAULT_LOCK_TIMEOUT_SECONDS,
+        kind=SettingKind.VALUE,
+        ge=0,
+        le=MAXIMUM_LOCK_TIMEOUT_SECONDS,
+    )
+
+
+def _check_null_type(value: object) -> str:
+    # In YAML the word null is the value null; both spellings mean the connection of that name.
+    if value is not None and value != "null":
+        raise own_error("this is not a connection type", expected="files, duckdb or null")
+    return "null"
+
+
+class NullConnectionSpec(SpecModel):
+    """Computes aggregates of every column and discards the rows."""
+
+    type: Annotated[str, PlainValidator(_check_null_type), WithJsonSchema({"enum": [None, "null"]})] = setting("null")
+
+
+CONNECTION_TYPES = ("files", "duckdb", "null")
+
+
+def _connection_tag(value: object) -> str:
+    if isinstance(value, SpecModel):
+        return f"<{getattr(value, 'type', 'unknown')}>"
+    if not isinstance(value, Mapping) or "type" not in value:
+        return "<unknown>"
+    kind = "null" if value["type"] is None else value["type"]
+    return f"<{kind}>" if kind in CONNECTION_TYPES else "<unknown>"
+
+
+class UnknownConnectionSpec(SpecModel):
+    """Only for messages: a connection whose type is missing or unknown."""
+
+    # Which other keys are right depends on the type, so nothing is said about them.
+    model_config = ConfigDict(extra="ignore")
+
+    type: Literal["files", "duckdb", "null"] = setting("files, duckdb or null")
+
+
+ConnectionSpec = Annotated[
+    Annotated[FilesConnectionSpec, Tag("<files>")]
+    | Annotated[DuckdbConnectionSpec, Tag("<duckdb>")]
+    | Annotated[NullConnectionSpec, Tag("<null>")]
+    | Annotated[UnknownConnectionSpec, Tag("<unknown>")],
+    Discriminator(_connection_tag),
+]
+
+
+def _layout_entry_tag(value: object) -> str:
+    in_file = isinstance(value, LayoutFile) or (isinstance(value, Mapping) and "file" in value)
+    return "<file>" if in_file else "<layout>"
+
+
+LayoutEntry = Annotated[
+    Annotated[LayoutFile, Tag("<file>")] | Annotated[Layout, Tag("<layout>")], Discriminator(_layout_entry_tag)
+]
+
+
+def _check_version(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value == FORMAT_VERSION:
+            return value
+        if value > FORMAT_VERSION:
+            raise own_error(
+                "the package has a newer format", expected=str(FORMAT_VERSION), hint="Install a newer Headrace."
+            )
+    raise own_error("this is not a format version", expected=str(FORMAT_VERSION), hint="Write `headrace: 1`.")
+
+
+def _check_memory(text: object) -> object:
+    try:
+        parse_memory_size(text if isinstance(text, str) else "")
+    except ValueError as error:
+        raise own_error(
+            "this is not an amount of memory",
+            expected="a number with MB, GB, MiB or GiB",
+            hint='Write for example "1GB".',
+        ) from error
+    return text
+
+
+MemorySize = Annotated[
+    str, BeforeValidator(_check_memory), WithJsonSchema({"type": "string", "pattern": f"^{MEMORY_PATTERN}$"})
+]
+
+
+class PackageSpec(SpecModel):
+    """One package file."""
+
+    headrace: Annotated[Literal[1], BeforeValidator(_check_version)] = setting("Version of the package format.")
+    package: Name = setting("Name of the package.")
+    description: str | None = setting("What the package is for.", default=None, kind=SettingKind.PROSE)
+    parameters: dict[VariableName, ParameterSpec] = setting(
+        "Values that the command line can set.", default_factory=dict
+    )
+    connections: dict[Name, ConnectionSpec] = setting("Named endpoints.", default_factory=dict)
+    layouts: dict[Name, LayoutEntry] = setting("Columns and dialects of flat files.", default_factory=dict)
+    streams: int | None = setting(
+        "Number of parser threads that all data flows share; without it the number of usable CPUs.",
+        default=None,
+        kind=SettingKind.VALUE,
+        ge=1,
+        le=MAXIMUM_STREAMS,
+    )
+    memory: MemorySize = setting(
+        "Memory that one run may use, in MB, GB, MiB or GiB.", default=DEFAULT_MEMORY, kind=SettingKind.VALUE
+    )
+    tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting("The tasks in the order they run.")

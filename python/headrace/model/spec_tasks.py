@@ -1,0 +1,299 @@
+"""The models of tasks: what a package may say about control flow, sources and destinations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainValidator,
+    Tag,
+    WithJsonSchema,
+)
+
+from headrace.model.layout import Layout
+from headrace.model.names import Name, VariableName
+from headrace.model.settings import ONE_OR_MANY, SettingKind, SpecModel, own_error, setting
+from headrace.model.suggest import show_name
+
+TpchTable = Literal["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"]
+TPCH_TABLES: tuple[str, ...] = get_args(TpchTable)
+# These have a fixed number of rows whatever the scale, and are not split.
+TPCH_TABLES_IN_ONE_CHUNK = ("nation", "region")
+MAXIMUM_TPCH_SCALE = 100_000
+MAXIMUM_TPCH_CHUNKS = 100_000
+MAXIMUM_REJECTS = 2**63 - 1
+# The ledger and staging tables live in this schema of the destination.
+RESERVED_SCHEMA = "headrace"
+
+_VALUE = SettingKind.VALUE
+_SETTING = SettingKind.SETTING
+
+
+def _check_condition(value: object) -> object:
+    if isinstance(value, bool) or (isinstance(value, str) and value.strip()):
+        return value
+    raise own_error("a condition must be an expression", expected="DuckDB SQL that gives true or false")
+
+
+Condition = Annotated[
+    bool | str, PlainValidator(_check_condition), WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "string"}]})
+]
+
+
+def _one_as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _check_patterns(patterns: list[str]) -> list[str]:
+    if not patterns:
+        raise own_error("the source has no file pattern", expected="at least one file name or pattern")
+    for number, pattern in enumerate(patterns):
+        if not pattern or "\0" in pattern:
+            raise own_error("a file pattern is empty", expected="a file name or pattern", path=(number,))
+        if pattern.startswith("/"):
+            raise own_error(
+                "a file pattern is an absolute path",
+                expected="a path below the folder of the connection",
+                hint="Put the folder into the connection's `path`.",
+                path=(number,),
+            )
+        for placeholder in re.findall(r"\{([^{}]*)\}", pattern):
+            if placeholder != "stream":
+                raise own_error(
+                    f"`{{{show_name(placeholder)}}}` has no meaning in a file pattern",
+                    expected="{stream} or ${name}",
+                    hint=f"For a parameter write `${{{placeholder or 'name'}}}`.",
+                    path=(number,),
+                )
+    return patterns
+
+
+FilePatterns = Annotated[
+    list[Annotated[str, Field(json_schema_extra={"minLength": 1})]],
+    ONE_OR_MANY,
+    BeforeValidator(_one_as_list),
+    AfterValidator(_check_patterns),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
+            ]
+        }
+    ),
+]
+
+
+def _layout_tag(value: object) -> str:
+    # `{expr: ...}` stands in place of a name.
+    return "<layout>" if isinstance(value, (Mapping, Layout)) and set(value) != {"expr"} else "<name>"
+
+
+LayoutSetting = Annotated[
+    Annotated[str, Tag("<name>")] | Annotated[Layout, Tag("<layout>")], Discriminator(_layout_tag)
+]
+
+
+class FileSourceSpec(SpecModel):
+    """Rows from flat files."""
+
+    connection: str = setting("Name of a connection of type files.", kind=_SETTING)
+    files: FilePatterns = setting(
+        "One file name or a list, below the folder of the connection. `*`, `?` and `[abc]` match as in a shell; "
+        "`{stream}` stands for 1, 2, ... up to `streams`, and each of these files must exist.",
+        kind=_SETTING,
+    )
+    layout: LayoutSetting = setting("Name of a layout, or the layout itself.", kind=_SETTING)
+    missing: Literal["error", "skip"] = setting(
+        "What to do if no file matches: fail, or skip the task with a notice.", default="error", kind=_SETTING
+    )
+    empty: Literal["error", "allow"] = setting(
+        "What to do if the files together hold 0 bytes: fail, or load no rows.", default="error", kind=_SETTING
+    )
+
+
+def _to_exact(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Decimal(value)
+    if isinstance(value, Decimal):
+        return value
+    raise own_error("the scale must be a number", expected=f"a number above 0 and at most {MAXIMUM_TPCH_SCALE}")
+
+
+def _check_scale(value: Decimal) -> Decimal:
+    if not 0 < value <= MAXIMUM_TPCH_SCALE:
+        raise own_error("the scale is out of range", expected=f"a number above 0 and at most {MAXIMUM_TPCH_SCALE}")
+    return value
+
+
+class GenerateSpec(SpecModel):
+    """What to generate."""
+
+    tpch: TpchTable = setting("The TPC-H table.", kind=_SETTING)
+    scale: Annotated[
+        Decimal,
+        BeforeValidator(_to_exact),
+        AfterValidator(_check_scale),
+        WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAXIMUM_TPCH_SCALE}),
+    ] = setting("TPC-H scale factor; 1 is about 1 GB of text for all tables.", default=Decimal(1), kind=_SETTING)
+    chunks: int | None = setting(
+        "Number of parts that streams generate independently; without it the number of streams. "
+        "nation and region always are one part.",
+        default=None,
+        kind=_SETTING,
+        ge=1,
+        le=MAXIMUM_TPCH_CHUNKS,
+    )
+
+
+class GenerateSourceSpec(SpecModel):
+    """Rows that are generated, without files."""
+
+    generate: GenerateSpec = setting("What to generate.")
+    layout: LayoutSetting = setting("Name of a layout, or the layout itself.", kind=_SETTING)
+
+
+def _source_tag(value: object) -> str:
+    generated = isinstance(value, GenerateSourceSpec) or (isinstance(value, Mapping) and "generate" in value)
+    return "<generate>" if generated else "<files>"
+
+
+SourceSpec = Annotated[
+    Annotated[FileSourceSpec, Tag("<files>")] | Annotated[GenerateSourceSpec, Tag("<generate>")],
+    Discriminator(_source_tag),
+]
+
+
+def _check_table(table: str) -> str:
+    parts = table.split(".")
+    if len(parts) > 2 or any(not part.strip() or any(ord(character) < 32 for character in part) for part in parts):
+        raise own_error("this cannot be a table", expected="`table` or `schema.table`")
+    if len(parts) == 2 and parts[0].lower() == RESERVED_SCHEMA:
+        raise own_error(
+            f"the schema {RESERVED_SCHEMA} holds the ledger", expected="another schema", hint="Choose another schema."
+        )
+    return table
+
+
+def _check_column_mapping(columns: dict[str, str] | None) -> dict[str, str] | None:
+    if columns is not None and not columns:
+        raise own_error(
+            "the column mapping is empty",
+            expected="target column: source column",
+            hint="Leave `columns` out to load all.",
+        )
+    seen: dict[str, str] = {}
+    for target in columns or {}:
+        first = seen.setdefault(target.lower(), target)
+        if first != target:
+            raise own_error(
+                f"the target columns `{show_name(first)}` and `{show_name(target)}` differ only in case",
+                expected="each target column once",
+                path=(target,),
+            )
+    return columns
+
+
+class DestinationSpec(SpecModel):
+    """The table that rows go to."""
+
+    input: str = setting("Name of the source whose rows arrive here.", kind=_SETTING)
+    connection: str = setting("Name of a connection of type duckdb or null.", kind=_SETTING)
+    table: Annotated[str, AfterValidator(_check_table)] = setting(
+        "`table` or `schema.table`; created if it does not exist.", kind=_SETTING
+    )
+    target: Literal["create", "append", "replace"] = setting(
+        "What happens to existing rows: `create` fails if the table exists, `append` keeps them, `replace` exchanges "
+        "them and keeps grants, comments, constraints and dependent views.",
+        kind=_SETTING,
+    )
+    load: Literal["staged", "single", "view"] = setting(
+        "How rows travel: `staged` through a staging table per partition that is switched in (a table without "
+        "partitions is loaded `single`, and the plan says so), `single` into one hidden table, `view` as a UNION ALL "
+        "view over the writers' tables.",
+        default="staged",
+        kind=_SETTING,
+    )
+    columns: Annotated[dict[str, str] | None, AfterValidator(_check_column_mapping)] = setting(
+        "Target column: source column. Without it every source column goes to the target column of the same name.",
+        default=None,
+        kind=_SETTING,
+    )
+
+
+class RejectsSpec(SpecModel):
+    """What to do with rows that cannot be loaded."""
+
+    limit: int = setting(
+        "Number of rejected rows that the data flow accepts; one more fails it.",
+        default=0,
+        kind=_SETTING,
+        ge=0,
+        le=MAXIMUM_REJECTS,
+    )
+
+
+def _check_one(kind: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def check(named: dict[str, Any]) -> dict[str, Any]:
+        if len(named) == 1:
+            return named
+        names = ", ".join(named) or "none"
+        raise own_error(
+            f"a data flow has {len(named)} {kind}s: {names}",
+            expected=f"exactly one {kind} in this version",
+            hint="Write a data flow for each of them." if named else f"Add a {kind}.",
+        )
+
+    return check
+
+
+class DataFlowSpec(SpecModel):
+    """Rows from sources to destinations."""
+
+    rejects: RejectsSpec = setting("Rows that cannot be loaded.", default_factory=RejectsSpec)
+    sources: Annotated[dict[Name, SourceSpec], AfterValidator(_check_one("source"))] = setting(
+        "The sources by name; exactly one in this version."
+    )
+    destinations: Annotated[dict[Name, DestinationSpec], AfterValidator(_check_one("destination"))] = setting(
+        "The destinations by name; exactly one in this version."
+    )
+
+
+def check_tasks(tasks: dict[str, TaskSpec]) -> dict[str, TaskSpec]:
+    """A group of tasks that does nothing is a mistake."""
+    if not tasks:
+        raise own_error("there are no tasks", expected="at least one task")
+    return tasks
+
+
+class ForeachSpec(SpecModel):
+    """The same tasks once for each value of a list."""
+
+    item: VariableName = setting("Name of the current value, used as `${item}` in the tasks.")
+    in_: list[Any] = setting("The values: a list, or a `${parameter}` of type list.", kind=_SETTING, alias="in")
+    tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting(
+        "The tasks of one iteration, in order."
+    )
+
+
+class TaskSpec(SpecModel):
+    """One task: exactly one of `data_flow` and `foreach`."""
+
+    description: str | None = setting("What the task is for.", default=None, kind=SettingKind.PROSE)
+    when: Condition = setting(
+        "DuckDB SQL over the parameters; the task runs only if it gives true.",
+        default=True,
+        kind=SettingKind.EXPRESSION,
+    )
+    data_flow: DataFlowSpec | None = setting("Loads rows.", default=None)
+    foreach: ForeachSpec | None = setting("Repeats tasks.", default=None)
+
+
+ForeachSpec.model_rebuild()

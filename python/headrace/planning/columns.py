@@ -1,0 +1,178 @@
+"""Decides which source column goes into which target column: by name, and nothing is dropped or converted silently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from headrace.errors import TypeMismatchError
+from headrace.model import Column
+from headrace.planning.capabilities import Capabilities
+from headrace.planning.catalog import CatalogColumn, CatalogTable
+from headrace.planning.plan import OutputColumn
+from headrace.planning.types_match import is_lossless, type_to_use
+
+
+@dataclass
+class ColumnMapping:
+    """The columns that travel, in layout order, and what the plan has to say about the others."""
+
+    columns: list[OutputColumn] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def not_null_sources(self) -> set[str]:
+        """Source columns in which NULL is a reject, because the target column is not nullable."""
+        return {column.source for column in self.columns if not column.nullable}
+
+
+@dataclass
+class _Differences:
+    found: list[str] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+
+    def add(self, found: str, hint: str) -> None:
+        self.found.append(found)
+        self.hints.append(hint)
+
+
+def map_columns(
+    table_name: str,
+    columns: Sequence[Column],
+    chosen: Mapping[str, str] | None,
+    table: CatalogTable | None,
+    capabilities: Capabilities,
+) -> ColumnMapping:
+    """Maps the layout's `columns` to those of `table` (None: it will be created, or the target stores nothing).
+
+    `chosen` is the destination's `columns`, target name to source name: the full list of what is loaded.
+    Raises TypeMismatchError naming every difference at once.
+    """
+    differences = _Differences()
+    pairs = _pairs(columns, chosen, differences)
+    mapping = ColumnMapping()
+    if chosen is not None:
+        used = {column.name for _, column in pairs}
+        left = [column.name for column in columns if column.name not in used]
+        if left:
+            mapping.notes.append(f"not loaded, because `columns` does not list them: {', '.join(left)}")
+    if table is None:
+        mapping.columns = [_new_column(name, column, capabilities, differences) for name, column in pairs]
+        _refuse_same_names(mapping.columns, capabilities, differences)
+    else:
+        _match_table(pairs, table, capabilities, mapping, differences)
+    if differences.found:
+        raise TypeMismatchError(
+            f"the columns do not fit table {table_name}",
+            found="\n".join(differences.found),
+            hint="\n".join(dict.fromkeys(differences.hints)),
+        )
+    return mapping
+
+
+def _pairs(
+    columns: Sequence[Column], chosen: Mapping[str, str] | None, differences: _Differences
+) -> list[tuple[str, Column]]:
+    if chosen is None:
+        return [(column.name, column) for column in columns]
+    by_name = {column.name: column for column in columns}
+    pairs = []
+    for target_name, source_name in chosen.items():
+        column = by_name.get(source_name)
+        if column is None:
+            near = get_close_matches(source_name, by_name, n=1)
+            differences.add(
+                f"`columns` maps `{target_name}` to `{source_name}`, which the layout does not have",
+                f"Did you mean `{near[0]}`?" if near else "Name a column of the layout.",
+            )
+        else:
+            pairs.append((target_name, column))
+    return pairs
+
+
+def _new_column(name: str, column: Column, capabilities: Capabilities, differences: _Differences) -> OutputColumn:
+    too_precise = column.type.kind == "decimal" and (column.type.precision or 0) > capabilities.max_decimal_precision
+    if not capabilities.stores(column.type.kind) or too_precise:
+        differences.add(
+            f"`{name}`: {capabilities.target_type} has no type for {column.type}",
+            f"Declare `{column.name}` as string in the layout.",
+        )
+    return OutputColumn(column.name, name, column.type, column.nullable)
+
+
+def _refuse_same_names(columns: Sequence[OutputColumn], capabilities: Capabilities, differences: _Differences) -> None:
+    seen: dict[str, str] = {}
+    for column in columns:
+        first = seen.setdefault(capabilities.name_key(column.target), column.target)
+        if first is not column.target and first != column.target:
+            differences.add(
+                f"`{first}` and `{column.target}` are the same name in {capabilities.target_type}",
+                "Rename one of them in the layout, or choose names with `columns` of the destination.",
+            )
+
+
+def _match_table(
+    pairs: Sequence[tuple[str, Column]],
+    table: CatalogTable,
+    capabilities: Capabilities,
+    mapping: ColumnMapping,
+    differences: _Differences,
+) -> None:
+    by_key = {capabilities.name_key(column.name): column for column in table.columns}
+    filled: dict[str, str] = {}
+    for name, column in pairs:
+        target = by_key.get(capabilities.name_key(name))
+        if target is None:
+            differences.add(f"`{name}`: the table has no such column", _missing_column_hint(name, table))
+            continue
+        if target.name in filled:
+            differences.add(
+                f"`{target.name}`: both `{filled[target.name]}` and `{column.name}` go into it",
+                "Give each target column one source column, with `columns` of the destination.",
+            )
+            continue
+        filled[target.name] = column.name
+        _check_pair(column, target, differences)
+        mapping.columns.append(OutputColumn(column.name, target.name, column.type, column.nullable and target.nullable))
+        if column.nullable and not target.nullable:
+            mapping.notes.append(f"a NULL in `{column.name}` is a reject, because `{target.name}` is NOT NULL")
+    for target in table.columns:
+        if target.name not in filled and not target.generated:
+            _unfilled(target, mapping, differences)
+
+
+def _missing_column_hint(name: str, table: CatalogTable) -> str:
+    near = get_close_matches(name, [column.name for column in table.columns], n=1)
+    if near:
+        return f"Map it with `columns: {{{near[0]}: {name}}}` if `{near[0]}` is meant."
+    return f"Add `{name}` to the table, or list the columns to load with `columns` of the destination."
+
+
+def _check_pair(column: Column, target: CatalogColumn, differences: _Differences) -> None:
+    if target.generated:
+        differences.add(
+            f"`{target.name}`: the table computes it", f"Leave `{column.name}` out with `columns` of the destination."
+        )
+    elif target.type is None:
+        differences.add(
+            f"`{target.name}`: the layout has {column.type}, the table has {target.native_type}",
+            f"{target.native_type} cannot be loaded; leave `{target.name}` out or load another table.",
+        )
+    elif not is_lossless(column.type, target.type):
+        differences.add(
+            f"`{target.name}`: the layout has {column.type}, the table has {target.native_type}",
+            f"Declare `{column.name}` as {type_to_use(target.type)} in the layout, or change the table.",
+        )
+
+
+def _unfilled(target: CatalogColumn, mapping: ColumnMapping, differences: _Differences) -> None:
+    if target.has_default:
+        mapping.notes.append(f"`{target.name}` gets its default, because the source has no such column")
+    elif target.nullable:
+        mapping.notes.append(f"`{target.name}` stays NULL, because the source has no such column")
+    else:
+        differences.add(
+            f"`{target.name}`: the table needs a value ({target.native_type} NOT NULL), the source has no such column",
+            f"Give `{target.name}` a default in the table, or a source column with `columns` of the destination.",
+        )

@@ -1,0 +1,163 @@
+"""The plan of a run as data: printable, comparable, and complete. Targets render its steps; executors follow it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from headrace.model import DataType
+from headrace.planning.memory import MemorySplit
+
+StepKind = Literal["create_table", "delete_rows", "insert", "check_accounts", "commit_slices", "commit"]
+
+
+@dataclass(frozen=True)
+class SourceSnapshot:
+    """What a source offers, looked at once. `files` and `slices` have the members of a flow spec.
+
+    `generate` is the flow spec's member of that name when the rows are generated instead of read.
+    """
+
+    name: str
+    files: list[dict[str, Any]]
+    slices: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
+    generate: dict[str, Any] | None = None
+
+    @property
+    def bytes_total(self) -> int:
+        """Bytes of text to read; 0 when they are generated."""
+        return sum(int(file["size_bytes"]) for file in self.files)
+
+    def to_core(self) -> dict[str, Any]:
+        """The `source` member of a flow spec."""
+        source: dict[str, Any] = {"files": self.files, "slices": self.slices}
+        return source if self.generate is None else {"generate": self.generate, **source}
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """One column on its way: the source's name and type, the target's name, and whether NULL is allowed there."""
+
+    source: str
+    target: str
+    type: DataType
+    nullable: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {"source": self.source, "target": self.target, "type": str(self.type), "nullable": self.nullable}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing the target does, in order, inside the task's transaction."""
+
+    kind: StepKind
+    text: str
+
+    def to_dict(self) -> dict[str, str]:
+        """JSON-ready form."""
+        return {"kind": self.kind, "text": self.text}
+
+
+@dataclass(frozen=True)
+class DataFlowPlan:
+    """Everything needed to execute one data flow. `schema` is None for targets without schemas."""
+
+    task: str
+    connection: str
+    schema: str | None
+    table: str
+    target: str
+    load: str
+    partition: str
+    streams: int
+    source: SourceSnapshot
+    layout: dict[str, Any]
+    columns: tuple[OutputColumn, ...]
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...]
+    memory: MemorySplit
+    sink_kind: str
+    rejects_limit: int
+    file_stem: str
+
+    def flow_spec(self, rejects_folder: str) -> dict[str, Any]:
+        """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder."""
+        sink: dict[str, Any] = {"kind": self.sink_kind}
+        if self.sink_kind == "arrow":
+            sink["columns"] = [column.source for column in self.columns]
+        return {
+            "name": self.task,
+            "layout": self.layout,
+            "source": self.source.to_core(),
+            "sink": sink,
+            "streams": self.streams,
+            "memory": self.memory.to_core(),
+            "rejects": {"limit": self.rejects_limit, "folder": rejects_folder, "file_stem": self.file_stem},
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "task": self.task,
+            "connection": self.connection,
+            "schema": self.schema,
+            "table": self.table,
+            "target": self.target,
+            "load": self.load,
+            "streams": self.streams,
+            "bytes_total": self.source.bytes_total,
+            "files": self.source.files,
+            "slices": self.source.slices,
+            "columns": [column.to_dict() for column in self.columns],
+            "steps": [step.to_dict() for step in self.steps],
+            "notes": list(self.notes),
+            "memory": self.memory.to_dict(),
+            "rejects_limit": self.rejects_limit,
+            "flow": self.flow_spec("(run folder)/rejects"),
+        }
+
+
+@dataclass(frozen=True)
+class SkippedTask:
+    """A task that the run passes over, and why. `missing_files` tells it from one switched off by `when`."""
+
+    task: str
+    table: str
+    reason: str
+    missing_files: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {"task": self.task, "table": self.table, "skipped": self.reason}
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """The plan of a whole run, tasks in the order in which they run."""
+
+    package: str
+    package_hash: str
+    streams: int
+    memory_bytes: int
+    tasks: tuple[DataFlowPlan | SkippedTask, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def flows(self) -> list[DataFlowPlan]:
+        """The tasks that will be executed."""
+        return [task for task in self.tasks if isinstance(task, DataFlowPlan)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "package": self.package,
+            "package_hash": self.package_hash,
+            "streams": self.streams,
+            "memory_bytes": self.memory_bytes,
+            "bytes_total": sum(flow.source.bytes_total for flow in self.flows),
+            "notes": list(self.notes),
+            "tasks": [task.to_dict() for task in self.tasks],
+        }

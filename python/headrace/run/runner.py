@@ -1,0 +1,331 @@
+"""Executes a package: run folder, events, ledger, tasks one after the other, summary."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from headrace import core
+from headrace.errors import CancelledError, HeadraceError, InternalError
+from headrace.executors import FlowOutcome, LocalExecutor
+from headrace.model import BoundPackage
+from headrace.planning import DataFlowPlan, RunPlan, SkippedTask
+from headrace.run.events import EventLog, Listener
+from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
+from headrace.run.preparation import (
+    OpenTargets,
+    PreparedFlow,
+    plan_run,
+    prepare_sources,
+    usable_cpus,
+)
+from headrace.run.redact import Redactor
+from headrace.run.summary import Judge, Summary, TableResult
+from headrace.run.tasks import data_flows
+from headrace.targets import RunRecord, Target
+
+
+def plan_package(package: BoundPackage) -> RunPlan:
+    """What `execute` would do now. Changes nothing; a database file that does not exist is not created."""
+    redactor = Redactor(package.secrets)
+    try:
+        prepared = prepare_sources(package)
+        with _open(package, prepared, None, None, threading.Event()) as targets:
+            return plan_run(package, prepared, targets)
+    except HeadraceError as error:
+        raise redactor.error(error) from None
+
+
+def execute(
+    package: BoundPackage,
+    *,
+    runs_dir: Path | None = None,
+    listener: Listener | None = None,
+    cancel: threading.Event | None = None,
+    judge: Judge | None = None,
+) -> Summary:
+    """Runs a package and returns its summary, also when the run failed or was cancelled (`Summary.failure`).
+
+    `listener` gets every event on this thread, progress about ten times a second. Setting `cancel` from a signal
+    handler or another thread rolls back the current table and ends the run. `judge` names the limit of the run.
+    Raises LedgerError if the run folder cannot be made or written, and whatever a defect of Headrace itself raises.
+    """
+    folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
+    redactor = Redactor(package.secrets)
+    with EventLog(folder.events, redactor, listener) as events:
+        return _Run(package, folder, redactor, events, cancel or threading.Event(), judge).execute()
+
+
+class _Run:
+    """One run of one package."""
+
+    def __init__(
+        self,
+        package: BoundPackage,
+        folder: RunFolder,
+        redactor: Redactor,
+        events: EventLog,
+        cancel: threading.Event,
+        judge: Judge | None,
+    ) -> None:
+        self._package = package
+        self._folder = folder
+        self._redactor = redactor
+        self._events = events
+        self._cancel = cancel
+        self._judge = judge
+        self._begun: list[Target] = []
+        self._summary = Summary(run_id=folder.run_id, run_folder=str(folder.path), package=package.name)
+        self._summary.phases = dict.fromkeys(("plan", "prepare", "load", "commit", "finish"), 0.0)
+
+    def execute(self) -> Summary:
+        started = time.monotonic()
+        defect: BaseException | None = None
+        try:
+            self._execute()
+        except BaseException as error:
+            self._fail(_reported(error))
+            defect = None if isinstance(error, HeadraceError | KeyboardInterrupt) else error
+        self._summary.seconds = time.monotonic() - started
+        self._finish()
+        if defect is not None:
+            raise defect
+        return self._summary
+
+    def _execute(self) -> None:
+        with self._phase("plan"):
+            try:
+                prepared = prepare_sources(self._package)
+            except BaseException:
+                self._started(None)
+                raise
+            self._started(prepared)
+            targets = _open(self._package, prepared, self._folder, self._events, self._cancel)
+        try:
+            with self._phase("plan"):
+                plan = plan_run(self._package, prepared, targets)
+                for note in plan.notes:
+                    self._events.notice(note)
+                self._begin_ledger(targets)
+            self._tasks(plan, prepared, targets)
+        except BaseException as error:
+            self._fail(_reported(error))  # before the ledger is closed, which says how the run ended
+            raise
+        finally:
+            with self._phase("finish"):
+                self._end_ledger()
+                self._close(targets)
+
+    def _tasks(self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> None:
+        executor = LocalExecutor(core.Flow)
+        for item, task in zip(prepared, plan.tasks, strict=True):
+            if isinstance(task, SkippedTask):
+                self._summary.skipped.append(task)
+                self._events.emit("task_skipped", task=task.task, table=task.table, reason=task.reason)
+                continue
+            if self._cancel.is_set():
+                raise CancelledError(f"the run was cancelled before task {task.task}")
+            assert isinstance(item, PreparedFlow)
+            self._load(executor, task, targets[item.task.destination.connection])
+
+    def _load(self, executor: LocalExecutor, plan: DataFlowPlan, target: Target) -> None:
+        target.record_slices(self._folder.run_id, self._without_secrets(plan))
+        self._events.emit(
+            "task_started",
+            task=plan.task,
+            table=plan.table,
+            connection=plan.connection,
+            files=len(plan.source.files),
+            bytes_total=plan.source.bytes_total,
+            slices=len(plan.source.slices),
+            streams=plan.streams,
+            notes=list(plan.notes),
+        )
+        started = time.monotonic()
+
+        def progress(snapshot: dict[str, Any]) -> None:
+            self._events.emit(
+                "progress",
+                task=plan.task,
+                table=plan.table,
+                bytes_read=snapshot["bytes_read"],
+                bytes_total=plan.source.bytes_total,
+                rows_read=snapshot["rows_read"],
+                rows_rejected=snapshot["rows_rejected"],
+                seconds=round(time.monotonic() - started, 3),
+            )
+
+        outcome = executor.run(self._folder.run_id, plan, target, str(self._folder.rejects), progress, self._cancel)
+        self._record(TableResult(plan, outcome))
+        if outcome.error is not None:
+            raise outcome.error
+
+    def _record(self, table: TableResult) -> None:
+        self._summary.tables.append(table)
+        self._add_phases(table.outcome)
+        sums, error = table.sums(), table.outcome.error
+        shown = self._redactor.error(error).to_dict() if isinstance(error, HeadraceError) else None
+        self._events.emit(
+            "task_finished",
+            task=table.plan.task,
+            table=table.plan.table,
+            status=table.outcome.status,
+            seconds=round(table.outcome.seconds, 6),
+            rows_read=sums["rows"],
+            rows_skipped=sums["skipped"],
+            rows_rejected=sums["rejected"],
+            rows_loaded=table.rows_loaded(),
+            bytes_read=sums["bytes"],
+            error=shown,
+        )
+
+    def _add_phases(self, outcome: FlowOutcome) -> None:
+        phases, times = self._summary.phases, outcome.times
+        if times is None:
+            phases["load"] += outcome.seconds
+            return
+        phases["prepare"] += times.prepare_seconds
+        phases["commit"] += times.commit_seconds
+        phases["load"] += outcome.seconds - times.prepare_seconds - times.commit_seconds
+
+    def _started(self, prepared: list[PreparedFlow | SkippedTask] | None) -> None:
+        tasks: list[dict[str, Any]]
+        if prepared is None:
+            flows = [flow for flow, when in data_flows(self._package.tasks) if when]
+            tasks = [{"task": flow.id, "table": flow.destination.table} for flow in flows]
+        else:
+            tasks = [
+                {"task": item.task.id, "table": item.task.destination.table, "bytes_total": item.source.bytes_total}
+                for item in prepared
+                if isinstance(item, PreparedFlow)
+            ]
+        self._events.emit(
+            "run_started",
+            run_id=self._folder.run_id,
+            package=self._package.name,
+            streams=self._package.streams,
+            memory_bytes=self._package.memory_bytes,
+            run_folder=str(self._folder.path),
+            tasks=tasks,
+        )
+
+    def _begin_ledger(self, targets: OpenTargets) -> None:
+        record = RunRecord(
+            run_id=self._folder.run_id,
+            package=self._redactor.text(self._package.name),
+            package_hash=self._package.content_hash,
+            headrace_version=core.version(),
+            host=platform.node(),
+            process_id=os.getpid(),
+            started_at=datetime.now(UTC),
+        )
+        for target in targets.all():
+            lost = target.begin_run(record)
+            self._begun.append(target)
+            for run_id in lost:
+                self._events.notice(f"run {run_id} died before it ended; nothing of its unfinished table is visible")
+
+    def _end_ledger(self) -> None:
+        failure = self._summary.failure
+        error = None if failure is None else self._redactor.text(failure.what)
+        for target in self._begun:
+            try:
+                target.end_run(self._folder.run_id, self._summary.status, error)
+            except HeadraceError as problem:
+                self._late_problem(problem)
+
+    def _close(self, targets: OpenTargets) -> None:
+        try:
+            targets.close()
+        except HeadraceError as problem:
+            self._late_problem(problem)
+
+    def _late_problem(self, problem: HeadraceError) -> None:
+        """Something failed after the last commit. What is committed stays so: calling the run failed would make its user
+        load the rows again. What has failed already keeps its own error.
+        """
+        problem = self._redactor.error(problem)
+        found = f" ({problem.found})" if problem.found else ""
+        self._events.notice(f"after the last commit: {problem.what}{found}")
+
+    def _fail(self, error: HeadraceError) -> None:
+        """Keeps the first error only: the later ones are usually its consequences."""
+        error = self._redactor.error(error)
+        if self._summary.failure is None:
+            self._summary.failure = error
+            self._summary.status = "cancelled" if isinstance(error, CancelledError) else "failed"
+        elif error is not self._summary.failure:
+            self._events.notice(f"after the error: {error.what}")
+
+    def _finish(self) -> None:
+        self._summary.peak_resident_bytes = _peak_resident_bytes()
+        if self._judge is not None and self._summary.tables:
+            verdict = self._judge(self._summary.counters(usable_cpus()))
+            self._summary.limit = None if verdict is None else verdict.to_dict()
+        self._folder.tidy()
+        self._folder.write_summary(self._redactor.data(self._summary.to_dict()))
+        self._events.emit(
+            "run_finished",
+            run_id=self._folder.run_id,
+            status=self._summary.status,
+            seconds=round(self._summary.seconds, 6),
+            error=None if self._summary.failure is None else self._summary.failure.to_dict(),
+        )
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._summary.phases[name] += time.monotonic() - started
+
+    def _without_secrets(self, plan: DataFlowPlan) -> DataFlowPlan:
+        files = [{**file, "path": self._redactor.text(str(file["path"]))} for file in plan.source.files]
+        return replace(plan, source=replace(plan.source, files=files))
+
+
+def _reported(error: BaseException) -> HeadraceError:
+    """How the end of a run by `error` is reported; anything unknown is a defect of Headrace."""
+    if isinstance(error, HeadraceError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return CancelledError("the run was cancelled")
+    return InternalError(f"internal: {type(error).__name__} in the program itself", found=str(error) or None)
+
+
+def _open(
+    package: BoundPackage,
+    prepared: list[PreparedFlow | SkippedTask],
+    folder: RunFolder | None,
+    events: EventLog | None,
+    cancel: threading.Event,
+) -> OpenTargets:
+    """Opens the destinations: for a run if there is a run folder, else read-only for a plan."""
+    return OpenTargets(
+        package,
+        [item for item in prepared if isinstance(item, PreparedFlow)],
+        spill_folder=None if folder is None else str(folder.spill),
+        read_only=folder is None,
+        notice=lambda text: None if events is None else events.notice(text),
+        is_cancelled=cancel.is_set,
+    )
+
+
+def _peak_resident_bytes() -> int:
+    """Largest resident memory of this process so far; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,158 @@
+"""The result of a run: one document, stored as summary.json and printed by `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
+from headrace.executors import FlowOutcome
+from headrace.planning import DataFlowPlan, SkippedTask
+
+_STAGES = ("read", "parse", "write")
+_SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "out")
+
+
+@dataclass(frozen=True)
+class FlowCounters:
+    """What a verdict about the limit is made from: one data flow, or all of a run together.
+
+    `streams` have the members of a flow result; `sink_wait_seconds`: how long the destination waited for rows.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    cpu_count: int
+    streams: Sequence[Mapping[str, Any]]
+    sink_wait_seconds: float
+    sink_busy_seconds: float
+
+
+class Verdict(Protocol):
+    """The limit of a run and the sentence with the numbers behind it."""
+
+    def to_dict(self) -> dict[str, str]: ...
+
+
+# Given by the caller, because diagnosing is a layer above running. None: no verdict is possible.
+Judge = Callable[[FlowCounters], Verdict | None]
+
+
+@dataclass
+class TableResult:
+    """What became of one task."""
+
+    plan: DataFlowPlan
+    outcome: FlowOutcome
+
+    def sums(self) -> dict[str, int]:
+        """The accounts of all slices that ended."""
+        slices = self.outcome.result["slices"] if self.outcome.result else []
+        return {name: sum(int(item[name]) for item in slices) for name in _SLICE_SUMS}
+
+    def rows_loaded(self) -> int:
+        """Rows that are committed in the destination."""
+        return self.outcome.times.rows_loaded if self.outcome.times and self.outcome.error is None else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The member of `tables`."""
+        sums, seconds, result = self.sums(), self.outcome.seconds, self.outcome.result
+        return {
+            "task": self.plan.task,
+            "table": self.plan.table,
+            "connection": self.plan.connection,
+            "target": self.plan.target,
+            "load": self.plan.load,
+            "status": self.outcome.status,
+            "seconds": round(seconds, 6),
+            "cpu_seconds": round(self.outcome.cpu_seconds, 3),
+            "bytes_read": sums["bytes"],
+            "lines": sums["lines"],
+            "rows_skipped": sums["skipped"],
+            "rows_read": sums["rows"],
+            "rows_rejected": sums["rejected"],
+            "rows_loaded": self.rows_loaded(),
+            "mb_per_second": round(sums["bytes"] / 1e6 / seconds, 3) if seconds > 0 else 0.0,
+            "rows_per_second": round(sums["rows"] / seconds, 1) if seconds > 0 else 0.0,
+            "streams": self.plan.streams,
+            "slices": len(self.plan.source.slices),
+            "rejects": result["rejects"] if result else {},
+            "columns": result["columns"] if result else None,
+            "memory": {**self.plan.memory.to_dict(), **(result["memory"] if result else {})},
+            "notes": list(self.plan.notes),
+        }
+
+
+@dataclass
+class Summary:
+    """The result of a run. `failure` is None exactly when the status is success."""
+
+    run_id: str
+    run_folder: str
+    package: str
+    status: str = "success"
+    seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+    tables: list[TableResult] = field(default_factory=list)
+    skipped: list[SkippedTask] = field(default_factory=list)
+    limit: dict[str, str] | None = None
+    failure: HeadraceError | None = None
+    peak_resident_bytes: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command line for this run."""
+        if self.failure is not None:
+            return self.failure.exit_code
+        return {"success": 0, "cancelled": EXIT_CANCELLED}.get(self.status, EXIT_FAILED)
+
+    def counters(self, cpu_count: int) -> FlowCounters:
+        """The counters of all data flows together."""
+        results = [table.outcome.result for table in self.tables if table.outcome.result]
+        return FlowCounters(
+            seconds=sum(table.outcome.seconds for table in self.tables),
+            cpu_seconds=sum(table.outcome.cpu_seconds for table in self.tables),
+            cpu_count=cpu_count,
+            streams=[stream for result in results for stream in result["streams"]],
+            sink_wait_seconds=sum(float(result["sink"]["wait_input_seconds"]) for result in results),
+            sink_busy_seconds=sum(float(result["sink"]["busy_seconds"]) for result in results),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document."""
+        tables = [table.to_dict() for table in self.tables]
+        return {
+            "run_id": self.run_id,
+            "package": self.package,
+            "status": self.status,
+            "seconds": round(self.seconds, 6),
+            "phases": {name: round(seconds, 6) for name, seconds in self.phases.items()},
+            **{
+                name: sum(table[name] for table in tables)
+                for name in ("bytes_read", "rows_read", "rows_skipped", "rows_loaded", "rows_rejected")
+            },
+            "rows_filtered": 0,
+            "tables": tables,
+            "skipped": [task.to_dict() for task in self.skipped],
+            "streams": _streams([table.outcome.result for table in self.tables if table.outcome.result]),
+            "limit": self.limit,
+            "peak_resident_bytes": self.peak_resident_bytes,
+            "error": None if self.failure is None else self.failure.to_dict(),
+            "run_folder": self.run_folder,
+        }
+
+
+def _streams(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each stream's counters over all data flows of the run, by stream number."""
+    totals: dict[int, dict[str, Any]] = {}
+    for stream in (stream for result in results for stream in result["streams"]):
+        number = int(stream["number"])
+        total = totals.setdefault(number, {"number": number, "slices": 0, "rows": 0, "bytes": 0, "cpu_seconds": 0.0})
+        for name in ("slices", "rows", "bytes", "cpu_seconds"):
+            total[name] += stream[name]
+        stages = total.setdefault("stages", {stage: {} for stage in _STAGES})
+        for stage in _STAGES:
+            for name, value in stream["stages"].get(stage, {}).items():
+                stages[stage][name] = stages[stage].get(name, 0) + value
+    return [totals[number] for number in sorted(totals)]

@@ -1,0 +1,157 @@
+"""File patterns to file paths: which files, in which order, and a helpful error when there are none."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from headrace.errors import SourceError
+
+STREAM_PLACEHOLDER = "{stream}"
+_DIGITS = re.compile(r"(\d+)")
+_LISTED_NAMES = 3
+_NO_MAGIC = str.maketrans("", "", "*?[]{}")
+
+
+@dataclass
+class FoundFiles:
+    """Absolute paths in natural order, each once, and what the plan should say about them."""
+
+    paths: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def natural_key(path: str) -> list[tuple[int, int, str]]:
+    """Sort key under which `x.tbl.2` comes before `x.tbl.10`."""
+    return [(0, int(part), part) if part.isdigit() else (1, 0, part) for part in _DIGITS.split(path) if part]
+
+
+def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles:
+    """Files below `folder` that match any of `patterns`; empty if none does.
+
+    `*`, `?`, `[abc]` and `**` match as in a shell; `{stream}` stands for 1 to `streams`, each of which must exist.
+    Names that start with a dot never match: they are files still being written.
+    Raises SourceError for a missing folder, a missing file of `{stream}`, or a folder named as a file.
+    """
+    if not os.path.isdir(folder):
+        raise _missing_folder(folder)
+    found: set[str] = set()
+    result = FoundFiles()
+    for pattern in patterns:
+        if STREAM_PLACEHOLDER in pattern:
+            found.update(_stream_files(folder, pattern, streams))
+        else:
+            found.update(_matches(folder, pattern, result.notes))
+    result.paths = [os.path.join(folder, name) for name in sorted(found, key=natural_key)]
+    return result
+
+
+def no_files(folder: str, patterns: Sequence[str], source: str) -> SourceError:
+    """The error for patterns that match nothing; names the nearest files of the folder."""
+    listing = _listing(folder)
+    near = _nearest(patterns, listing)
+    count = "the folder is empty" if not listing else f"{len(listing)} files with other names"
+    if near:
+        count += f", such as {', '.join(near)}"
+    return SourceError(
+        f"no file matches source `{source}`",
+        at={"folder": folder},
+        found=count,
+        expected=f"files matching {_joined(patterns)}",
+        hint="Correct the folder or the pattern; `missing: skip` passes over a source without files.",
+    )
+
+
+def _stream_files(folder: str, pattern: str, streams: int) -> list[str]:
+    names = [os.path.normpath(pattern.replace(STREAM_PLACEHOLDER, str(number))) for number in range(1, streams + 1)]
+    missing = [name for name in names if not os.path.exists(os.path.join(folder, name))]
+    if missing and len(missing) < len(names):
+        more = f" and {len(missing) - _LISTED_NAMES} more" if len(missing) > _LISTED_NAMES else ""
+        raise SourceError(
+            f"{len(missing)} of {streams} files of `{pattern}` {'is' if len(missing) == 1 else 'are'} missing",
+            at={"folder": folder},
+            found=f"no {', '.join(missing[:_LISTED_NAMES])}{more}",
+            expected=f"one file for each stream from 1 to {streams}",
+            hint=f"Set `streams` to the number of files, or use `{pattern.replace(STREAM_PLACEHOLDER, '*')}`.",
+        )
+    if missing:
+        return []
+    for name in names:
+        _refuse_folder(os.path.join(folder, name))
+    return names
+
+
+def _matches(folder: str, pattern: str, notes: list[str]) -> list[str]:
+    names = []
+    for name in glob.glob(pattern, root_dir=folder, recursive=True):
+        path = os.path.join(folder, name)
+        if os.path.basename(name).startswith("."):
+            continue
+        if not os.path.isdir(path):
+            names.append(os.path.normpath(name))
+        elif not glob.has_magic(pattern):
+            _refuse_folder(path)
+        elif "**" not in pattern:
+            notes.append(f"{path} matches `{pattern}` but is a folder; it is not read")
+    return names
+
+
+def _refuse_folder(path: str) -> None:
+    if os.path.isdir(path):
+        raise SourceError(
+            "a source file is a folder",
+            at={"file": path},
+            expected="a file",
+            hint=f"To load the files in it, use the pattern `{os.path.basename(path)}/*`.",
+        )
+
+
+def _missing_folder(folder: str) -> SourceError:
+    path = Path(folder)
+    if path.exists():
+        return SourceError(
+            "the folder of the source files is a file",
+            at={"folder": folder},
+            hint="Give the folder as the connection's path and the file as its pattern.",
+        )
+    parent = next((item for item in path.parents if item.is_dir()), None)
+    near = get_close_matches(path.name, _folders(path.parent), n=1) if parent == path.parent else []
+    hint = f"Did you mean {path.parent / near[0]}?" if near else "Correct the path of the connection."
+    return SourceError(
+        "the folder of the source files does not exist",
+        at={"folder": folder},
+        found=None if parent is None else f"{parent} exists",
+        hint=hint,
+    )
+
+
+def _folders(parent: Path) -> list[str]:
+    try:
+        return [item.name for item in parent.iterdir() if item.is_dir()]
+    except OSError:
+        return []
+
+
+def _listing(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(item.name for item in entries if not item.name.startswith(".") and item.is_file())
+    except OSError:
+        return []
+
+
+def _nearest(patterns: Sequence[str], listing: Sequence[str]) -> list[str]:
+    near: list[str] = []
+    for pattern in patterns:
+        plain = os.path.basename(pattern).translate(_NO_MAGIC)
+        near += get_close_matches(plain, listing, n=_LISTED_NAMES, cutoff=0.65)
+    return sorted(dict.fromkeys(near), key=natural_key)[:_LISTED_NAMES]
+
+
+def _joined(patterns: Sequence[str]) -> str:
+    return " or ".join(f"`{pattern}`" for pattern in patterns)

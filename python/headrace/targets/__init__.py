@@ -1,0 +1,16 @@
+"""Destinations: one folder each, with the same slots."""
+
+from headrace.targets.base import Flow, LoadTimes, OpenOptions, RunRecord, Settle, Target
+from headrace.targets.registry import capabilities_of, open_target, target_key
+
+__all__ = [
+    "Flow",
+    "LoadTimes",
+    "OpenOptions",
+    "RunRecord",
+    "Settle",
+    "Target",
+    "capabilities_of",
+    "open_target",
+    "target_key",
+]

@@ -1,0 +1,111 @@
+"""What every target offers. A target is a folder with the same slots; its differences are data in `capabilities`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
+
+# Called with the rows the destination took (None: it does not count). Waits for the end of the flow, balances the
+# accounts and returns the flow's result; raises if anything is wrong, so that the target rolls back.
+Settle = Callable[[int | None], dict[str, Any]]
+Notice = Callable[[str], None]
+
+
+class Flow(Protocol):
+    """A running data flow of the core, as targets and executors see it (`core.Flow`)."""
+
+    def start(self) -> None: ...
+    def arrow_stream(self) -> object: ...
+    def cancel(self, reason: str) -> None: ...
+    def snapshot(self) -> dict[str, Any]: ...
+    def join(self, timeout_seconds: float) -> dict[str, Any] | None: ...
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The ledger's row of a run. Holds no parameters, because those may be secrets. `started_at` is in UTC."""
+
+    run_id: str
+    package: str
+    package_hash: str
+    headrace_version: str
+    host: str
+    process_id: int
+    started_at: datetime
+
+
+@dataclass(frozen=True)
+class LoadTimes:
+    """Where the time of one load went, in seconds, and how many rows the destination confirmed.
+
+    `prepare`: DDL and deletes; `insert`: from the first row asked for to the last one taken, accounts included;
+    `commit`: ledger rows and commit.
+    """
+
+    prepare_seconds: float
+    insert_seconds: float
+    commit_seconds: float
+    rows_loaded: int
+
+
+@dataclass(frozen=True)
+class OpenOptions:
+    """How a target is opened. `engine_bytes`: memory of its own engine; `spill_folder`: where that engine may spill.
+
+    `read_only`: for plans; nothing is created or changed, not even an empty database file.
+    `notice` gets one sentence while the target waits for a lock; `is_cancelled` ends that wait.
+    """
+
+    engine_bytes: int
+    threads: int
+    spill_folder: str | None
+    read_only: bool
+    notice: Notice
+    is_cancelled: Callable[[], bool]
+
+
+class Target(Protocol):
+    """One destination, open from before planning until the end of the run. Used by one thread at a time."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def default_schema(self) -> str | None:
+        """The schema of tables that name none; None if the target has no schemas."""
+
+    @property
+    def engine_threads(self) -> int:
+        """Threads of the target's own engine that take rows; 0 without one."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a plan should say about the destination itself."""
+
+    def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
+        """The table as it is now; None if it does not exist."""
+
+    def begin_run(self, record: RunRecord) -> list[str]:
+        """Writes the run into the ledger and returns the ids of dead runs now marked as lost."""
+
+    def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
+        """Writes the planned slices of one task into the ledger."""
+
+    def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
+        """Executes the plan's steps in one transaction; on any error everything is rolled back."""
+
+    def end_run(self, run_id: str, status: str, error: str | None) -> None:
+        """Writes the end of the run into the ledger: success, failed or cancelled."""
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

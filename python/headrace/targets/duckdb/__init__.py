@@ -1,0 +1,1 @@
+"""The DuckDB target: see `target.py` and README.md."""

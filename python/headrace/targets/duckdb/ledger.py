@@ -1,0 +1,122 @@
+"""The ledger in the user's file: schema `headrace`, tables `run`, `slice`, `commit`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from headrace.errors import LedgerError
+from headrace.planning import DataFlowPlan
+from headrace.targets.base import RunRecord
+from headrace.targets.duckdb.connection import sql
+from headrace.targets.duckdb.failures import ledger_failure
+
+
+class Ledger:
+    """Statements of the ledger. `commit_slices` belongs inside the data's transaction, the others make their own."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    def begin_run(self, record: RunRecord) -> list[str]:
+        """Writes the run's row, creating the tables if needed. Returns the ids of runs now marked as lost."""
+        with self._transaction("cannot write the run into the ledger"):
+            self._connection.execute(sql("ledger"))
+            lost = self._connection.execute(sql("mark_lost"), {"now": _now()}).fetchall()
+            self._connection.execute(
+                sql("insert_run"),
+                {
+                    "run_id": record.run_id,
+                    "package": record.package,
+                    "package_hash": record.package_hash,
+                    "headrace_version": record.headrace_version,
+                    "host": record.host,
+                    "process_id": record.process_id,
+                    "started_at": record.started_at,
+                },
+            )
+        return sorted(str(row[0]) for row in lost)
+
+    def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
+        """Writes all slices of one task in one statement."""
+        slices = plan.source.slices
+        files = [plan.source.files[item["file"]] for item in slices]
+        with self._transaction(f"cannot write the slices of {plan.task} into the ledger"):
+            self._connection.execute(
+                sql("insert_slices"),
+                {
+                    "run_id": run_id,
+                    "task": plan.task,
+                    "table": plan.table,
+                    "slices": [item["number"] for item in slices],
+                    "files": [file["path"] for file in files],
+                    "begin_bytes": [item["begin_byte"] for item in slices],
+                    "end_bytes": [item["end_byte"] for item in slices],
+                    "file_bytes": [file.get("size_bytes", 0) for file in files],
+                    "modified_ns": [file.get("modified_ns", 0) for file in files],
+                },
+            )
+
+    def commit_slices(self, run_id: str, plan: DataFlowPlan, result: dict[str, Any]) -> None:
+        """Inserts one commit row per slice. The caller holds the transaction open and commits it."""
+        slices = result["slices"]
+        self._connection.execute(
+            sql("insert_commits"),
+            {
+                "run_id": run_id,
+                "task": plan.task,
+                "partition": plan.partition,
+                "now": _now(),
+                "slices": [item["number"] for item in slices],
+                "rows_loaded": [item["out"] for item in slices],
+                "rows_rejected": [item["rejected"] for item in slices],
+            },
+        )
+
+    def check_committed(self, run_id: str, plan: DataFlowPlan, rows_loaded: int) -> None:
+        """Raises LedgerError unless the committed ledger has every slice of the task, with all its rows."""
+        found = self._connection.execute(sql("committed"), {"run_id": run_id, "task": plan.task}).fetchone()
+        expected = (len(plan.source.slices), rows_loaded)
+        if found != expected:
+            raise LedgerError(
+                f"the commit of {plan.task} was not kept",
+                at={"file": str(self._path)},
+                found=f"{found[0]} slices with {found[1]} rows" if found else "nothing",
+                expected=f"{expected[0]} slices with {expected[1]} rows",
+                hint="This is a defect of Headrace or DuckDB. Keep the run folder and report it.",
+            )
+
+    def end_run(self, run_id: str, status: str, error: str | None) -> None:
+        """Writes how the run ended."""
+        with self._transaction("cannot write the end of the run into the ledger"):
+            values = {"run_id": run_id, "status": status, "error": error, "now": _now()}
+            self._connection.execute(sql("end_run"), values)
+
+    @contextmanager
+    def _transaction(self, what: str) -> Iterator[None]:
+        try:
+            self._connection.execute("BEGIN TRANSACTION")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                roll_back(self._connection)
+                raise
+        except duckdb.Error as error:
+            raise ledger_failure(error, what, self._path) from error
+
+
+def roll_back(connection: duckdb.DuckDBPyConnection) -> None:
+    """Ends the open transaction. A failed COMMIT has ended it already, which DuckDB reports as an error."""
+    with suppress(duckdb.Error):
+        connection.execute("ROLLBACK")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

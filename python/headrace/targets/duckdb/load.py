@@ -1,0 +1,99 @@
+"""Executes the steps of a plan in one DuckDB transaction."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from headrace.errors import InternalError
+from headrace.planning import DataFlowPlan
+from headrace.targets.base import Flow, LoadTimes, Settle
+from headrace.targets.duckdb import ddl
+from headrace.targets.duckdb.failures import load_failure
+from headrace.targets.duckdb.ledger import Ledger, roll_back
+
+
+class TableLoad:
+    """One load of one table: create or delete, insert from the flow's Arrow stream, accounts, ledger, commit.
+
+    Any exception, whoever raised it, rolls everything back before it goes on.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, path: Path, ledger: Ledger, run_id: str, plan: DataFlowPlan
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._ledger = ledger
+        self._run_id = run_id
+        self._plan = plan
+        self._rows_inserted = 0
+        self._result: dict[str, Any] | None = None
+        self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0}
+
+    def run(self, flow: Flow, settle: Settle) -> LoadTimes:
+        """Follows the plan's steps. `settle` balances the accounts and raises if they do not."""
+        what = f"loading table {self._plan.connection}.{self._plan.table}"
+        try:
+            self._connection.execute("BEGIN TRANSACTION")
+            try:
+                for step in self._plan.steps:
+                    self._step(step.kind, flow, settle)
+            except BaseException:
+                roll_back(self._connection)
+                raise
+            finally:
+                self._drop_stream()
+        except duckdb.Error as error:
+            raise load_failure(error, what, self._path) from error
+        return LoadTimes(
+            self._seconds["prepare"], self._seconds["insert"], self._seconds["commit"], self._rows_inserted
+        )
+
+    def _step(self, kind: str, flow: Flow, settle: Settle) -> None:
+        started = time.monotonic()
+        match kind:
+            case "create_table":
+                phase = "prepare"
+                self._connection.execute(ddl.create_table(self._plan))
+            case "delete_rows":
+                phase = "prepare"
+                self._connection.execute(ddl.delete_rows(self._plan))
+            case "insert":
+                phase = "insert"
+                self._rows_inserted = self._insert(flow)
+            case "check_accounts":
+                phase = "insert"
+                self._result = settle(self._rows_inserted)
+            case "commit_slices":
+                phase = "commit"
+                self._commit_slices()
+            case "commit":
+                phase = "commit"
+                self._connection.execute("COMMIT")
+                # A COMMIT behind a failed statement reports success and keeps nothing: the ledger is asked.
+                self._ledger.check_committed(self._run_id, self._plan, self._rows_inserted)
+            case _:
+                raise InternalError(f"the DuckDB target has no step `{kind}`")
+        self._seconds[phase] += time.monotonic() - started
+
+    def _insert(self, flow: Flow) -> int:
+        self._connection.register(ddl.STREAM, flow.arrow_stream())
+        row = self._connection.execute(ddl.insert_rows(self._plan)).fetchone()
+        return int(row[0]) if row else 0
+
+    def _drop_stream(self) -> None:
+        """Lets go of the stream and the batches it still holds. Not inside the transaction: in a failed one DuckDB
+        refuses even this, and its refusal would hide why the transaction failed.
+        """
+        with suppress(duckdb.Error):
+            self._connection.unregister(ddl.STREAM)
+
+    def _commit_slices(self) -> None:
+        if self._result is None:
+            raise InternalError("the plan commits slices before the accounts were checked")
+        self._ledger.commit_slices(self._run_id, self._plan, self._result)

@@ -1,0 +1,7 @@
+INSERT INTO target.headrace.commit
+SELECT $run_id, $task, slice, $partition, rows_loaded, rows_rejected, $now
+FROM (
+  SELECT unnest($slices::INTEGER[]) AS slice,
+         unnest($rows_loaded::BIGINT[]) AS rows_loaded,
+         unnest($rows_rejected::BIGINT[]) AS rows_rejected
+)

@@ -1,0 +1,10 @@
+INSERT INTO target.headrace.slice
+SELECT $run_id, $task, slice, $table, file, begin_byte, end_byte, file_bytes, modified_ns
+FROM (
+  SELECT unnest($slices::INTEGER[]) AS slice,
+         unnest($files::VARCHAR[]) AS file,
+         unnest($begin_bytes::BIGINT[]) AS begin_byte,
+         unnest($end_bytes::BIGINT[]) AS end_byte,
+         unnest($file_bytes::BIGINT[]) AS file_bytes,
+         unnest($modified_ns::BIGINT[]) AS modified_ns
+)

@@ -1,0 +1,41 @@
+-- The ledger: three tables beside the data, in the same file. Only `run` is ever updated.
+CREATE SCHEMA IF NOT EXISTS target.headrace;
+
+CREATE TABLE IF NOT EXISTS target.headrace.run (
+  run_id           VARCHAR NOT NULL PRIMARY KEY,
+  package          VARCHAR NOT NULL,
+  package_hash     VARCHAR NOT NULL,
+  headrace_version VARCHAR NOT NULL,
+  host             VARCHAR NOT NULL,
+  process_id       BIGINT  NOT NULL,
+  status           VARCHAR NOT NULL, -- running, success, failed, cancelled; lost: died without saying so
+  started_at       TIMESTAMP WITH TIME ZONE NOT NULL,
+  finished_at      TIMESTAMP WITH TIME ZONE,
+  error            VARCHAR
+);
+
+-- The slices of the plan, written before the first row. Bytes count from 0; the end is not part of the slice.
+CREATE TABLE IF NOT EXISTS target.headrace.slice (
+  run_id      VARCHAR NOT NULL,
+  task        VARCHAR NOT NULL,
+  slice       INTEGER NOT NULL,
+  "table"     VARCHAR NOT NULL,
+  file        VARCHAR NOT NULL,
+  begin_byte  BIGINT  NOT NULL,
+  end_byte    BIGINT  NOT NULL,
+  file_bytes  BIGINT  NOT NULL,
+  modified_ns BIGINT  NOT NULL,
+  PRIMARY KEY (run_id, task, slice)
+);
+
+-- One row per slice, inserted in the transaction that holds the slice's rows. Partition is '' without partitions.
+CREATE TABLE IF NOT EXISTS target.headrace.commit (
+  run_id        VARCHAR NOT NULL,
+  task          VARCHAR NOT NULL,
+  slice         INTEGER NOT NULL,
+  "partition"   VARCHAR NOT NULL,
+  rows_loaded   BIGINT  NOT NULL,
+  rows_rejected BIGINT  NOT NULL,
+  committed_at  TIMESTAMP WITH TIME ZONE NOT NULL,
+  PRIMARY KEY (run_id, task, slice, "partition")
+);

@@ -1,0 +1,105 @@
+"""The DuckDB destination: one file, one process, one transaction per table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import duckdb
+
+from headrace.errors import InternalError
+from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
+from headrace.targets.base import Flow, LoadTimes, OpenOptions, RunRecord, Settle
+from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
+from headrace.targets.duckdb.catalog import missing_schema, read_table, refuse_ledger_schema
+from headrace.targets.duckdb.connection import attach_file, connect, engine_threads
+from headrace.targets.duckdb.failures import ledger_failure, path_problem
+from headrace.targets.duckdb.ledger import Ledger
+from headrace.targets.duckdb.load import TableLoad
+
+
+class DuckdbTarget:
+    """A `Target`. A file that does not exist is created by `begin_run`, not before: planning leaves no trace."""
+
+    capabilities: Capabilities = DUCKDB_CAPABILITIES
+    default_schema: str | None = "main"
+
+    def __init__(self, path: Path, lock_timeout_seconds: float, options: OpenOptions) -> None:
+        self._path = path
+        self._lock_timeout_seconds = lock_timeout_seconds
+        self._options = options
+        self._engine_bytes = options.engine_bytes
+        self.engine_threads: int = engine_threads(options)
+        self.notes: Sequence[str] = ()
+        problem = path_problem(path)
+        if problem is not None:
+            raise problem
+        self._connection = connect(options)
+        self._attached = False
+        try:
+            if path.exists():
+                self._attach()
+            else:
+                self.notes = (f"{path} does not exist and will be created",)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
+        name = schema or "main"
+        refuse_ledger_schema(name)
+        if not self._attached:
+            if name.casefold() != "main":
+                raise missing_schema(name, ["main"])
+            return None
+        return read_table(self._connection, name, table)
+
+    def begin_run(self, record: RunRecord) -> list[str]:
+        if not self._attached:
+            self._attach()
+        return self._ledger().begin_run(record)
+
+    def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
+        self._ledger().record_slices(run_id, plan)
+
+    def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
+        self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))
+        return TableLoad(self._connection, self._path, self._ledger(), run_id, plan).run(flow, settle)
+
+    def end_run(self, run_id: str, status: str, error: str | None) -> None:
+        self._ledger().end_run(run_id, status, error)
+
+    def close(self) -> None:
+        """Writes the checkpoint, if there was a change, and gives the file back."""
+        try:
+            if self._attached:
+                self._attached = False
+                self._connection.execute("DETACH target")
+        except duckdb.Error as error:
+            raise ledger_failure(error, "cannot close the database", self._path) from error
+        finally:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _attach(self) -> None:
+        attach_file(self._connection, self._path, self._lock_timeout_seconds, self._options)
+        self._attached = True
+
+    def _ledger(self) -> Ledger:
+        if not self._attached:
+            raise InternalError("the ledger is used before the run has begun")
+        return Ledger(self._connection, self._path)
+
+    def _limit_memory(self, limit_bytes: int) -> None:
+        if limit_bytes != self._engine_bytes:
+            self._connection.execute(f"SET memory_limit = '{limit_bytes}B'")
+            self._engine_bytes = limit_bytes

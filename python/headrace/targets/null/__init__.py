@@ -1,0 +1,1 @@
+"""The null target: see `target.py`."""

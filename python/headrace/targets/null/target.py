@@ -1,0 +1,50 @@
+"""`null:`: rows are parsed, converted, aggregated per column, accounted for and discarded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
+from headrace.targets.base import Flow, LoadTimes, RunRecord, Settle
+from headrace.targets.null.capabilities import NULL_CAPABILITIES
+
+
+class NullTarget:
+    """A `Target` without a destination: the flow's own null sink does the work."""
+
+    capabilities: Capabilities = NULL_CAPABILITIES
+    default_schema: str | None = None
+    engine_threads: int = 0
+    notes: Sequence[str] = ()
+
+    def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
+        return None
+
+    def begin_run(self, record: RunRecord) -> list[str]:
+        return []
+
+    def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
+        return None
+
+    def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
+        started = time.monotonic()
+        result = settle(None)
+        rows = sum(int(item["out"]) for item in result["slices"])
+        return LoadTimes(0.0, time.monotonic() - started, 0.0, rows)
+
+    def end_run(self, run_id: str, status: str, error: str | None) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

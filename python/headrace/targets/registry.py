@@ -1,0 +1,43 @@
+"""Opens the target of a connection. The only place that knows which targets exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headrace.errors import PackageError
+from headrace.model import Connection, DuckdbConnection, NullConnection
+from headrace.planning import Capabilities
+from headrace.targets.base import OpenOptions, Target
+from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
+from headrace.targets.duckdb.target import DuckdbTarget
+from headrace.targets.null.capabilities import NULL_CAPABILITIES
+from headrace.targets.null.target import NullTarget
+
+
+def capabilities_of(connection: Connection) -> Capabilities:
+    """What the connection's target can do, without opening it. Raises PackageError for one that takes no rows."""
+    if isinstance(connection, DuckdbConnection):
+        return DUCKDB_CAPABILITIES
+    if isinstance(connection, NullConnection):
+        return NULL_CAPABILITIES
+    raise PackageError(
+        f"connection `{connection.name}` cannot be a destination",
+        found=f"type: {connection.type}",
+        expected="a connection of type duckdb or null",
+        hint="Choose another connection for the destination.",
+    )
+
+
+def target_key(connection: Connection) -> tuple[str, str]:
+    """Equal for connections that are the same place, so that it is opened once."""
+    if isinstance(connection, DuckdbConnection):
+        return "duckdb", str(Path(connection.path).resolve())
+    return connection.type, connection.name
+
+
+def open_target(connection: Connection, options: OpenOptions) -> Target:
+    """The opened target of a connection."""
+    if isinstance(connection, DuckdbConnection):
+        return DuckdbTarget(Path(connection.path).resolve(), connection.lock_timeout_seconds, options)
+    capabilities_of(connection)
+    return NullTarget()

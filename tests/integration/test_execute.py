@@ -1,0 +1,231 @@
+"""Whole runs of small packages into DuckDB: what a run leaves behind, whatever happens to it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from headrace import run
+from headrace.diagnose import judge
+from headrace.model import load_package
+from headrace.run import Summary
+from tests.snapshots import assert_snapshot
+
+ROWS = 1000
+CANARY = "c4n4ry-S3cret"
+PACKAGE = """
+headrace: 1
+package: sales
+parameters:
+  data: {type: path, required: true}
+  folder: {type: string, default: .}
+  target: {type: string, default: replace}
+  table: {type: string, default: orders}
+  files: {type: string, default: "orders.tbl.*"}
+  missing: {type: string, default: error}
+  empty: {type: string, default: error}
+  limit: {type: integer, default: 0}
+connections:
+  inbox: {type: files, path: "${data}/${folder}"}
+  warehouse: {type: duckdb, path: "${data}/w.duckdb", lock_timeout_seconds: 1}
+streams: 3
+tasks:
+  load_orders:
+    data_flow:
+      rejects: {limit: "${limit}"}
+      sources:
+        orders:
+          connection: inbox
+          files: "${files}"
+          missing: "${missing}"
+          empty: "${empty}"
+          layout:
+            delimiter: "|"
+            columns:
+              - {name: id, type: int64, nullable: false}
+              - {name: amount, type: "decimal(15,2)"}
+      destinations:
+        sales: {input: orders, connection: warehouse, table: "${table}", target: "${target}"}
+"""
+AGAIN = """
+  again:
+    data_flow:
+      sources:
+        orders:
+          connection: inbox
+          files: "orders.tbl.*"
+          layout: {delimiter: "|", columns: [{name: id, type: int64}, {name: amount, type: "decimal(15,2)"}]}
+      destinations:
+        sales: {input: orders, connection: warehouse, table: orders, target: append}
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    for file in (1, 2):
+        rows = (f"{file * ROWS + number}|{number}.25\n" for number in range(ROWS))
+        (tmp_path / f"orders.tbl.{file}").write_text("".join(rows))
+    return tmp_path
+
+
+def bind(data: Path, text: str = PACKAGE, environ: Mapping[str, str] | None = None, **parameters: object) -> Any:
+    path = data / "package.yaml"
+    path.write_text(text)
+    sets = [f"{name}={value}" for name, value in {"data": data, **parameters}.items()]
+    return load_package(path, sets=sets, environ=environ or {})
+
+
+def execute(data: Path, text: str = PACKAGE, **parameters: object) -> Summary:
+    return run.execute(bind(data, text, None, **parameters), runs_dir=data / "runs", judge=judge)
+
+
+def query(data: Path, text: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(data / "w.duckdb"), read_only=True) as connection:
+        return connection.execute(text).fetchall()
+
+
+def failure(summary: Summary, data: Path) -> str:
+    assert summary.failure is not None
+    assert summary.status == "failed"
+    return summary.failure.render().replace(str(data), "DATA")
+
+
+def test_success(data: Path) -> None:
+    events: list[Mapping[str, Any]] = []
+    summary = run.execute(bind(data), runs_dir=data / "runs", listener=events.append, judge=judge)
+    document = summary.to_dict()
+    assert (document["status"], document["rows_loaded"], summary.exit_code) == ("success", 2 * ROWS, 0)
+    assert query(data, "SELECT count(*), sum(amount) FROM orders") == query(
+        data, "SELECT 2000, 2 * (999 * 500 + 250)::DECIMAL(15,2)"
+    )
+    folder = Path(summary.run_folder)
+    assert json.loads((folder / "summary.json").read_text()) == document
+    assert sorted(item.name for item in folder.iterdir()) == ["events.jsonl", "summary.json"]
+    names = [event["event"] for event in events if event["event"] != "progress"]
+    assert names == ["run_started", "notice", "task_started", "task_finished", "run_finished"]
+    assert set(document["phases"]) == {"plan", "prepare", "load", "commit", "finish"}
+    assert document["limit"] is not None
+
+
+def test_run_twice_gives_the_same(data: Path) -> None:
+    execute(data)
+    execute(data)
+    assert query(data, "SELECT count(*), count(DISTINCT id) FROM orders") == [(2 * ROWS, 2 * ROWS)]
+    assert query(data, "SELECT status, count(*) FROM headrace.run GROUP BY ALL") == [("success", 2)]
+
+
+def test_a_later_task_finds_the_table_of_an_earlier_one(data: Path) -> None:
+    summary = execute(data, PACKAGE + AGAIN, target="create")
+    assert summary.failure is None
+    assert query(data, "SELECT count(*) FROM orders") == [(4 * ROWS,)]
+    summary = execute(data, PACKAGE + AGAIN, target="create")
+    assert "exists already" in failure(summary, data)
+    assert query(data, "SELECT count(*) FROM orders") == [(4 * ROWS,)]
+
+
+def test_a_failed_task_ends_the_run_and_keeps_what_was_there(data: Path) -> None:
+    execute(data)
+    with (data / "orders.tbl.2").open("a") as file:
+        file.write("not a number|1.00\n")
+    summary = execute(data, PACKAGE + AGAIN)
+    assert "orders.tbl.2, row 1001, byte" in failure(summary, data)
+    assert [table.plan.task for table in summary.tables] == ["load_orders"]
+    assert query(data, "SELECT count(*) FROM orders") == [(2 * ROWS,)]
+    assert query(data, "SELECT status FROM headrace.run ORDER BY started_at") == [("success",), ("failed",)]
+
+
+def test_rejects_within_the_limit_are_accounted_for(data: Path) -> None:
+    with (data / "orders.tbl.2").open("a") as file:
+        file.write("not a number|1.00\n")
+    document = execute(data, limit=1).to_dict()
+    counts = [document[name] for name in ("status", "rows_read", "rows_loaded", "rows_rejected")]
+    assert counts == ["success", 2 * ROWS + 1, 2 * ROWS, 1]
+    assert all(Path(path).exists() for path in document["tables"][0]["rejects"]["files"])
+
+
+@pytest.mark.parametrize(
+    ("case", "parameters"),
+    [
+        ("no_match", {"files": "order.*"}),
+        ("all_skipped", {"files": "order.*", "missing": "skip"}),
+        ("streams", {"files": "orders.tbl.{stream}"}),
+        ("folder", {"folder": "orders"}),
+    ],
+)
+def test_missing_files(data: Path, case: str, parameters: dict[str, str]) -> None:
+    assert_snapshot(f"missing_{case}", failure(execute(data, **parameters), data))
+    assert not (data / "w.duckdb").exists()
+
+
+def test_empty_files(data: Path) -> None:
+    for file in (1, 2):
+        (data / f"orders.tbl.{file}").write_text("")
+    assert_snapshot("empty", failure(execute(data), data))
+    summary = execute(data, empty="allow")
+    assert summary.failure is None
+    assert query(data, "SELECT count(*) FROM orders") == [(0,)]
+
+
+def test_a_table_that_does_not_fit_is_refused_before_anything_happens(data: Path) -> None:
+    with duckdb.connect(str(data / "w.duckdb")) as connection:
+        connection.execute("CREATE TABLE orders (id INTEGER, amount DECIMAL(15,2), remark VARCHAR NOT NULL)")
+    assert_snapshot("does_not_fit", failure(execute(data), data))
+    assert query(data, "SELECT count(*) FROM duckdb_tables()") == [(1,)]
+
+
+def test_cancelled_before_the_first_row(data: Path) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    summary = run.execute(bind(data), runs_dir=data / "runs", cancel=cancel)
+    assert (summary.status, summary.exit_code) == ("cancelled", 3)
+    assert query(data, "SELECT status FROM headrace.run") == [("cancelled",)]
+    assert query(data, "SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'main'") == [(0,)]
+
+
+def test_plan_changes_nothing(data: Path) -> None:
+    before = sorted(data.iterdir())
+    plan = run.plan_package(bind(data))
+    json.dumps(plan.to_dict())
+    assert [flow.table for flow in plan.flows] == ["orders"]
+    assert sorted(data.iterdir()) == sorted([*before, data / "package.yaml"])
+
+
+def test_plan_of_an_existing_database_changes_nothing(data: Path) -> None:
+    execute(data)
+    before = (data / "w.duckdb").read_bytes()
+    assert run.plan_package(bind(data)).flows[0].steps[0].kind == "delete_rows"
+    assert (data / "w.duckdb").read_bytes() == before
+
+
+@pytest.mark.parametrize("files", ["orders.tbl.*", "*.none"])
+def test_secrets_leave_no_trace(data: Path, files: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A folder whose name is a secret: it is part of every file name."""
+    secret = data / CANARY
+    secret.mkdir()
+    for file in (1, 2):
+        (secret / f"orders.tbl.{file}").write_text("1|1.00\n")
+    text = PACKAGE.replace("${folder}", "${env:FOLDER}")
+    package = bind(data, text, {"FOLDER": CANARY}, files=files)
+    summary = run.execute(package, runs_dir=data / "runs", listener=lambda event: print(event))
+    text = "" if summary.failure is None else summary.failure.render() + repr(summary.failure)
+    assert CANARY not in text + str(capfd.readouterr())
+    leaks = [path for path in (data / "runs").rglob("*") if path.is_file() and CANARY in path.read_text()]
+    assert leaks == []
+    if (data / "w.duckdb").exists():
+        assert CANARY.encode() not in (data / "w.duckdb").read_bytes()
+        assert query(data, f"SELECT count(*) FROM headrace.slice WHERE contains(file, '{CANARY}')") == [(0,)]
+
+
+def test_events_are_complete(data: Path) -> None:
+    summary = execute(data)
+    lines = (Path(summary.run_folder) / "events.jsonl").read_text().splitlines()
+    events = {event["event"]: event for event in map(json.loads, lines)}
+    assert events["task_started"]["files"] == 2
+    assert events["task_finished"]["rows_loaded"] == 2 * ROWS
+    assert events["run_finished"]["status"] == "success"

@@ -1,0 +1,59 @@
+"""The verdict about the limit follows from the counters, and says which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.diagnose import judge
+from headrace.diagnose.limit import LIMITS
+from headrace.run import FlowCounters
+from tests.snapshots import assert_snapshot
+
+
+def counters(
+    *, read: float, parse: float, waiting: float, stream_cpu: float, process_cpu: float, streams: int = 2
+) -> FlowCounters:
+    """`read`, `parse`, `waiting` and `stream_cpu` are seconds of each stream; the run took 10 s on 2 CPUs."""
+
+    def stage(busy: float, wait_output: float = 0.0) -> dict[str, float]:
+        return {"busy_seconds": busy, "wait_input_seconds": 0.0, "wait_output_seconds": wait_output}
+
+    stream: dict[str, Any] = {
+        "cpu_seconds": stream_cpu,
+        "stages": {"read": stage(read), "parse": stage(parse), "write": stage(0.0, waiting)},
+    }
+    return FlowCounters(
+        seconds=10.0,
+        cpu_seconds=process_cpu,
+        cpu_count=2,
+        streams=[stream] * streams,
+        sink_wait_seconds=0.0,
+        sink_busy_seconds=0.0,
+    )
+
+
+CASES = {
+    "destination_cpu": counters(read=0.2, parse=1.8, waiting=8.0, stream_cpu=2.0, process_cpu=17.5),
+    "destination_cpu_not_full": counters(read=0.2, parse=1.8, waiting=8.0, stream_cpu=2.0, process_cpu=14.0),
+    "shared_cpu": counters(read=0.5, parse=4.5, waiting=5.0, stream_cpu=4.0, process_cpu=19.5),
+    "destination_io": counters(read=0.1, parse=0.9, waiting=9.0, stream_cpu=1.0, process_cpu=4.0),
+    "source_read": counters(read=8.0, parse=1.0, waiting=1.0, stream_cpu=1.5, process_cpu=4.0),
+    "parse": counters(read=1.0, parse=8.5, waiting=0.5, stream_cpu=9.0, process_cpu=19.0),
+    "shared_cpu_without_waiting": counters(read=1.0, parse=8.0, waiting=1.0, stream_cpu=5.0, process_cpu=19.5),
+    "reading_from_memory": counters(read=6.0, parse=3.0, waiting=1.0, stream_cpu=9.0, process_cpu=18.5),
+}
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_verdict(case: str) -> None:
+    verdict = judge(CASES[case])
+    assert verdict is not None
+    assert verdict.limit in LIMITS
+    assert_snapshot(f"limit_{case}", f"{verdict.limit}: {verdict.sentence}")
+
+
+def test_without_counters_there_is_no_verdict() -> None:
+    assert judge(counters(read=0, parse=0, waiting=0, stream_cpu=0, process_cpu=0)) is None
+    assert judge(counters(read=1, parse=1, waiting=1, stream_cpu=1, process_cpu=1, streams=0)) is None

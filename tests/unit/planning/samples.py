@@ -1,0 +1,94 @@
+"""Small packages, sources and targets for the tests of planning. No file and no connection is involved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from headrace.model import DataFlowTask, DataType, Destination, DuckdbConnection, FileSource, Layout
+from headrace.planning import Capabilities, CatalogColumn, CatalogTable, SourceSnapshot
+
+STORING = Capabilities(
+    target_type="sample",
+    sink_kind="arrow",
+    loads=("single",),
+    exactly_once="table_transaction",
+    partitions=False,
+    one_transaction=True,
+    stores_tables=True,
+    ledger=True,
+    case_insensitive_names=True,
+    stored_kinds=frozenset({"int32", "int64", "decimal", "date", "string", "varchar", "char"}),
+    max_decimal_precision=38,
+    memory_share=0.4,
+)
+CASE_SENSITIVE = replace(STORING, case_insensitive_names=False)
+DISCARDING = replace(STORING, target_type="void", sink_kind="null", stores_tables=False, stored_kinds=None)
+
+
+def layout(**types: str) -> Layout:
+    """A layout of nullable columns; a type that ends with `!` is not nullable."""
+    columns = [
+        {"name": name, "type": text.rstrip("!"), "nullable": not text.endswith("!")} for name, text in types.items()
+    ]
+    return Layout.model_validate({"delimiter": "|", "columns": columns})
+
+
+ORDERS = layout(o_orderkey="int64!", o_totalprice="decimal(15,2)", o_orderdate="date", o_comment="varchar(79)")
+
+
+def table(*columns: tuple[str, str], kind: str = "table") -> CatalogTable:
+    """A table; a type that ends with `!` is NOT NULL, with `=` has a default, with `*` is computed."""
+    found = []
+    for name, text in columns:
+        plain = text.rstrip("!=*")
+        known = None if plain == "STRUCT" else DataType.parse(plain)
+        found.append(
+            CatalogColumn(
+                name=name,
+                type=known,
+                native_type=plain.upper(),
+                nullable="!" not in text,
+                has_default="=" in text,
+                generated="*" in text,
+            )
+        )
+    return CatalogTable("main", "orders", tuple(found), kind)
+
+
+def source(slices: int = 4) -> SourceSnapshot:
+    """One file of `slices` slices, 100 bytes each."""
+    return SourceSnapshot(
+        name="orders",
+        files=[{"path": "/data/orders.tbl", "size_bytes": slices * 100, "modified_ns": 1, "inode": 2}],
+        slices=[
+            {"number": number + 1, "file": 0, "begin_byte": number * 100, "end_byte": (number + 1) * 100}
+            for number in range(slices)
+        ],
+    )
+
+
+def task(
+    *,
+    target: Literal["create", "append", "replace"] = "replace",
+    load: Literal["staged", "single", "view"] = "single",
+    **members: Any,
+) -> DataFlowTask:
+    """A data flow from files to `warehouse.orders`; `layout`, `schema`, `columns`, `table` can be given."""
+    return DataFlowTask(
+        id="load_orders",
+        name="load_orders",
+        when=True,
+        source=FileSource("orders", "inbox", Path("/data"), ["orders.tbl"], members.get("layout", ORDERS)),
+        destination=Destination(
+            name="sales",
+            connection=DuckdbConnection("warehouse", Path("/data/w.duckdb")),
+            schema=members.get("schema"),
+            table=members.get("table", "orders"),
+            target=target,
+            load=load,
+            columns=members.get("columns"),
+        ),
+        rejects_limit=members.get("rejects_limit", 0),
+    )

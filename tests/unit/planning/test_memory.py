@@ -1,0 +1,102 @@
+"""The split of the memory budget."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.errors import MemoryLimitError
+from headrace.model import Column, DataType
+from headrace.planning.memory import MIB, MemoryBudget, slab_bytes, split_memory, value_bytes
+from tests.snapshots import assert_snapshot
+
+GB = 1_000_000_000
+LINEITEM_TYPES = (
+    ["int64", "int32", "int32", "int32"]
+    + ["decimal(15,2)"] * 4
+    + ["char(1)"] * 2
+    + ["date"] * 3
+    + ["varchar(25)", "varchar(10)", "varchar(44)"]
+)
+
+
+def columns(types: list[str], nullable: bool = False) -> list[Column]:
+    return [
+        Column(name=f"c{number}", type=DataType.parse(text), nullable=nullable) for number, text in enumerate(types)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("int16", 2),
+        ("int32", 4),
+        ("int64", 8),
+        ("decimal(18,2)", 8),
+        ("decimal(19,2)", 16),
+        ("float32", 4),
+        ("bool", 1),
+        ("date", 4),
+        ("timestamptz", 8),
+        ("string", 16),
+        ("char(1)", 16),
+        ("uuid", 16),
+        ("json", 16),
+    ],
+)
+def test_value_bytes(text: str, expected: int) -> None:
+    assert value_bytes(DataType.parse(text)) == expected
+
+
+def test_slab_is_the_worst_case_of_the_layout() -> None:
+    # Three bytes of text (a digit, two separators) for 8 + 16 bytes of values and one byte of validity.
+    assert slab_bytes(columns(["int64", "string"]), 300) == 100 * 25
+    # A nullable field may be empty.
+    assert slab_bytes(columns(["int64", "string"], nullable=True), 300) == 150 * 25
+
+
+@pytest.mark.parametrize("streams", [1, 2, 8, 16, 32])
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_parts_stay_inside_the_budget(streams: int, threads: int) -> None:
+    split = split_memory(MemoryBudget(GB, threads), columns(LINEITEM_TYPES), streams, 0.4)
+    assert split.flow_bytes <= 0.25 * GB
+    assert split.engine_bytes <= 0.4 * GB
+    assert split.headroom_bytes + split.flow_bytes + split.engine_bytes <= GB
+    assert 256 * 1024 <= split.block_bytes <= MIB
+    assert split.blocks >= streams + 2 * threads
+
+
+def test_sixteen_streams_of_lineitem_fit_700_megabytes() -> None:
+    """What is really touched: text blocks, their columns at 128 bytes a row, DuckDB, the interpreter (90 MB)."""
+    split = split_memory(MemoryBudget(GB, 2), columns(LINEITEM_TYPES), 16, 0.4)
+    row_bytes = sum(value_bytes(column.type) for column in columns(LINEITEM_TYPES))
+    touched = split.blocks * split.block_bytes * (1 + row_bytes / 128)
+    assert touched + split.engine_bytes + 90e6 + 2 * 4e6 <= 700e6
+
+
+def test_more_streams_get_smaller_blocks() -> None:
+    sizes = [
+        split_memory(MemoryBudget(GB, 2), columns(LINEITEM_TYPES), streams, 0.4).block_bytes for streams in (4, 32, 64)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < sizes[0]
+
+
+def test_without_an_engine_nothing_is_kept_for_one() -> None:
+    assert split_memory(MemoryBudget(GB, 0), columns(LINEITEM_TYPES), 2, 0.0).engine_bytes == 0
+
+
+def test_too_small_a_budget_says_what_is_needed() -> None:
+    with pytest.raises(MemoryLimitError) as caught:
+        split_memory(MemoryBudget(64_000_000, 2), columns(LINEITEM_TYPES), 16, 0.4)
+    assert_snapshot("memory_too_small", caught.value.render())
+
+
+def test_the_budget_it_asks_for_is_enough() -> None:
+    for streams in (1, 16, 64):
+        try:
+            split_memory(MemoryBudget(32_000_000, 2), columns(LINEITEM_TYPES), streams, 0.4)
+        except MemoryLimitError as error:
+            needed = int(str(error.expected).split()[2]) * 1_000_000
+            split_memory(MemoryBudget(needed, 2), columns(LINEITEM_TYPES), streams, 0.4)
+        else:
+            raise AssertionError("32 MB cannot be enough")

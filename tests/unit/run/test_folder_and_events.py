@@ -1,0 +1,99 @@
+"""The run folder and its event log."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.errors import LedgerError
+from headrace.run.events import EventLog
+from headrace.run.folder import RunFolder, new_run_id
+from headrace.run.redact import Redactor
+from tests.snapshots import assert_snapshot
+
+NOW = datetime(2026, 11, 20, 10, 15, 30, tzinfo=UTC)
+NOBODY = Redactor(())
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_run_ids_sort_by_time_wherever_they_were_made() -> None:
+    assert re.fullmatch(r"20261120-101530-[0-9a-f]{6}", new_run_id(NOW))
+    east = NOW.astimezone(timezone(timedelta(hours=9)))
+    assert new_run_id(east)[:15] == new_run_id(NOW)[:15]
+    assert new_run_id(NOW) < new_run_id(NOW + timedelta(seconds=1))
+
+
+def test_a_folder_per_run(tmp_path: Path) -> None:
+    first = RunFolder.create(tmp_path / "deep" / "runs", NOW)
+    second = RunFolder.create(tmp_path / "deep" / "runs", NOW)
+    assert first.path != second.path
+    assert first.path.name == first.run_id
+    assert first.rejects.is_dir()
+
+
+def test_summary_is_written_whole(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, NOW)
+    folder.write_summary({"status": "failed"})
+    folder.write_summary({"status": "success", "name": "Zürich"})
+    assert json.loads(folder.summary.read_text()) == {"status": "success", "name": "Zürich"}
+    assert sorted(item.name for item in folder.path.iterdir()) == ["rejects", "summary.json"]
+
+
+def test_tidy_keeps_what_is_not_empty(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, NOW)
+    (folder.rejects / "orders.jsonl").write_text("{}")
+    folder.spill.mkdir()
+    folder.tidy()
+    assert folder.rejects.is_dir()
+    assert not folder.spill.exists()
+
+
+def test_runs_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(LedgerError) as caught:
+        RunFolder.create(tmp_path / "runs", NOW)
+    assert_snapshot("runs_folder_is_a_file", caught.value.render().replace(str(tmp_path), "FOLDER"))
+
+
+def test_events_are_stamped_redacted_and_kept(tmp_path: Path) -> None:
+    seen: list[Mapping[str, Any]] = []
+    with EventLog(tmp_path / "events.jsonl", Redactor({"hunter22"}), seen.append) as events:
+        events.emit("run_started", run_id="1", note="hunter22")
+        events.notice("waiting", task="t")
+    assert [event["event"] for event in seen] == ["run_started", "notice"]
+    assert seen[0]["note"] == "***"
+    assert datetime.fromisoformat(str(seen[0]["at"])).tzinfo is not None
+    assert lines(tmp_path / "events.jsonl") == seen
+
+
+def test_progress_reaches_the_file_once_a_second(tmp_path: Path) -> None:
+    seen: list[Mapping[str, Any]] = []
+    with EventLog(tmp_path / "events.jsonl", NOBODY, seen.append) as events:
+        for number in range(10):
+            events.emit("progress", rows_read=number)
+    assert len(seen) == 10
+    assert len(lines(tmp_path / "events.jsonl")) == 1
+
+
+def test_a_listener_that_fails_is_left_alone(tmp_path: Path) -> None:
+    calls = 0
+
+    def broken(event: Mapping[str, Any]) -> None:
+        nonlocal calls
+        calls += 1
+        raise OSError("the terminal is gone")
+
+    with EventLog(tmp_path / "events.jsonl", NOBODY, broken) as events:
+        events.emit("run_started")
+        events.emit("run_finished")
+    assert calls == 1
+    assert [event["event"] for event in lines(tmp_path / "events.jsonl")] == ["run_started", "notice", "run_finished"]

@@ -1,0 +1,50 @@
+"""Secrets leave no trace in anything a run writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headrace.errors import TargetError
+from headrace.run.redact import Redactor
+
+REDACTOR = Redactor({"hunter22", "hunter22-longer"})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("nothing here", "nothing here"),
+        ("password hunter22!", "password ***!"),
+        ("hunter22-longer", "***"),
+        ("postgresql://ann:pa55word@db/x", "postgresql://ann:***@db/x"),
+        ("postgresql://:pa55word@db/x", "postgresql://:***@db/x"),
+        ("postgresql://ann@db:5432/x", "postgresql://ann@db:5432/x"),
+        ("duckdb:///data/w.duckdb", "duckdb:///data/w.duckdb"),
+        ("two a://b:cc@d and e://f:gg@h", "two a://b:***@d and e://f:***@h"),
+    ],
+)
+def test_text(text: str, expected: str) -> None:
+    assert REDACTOR.text(text) == expected
+
+
+def test_data_is_redacted_at_every_depth_and_in_keys() -> None:
+    data: dict[str, Any] = {"a": ["x hunter22", {"hunter22": 1}], "n": 5, "b": True, "z": None}
+    assert REDACTOR.data(data) == {"a": ["x ***", {"***": 1}], "n": 5, "b": True, "z": None}
+
+
+def test_own_members_stay_whole() -> None:
+    redactor = Redactor({"runs"})
+    assert redactor.data({"run_folder": "/x/runs/1", "text": "/x/runs/1"}) == {
+        "run_folder": "/x/runs/1",
+        "text": "/x/***/1",
+    }
+
+
+def test_an_error_is_redacted_in_place() -> None:
+    error = TargetError("x hunter22", at={"url": "a://b:cc@d"}, found="hunter22", expected="hunter22", hint="hunter22")
+    same = REDACTOR.error(error)
+    assert same is error
+    assert "hunter22" not in same.render() + str(same) + repr(same)
+    assert same.at == {"url": "a://b:***@d"}

@@ -1,0 +1,87 @@
+"""What a source looks like to the planner. The core's slicing is replaced by one slice per file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from headrace.errors import SourceError
+from headrace.model import FileSource, GenerateSource, Layout
+from headrace.sources import snapshot_files, snapshot_generated
+from tests.snapshots import assert_snapshot
+
+LAYOUT = Layout.model_validate({"delimiter": "|", "columns": [{"name": "a", "type": "int64"}]})
+
+
+def plan_slices(spec: dict[str, Any]) -> dict[str, Any]:
+    files = [{"path": path, "size_bytes": os.path.getsize(path)} for path in spec["files"]]
+    full = [number for number, file in enumerate(files) if file["size_bytes"]]
+    slices = [{"number": number, "file": file} for number, file in enumerate(full, start=1)]
+    return {"files": files, "slices": slices}
+
+
+def source(
+    folder: Path, missing: Literal["error", "skip"] = "error", empty: Literal["error", "allow"] = "error"
+) -> FileSource:
+    return FileSource("orders", "inbox", folder, ["*.tbl"], LAYOUT, missing, empty)
+
+
+def test_files(tmp_path: Path) -> None:
+    (tmp_path / "a.tbl").write_text("1\n2\n")
+    (tmp_path / "b.tbl").write_text("")
+    snapshot = snapshot_files(source(tmp_path), 4, plan_slices)
+    assert snapshot is not None
+    assert [file["size_bytes"] for file in snapshot.files] == [4, 0]
+    assert snapshot.bytes_total == 4
+    assert len(snapshot.slices) == 1
+    assert snapshot.notes == [f"{tmp_path}/b.tbl is empty"]
+    assert "generate" not in snapshot.to_core()
+
+
+def test_many_empty_files_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "z.tbl").write_text("1\n")
+    for number in range(6):
+        (tmp_path / f"{number}.tbl").write_text("")
+    snapshot = snapshot_files(source(tmp_path), 4, plan_slices)
+    assert snapshot is not None
+    assert snapshot.notes[-1] == "3 more files are empty"
+
+
+def test_missing_files_can_be_skipped(tmp_path: Path) -> None:
+    assert snapshot_files(source(tmp_path, missing="skip"), 4, plan_slices) is None
+    with pytest.raises(SourceError):
+        snapshot_files(source(tmp_path), 4, plan_slices)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_nothing_but_empty_files(tmp_path: Path, count: int) -> None:
+    for number in range(count):
+        (tmp_path / f"{number}.tbl").write_text("")
+    with pytest.raises(SourceError) as caught:
+        snapshot_files(source(tmp_path), 4, plan_slices)
+    assert_snapshot(f"empty_{count}", caught.value.render().replace(str(tmp_path), "DATA"))
+    allowed = snapshot_files(source(tmp_path, empty="allow"), 4, plan_slices)
+    assert allowed is not None
+    assert allowed.slices == []
+
+
+@pytest.mark.parametrize(
+    ("table", "chunks", "names"),
+    [
+        ("lineitem", 3, ["lineitem.tbl.1", "lineitem.tbl.2", "lineitem.tbl.3"]),
+        ("orders", 1, ["orders.tbl"]),
+        ("nation", 8, ["nation.tbl"]),
+        ("region", 8, ["region.tbl"]),
+    ],
+)
+def test_generated(table: str, chunks: int, names: list[str]) -> None:
+    snapshot = snapshot_generated(GenerateSource("rows", "tpch", table, 0.1, chunks, LAYOUT))
+    core = snapshot.to_core()
+    assert [file["path"] for file in core["files"]] == names
+    assert core["generate"] == {"table": table, "scale": 0.1, "chunks": len(names)}
+    assert [(item["number"], item["file"]) for item in core["slices"]] == [
+        (number + 1, number) for number in range(len(names))
+    ]

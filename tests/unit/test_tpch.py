@@ -1,0 +1,86 @@
+"""The demo's data and its independent check: the check must find every kind of difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from headrace import tpch
+from headrace.model.spec_tasks import TPCH_TABLES
+from headrace.tpch.verify import RECORD_TYPES, TableCheck, verify_tables
+
+ROWS = [(0, "AFRICA", 'a "quoted" word'), (1, "AMERICA", "b|c".replace("|", ",")), (2, "ASIA", "d"), (3, "EUROPE", "e")]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The table region in two chunks."""
+    for chunk, rows in [(1, ROWS[:2]), (2, ROWS[2:])]:
+        text = "".join(f"{key}|{name}|{comment}|\n" for key, name, comment in rows)
+        (tmp_path / f"region.tbl.{chunk}").write_text(text)
+    return tmp_path
+
+
+def check_after(data: Path, change: str, key_type: str = "INTEGER") -> TableCheck:
+    database = data / "loaded.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        connection.execute(f"CREATE TABLE region (r_regionkey {key_type}, r_name VARCHAR, r_comment VARCHAR)")
+        connection.executemany("INSERT INTO region VALUES (?, ?, ?)", ROWS)
+        connection.execute(change)
+    (check,) = verify_tables(database, data, ["region"])
+    return check
+
+
+def test_equal_tables_are_equal(data: Path) -> None:
+    assert check_after(data, "SELECT 1") == TableCheck("region", 4, 4, 0, 0, {})
+
+
+@pytest.mark.parametrize(
+    ("change", "only_in_files", "only_in_table"),
+    [
+        ("DELETE FROM region WHERE r_regionkey = 2", 1, 0),
+        ("INSERT INTO region FROM region WHERE r_regionkey = 1", 0, 1),
+        ("UPDATE region SET r_comment = r_comment || ' ' WHERE r_regionkey = 1", 1, 1),
+        ("UPDATE region SET r_comment = NULL WHERE r_regionkey = 3", 1, 1),
+    ],
+)
+def test_differences_are_found(data: Path, change: str, only_in_files: int, only_in_table: int) -> None:
+    check = check_after(data, change)
+    assert not check.equal
+    assert (check.only_in_files, check.only_in_table) == (only_in_files, only_in_table)
+
+
+def test_a_wrong_type_is_found(data: Path) -> None:
+    check = check_after(data, "SELECT 1", key_type="BIGINT")
+    assert not check.equal
+    assert check.wrong_types == {"r_regionkey": ("BIGINT", "INTEGER")}
+
+
+def test_the_database_is_not_changed(data: Path) -> None:
+    check_after(data, "SELECT 1")
+    before = (data / "loaded.duckdb").read_bytes()
+    list(verify_tables(data / "loaded.duckdb", data, ["region"]))
+    assert (data / "loaded.duckdb").read_bytes() == before
+    assert sorted(path.name for path in data.iterdir()) == ["loaded.duckdb", "region.tbl.1", "region.tbl.2"]
+
+
+def test_tables_are_those_of_the_package_format() -> None:
+    assert set(tpch.TABLES) == set(TPCH_TABLES) == set(RECORD_TYPES)
+
+
+def test_the_package_is_the_one_of_the_repository() -> None:
+    root = Path(__file__).parents[2]
+    for name in ["load.yaml", *(f"layouts/{table}.yaml" for table in tpch.TABLES)]:
+        assert (tpch.package_path().parent / name).read_bytes() == (root / "examples" / "tpch" / name).read_bytes()
+
+
+def test_text_files_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for name in ["orders.tbl.10", "orders.tbl.9", "orders.tbl", "orders.tbl.bak", ".orders.tbl.1", "lineitem.tbl.1"]:
+        (tmp_path / name).touch()
+    assert [path.name for path in tpch.text_files(tmp_path, "orders")] == [
+        "orders.tbl",
+        "orders.tbl.9",
+        "orders.tbl.10",
+    ]
