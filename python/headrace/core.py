@@ -1,7 +1,7 @@
 """The Rust core as typed Python: the only module that imports `headrace._native`.
 
-Specifications and reports are plain data (see docs/explanation/how-it-works.md); they cross the binding as JSON text. Rows
-never do: `Flow.arrow_stream` gives an Arrow C stream whose callbacks are Rust.
+Specifications and reports are plain data (see docs/explanation/how-it-works.md); they cross the binding as JSON text.
+Rows never do: `Flow.arrow_stream` gives an Arrow C stream whose callbacks are Rust.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def plan_slices(spec: Mapping[str, Any]) -> Data:
     """Cut files into slices that start and end on row boundaries.
 
     `spec` has `files` (absolute paths), `slice_bytes` and `layout`; the reply has `files` (as they are now: size,
-    modification time, inode, row ends) and `slices`, numbered from 1 in file order. Raises SourceError for a file that is
-    missing, unreadable or not a regular file.
+    modification time, inode, row ends) and `slices`, numbered from 1 in file order. Raises SourceError for a file that
+    is missing, unreadable or not a regular file.
     """
     return _data(_call(_native.plan_slices, json.dumps(spec)))
 

@@ -229,6 +229,12 @@ class MemoryLimitError(HeadraceError):
     kind = "memory"
 
 
+class OutputError(HeadraceError):
+    """Files cannot be written: no space, no right, or other files in their place."""
+
+    kind = "output"
+
+
 class TargetError(HeadraceError):
     """The destination refused something; trying again gives the same answer."""
 
@@ -284,6 +290,7 @@ _CLASSES: dict[str, type[HeadraceError]] = {
         RejectLimitError,
         RowError,
         MemoryLimitError,
+        OutputError,
         TargetError,
         TargetBusyError,
         TypeMismatchError,

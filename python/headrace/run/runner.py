@@ -250,8 +250,8 @@ class _Run:
             self._late_problem(problem)
 
     def _late_problem(self, problem: HeadraceError) -> None:
-        """Something failed after the last commit. What is committed stays so: calling the run failed would make its user
-        load the rows again. What has failed already keeps its own error.
+        """Something failed after the last commit. What is committed stays so: calling the run failed would make its
+        user load the rows again. What has failed already keeps its own error.
         """
         problem = self._redactor.error(problem)
         found = f" ({problem.found})" if problem.found else ""
@@ -323,6 +323,15 @@ def _open(
 
 def _peak_resident_bytes() -> int:
     """Largest resident memory of this process so far; 0 where the system does not say."""
+    try:
+        # Not `ru_maxrss`: on Linux that starts with the memory of the process which started this one.
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+    except (OSError, IndexError, ValueError):
+        return _peak_by_usage()
+
+
+def _peak_by_usage() -> int:
     try:
         import resource
     except ImportError:

@@ -26,7 +26,7 @@ def snapshot_files(source: FileSource, streams: int, plan_slices: PlanSlices) ->
     if not found.paths:
         if source.missing == "skip":
             return None
-        raise no_files(str(source.folder), source.patterns, source.name)
+        raise no_files(str(source.folder), source.patterns, source.name, found.notes)
     layout = source.layout.to_core(set())
     # Sizes first: the length of a slice follows from the bytes of all files together.
     looked_at = plan_slices({"files": found.paths, "slice_bytes": _ONE_SLICE, "layout": layout})

@@ -51,17 +51,19 @@ def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles
     return result
 
 
-def no_files(folder: str, patterns: Sequence[str], source: str) -> SourceError:
-    """The error for patterns that match nothing; names the nearest files of the folder."""
+def no_files(folder: str, patterns: Sequence[str], source: str, notes: Sequence[str] = ()) -> SourceError:
+    """The error for patterns that match no file; names the nearest files of the folder, and `notes` of the search."""
     listing = _listing(folder)
     near = _nearest(patterns, listing)
-    count = "the folder is empty" if not listing else f"{len(listing)} files with other names"
+    count = f"{len(listing)} files with other names" if len(listing) > 1 else "one file with another name"
+    if not listing:
+        count = "no file in the folder"
     if near:
         count += f", such as {', '.join(near)}"
     return SourceError(
         f"no file matches source `{source}`",
         at={"folder": folder},
-        found=count,
+        found="\n".join([count, *notes]),
         expected=f"files matching {_joined(patterns)}",
         hint="Correct the folder or the pattern; `missing: skip` passes over a source without files.",
     )

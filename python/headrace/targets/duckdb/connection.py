@@ -100,12 +100,16 @@ class _LockWait:
     def wait(self, problem: TargetBusyError) -> None:
         """Waits one step; raises `problem` after the timeout."""
         if time.monotonic() >= self._deadline:
-            problem.expected = f"it to be closed within {self._timeout_seconds:g} seconds"
+            problem.expected = f"it to be closed within {_seconds(self._timeout_seconds)}"
             raise problem
         if not self._said:
             self._said = True
             file = (problem.at or {}).get("file")
-            self._notice(f"waiting up to {self._timeout_seconds:g} seconds for {file}: {problem.found}")
+            self._notice(f"waiting up to {_seconds(self._timeout_seconds)} for {file}: {problem.found}")
         if self._is_cancelled():
             raise CancelledError("cancelled while waiting for the database", at=problem.at)
         time.sleep(_LOCK_POLL_SECONDS)
+
+
+def _seconds(seconds: float) -> str:
+    return "1 second" if seconds == 1 else f"{seconds:g} seconds"

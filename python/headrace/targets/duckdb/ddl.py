@@ -50,7 +50,7 @@ def insert_rows(plan: DataFlowPlan) -> str:
 
 def attach(path: str, *, read_only: bool, storage_version: str | None) -> str:
     """ATTACH of the user's file."""
-    # Without the type DuckDB guesses from the contents, and may fetch an extension for what it takes to be another format.
+    # Without the type DuckDB guesses from the contents, and may fetch an extension for another format.
     options = ["TYPE duckdb"]
     if read_only:
         options.append("READ_ONLY")

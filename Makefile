@@ -1,0 +1,104 @@
+# `make` alone prints what there is. Every target does its own set-up and needs no root;
+# a second call does only what has changed.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+PYTHON_SOURCES := pyproject.toml README.md LICENSE $(shell find python/headrace examples/tpch -type f -not -name '*.so' -not -name '*.pyc')
+# The profile of tests and of the wheel that CI tries: the core is compiled once for both.
+PROFILE ?= ci
+
+# maturin follows these to the environment that it installs into.
+IN_VENV = env --unset=CONDA_PREFIX VIRTUAL_ENV=$(CURDIR)/$(1) PATH="$(CURDIR)/$(1)/bin:$$PATH"
+
+.PHONY: help
+help: ## what you are reading
+	@echo "Headrace: make TARGET"
+	@echo
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
+
+# --- use -------------------------------------------------------------------------------------------------------------
+
+.PHONY: build
+build: .venv/.built ## build .venv/bin/headrace with all optimizations (first time: about 2 minutes)
+
+.PHONY: demo
+demo: build ## build, generate 108 MB of TPC-H text, load it into demo/tpch.duckdb, check every row
+	@.venv/bin/headrace demo
+
+.venv/.requirements: requirements/runtime.txt requirements/build.txt requirements/venv.sh | tools
+	@requirements/venv.sh .venv requirements/runtime.txt requirements/build.txt
+	@touch $@
+
+# Installed from a wheel, not linked to the sources: the tests build another core beside them.
+.venv/.built: .venv/.requirements $(RUST_SOURCES) $(PYTHON_SOURCES)
+	@rm -rf target/wheel-release
+	$(call IN_VENV,.venv) maturin build --release --locked --out target/wheel-release
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/wheel-release/*.whl
+	@touch $@
+
+# --- checks ----------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (first time: 5 to 10 minutes)
+	@$(call IN_VENV,.venv-ci) .ci/steps all
+
+.PHONY: lint
+lint: .venv-ci/.requirements ## only the checks that run nothing: format, lints, types, layers
+	@$(call IN_VENV,.venv-ci) .ci/steps lint
+
+.venv-ci/.requirements: requirements/runtime.txt requirements/build.txt requirements/dev.txt requirements/venv.sh | tools
+	@requirements/venv.sh .venv-ci requirements/runtime.txt requirements/build.txt requirements/dev.txt
+	@touch $@
+
+.PHONY: wheel
+wheel: dist/.$(PROFILE) ## the abi3 wheel into dist/ (PROFILE=release for one that others should use)
+
+dist/.$(PROFILE): .venv-ci/.requirements $(RUST_SOURCES) $(PYTHON_SOURCES)
+	@rm -rf dist
+	$(call IN_VENV,.venv-ci) maturin build --profile $(PROFILE) --locked --out dist
+	@touch $@
+
+.PHONY: wheel-smoke
+wheel-smoke: wheel ## install the wheel into an empty environment and load something with it
+	@.ci/wheel-smoke dist/headrace-*.whl
+
+.PHONY: lock
+lock: ## compile requirements/*.txt anew; needs pip-compile (UPGRADE=--upgrade takes newer versions)
+	@requirements/compile.sh $(UPGRADE)
+
+.PHONY: docs
+docs: .venv-ci/.requirements ## write docs/reference/cli.md from the program (`make test` checks that it is current)
+	@PYTHONPATH=python .venv-ci/bin/python docs/reference/generate.py
+
+.venv-ci/.built: .venv-ci/.requirements $(RUST_SOURCES) pyproject.toml
+	@$(call IN_VENV,.venv-ci) PIP_QUIET=1 maturin develop --quiet --profile ci --locked
+	@touch $@
+
+.PHONY: bench
+bench: build .venv-bench/.requirements ## figures beside the peers (about 15 minutes; ARGUMENTS="--repetitions 3" for a quick look)
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/wheel-release/*.whl
+	@.venv-bench/bin/python bench/first_load.py $(ARGUMENTS)
+
+.venv-bench/.requirements: requirements/runtime.txt requirements/bench.txt requirements/venv.sh | tools
+	@requirements/venv.sh .venv-bench requirements/runtime.txt requirements/bench.txt
+	@touch $@
+
+# --- house -----------------------------------------------------------------------------------------------------------
+
+.PHONY: clean
+clean: ## remove everything that was built or downloaded, and the demo
+	rm -rf .venv .venv-ci .venv-bench target dist demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find python tests docs -name __pycache__ -prune -exec rm -rf {} +
+	find python -name '_native*.so' -delete
+
+.PHONY: tools
+tools: # says what is missing before anything is downloaded
+	@missing() { printf 'error: %s is needed and was not found\n\nhint: %s\n' "$$1" "$$2" >&2; exit 1; }; \
+	command -v cargo >/dev/null || missing "cargo (Rust 1.89 or newer)" "Install Rust from your system's packages or with rustup."; \
+	command -v cc >/dev/null || missing "a C compiler (cc)" "Install gcc or clang."; \
+	command -v "$${PYTHON:-python3}" >/dev/null || missing "Python 3.11 or newer" "Install it, or name it: make PYTHON=/path/to/python3"

@@ -1,0 +1,128 @@
+"""What a run did, as text: the accounts per table, rejected rows, where the run folder is, what limited the run.
+
+Everything is read from the summary document (`summary.json`), so that the same text can be made from a finished run.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from headrace.cli import units
+from headrace.cli.console import shown_path
+from headrace.cli.text_table import TextColumn, render_table
+from headrace.errors import render_location
+from headrace.model.suggest import quote
+
+Document = Mapping[str, Any]
+
+# Rejected rows shown per table; the file named below them has all.
+SHOWN_REJECTS: Final = 3
+
+_COLUMNS: Final = (
+    TextColumn("table", words=True),
+    TextColumn("lines", drop_when_narrow=2),
+    TextColumn("skipped", drop_when_narrow=1),
+    TextColumn("rows"),
+    TextColumn("rejected"),
+    TextColumn("loaded"),
+    TextColumn("seconds", drop_when_narrow=3),
+    TextColumn("MB/s"),
+)
+
+
+_AGGREGATES: Final = (
+    TextColumn("column", words=True),
+    TextColumn("nulls"),
+    TextColumn("minimum"),
+    TextColumn("maximum"),
+    TextColumn("sum"),
+)
+_SUMMED: Final = ("lines", "rows_skipped", "rows_read", "rows_rejected", "rows_loaded", "seconds", "bytes_read")
+
+
+def render_summary(summary: Document, *, width: int) -> str:
+    """The whole report of a run, without a final line end."""
+    tables = summary["tables"]
+    parts = [render_aggregates(table, width=width) for table in tables if table["columns"]]
+    if tables:
+        parts.append(render_accounts(tables, width=width))
+    parts += [text for table in tables if (text := render_rejects(table, width=width))]
+    parts.append("\n".join(_closing_lines(summary, width)))
+    return "\n\n".join(parts)
+
+
+def render_accounts(tables: Sequence[Document], *, width: int) -> str:
+    """One line per table and a total of those that were loaded. lines = rows + skipped, rows = rejected + loaded.
+
+    A table that was not loaded has no accounts: what its streams had done when it stopped is an accident.
+    """
+    loaded = [table for table in tables if table["status"] == "success"]
+    sums = {name: sum(table[name] for table in loaded) for name in _SUMMED}
+    total = _account_cells({"table": "total", "status": "success", **sums})
+    rows = [_account_cells(table) for table in tables]
+    return render_table(_COLUMNS, rows, total=total if len(loaded) > 1 else None, width=width)
+
+
+def _account_cells(table: Document) -> list[str]:
+    name, seconds = str(table["table"]), float(table["seconds"])
+    if table["status"] != "success":
+        return [f"{name} ({table['status']})", *["-"] * 4, "0", f"{seconds:.2f}", "-"]
+    return [
+        name,
+        units.count(table["lines"]),
+        units.count(table["rows_skipped"]),
+        units.count(table["rows_read"]),
+        units.count(table["rows_rejected"]),
+        units.count(table["rows_loaded"]),
+        f"{seconds:.2f}",
+        units.megabytes_per_second(table["bytes_read"], seconds),
+    ]
+
+
+def render_aggregates(table: Document, *, width: int) -> str:
+    """What a `null:` destination found out about each column; for texts, the lengths instead of the values."""
+    rows = []
+    for column in table["columns"]:
+        if column["total_length"] is None:
+            values = [column["min"], column["max"], column["sum"]]
+        else:
+            lengths = [column["min_length"], column["max_length"], column["total_length"]]
+            values = [None if length is None else f"length {length}" for length in lengths]
+        rows.append(
+            [column["name"], units.count(column["nulls"]), *("-" if value is None else value for value in values)]
+        )
+    heading = f"{table['table']}: {units.plural(table['rows_loaded'], 'row')}, not stored"
+    return f"{heading}\n{render_table(_AGGREGATES, rows, width=width)}"
+
+
+def render_rejects(table: Document, *, width: int) -> str:
+    """How many rows of a table were rejected and why, the first ones, and the file with all; empty without rejects."""
+    rejects = table.get("rejects") or {}
+    if not rejects.get("count"):
+        return ""
+    rules = ", ".join(f"{rule} {units.count(amount)}" for rule, amount in sorted(rejects["by_rule"].items()))
+    lines = [f"{table['table']}: {units.plural(rejects['count'], 'row')} rejected ({rules})"]
+    for reject in rejects["first"][:SHOWN_REJECTS]:
+        place = render_location({"file": shown_path(reject["file"]), "row": reject["row"], "byte": reject["byte"]})
+        lines += [f"  {place}", *_wrapped(f"{reject['message']}: {quote(reject['value'])}", "    ", width)]
+    if rejects["files"]:
+        lines.append(f"  all of them: {shown_path(rejects['files'][0])}")
+    return "\n".join(lines)
+
+
+def _closing_lines(summary: Document, width: int) -> list[str]:
+    phases = ", ".join(f"{name} {units.duration(seconds)}" for name, seconds in summary["phases"].items())
+    lines = [f"run {summary['run_id']}: {summary['status']} in {units.duration(summary['seconds'])}"]
+    if phases:
+        lines += _wrapped(phases, "  ", width)
+    lines += [f"skipped: {task['task']}, {task['skipped']}" for task in summary["skipped"]]
+    if summary["limit"] and summary["status"] == "success":
+        lines += _wrapped(f"limit: {summary['limit']['limit']} - {summary['limit']['sentence']}", "", width)
+    lines.append(f"run folder: {shown_path(summary['run_folder'])}")
+    return lines
+
+
+def _wrapped(text: str, indent: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False)

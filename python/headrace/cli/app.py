@@ -1,0 +1,304 @@
+"""The commands, their options and their help. No work happens here and nothing heavy is imported.
+
+The help of each command is its docstring: one sentence, details, an example. `docs/reference/cli.md` is generated
+from here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands that names the nearest one when a command does not exist."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command named by the first argument."""
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            raise _unknown("command", args[0], self.list_commands(ctx), ctx.command_path)
+        return super().resolve_command(ctx, args)
+
+
+def _new_app(help_text: str) -> typer.Typer:
+    return typer.Typer(
+        cls=CommandGroup,
+        help=help_text,
+        context_settings=SETTINGS,
+        add_completion=False,
+        rich_markup_mode=None,  # plain help: short imports, and the same text in a terminal, a pipe and the reference
+        pretty_exceptions_enable=False,
+    )
+
+
+app = _new_app(
+    """Load flat files into databases: fast, with every row accounted for.
+
+    A load is described by a package, one YAML file. Results are printed to
+    stdout, progress and errors to stderr. Exit codes: 0 success, 1 failed,
+    3 cancelled, 4 package not found, 5 package cannot be loaded, 6 command
+    line wrong.
+
+    \b
+    First steps:
+      headrace demo
+      headrace run PACKAGE.yaml --set NAME=VALUE
+    """
+)
+generate_app = _new_app("Generate test data.\n\n\b\nExample:\n  headrace generate tpch --scale 1 --chunks 8 --out data")
+app.add_typer(generate_app, name="generate")
+
+
+PackageArgument = Annotated[
+    Path, typer.Argument(metavar="PACKAGE", help="The package: a YAML file.", show_default=False)
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Give a parameter a value; lists are comma-separated. Repeatable."
+    ),
+]
+ConnectionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--connection",
+        metavar="NAME=URL",
+        help="Replace a connection: duckdb:FILE, files:FOLDER or null:. Repeatable.",
+    ),
+]
+StreamsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--streams", metavar="N", min=1, help="Parser threads of the run, instead of the package's.", show_default=False
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; results and errors only.")]
+RunsFolderOption = Annotated[Path, typer.Option("--runs-dir", metavar="FOLDER", help="Where run folders are made.")]
+DEFAULT_RUNS_FOLDER = Path(".headrace/runs")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from headrace import core
+
+        typer.echo(f"headrace {core.version()}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        _missing_command(context)
+
+
+@generate_app.callback(invoke_without_command=True)
+def _generate_root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        _missing_command(context)
+
+
+def _missing_command(context: typer.Context) -> None:
+    from headrace.errors import EXIT_COMMAND_LINE
+
+    typer.echo(context.get_help(), err=True)
+    raise typer.Exit(EXIT_COMMAND_LINE)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", metavar="FOLDER", help="Where files and database go.")] = Path(
+        "demo"
+    ),
+    scale: Annotated[
+        float, typer.Option("--scale", metavar="S", help="TPC-H scale factor; 1 is about 1.1 GB of text.")
+    ] = 0.1,
+    chunks: Annotated[int, typer.Option("--chunks", metavar="N", min=1, help="Files per table.")] = 8,
+    streams: Annotated[int, typer.Option("--streams", metavar="N", min=1, help="Parser threads.")] = 8,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Generate TPC-H files, load them into DuckDB, compare every row.
+
+    Generates the eight tables as text, loads them with the package that
+    ships with Headrace, then lets DuckDB read the same files by itself and
+    compares: row counts, and EXCEPT ALL both ways. Prints the accounts, the
+    run folder and what to try next.
+
+    \b
+    Example:
+      headrace demo --scale 1 --folder /tmp/demo
+    """
+    from headrace.cli.demo import DemoOptions, run_demo
+
+    raise typer.Exit(run_demo(DemoOptions(folder, scale, chunks, streams, json_output=json, quiet=quiet)))
+
+
+@generate_app.command("tpch")
+def generate_tpch(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Where the files go; made if missing.", show_default=False)
+    ],
+    scale: Annotated[
+        float, typer.Option("--scale", metavar="S", help="Scale factor; 1 is about 1.1 GB of text.")
+    ] = 1.0,
+    chunks: Annotated[int, typer.Option("--chunks", metavar="N", min=1, help="Files per table.")] = 1,
+    chunk: Annotated[
+        int | None, typer.Option("--chunk", metavar="K", min=1, help="Only chunk K of N.", show_default=False)
+    ] = None,
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            "--tables", metavar="NAME,...", help="Only these tables (default: all eight).", show_default=False
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            min=1,
+            help="Files generated at the same time (default: one per processor).",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write the tables of TPC-H as text files.
+
+    Chunk K of a table goes to TABLE.tbl.K; nation and region are written
+    once, as nation.tbl and region.tbl. Files appear under their name only
+    when they are complete. Chunks can be generated on different machines.
+
+    \b
+    Example:
+      headrace generate tpch --scale 1 --chunks 8 --out data
+    """
+    from headrace.cli.generate import GenerateOptions, run_generate
+
+    selected = tuple(name.strip() for name in tables.split(",") if name.strip()) if tables is not None else None
+    options = GenerateOptions(out, scale, chunks, chunk, selected, threads, json_output=json, quiet=quiet)
+    raise typer.Exit(run_generate(options))
+
+
+@app.command()
+def check(
+    package: PackageArgument,
+    sets: SetOption = None,
+    connections: ConnectionOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say whether a package is well-formed, without touching its data.
+
+    Reads the package and its layouts, resolves parameters and expands every
+    foreach; prints what it found, or every problem with file, line and
+    column.
+
+    \b
+    Example:
+      headrace check examples/tpch/load.yaml --set data=data
+    """
+    from headrace.cli.check import run_check
+
+    raise typer.Exit(run_check(package, sets or [], connections or [], json_output=json))
+
+
+@app.command()
+def plan(
+    package: PackageArgument,
+    sets: SetOption = None,
+    connections: ConnectionOption = None,
+    streams: StreamsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say what a run would do, without doing it.
+
+    Looks at the files and at the target tables and prints, for each table:
+    files, slices, how the rows travel and become visible, the statements,
+    and how the memory is split.
+
+    \b
+    Example:
+      headrace plan examples/tpch/load.yaml --set data=data
+    """
+    from headrace.cli.plan import run_plan
+
+    raise typer.Exit(run_plan(package, sets or [], connections or [], streams, json_output=json))
+
+
+@app.command()
+def run(
+    package: PackageArgument,
+    sets: SetOption = None,
+    connections: ConnectionOption = None,
+    streams: StreamsOption = None,
+    runs_folder: RunsFolderOption = DEFAULT_RUNS_FOLDER,
+    engine: Annotated[str, typer.Option("--engine", metavar="NAME", help="Where the streams run.")] = "local",
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Load: run the tasks of a package.
+
+    Shows the progress of each table and prints the accounts: lines, rows,
+    rejected, loaded. A table's rows become visible together or not at all.
+    Ctrl-C stops the run and leaves the table it was loading untouched.
+
+    \b
+    Example:
+      headrace run examples/tpch/load.yaml --set data=data \\
+        --connection warehouse=duckdb:tpch.duckdb
+    """
+    _only("engine", engine, ["local"], "headrace run")
+    from headrace.cli.run import RunOptions, run_run
+
+    options = RunOptions(package, sets or [], connections or [], streams, runs_folder, json_output=json, quiet=quiet)
+    raise typer.Exit(run_run(options))
+
+
+@app.command()
+def schema(
+    of: Annotated[str, typer.Argument(metavar="[package|layout]", help="Which file format.")] = "package",
+    json: Annotated[
+        bool, typer.Option("--json", help="Accepted for symmetry: the result is JSON in any case.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of packages or of layouts.
+
+    Editors use it to complete and to check YAML files while you type.
+
+    \b
+    Example:
+      headrace schema package > headrace-package.schema.json
+    """
+    _only("schema", of, ["package", "layout"], "headrace schema")
+    from headrace.cli.schema import run_schema
+
+    raise typer.Exit(run_schema(of))
+
+
+def _only(what: str, written: str, allowed: list[str], command: str) -> None:
+    """Refuse a word that is not one of the allowed ones."""
+    if written not in allowed:
+        raise _unknown(what, written, allowed, command)
+
+
+def _unknown(what: str, written: str, allowed: list[str], command: str) -> Exception:
+    from headrace.errors import CommandLineError
+    from headrace.model.suggest import did_you_mean, one_of
+
+    return CommandLineError(
+        f"unknown {what} `{written}`",
+        expected=one_of(allowed),
+        hint=did_you_mean(written, allowed) or f"`{command} --help` says more.",
+    )

@@ -1,0 +1,111 @@
+"""`headrace plan`: what a run would do, as text or JSON. Nothing is created or changed."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from headrace import model, run
+from headrace.cli import units
+from headrace.cli.console import print_json, result_width, shown_path
+
+Document = Mapping[str, Any]
+_LABEL_CHARACTERS: Final = 10
+_INDENT: Final = "  "
+
+
+def run_plan(path: Path, sets: list[str], connections: list[str], streams: int | None, *, json_output: bool) -> int:
+    """Plan and print; returns the exit code."""
+    package = model.load_package(path, sets=sets, connections=connections, streams=streams, environ=os.environ)
+    document = run.plan_package(package).to_dict()
+    if json_output:
+        print_json(document)
+    else:
+        print(render_plan(document, width=result_width()), flush=True)
+    return 0
+
+
+def render_plan(plan: Document, *, width: int) -> str:
+    """The plan of a run: a summary line, then one block per task."""
+    text = f", {units.size(plan['bytes_total'])} of text" if plan["bytes_total"] else ""
+    head = (
+        f"package {plan['package']}: {units.plural(len(plan['tasks']), 'task')}{text}, "
+        f"{units.plural(plan['streams'], 'stream')}, memory {units.size(plan['memory_bytes'])}"
+    )
+    blocks = [_wrapped("", [head, *plan["notes"]], width)]
+    blocks += [_render_task(task, width) for task in plan["tasks"]]
+    return "\n\n".join(blocks)
+
+
+def _render_task(task: Document, width: int) -> str:
+    if "skipped" in task:
+        return f"{task['task']}\n{_wrapped('skipped', [task['skipped']], width)}"
+    name = ".".join(part for part in (task["connection"], task["schema"], task["table"]) if part)
+    lines = [
+        str(task["task"]),
+        _wrapped("into", [f"{name} ({task['target']}, {task['load']})"], width),
+        _wrapped("from", [_source(task)], width),
+        _wrapped("streams", [_streams(task)], width),
+        _wrapped("memory", [_memory(task["memory"])], width),
+    ]
+    if task["rejects_limit"]:
+        lines.append(_wrapped("rejects", [f"up to {units.plural(task['rejects_limit'], 'row')}"], width))
+    if task["notes"]:
+        lines.append(_wrapped("notes", task["notes"], width))
+    if task["steps"]:
+        lines.append(_wrapped("steps", [line for step in task["steps"] for line in step["text"].split("\n")], width))
+    return "\n".join(lines)
+
+
+def _source(task: Document) -> str:
+    files = task["files"]
+    generated = task["flow"]["source"].get("generate")
+    if generated is not None:
+        return (
+            f"generated TPC-H rows: {generated['table']}, scale {generated['scale']:g}, "
+            f"{units.plural(generated['chunks'], 'chunk')}"
+        )
+    if not files:
+        return "no files"
+    first, last = Path(files[0]["path"]), Path(files[-1]["path"])
+    names = shown_path(first) if len(files) == 1 else f"{shown_path(first)} ... {last.name}"
+    return f"{units.plural(len(files), 'file')}, {units.size(task['bytes_total'])}: {names}"
+
+
+def _streams(task: Document) -> str:
+    slices = task["slices"]
+    largest = max((part["end_byte"] - part["begin_byte"] for part in slices), default=0)
+    text = f"{units.plural(task['streams'], 'stream')}, {units.plural(len(slices), 'slice')}"
+    return f"{text}, the largest {units.size(largest)}" if largest else text
+
+
+def _memory(memory: Document) -> str:
+    parts = [
+        f"text and typed columns {units.size(memory['flow_bytes'])}"
+        f" ({memory['blocks']} blocks of {units.size(memory['block_bytes'])})"
+    ]
+    if memory["engine_bytes"]:
+        parts.append(f"the target's engine {units.size(memory['engine_bytes'])}")
+    parts.append(f"program and reserve {units.size(memory['headroom_bytes'])}")
+    return ", ".join(parts)
+
+
+def _wrapped(label: str, paragraphs: Sequence[str], width: int) -> str:
+    """Paragraphs beside a label, each on its own line and wrapped below its beginning."""
+    margin = _INDENT + " " * _LABEL_CHARACTERS if label else ""
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        lines += textwrap.wrap(
+            paragraph,
+            width,
+            initial_indent=margin,
+            subsequent_indent=margin + (_INDENT if label else ""),
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+    if label:
+        lines[0] = f"{_INDENT}{label:<{_LABEL_CHARACTERS}}{lines[0].lstrip()}"
+    return "\n".join(lines)

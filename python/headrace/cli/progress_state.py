@@ -1,0 +1,130 @@
+"""What is known about a running load, folded from the events of the run. No output happens here.
+
+Times are seconds of a monotonic clock that the caller reads; events arrive on any thread, so every method locks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+# Rates of a running table are those of the last seconds: an average since the start would hide that it got slower.
+RATE_WINDOW_SECONDS: Final = 3.0
+# Before this much time a rate is noise and no estimate is shown.
+MINIMUM_RATE_SECONDS: Final = 0.3
+
+WAITING: Final = "waiting"
+LOADING: Final = "loading"
+
+
+@dataclass
+class TableProgress:
+    """One task that loads one table. `state` is waiting, loading, or the status it ended with."""
+
+    task: str
+    table: str
+    state: str = WAITING
+    rows_read: int = 0
+    rows_rejected: int = 0
+    bytes_read: int = 0
+    bytes_total: int = 0
+    started: float = 0.0
+    seconds: float = 0.0
+    samples: deque[tuple[float, int, int]] = field(default_factory=deque)
+
+    def has_begun(self) -> bool:
+        """Whether anything has happened to the table."""
+        return self.started > 0
+
+    def rates(self, now: float) -> tuple[float, float] | None:
+        """Rows and bytes per second: of the last seconds while loading, of the whole table afterwards."""
+        if self.state != LOADING:
+            return (self.rows_read / self.seconds, self.bytes_read / self.seconds) if self.seconds > 0 else None
+        if not self.samples or now - self.samples[0][0] < MINIMUM_RATE_SECONDS:
+            return None
+        first_time, first_rows, first_bytes = self.samples[0]
+        elapsed = now - first_time
+        return (self.rows_read - first_rows) / elapsed, (self.bytes_read - first_bytes) / elapsed
+
+    def percent(self) -> int | None:
+        """How much of the text has been read, 0 to 100, rounded down; None when the size is not known."""
+        return min(100, self.bytes_read * 100 // self.bytes_total) if self.bytes_total > 0 else None
+
+    def seconds_left(self, now: float) -> float | None:
+        """Estimated time until all text is read; None when it cannot be said."""
+        rates = self.rates(now)
+        if self.state != LOADING or rates is None or rates[1] <= 0 or self.bytes_total <= self.bytes_read:
+            return None
+        return (self.bytes_total - self.bytes_read) / rates[1]
+
+
+class RunProgress:
+    """The tables of one run in the order of the run."""
+
+    def __init__(self) -> None:
+        self.started = 0.0
+        self.run_id = ""
+        self.run_folder = ""
+        self.tables: dict[str, TableProgress] = {}
+        self._lock = threading.Lock()
+
+    def apply(self, event: Mapping[str, Any], now: float) -> None:
+        """Take over what one event says."""
+        with self._lock:
+            match event["event"]:
+                case "run_started":
+                    self._start_run(event, now)
+                case "task_started":
+                    self._start_table(event, now)
+                case "progress":
+                    self._advance(event, now)
+                case "task_finished":
+                    self._finish(event, now)
+                case "task_skipped":
+                    self._table(event).state = "skipped"
+
+    def lines(self) -> list[TableProgress]:
+        """The tables, in order."""
+        with self._lock:
+            return list(self.tables.values())
+
+    def _start_run(self, event: Mapping[str, Any], now: float) -> None:
+        self.started = now
+        self.run_id = str(event["run_id"])
+        self.run_folder = str(event["run_folder"])
+        for task in event["tasks"]:
+            self._table(task).bytes_total = int(task.get("bytes_total") or 0)
+
+    def _start_table(self, event: Mapping[str, Any], now: float) -> None:
+        table = self._table(event)
+        table.state = LOADING
+        table.bytes_total = int(event["bytes_total"])
+        table.started = now
+        table.samples.append((now, 0, 0))
+
+    def _advance(self, event: Mapping[str, Any], now: float) -> None:
+        table = self._table(event)
+        table.rows_read = int(event["rows_read"])
+        table.rows_rejected = int(event["rows_rejected"])
+        table.bytes_read = int(event["bytes_read"])
+        table.seconds = now - table.started
+        table.samples.append((now, table.rows_read, table.bytes_read))
+        while len(table.samples) > 2 and now - table.samples[0][0] > RATE_WINDOW_SECONDS:
+            table.samples.popleft()
+
+    def _finish(self, event: Mapping[str, Any], now: float) -> None:
+        table = self._table(event)
+        table.state = str(event["status"])
+        table.rows_read = int(event["rows_read"])
+        table.rows_rejected = int(event["rows_rejected"])
+        table.bytes_read = int(event["bytes_read"])
+        table.seconds = float(event["seconds"])
+
+    def _table(self, event: Mapping[str, Any]) -> TableProgress:
+        task = str(event["task"])
+        if task not in self.tables:
+            self.tables[task] = TableProgress(task, str(event.get("table") or task))
+        return self.tables[task]

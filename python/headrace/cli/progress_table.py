@@ -1,0 +1,72 @@
+"""The live table. It fits 80 columns: the state column shows how much of the text has been read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headrace.cli import units
+from headrace.cli.progress import shown_name, shown_state
+from headrace.cli.progress_state import LOADING, WAITING, RunProgress, TableProgress
+
+_MINIMUM_NAME_CHARACTERS: Final = 8
+_STYLES: Final = {"success": "green", "failed": "bold red", "cancelled": "yellow", LOADING: "bold cyan"}
+
+
+def live_table(state: RunProgress, now: float, last_line: str | None) -> RenderableType:
+    """All tables of the run with a total, and below it `last_line`."""
+    tables = state.lines()
+    if not tables:
+        return Text("planning", style="dim")
+    grid = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold")
+    grid.add_column("table", min_width=_MINIMUM_NAME_CHARACTERS)  # the only column that a narrow terminal shortens
+    for heading in ("state", "rows", "rows/s", "MB/s", "rejected", "left"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for table in tables:
+        grid.add_row(*_cells(table, now), style="" if table.has_begun() else "dim")
+    grid.add_section()
+    grid.add_row(*_total_cells(tables, state.started, now), style="bold")
+    return grid if last_line is None else Group(grid, Text(last_line, style="bold yellow"))
+
+
+def _cells(table: TableProgress, now: float) -> list[RenderableType]:
+    name = Text(shown_name(table), no_wrap=True, overflow="ellipsis")
+    status = Text(shown_state(table), style=_STYLES.get(table.state, ""))
+    if not table.has_begun():
+        return [name, status, "", "", "", "", ""]
+    rates = table.rates(now)
+    rejected = Text(units.count(table.rows_rejected), style="red" if table.rows_rejected else "")
+    left = table.seconds_left(now)
+    return [
+        name,
+        status,
+        units.count(table.rows_read),
+        units.per_second(rates[0], 1) if rates else "",
+        units.megabytes_per_second(rates[1], 1) if rates else "",
+        rejected,
+        units.clock(max(1, round(left))) if left is not None else "",
+    ]
+
+
+def _total_cells(tables: list[TableProgress], started: float, now: float) -> list[RenderableType]:
+    """Sums, and rates since the start of the run. The time left needs the size of every table."""
+    elapsed = now - started
+    rows, size_bytes = sum(table.rows_read for table in tables), sum(table.bytes_read for table in tables)
+    bytes_total = sum(table.bytes_total for table in tables)
+    sizes_known = all(table.bytes_total > 0 or table.state != WAITING for table in tables)
+    is_running = any(table.state in (WAITING, LOADING) for table in tables)
+    left = ""
+    if is_running and sizes_known and 0 < size_bytes < bytes_total and elapsed > 1:
+        left = units.clock(max(1, round((bytes_total - size_bytes) * elapsed / size_bytes)))
+    return [
+        "total",
+        units.clock(elapsed),
+        units.count(rows),
+        units.per_second(rows, elapsed) if elapsed > 1 else "",
+        units.megabytes_per_second(size_bytes, elapsed) if elapsed > 1 else "",
+        units.count(sum(table.rows_rejected for table in tables)),
+        left,
+    ]

@@ -1,0 +1,190 @@
+"""Checks a loaded TPC-H database against DuckDB's own reading of the same files.
+
+Independent of Headrace on purpose: the types are written here a second time, as the record load had them, and nothing
+of the package, the layouts or the core is used. Every row must be there as often as in the files: row counts agree
+and EXCEPT ALL is empty both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from headrace.tpch import text_files
+
+_MONEY: Final = "DECIMAL(15,2)"
+
+# Columns of each table, in file order, with the type the loaded table must have.
+# DuckDB has no char(n) and varchar(n): text is VARCHAR, char(n) without trailing blanks.
+RECORD_TYPES: Final[dict[str, dict[str, str]]] = {
+    "lineitem": {
+        "l_orderkey": "BIGINT",
+        "l_partkey": "INTEGER",
+        "l_suppkey": "INTEGER",
+        "l_linenumber": "INTEGER",
+        "l_quantity": _MONEY,
+        "l_extendedprice": _MONEY,
+        "l_discount": _MONEY,
+        "l_tax": _MONEY,
+        "l_returnflag": "VARCHAR",
+        "l_linestatus": "VARCHAR",
+        "l_shipdate": "DATE",
+        "l_commitdate": "DATE",
+        "l_receiptdate": "DATE",
+        "l_shipinstruct": "VARCHAR",
+        "l_shipmode": "VARCHAR",
+        "l_comment": "VARCHAR",
+    },
+    "orders": {
+        "o_orderkey": "BIGINT",
+        "o_custkey": "INTEGER",
+        "o_orderstatus": "VARCHAR",
+        "o_totalprice": _MONEY,
+        "o_orderdate": "DATE",
+        "o_orderpriority": "VARCHAR",
+        "o_clerk": "VARCHAR",
+        "o_shippriority": "INTEGER",
+        "o_comment": "VARCHAR",
+    },
+    "partsupp": {
+        "ps_partkey": "INTEGER",
+        "ps_suppkey": "INTEGER",
+        "ps_availqty": "INTEGER",
+        "ps_supplycost": _MONEY,
+        "ps_comment": "VARCHAR",
+    },
+    "part": {
+        "p_partkey": "INTEGER",
+        "p_name": "VARCHAR",
+        "p_mfgr": "VARCHAR",
+        "p_brand": "VARCHAR",
+        "p_type": "VARCHAR",
+        "p_size": "INTEGER",
+        "p_container": "VARCHAR",
+        "p_retailprice": _MONEY,
+        "p_comment": "VARCHAR",
+    },
+    "customer": {
+        "c_custkey": "INTEGER",
+        "c_name": "VARCHAR",
+        "c_address": "VARCHAR",
+        "c_nationkey": "INTEGER",
+        "c_phone": "VARCHAR",
+        "c_acctbal": _MONEY,
+        "c_mktsegment": "VARCHAR",
+        "c_comment": "VARCHAR",
+    },
+    "supplier": {
+        "s_suppkey": "INTEGER",
+        "s_name": "VARCHAR",
+        "s_address": "VARCHAR",
+        "s_nationkey": "INTEGER",
+        "s_phone": "VARCHAR",
+        "s_acctbal": _MONEY,
+        "s_comment": "VARCHAR",
+    },
+    "nation": {
+        "n_nationkey": "INTEGER",
+        "n_name": "VARCHAR",
+        "n_regionkey": "INTEGER",
+        "n_comment": "VARCHAR",
+    },
+    "region": {"r_regionkey": "INTEGER", "r_name": "VARCHAR", "r_comment": "VARCHAR"},
+}
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """The comparison of one table. `wrong_types` maps a column to (found, expected)."""
+
+    table: str
+    rows_in_files: int
+    rows_in_table: int
+    only_in_files: int
+    only_in_table: int
+    wrong_types: dict[str, tuple[str, str]]
+
+    @property
+    def equal(self) -> bool:
+        """Whether the table holds exactly the rows of the files, with the right types."""
+        return (
+            self.rows_in_files == self.rows_in_table
+            and self.only_in_files == 0
+            and self.only_in_table == 0
+            and not self.wrong_types
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {**asdict(self), "equal": self.equal}
+
+
+def verify_tables(
+    database: Path, folder: Path, tables: Iterable[str] = tuple(RECORD_TYPES), *, memory_limit: str = "1GB"
+) -> Iterable[TableCheck]:
+    """Compare the tables of `database` with the files in `folder`, one after the other.
+
+    The database is opened read-only. What does not fit into `memory_limit` (DuckDB's notation) goes to a temporary
+    folder beside it. Raises duckdb.Error when the file or a table cannot be read.
+    """
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"SET memory_limit = '{memory_limit}'")
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute(f"SET temp_directory = {_literal(str(database) + '.verify.tmp')}")
+        connection.execute(f"ATTACH {_literal(str(database))} AS loaded (READ_ONLY)")
+        for table in tables:
+            yield _verify_table(connection, table, folder)
+
+
+def _verify_table(connection: duckdb.DuckDBPyConnection, table: str, folder: Path) -> TableCheck:
+    columns = RECORD_TYPES[table]
+    names = ", ".join(columns)
+    loaded = f"(SELECT {names} FROM loaded.{table})"
+    connection.execute(f"CREATE TEMP TABLE expected AS SELECT {names} FROM {_read_files(table, folder)}")
+    try:
+        return TableCheck(
+            table,
+            rows_in_files=_count(connection, "expected"),
+            rows_in_table=_count(connection, f"loaded.{table}"),
+            only_in_files=_count(connection, f"(FROM expected EXCEPT ALL {loaded})"),
+            only_in_table=_count(connection, f"({loaded} EXCEPT ALL FROM expected)"),
+            wrong_types=_wrong_types(connection, table),
+        )
+    finally:
+        connection.execute("DROP TABLE expected")
+
+
+def _read_files(table: str, folder: Path) -> str:
+    """DuckDB's reader, told everything, so that it guesses nothing. Rows end with a delimiter: an empty column."""
+    files = text_files(folder, table)
+    columns = ", ".join(
+        f"{_literal(name)}: {_literal(kind)}"
+        for name, kind in [*RECORD_TYPES[table].items(), ("end_of_row", "VARCHAR")]
+    )
+    return (
+        f"read_csv([{', '.join(_literal(str(file)) for file in files)}], columns = {{{columns}}}, "
+        "delim = '|', header = false, quote = '', escape = '', auto_detect = false)"
+    )
+
+
+def _wrong_types(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, tuple[str, str]]:
+    found = {str(row[0]): str(row[1]) for row in connection.execute(f"DESCRIBE loaded.{table}").fetchall()}
+    return {
+        name: (found.get(name, "no such column"), expected)
+        for name, expected in RECORD_TYPES[table].items()
+        if found.get(name) != expected
+    }
+
+
+def _count(connection: duckdb.DuckDBPyConnection, relation: str) -> int:
+    row = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

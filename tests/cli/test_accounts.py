@@ -1,0 +1,66 @@
+"""The report of a finished run."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.cli.accounts import render_accounts, render_summary
+from tests.cli.sample_run import summary
+from tests.snapshots import assert_snapshot
+
+
+def test_summary_of_a_run_with_rejects() -> None:
+    text = render_summary(summary(), width=80)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert_snapshot("summary", text)
+
+
+def test_a_failed_table_says_so() -> None:
+    document = summary()
+    document["status"] = document["tables"][0]["status"] = "failed"
+    document["tables"][0]["rows_loaded"] = 0
+    assert_snapshot("summary_failed", render_summary(document, width=80))
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_accounts_of_billions_keep_every_digit(width: int) -> None:
+    tables = summary()["tables"]
+    for name in ("lines", "rows_read", "rows_loaded"):
+        tables[0][name] = 5_999_989_709
+    text = render_accounts(tables, width=width)
+    assert text.count("5,999,989,709") >= 2
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_a_run_that_ended_before_any_table() -> None:
+    document = {**summary(), "tables": [], "status": "cancelled", "limit": None}
+    assert render_summary(document, width=80).startswith("run 20260102T030405-abcd: cancelled in 8.51 s")
+
+
+def test_aggregates_of_a_run_that_stores_nothing() -> None:
+    document = summary()
+    empty = {"sum": None, "min": None, "max": None, "min_length": None, "max_length": None, "total_length": None}
+    document["tables"][0]["columns"] = [
+        {
+            **empty,
+            "name": "l_orderkey",
+            "rows": 6_001_215,
+            "nulls": 0,
+            "sum": "18005322964949",
+            "min": "1",
+            "max": "6000000",
+        },
+        {**empty, "name": "l_shipdate", "rows": 6_001_215, "nulls": 12, "min": "1992-01-02", "max": "1998-12-01"},
+        {
+            **empty,
+            "name": "l_comment",
+            "rows": 6_001_215,
+            "nulls": 0,
+            "min_length": 10,
+            "max_length": 43,
+            "total_length": 9,
+        },
+        {**empty, "name": "all_null", "rows": 6_001_215, "nulls": 6_001_215, "total_length": 0},
+    ]
+    text = render_summary(document, width=80)
+    assert_snapshot("summary_aggregates", text)

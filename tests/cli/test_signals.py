@@ -1,0 +1,124 @@
+"""Ctrl-C once cancels, twice ends the process at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+WAITS_FOR_EVER = """
+import sys, threading, time
+from headrace.cli.signals import STOPPING, cancel_on_signals, write_now
+cancel = threading.Event()
+with cancel_on_signals(cancel, lambda: write_now(STOPPING)):
+    print("ready", flush=True)
+    while True:
+        time.sleep(0.05)
+"""
+
+ENDLESS_PACKAGE = """\
+headrace: 1
+package: endless
+connections:
+  nowhere: {type: "null"}
+layouts:
+  region:
+    delimiter: "|"
+    trailing_delimiter: true
+    columns:
+      - {name: l_orderkey, type: int64}
+      - {name: l_partkey, type: int32}
+      - {name: l_suppkey, type: int32}
+      - {name: l_linenumber, type: int32}
+      - {name: l_quantity, type: "decimal(15,2)"}
+      - {name: l_extendedprice, type: "decimal(15,2)"}
+      - {name: l_discount, type: "decimal(15,2)"}
+      - {name: l_tax, type: "decimal(15,2)"}
+      - {name: l_returnflag, type: char(1)}
+      - {name: l_linestatus, type: char(1)}
+      - {name: l_shipdate, type: date}
+      - {name: l_commitdate, type: date}
+      - {name: l_receiptdate, type: date}
+      - {name: l_shipinstruct, type: varchar(25)}
+      - {name: l_shipmode, type: varchar(10)}
+      - {name: l_comment, type: varchar(44)}
+streams: 2
+tasks:
+  load:
+    data_flow:
+      sources:
+        rows: {generate: {tpch: lineitem, scale: 1000, chunks: 100}, layout: region}
+      destinations:
+        loaded: {input: rows, connection: nowhere, table: lineitem, target: replace, load: single}
+"""
+
+
+@contextmanager
+def started(arguments: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that is ended and closed whatever the test does."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def read_until(process: subprocess.Popen[str], beginning: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith(beginning):
+            return
+    pytest.fail(f"the process ended without writing {beginning}")
+
+
+def test_the_second_signal_ends_the_process(tmp_path: Path) -> None:
+    with started(["-c", WAITS_FOR_EVER], tmp_path) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        read_until(process, "stopping: nothing becomes visible")
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 3
+
+
+def test_handlers_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from headrace.cli.signals import cancel_on_signals
+
+    before = signal.getsignal(signal.SIGTERM)
+    cancel, said = threading.Event(), list[str]()
+    with cancel_on_signals(cancel, lambda: said.append("stopping")):
+        os.kill(os.getpid(), signal.SIGTERM)
+        deadline = time.monotonic() + 5
+        while not cancel.is_set() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert said == ["stopping"]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cancelled_run_ends_with_3_and_its_document(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "endless.yaml").write_text(ENDLESS_PACKAGE)
+    with started(["-m", "headrace", "run", "endless.yaml", "--json"], tmp_path) as process:
+        read_until(process, "lineitem: loading")
+        time.sleep(0.3)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert "stopping: nothing becomes visible" in errors
+    assert "Traceback" not in errors
+    document = json.loads(output)
+    assert document["status"] == "cancelled"
+    assert document["error"]["kind"] == "cancelled"

@@ -1,0 +1,114 @@
+"""What the documents say is true: their commands are run, their links exist, the generated reference is current."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from headrace.cli.app import app
+from headrace.cli.failures import run_app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+_MARK = re.compile(r"<!-- (?P<kind>file|exit): (?P<value>\S+) -->")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block. `file`: write it under this name. `exit_code`: how its commands end."""
+
+    language: str
+    text: str
+    file: str | None
+    exit_code: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The fenced blocks of a page, with the comment line above each."""
+    mark: re.Match[str] | None = None
+    language, lines = None, list[str]()
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if line.startswith("```") and language is None:
+            language, lines = line[3:].strip(), []
+        elif line.startswith("```"):
+            assert language is not None
+            named = mark is not None and mark["kind"] == "file"
+            exit_code = int(mark["value"]) if mark is not None and not named else 0
+            yield Block(language, "\n".join(lines) + "\n", mark["value"] if mark and named else None, exit_code)
+            language, mark = None, None
+        elif language is not None:
+            lines.append(line)
+        elif line.strip():
+            mark = _MARK.fullmatch(line.strip())
+
+
+def commands(block: Block) -> list[list[str]]:
+    """The `$ headrace` commands of a console block."""
+    if block.language != "console":
+        return []
+    lines = [line.removeprefix("$ ") for line in block.text.replace("\\\n", " ").splitlines() if line.startswith("$ ")]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("headrace ")]
+
+
+PAGES_WITH_COMMANDS = [page for page in PAGES if any(commands(block) for block in blocks(page))]
+
+
+def test_some_pages_have_commands() -> None:
+    assert Path("docs/tutorial/first-load.md") in PAGES_WITH_COMMANDS
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=str)
+def test_commands_of_a_page(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page):
+        if block.file is not None:
+            path = tmp_path / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+        for arguments in commands(block):
+            code = run_app(app, arguments)
+            assert code == block.exit_code, f"headrace {shlex.join(arguments)}\n{capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)", text)
+    missing = [target for target in targets if not (ROOT / page).parent.joinpath(target).exists()]
+    assert not missing
+
+
+def test_the_reference_of_the_command_line_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    path = ROOT / "docs" / "reference" / "generate.py"
+    spec = importlib.util.spec_from_file_location("generate_reference", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    current = path.with_name("cli.md").read_text(encoding="utf-8")
+    assert current == module.reference(), "run `make docs`"
+
+
+def test_the_tutorial_says_how_to_accept_bad_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last step of the tutorial, which edits a file: rejects up to a limit."""
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(Path("docs/tutorial/first-load.md")):
+        if block.file is not None:
+            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+        if "rejects:" in block.text and block.file is None:
+            line = block.text
+    package = tmp_path / "load.yaml"
+    package.write_text(package.read_text().replace("      sources:\n", f"{line}      sources:\n"))
+    assert run_app(app, ["run", "load.yaml"]) == 0
+    assert re.search(r"orders +7 +2 +5 +1 +4", capsys.readouterr().out)
