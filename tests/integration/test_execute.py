@@ -140,6 +140,17 @@ def test_a_failed_task_ends_the_run_and_keeps_what_was_there(data: Path) -> None
     assert query(data, "SELECT status FROM headrace.run ORDER BY started_at") == [("success",), ("failed",)]
 
 
+def test_a_failed_run_says_what_it_has_appended(data: Path) -> None:
+    (data / "late.tbl").write_text("not a number|1.00\n", encoding="utf-8")
+    events: list[Mapping[str, Any]] = []
+    package = bind(data, PACKAGE + AGAIN.replace('"orders.tbl.*"', "late.tbl"), target="append")
+    summary = run.execute(package, runs_dir=data / "runs", listener=events.append)
+    assert summary.status == "failed"
+    assert [event["text"] for event in events if event["event"] == "notice"][-1] == (
+        "committed already: orders; another run of the package appends to it again"
+    )
+
+
 def test_rejects_within_the_limit_are_accounted_for(data: Path) -> None:
     with (data / "orders.tbl.2").open("a") as file:
         file.write("not a number|1.00\n")

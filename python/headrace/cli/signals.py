@@ -12,7 +12,7 @@ from types import FrameType
 
 from headrace.errors import EXIT_CANCELLED
 
-STOPPING = "stopping: nothing becomes visible"
+STOPPING = "stopping: what is not committed is rolled back"
 _SHOW_CURSOR = b"\x1b[?25h"  # a live table hides it
 
 

@@ -128,8 +128,10 @@ def _from_url(name: str, url: str, folder: Path) -> Connection:
     path = rest[2:] if rest.startswith("//") else rest
     if scheme == "null":
         if path:
-            raise _url_error(name, show_value(url), "Write `null:`.")
+            raise _url_error(name, "text behind `null:`", "Write `null:`.")
         return NullConnection(name)
+    if rest.startswith("//") and "@" in path.partition("/")[0]:
+        raise _url_error(name, f"a user or a host behind `{scheme}://`", f"Write a path after `{scheme}:`.")
     if not path or "\0" in path:
         raise _url_error(name, show_value(url), f"Write a path after `{scheme}:`.")
     if scheme == "files":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -45,7 +46,9 @@ class EventLog:
         self.emit("notice", task=task, text=text)
 
     def close(self) -> None:
-        self._file.close()
+        """Closes the file. Every event has been written or has failed before: here nothing new can be said."""
+        with suppress(OSError):
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
-from typing import Any, TypeVar
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.errors import HeadraceError
 from headrace.model import redact, redact_data
@@ -15,7 +18,11 @@ _HIDDEN = "***"
 # Made by Headrace itself; a secret that happens to be part of them must not break them.
 _OWN_MEMBERS = frozenset({"event", "at", "run_id", "status", "run_folder"})
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 AnyError = TypeVar("AnyError", bound=HeadraceError)
+AnyDataclass = TypeVar("AnyDataclass", bound="DataclassInstance")
 
 
 class Redactor:
@@ -41,6 +48,21 @@ class Redactor:
             return [self.data(item) for item in data]
         return redact_data(data, self._secrets)
 
+    def dataclass(self, item: AnyDataclass) -> AnyDataclass:
+        """A copy of a dataclass with every text in it redacted, at any depth."""
+        members = {member.name: self._any(getattr(item, member.name)) for member in fields(item)}
+        return replace(item, **members)
+
+    def reject_file(self, path: Path) -> None:
+        """Rewrites a file of rejects: names of source files and messages are redacted, the rows' own values stay."""
+        rewritten = path.with_name(f".{path.name}")
+        with path.open(encoding="utf-8") as old, rewritten.open("w", encoding="utf-8") as new:
+            for line in old:
+                reject = json.loads(line)
+                hidden = {name: self.text(reject[name]) for name in ("file", "message")}
+                new.write(json.dumps({**reject, **hidden}, ensure_ascii=False, separators=(",", ":")) + "\n")
+        rewritten.replace(path)
+
     def error(self, error: AnyError) -> AnyError:
         """The same error, its texts redacted in place, so that a traceback shows none either."""
         error.what = self.text(error.what)
@@ -50,3 +72,10 @@ class Redactor:
         error.expected = None if error.expected is None else self.text(error.expected)
         error.hint = None if error.hint is None else self.text(error.hint)
         return error
+
+    def _any(self, value: Any) -> Any:
+        if is_dataclass(value) and not isinstance(value, type):
+            return self.dataclass(value)
+        if isinstance(value, tuple):
+            return tuple(self._any(item) for item in value)
+        return self.data(value)

@@ -35,12 +35,14 @@ from headrace.targets import RunRecord, Target
 
 
 def plan_package(package: BoundPackage) -> RunPlan:
-    """What `execute` would do now. Changes nothing; a database file that does not exist is not created."""
+    """What `execute` would do now, for reading: without secrets. Changes nothing; a database file that does not exist
+    is not created.
+    """
     redactor = Redactor(package.secrets)
     try:
         prepared = prepare_sources(package)
         with _open(package, prepared, None, None, threading.Event()) as targets:
-            return plan_run(package, prepared, targets)
+            return redactor.dataclass(plan_run(package, prepared, targets))
     except HeadraceError as error:
         raise redactor.error(error) from None
 
@@ -84,7 +86,9 @@ class _Run:
         self._cancel = cancel
         self._judge = judge
         self._begun: list[Target] = []
-        self._summary = Summary(run_id=folder.run_id, run_folder=str(folder.path), package=package.name)
+        self._summary = Summary(
+            run_id=folder.run_id, run_folder=str(folder.path), package=package.name, redact=redactor.data
+        )
         self._summary.phases = dict.fromkeys(("plan", "prepare", "load", "commit", "finish"), 0.0)
 
     def execute(self) -> Summary:
@@ -119,6 +123,7 @@ class _Run:
             self._tasks(plan, prepared, targets)
         except BaseException as error:
             self._fail(_reported(error))  # before the ledger is closed, which says how the run ended
+            self._warn_of_appended()
             raise
         finally:
             with self._phase("finish"):
@@ -165,6 +170,7 @@ class _Run:
             )
 
         outcome = executor.run(self._folder.run_id, plan, target, str(self._folder.rejects), progress, self._cancel)
+        self._hide_secrets(plan, outcome)
         self._record(TableResult(plan, outcome))
         if outcome.error is not None:
             raise outcome.error
@@ -187,6 +193,18 @@ class _Run:
             bytes_read=sums["bytes"],
             error=shown,
         )
+
+    def _hide_secrets(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
+        """The core names source files in the rejects as it opens them: with the secrets that may be in their paths."""
+        paths = [str(file["path"]) for file in plan.source.files]
+        if outcome.result is None or all(self._redactor.text(path) == path for path in paths):
+            return
+        for path in outcome.result["rejects"]["files"]:
+            try:
+                if path.endswith(".jsonl"):
+                    self._redactor.reject_file(Path(path))
+            except OSError as error:  # the rows may be committed already, and the rejects must not be lost
+                self._events.notice(f"source files could not be hidden in {path}: {error.strerror}", plan.task)
 
     def _add_phases(self, outcome: FlowOutcome) -> None:
         phases, times = self._summary.phases, outcome.times
@@ -229,10 +247,13 @@ class _Run:
             started_at=datetime.now(UTC),
         )
         for target in targets.all():
-            lost = target.begin_run(record)
+            lost_runs = target.begin_run(record)
             self._begun.append(target)
-            for run_id in lost:
-                self._events.notice(f"run {run_id} died before it ended; nothing of its unfinished table is visible")
+            for lost in lost_runs:
+                loaded = f"it had committed {', '.join(lost.tables)}, and " if lost.tables else ""
+                self._events.notice(
+                    f"run {lost.run_id} died before it ended: {loaded}nothing of its unfinished table is visible"
+                )
 
     def _end_ledger(self) -> None:
         failure = self._summary.failure
@@ -243,6 +264,15 @@ class _Run:
             except HeadraceError as problem:
                 self._late_problem(problem)
 
+    def _warn_of_appended(self) -> None:
+        """A table is committed when its task ends. What a failed run has appended would be appended again."""
+        tables = self._summary.tables
+        again = [item.plan.table for item in tables if item.outcome.error is None and item.plan.target == "append"]
+        if again:
+            self._events.notice(
+                f"committed already: {', '.join(again)}; another run of the package appends to it again"
+            )
+
     def _close(self, targets: OpenTargets) -> None:
         try:
             targets.close()
@@ -250,12 +280,13 @@ class _Run:
             self._late_problem(problem)
 
     def _late_problem(self, problem: HeadraceError) -> None:
-        """Something failed after the last commit. What is committed stays so: calling the run failed would make its
+        """Something failed behind the last task. What is committed stays so: calling the run failed would make its
         user load the rows again. What has failed already keeps its own error.
         """
+        when = "last commit" if self._summary.failure is None else "error"
         problem = self._redactor.error(problem)
         found = f" ({problem.found})" if problem.found else ""
-        self._events.notice(f"after the last commit: {problem.what}{found}")
+        self._events.notice(f"after the {when}: {problem.what}{found}")
 
     def _fail(self, error: HeadraceError) -> None:
         """Keeps the first error only: the later ones are usually its consequences."""
@@ -272,7 +303,7 @@ class _Run:
             verdict = self._judge(self._summary.counters(usable_cpus()))
             self._summary.limit = None if verdict is None else verdict.to_dict()
         self._folder.tidy()
-        self._folder.write_summary(self._redactor.data(self._summary.to_dict()))
+        self._folder.write_summary(self._summary.to_dict())
         self._events.emit(
             "run_finished",
             run_id=self._folder.run_id,

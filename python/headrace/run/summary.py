@@ -35,6 +35,7 @@ class Verdict(Protocol):
     def to_dict(self) -> dict[str, str]: ...
 
 
+Document = dict[str, Any]
 # Given by the caller, because diagnosing is a layer above running. None: no verdict is possible.
 Judge = Callable[[FlowCounters], Verdict | None]
 
@@ -86,7 +87,10 @@ class TableResult:
 
 @dataclass
 class Summary:
-    """The result of a run. `failure` is None exactly when the status is success."""
+    """The result of a run. `failure` is None exactly when the status is success.
+
+    `redact` takes the secrets out of the document, whoever asks for it.
+    """
 
     run_id: str
     run_folder: str
@@ -99,6 +103,7 @@ class Summary:
     limit: dict[str, str] | None = None
     failure: HeadraceError | None = None
     peak_resident_bytes: int = 0
+    redact: Callable[[Document], Document] = field(default=lambda document: document, repr=False)
 
     @property
     def exit_code(self) -> int:
@@ -119,10 +124,10 @@ class Summary:
             sink_busy_seconds=sum(float(result["sink"]["busy_seconds"]) for result in results),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document."""
+    def to_dict(self) -> Document:
+        """The document, without secrets."""
         tables = [table.to_dict() for table in self.tables]
-        return {
+        document = {
             "run_id": self.run_id,
             "package": self.package,
             "status": self.status,
@@ -141,6 +146,7 @@ class Summary:
             "error": None if self.failure is None else self.failure.to_dict(),
             "run_folder": self.run_folder,
         }
+        return self.redact(document)
 
 
 def _streams(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -1,11 +1,12 @@
 """Destinations: one folder each, with the same slots."""
 
-from headrace.targets.base import Flow, LoadTimes, OpenOptions, RunRecord, Settle, Target
+from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, Target
 from headrace.targets.registry import capabilities_of, open_target, target_key
 
 __all__ = [
     "Flow",
     "LoadTimes",
+    "LostRun",
     "OpenOptions",
     "RunRecord",
     "Settle",

@@ -40,6 +40,14 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
+class LostRun:
+    """A run that died without saying so, and the tables it had committed before."""
+
+    run_id: str
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class LoadTimes:
     """Where the time of one load went, in seconds, and how many rows the destination confirmed.
 
@@ -90,8 +98,8 @@ class Target(Protocol):
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         """The table as it is now; None if it does not exist."""
 
-    def begin_run(self, record: RunRecord) -> list[str]:
-        """Writes the run into the ledger and returns the ids of dead runs now marked as lost."""
+    def begin_run(self, record: RunRecord) -> list[LostRun]:
+        """Writes the run into the ledger and returns the dead runs now marked as lost."""
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         """Writes the planned slices of one task into the ledger."""

@@ -18,7 +18,7 @@ import pytest
 
 from headrace.errors import AccountsError, CancelledError, HeadraceError, LedgerError, TargetBusyError, TargetError
 from headrace.planning import CatalogTable, DataFlowPlan
-from headrace.targets import OpenOptions, RunRecord
+from headrace.targets import LostRun, OpenOptions, RunRecord
 from headrace.targets.duckdb.target import DuckdbTarget
 from tests.snapshots import assert_snapshot
 from tests.unit.executors.fake_flow import SLICE_ROWS, FakeFlow, plan, result
@@ -180,12 +180,20 @@ def test_a_run_that_died_is_marked_lost(tmp_path: Path) -> None:
     with DuckdbTarget(path, 5, options()) as target:
         assert target.begin_run(record("run-1")) == []
     with DuckdbTarget(path, 5, options()) as target:
-        assert target.begin_run(record("run-2")) == ["run-1"]
+        assert target.begin_run(record("run-2")) == [LostRun("run-1", ())]
         target.end_run("run-2", "success", None)
     assert query(path, "SELECT run_id, status FROM headrace.run ORDER BY 1") == [
         ("run-1", "lost"),
         ("run-2", "success"),
     ]
+
+
+def test_a_run_that_died_says_what_it_had_committed(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    load(path, plan())
+    execute(path, "UPDATE headrace.run SET status = 'running'")  # as if the process had died before it could say so
+    with DuckdbTarget(path, 5, options()) as target:
+        assert target.begin_run(record("run-2")) == [LostRun("run-1", ("orders",))]
 
 
 def test_one_commit_row_per_slice_and_run(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def load_failure(error: duckdb.Error, what: str, path: Path) -> HeadraceError:
             hint="Raise `memory` of the package, or free disk space where the run folder is, so that DuckDB can spill.",
         )
     if is_disk_full(error):
-        return disk_full(error, what, path)
+        return disk_full(error, what, path, "; nothing was loaded")
     if isinstance(error, duckdb.ConstraintException):
         return TargetError(
             f"{what}: a row breaks a constraint of the table; nothing was loaded",
@@ -60,10 +60,10 @@ def is_disk_full(error: duckdb.Error) -> bool:
     return any(text in str(error) for text in _DISK_FULL)
 
 
-def disk_full(error: duckdb.Error, what: str, path: Path) -> TargetError:
+def disk_full(error: duckdb.Error, what: str, path: Path, consequence: str = "") -> TargetError:
     """The error for a full disk. The transaction is undone; the file keeps the space it has, for the next load."""
     return TargetError(
-        f"{what}: no space left on the disk; nothing was loaded",
+        f"{what}: no space left on the disk{consequence}",
         at={"file": str(path)},
         found=first_paragraph(error),
         hint=f"Free space in {path.parent} and run again.",

@@ -12,7 +12,7 @@ import duckdb
 
 from headrace.errors import LedgerError
 from headrace.planning import DataFlowPlan
-from headrace.targets.base import RunRecord
+from headrace.targets.base import LostRun, RunRecord
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.failures import ledger_failure
 
@@ -24,11 +24,13 @@ class Ledger:
         self._connection = connection
         self._path = path
 
-    def begin_run(self, record: RunRecord) -> list[str]:
-        """Writes the run's row, creating the tables if needed. Returns the ids of runs now marked as lost."""
+    def begin_run(self, record: RunRecord) -> list[LostRun]:
+        """Writes the run's row, creating the tables if needed. Returns the runs now marked as lost."""
         with self._transaction("cannot write the run into the ledger"):
             self._connection.execute(sql("ledger"))
-            lost = self._connection.execute(sql("mark_lost"), {"now": _now()}).fetchall()
+            dead = self._connection.execute(sql("mark_lost"), {"now": _now()}).fetchall()
+            lost = sorted(str(row[0]) for row in dead)
+            committed = self._connection.execute(sql("lost_tables"), {"run_ids": lost}).fetchall()
             self._connection.execute(
                 sql("insert_run"),
                 {
@@ -41,7 +43,7 @@ class Ledger:
                     "started_at": record.started_at,
                 },
             )
-        return sorted(str(row[0]) for row in lost)
+        return [LostRun(run_id, tuple(table for owner, table in committed if owner == run_id)) for run_id in lost]
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         """Writes all slices of one task in one statement."""

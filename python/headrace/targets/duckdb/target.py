@@ -11,7 +11,7 @@ import duckdb
 
 from headrace.errors import InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, OpenOptions, RunRecord, Settle
+from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
 from headrace.targets.duckdb.catalog import missing_schema, read_table, refuse_ledger_schema
 from headrace.targets.duckdb.connection import attach_file, connect, engine_threads
@@ -56,7 +56,7 @@ class DuckdbTarget:
             return None
         return read_table(self._connection, name, table)
 
-    def begin_run(self, record: RunRecord) -> list[str]:
+    def begin_run(self, record: RunRecord) -> list[LostRun]:
         if not self._attached:
             self._attach()
         return self._ledger().begin_run(record)

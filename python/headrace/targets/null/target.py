@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, RunRecord, Settle
+from headrace.targets.base import Flow, LoadTimes, LostRun, RunRecord, Settle
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 
 
@@ -23,7 +23,7 @@ class NullTarget:
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         return None
 
-    def begin_run(self, record: RunRecord) -> list[str]:
+    def begin_run(self, record: RunRecord) -> list[LostRun]:
         return []
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:

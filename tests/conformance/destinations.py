@@ -1,0 +1,115 @@
+"""The destinations that the suite is run on, each with a client of its own to look at what was stored.
+
+A new target is added here, with the name of its connection type, and must then pass every test of the suite.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Protocol
+
+import duckdb
+
+from tests.conformance.values import Case
+
+# SQL of the canonical text of a value (see values.py); `{}` is the column.
+_DUCKDB_TEXT = {
+    "date": "{}::VARCHAR",
+    "time": "epoch_us({})::VARCHAR",
+    "timestamp": "epoch_us({})::VARCHAR",
+    "timestamptz": "epoch_us({})::VARCHAR",
+    "bytes": "hex({})",
+    "float32": "{}::DOUBLE",
+    "float64": "{}",
+    "decimal": "{}",
+}
+
+
+class Destination(Protocol):
+    """One place to load into, empty at first."""
+
+    def __init__(self, folder: Path) -> None: ...
+
+    @property
+    def url(self) -> str:
+        """For `--connection`."""
+
+    def count(self, table: str) -> int | None:
+        """Rows of a table; None if there is none."""
+
+    def column(self, table: str, case: Case) -> list[str | None]:
+        """The canonical values of a column in the order of `id`."""
+
+    def ledger(self) -> list[tuple[str, int, int]]:
+        """The runs in order: status, slices committed, rows in them."""
+
+
+class DuckdbDestination:
+    """A file, read by DuckDB's own client."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "destination.duckdb"
+
+    @property
+    def url(self) -> str:
+        return f"duckdb:{self._path}"
+
+    def count(self, table: str) -> int | None:
+        if not self._path.exists():
+            return None
+        try:
+            return len(self._rows(f"SELECT id FROM {table}"))
+        except duckdb.CatalogException:
+            return None
+
+    def column(self, table: str, case: Case) -> list[str | None]:
+        text = _DUCKDB_TEXT.get(case.kind, "{}::VARCHAR").format(case.name)
+        return [_canonical(row[0]) for row in self._rows(f"SELECT {text} FROM {table} ORDER BY id")]
+
+    def ledger(self) -> list[tuple[str, int, int]]:
+        rows = self._rows(
+            "SELECT status, count(slice), coalesce(sum(rows_loaded), 0) "
+            'FROM headrace.run LEFT JOIN headrace."commit" USING (run_id) '
+            "GROUP BY run_id, status, started_at ORDER BY started_at"
+        )
+        return [(str(status), int(str(slices)), int(str(loaded))) for status, slices, loaded in rows]
+
+    def _rows(self, query: str) -> list[tuple[object, ...]]:
+        with duckdb.connect(str(self._path), read_only=True) as connection:
+            return connection.execute(query).fetchall()
+
+
+def _canonical(value: object) -> str | None:
+    match value:
+        case float():
+            return repr(value)
+        case Decimal():
+            return format(value, "f")
+        case None:
+            return None
+        case _:
+            return str(value)
+
+
+class NullDestination:
+    """Stores nothing: what it has seen is in the summary only."""
+
+    def __init__(self, folder: Path) -> None:
+        pass
+
+    @property
+    def url(self) -> str:
+        return "null:"
+
+    def count(self, table: str) -> int | None:
+        return None
+
+    def column(self, table: str, case: Case) -> list[str | None]:
+        raise AssertionError("this destination stores nothing")
+
+    def ledger(self) -> list[tuple[str, int, int]]:
+        return []
+
+
+DESTINATIONS: dict[str, type[Destination]] = {"duckdb": DuckdbDestination, "null": NullDestination}

@@ -1,0 +1,260 @@
+"""What every target must do, as far as its capabilities say that it can."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from decimal import Decimal, localcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace import run
+from headrace.model import BoundPackage, load_package
+from headrace.model.connections import SCHEMES
+from headrace.planning import Capabilities
+from headrace.run import Summary
+from headrace.targets import capabilities_of
+from tests.conformance.destinations import DESTINATIONS, Destination
+from tests.conformance.values import CASES, ROWS, Case, expected_column, file_rows
+
+PACKAGE = """
+headrace: 1
+package: conformance
+parameters:
+  target: {type: string, default: replace}
+  limit: {type: integer, default: 0}
+connections:
+  inbox: {type: files, path: inbox}
+  warehouse: {type: "null"}
+streams: 3
+tasks:
+  load:
+    data_flow:
+      rejects: {limit: "${limit}"}
+      sources:
+        rows:
+          connection: inbox
+          files: "rows.*"
+          layout:
+            delimiter: "|"
+            null_tokens: ['\\N']
+            columns:
+"""
+DESTINATION = """
+      destinations:
+        loaded: {input: rows, connection: warehouse, table: loaded, target: "${target}"}
+"""
+
+
+class Suite:
+    """A package, its files and one destination."""
+
+    def __init__(self, folder: Path, kind: type[Destination]) -> None:
+        self.folder = folder
+        self.inbox = folder / "inbox"
+        self.inbox.mkdir()
+        self.destination = kind(folder)
+        self.cases: tuple[Case, ...] = CASES
+
+    def write(self, *files: list[str]) -> None:
+        """Writes `rows.1`, `rows.2` and so on."""
+        for number, rows in enumerate(files, start=1):
+            (self.inbox / f"rows.{number}").write_text("".join(rows), encoding="utf-8")
+
+    def bind(self, streams: int = 3, **parameters: object) -> BoundPackage:
+        columns = [
+            "              - {name: id, type: int32, nullable: false}",
+            *(f'              - {{name: {case.name}, type: "{case.type}"}}' for case in self.cases),
+        ]
+        package = self.folder / "package.yaml"
+        package.write_text(PACKAGE + "\n".join(columns) + DESTINATION, encoding="utf-8")
+        sets = [f"{name}={value}" for name, value in parameters.items()]
+        connections = [f"warehouse={self.destination.url}"]
+        return load_package(package, sets=sets, connections=connections, streams=streams, environ={})
+
+    def run(self, cancel: threading.Event | None = None, listener: Any = None, **parameters: Any) -> Summary:
+        package = self.bind(**parameters)
+        return run.execute(package, runs_dir=self.folder / "runs", cancel=cancel, listener=listener)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return capabilities_of(self.bind().connections["warehouse"])
+
+    def check_count(self, rows: int | None) -> None:
+        """The table has so many rows, if the target stores any."""
+        assert self.destination.count("loaded") == (rows if self.capabilities.stores_tables else None)
+
+    def check_ledger(self, *runs: tuple[str, int, int]) -> None:
+        """The ledger says this, if the target keeps one."""
+        assert self.destination.ledger() == (list(runs) if self.capabilities.ledger else [])
+
+
+@pytest.fixture(params=DESTINATIONS)
+def suite(request: pytest.FixtureRequest, tmp_path: Path) -> Suite:
+    return Suite(tmp_path, DESTINATIONS[request.param])
+
+
+def loaded(summary: Summary) -> dict[str, Any]:
+    """The document of a run that must have been a success, with balanced accounts."""
+    assert summary.failure is None, summary.failure.render()
+    document = summary.to_dict()
+    [table] = document["tables"]
+    assert table["lines"] == table["rows_read"] + table["rows_skipped"]
+    assert table["rows_read"] == table["rows_loaded"] + table["rows_rejected"]
+    return document
+
+
+def test_every_target_is_in_the_suite() -> None:
+    assert set(DESTINATIONS) == set(SCHEMES) - {"files"}
+
+
+def test_capabilities_agree_with_each_other(suite: Suite) -> None:
+    capabilities = suite.capabilities
+    assert capabilities.target_type == suite.bind().connections["warehouse"].type
+    assert capabilities.loads
+    assert 1 <= capabilities.max_decimal_precision <= 38
+    assert 0 <= capabilities.memory_share < 1
+    assert capabilities.ledger == (capabilities.exactly_once != "none")
+    if not capabilities.stores_tables:
+        assert (capabilities.ledger, capabilities.one_transaction, capabilities.stored_kinds) == (False, False, None)
+    assert all(capabilities.stores(case.kind) for case in CASES)
+
+
+def test_plans_name_their_steps_and_change_nothing(suite: Suite) -> None:
+    suite.write(file_rows())
+    before = sorted(suite.folder.rglob("*"))
+    first = [step.kind for step in run.plan_package(suite.bind()).flows[0].steps]
+    assert sorted(suite.folder.rglob("*")) == sorted([*before, suite.folder / "package.yaml"])
+    loaded(suite.run())
+    again = {
+        target: [step.kind for step in run.plan_package(suite.bind(target=target)).flows[0].steps]
+        for target in ("append", "replace")
+    }
+    if suite.capabilities.stores_tables:
+        ending = ["insert", "check_accounts", "commit_slices", "commit"]
+        assert first == ["create_table", *ending]
+        assert again == {"append": ending, "replace": ["delete_rows", *ending]}
+    else:
+        assert first == again["append"] == again["replace"] == ["insert", "check_accounts"]
+
+
+def test_create_append_and_replace(suite: Suite) -> None:
+    suite.write(file_rows(), file_rows())
+    assert loaded(suite.run(target="create"))["rows_loaded"] == 2 * ROWS
+    suite.check_count(2 * ROWS)
+    again = suite.run(target="create")
+    if suite.capabilities.stores_tables:
+        assert again.failure is not None
+        assert "exists already" in again.failure.what
+    assert loaded(suite.run(target="append"))["rows_loaded"] == 2 * ROWS
+    suite.check_count(4 * ROWS)
+    assert loaded(suite.run(target="replace"))["rows_loaded"] == 2 * ROWS
+    suite.check_count(2 * ROWS)
+    suite.check_ledger(*[("success", 2, 2 * ROWS)] * 3)
+
+
+@pytest.mark.parametrize("existing", [False, True], ids=["a new table", "a table with rows"])
+def test_a_failed_flow_leaves_nothing(suite: Suite, existing: bool) -> None:
+    """The bad row is the last one of the last file: everything else has been handed over before."""
+    rows = file_rows()
+    suite.write(rows)
+    if existing:
+        loaded(suite.run())
+    suite.write(rows * 50, rows * 50, [*rows, "not a number" + "|" * len(CASES)])
+    for _ in range(2):
+        summary = suite.run()
+        assert summary.status == "failed"
+        assert summary.failure is not None and summary.failure.at is not None
+        assert summary.failure.at["row"] == ROWS + 1
+        assert summary.to_dict()["rows_loaded"] == 0
+        suite.check_count(ROWS if existing else None)
+    before = [("success", 1, ROWS)] if existing else []
+    suite.check_ledger(*before, ("failed", 0, 0), ("failed", 0, 0))
+
+
+def test_a_cancelled_flow_leaves_nothing(suite: Suite) -> None:
+    suite.write(file_rows())
+    loaded(suite.run())
+    suite.write(*[file_rows() * 400] * 3)
+    cancel = threading.Event()
+
+    def listen(event: Mapping[str, Any]) -> None:
+        if event["event"] == "task_started":
+            cancel.set()
+
+    summary = suite.run(cancel, listen)
+    # The load may have been faster than the first look at `cancel`.
+    if summary.status == "success":
+        suite.check_count(3 * 400 * ROWS)
+    else:
+        assert (summary.status, summary.exit_code) == ("cancelled", 3)
+        suite.check_count(ROWS)
+        suite.check_ledger(("success", 1, ROWS), ("cancelled", 0, 0))
+
+
+def test_rejects_are_counted_and_the_others_loaded(suite: Suite) -> None:
+    rows = file_rows()
+    suite.write([*rows, "x|\n", *rows], ["y" + "|" * len(CASES) + "\n", *rows])
+    document = loaded(suite.run(limit=2))
+    assert (document["rows_read"], document["rows_loaded"], document["rows_rejected"]) == (3 * ROWS + 2, 3 * ROWS, 2)
+    assert document["tables"][0]["rejects"]["by_rule"] == {"bad_integer": 1, "too_few_fields": 1}
+    suite.check_count(3 * ROWS)
+    suite.check_ledger(("success", 2, 3 * ROWS))
+
+
+@pytest.mark.parametrize("streams", [1, 16])
+def test_every_type_arrives_exactly(suite: Suite, streams: int) -> None:
+    """Each value, and NULL in every type, from one file and from pieces."""
+    rows = file_rows()
+    suite.write(rows) if streams == 1 else suite.write(*([row] for row in rows))
+    document = loaded(suite.run(streams=streams))
+    assert document["rows_loaded"] == ROWS
+    if suite.capabilities.stores_tables:
+        found = {case.name: suite.destination.column("loaded", case) for case in CASES}
+        assert found == {case.name: expected_column(case) for case in CASES}
+    else:
+        columns = {column["name"]: column for column in document["tables"][0]["columns"]}
+        assert set(columns) == {"id", *(case.name for case in CASES)}
+        for case in CASES:
+            check_aggregates(case, columns[case.name])
+
+
+def check_aggregates(case: Case, column: dict[str, Any]) -> None:
+    """Rows and NULLs for every type; sums, extremes and lengths where there are any."""
+    values = [value for _, value in case.values]
+    assert (column["rows"], column["nulls"]) == (ROWS, ROWS - len(values)), case.name
+    if case.kind.startswith("int") or case.kind == "decimal":
+        numbers = [Decimal(value) for value in values]
+        with localcontext(prec=100):
+            total = sum(numbers)
+        found = (Decimal(column["sum"]), Decimal(column["min"]), Decimal(column["max"]))
+        assert found == (total, min(numbers), max(numbers)), case.name
+    elif case.kind == "date":
+        assert (column["min"], column["max"]) == (min(values), max(values))
+    elif case.kind in ("string", "char", "varchar", "json"):
+        lengths = [len(value) for value in values]
+        found_lengths = (column["min_length"], column["max_length"], column["total_length"])
+        assert found_lengths == (min(lengths), max(lengths), sum(lengths)), case.name
+    elif case.kind in ("float32", "float64"):
+        assert (column["sum"], column["min"], column["max"]) == (None, "-inf", "inf")
+
+
+def test_nulls_of_every_type(suite: Suite) -> None:
+    """An empty field, and a null token."""
+    columns = len(CASES)
+    suite.write(["0" + "|" * columns + "\n", "1" + "|\\N" * columns + "\n"])
+    document = loaded(suite.run())
+    if suite.capabilities.stores_tables:
+        assert all(suite.destination.column("loaded", case) == [None, None] for case in CASES)
+    else:
+        assert [column["nulls"] for column in document["tables"][0]["columns"]] == [0] + [2] * columns
+
+
+def test_empty_files_that_are_refused(suite: Suite) -> None:
+    suite.write([])
+    summary = suite.run()
+    assert summary.failure is not None
+    assert summary.failure.kind == "source"
+    suite.check_count(None)
