@@ -201,11 +201,12 @@ impl Shared {
         lock(&self.slices).push(account);
     }
 
-    /// The large-row memory, once it is free. A consumer that keeps it while it waits for more gets past that by one
-    /// overdraft; a stream that is still filling it is waited for.
-    pub fn large_row(&self) -> Option<(FillingLargeRow<'_>, Memory)> {
+    /// The large-row memory, at least `bytes` of it, once it is free. A consumer that keeps it while it waits for more gets
+    /// past that by one overdraft; a stream that is still filling it is waited for.
+    pub fn large_row(&self, bytes: usize) -> Option<(FillingLargeRow<'_>, Memory)> {
         let starved = || self.sink.starved() && self.filling_large_row.load(Ordering::Acquire) == 0;
-        let memory = self.large_rows.acquire(&self.outcome, starved)?;
+        let mut memory = self.large_rows.acquire(&self.outcome, starved)?;
+        memory.grow(bytes);
         self.filling_large_row.fetch_add(1, Ordering::AcqRel);
         Some((FillingLargeRow(&self.filling_large_row), memory))
     }

@@ -1,7 +1,7 @@
 //! Rejects of a flow: counted, written beside each other per slice while the flow runs, merged in file order at its end.
 //!
 //! `<stem>.jsonl` holds one JSON object per reject (file, row, byte, column, value, rule, code, message), `<stem>.bad` the
-//! original bytes of the rows. Row numbers are known only when all slices before them are, so the files of a slice hold
+//! original bytes of the rows, one below the other. Row numbers are known only when all slices before them are, so the files of a slice hold
 //! slice-relative rows under names with a dot until then.
 
 use std::collections::BTreeMap;
@@ -78,6 +78,7 @@ impl RejectStore {
                 open.insert(self.create(slice)?)
             }
         };
+        let mut by_rule = lock(&self.by_rule);
         for reject in rejects {
             let located = self.located(reject, file, files.bad_bytes);
             let failed = |error: std::io::Error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error);
@@ -85,8 +86,14 @@ impl RejectStore {
             files.rows.write_all(b"\n").map_err(failed)?;
             files.bad.write_all(&reject.row).map_err(failed)?;
             files.bad_bytes += reject.row.len() as u64;
-            *lock(&self.by_rule).entry(reject.rule).or_default() += 1;
+            // The last row of a file may lack its row end; the next row must not run into it.
+            if reject.row.last().is_some_and(|&last| last != b'\n') {
+                files.bad.write_all(b"\n").map_err(failed)?;
+                files.bad_bytes += 1;
+            }
+            *by_rule.entry(reject.rule).or_default() += 1;
         }
+        drop(by_rule);
         let count = self.count.fetch_add(rejects.len() as u64, Ordering::Relaxed) + rejects.len() as u64;
         Ok(count > self.spec.limit)
     }

@@ -182,7 +182,8 @@ mod tests {
                     assert!(at == content.len() as u64 || content[at as usize - 1] == b'\n');
                 }
                 assert_eq!(at, content.len() as u64);
-                let header = content.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at as u64 + 1);
+                let header =
+                    content.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at as u64 + 1);
                 let header_end = header.take(header_rows as usize).last().unwrap_or(0);
                 assert!(slicing.slices[0].end_byte >= header_end);
             }

@@ -140,8 +140,6 @@ struct Generated(TpchText);
 
 impl ByteSource for Generated {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, CoreError> {
-        self.0
-            .read(into)
-            .map_err(|error| CoreError::new(ErrorKind::Internal, format!("generator: {error}")))
+        self.0.read(into).map_err(|error| CoreError::new(ErrorKind::Internal, format!("generator: {error}")))
     }
 }

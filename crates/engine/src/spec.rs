@@ -133,7 +133,8 @@ pub struct RejectSpec {
 impl FlowSpec {
     /// Whether the specification is consistent.
     pub fn check(&self) -> Result<(), CoreError> {
-        let refuse = |text: String| Err(CoreError::new(ErrorKind::Specification, format!("flow {}: {text}", self.name)));
+        let refuse =
+            |text: String| Err(CoreError::new(ErrorKind::Specification, format!("flow {}: {text}", self.name)));
         if let Err(text) = self.layout.check() {
             return refuse(text);
         }
@@ -153,10 +154,10 @@ impl FlowSpec {
                 return refuse(format!("slice {} has no such file or a negative size", slice.number));
             }
         }
-        if let Some(generate) = &self.source.generate {
-            if let Err(error) = generate.table.parse::<TpchTable>() {
-                return refuse(error.to_string());
-            }
+        if let Some(generate) = &self.source.generate
+            && let Err(error) = generate.table.parse::<TpchTable>()
+        {
+            return refuse(error.to_string());
         }
         if let SinkSpec::Arrow { columns } = &self.sink {
             for name in columns {

@@ -120,24 +120,31 @@ impl Stream<'_> {
     /// The next text: carry and new bytes in a block, or in the flow's large-row memory when a row needs it.
     fn fill(&mut self, source: &mut dyn ByteSource) -> Result<Filled, CoreError> {
         let start = Instant::now();
-        let starved = || self.shared.sink.starved();
-        let Some(mut memory) = self.shared.blocks.acquire(&self.shared.outcome, starved) else {
-            return Ok(Filled::Nothing);
+        let memory_spec = &self.shared.spec.memory;
+        let mut room = memory_spec.block_bytes;
+        // Behind a large row a large memory may hold the front of another one, longer than a block.
+        let acquired = if self.carry.len() > room {
+            room = self.carry.len();
+            self.shared.large_row(room + BLOCK_OVERHEAD_BYTES).map(|(guard, memory)| (Some(guard), memory))
+        } else {
+            let starved = || self.shared.sink.starved();
+            self.shared.blocks.acquire(&self.shared.outcome, starved).map(|memory| (None, memory))
         };
+        let Some((mut large, mut memory)) = acquired else { return Ok(Filled::Nothing) };
         let acquired = Instant::now();
         let stage = &mut self.report.stages.read;
         stage.wait_output_seconds += (acquired - start).as_secs_f64();
 
-        let mut room = self.shared.spec.memory.block_bytes;
         let mut length = self.carry.len();
         memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
         self.carry.clear();
-        let max_row_bytes = self.shared.spec.memory.max_row_bytes;
+        let max_row_bytes = memory_spec.max_row_bytes;
         let mut searched = 0;
-        let mut large = None;
         let filled = loop {
-            let (more, ended) = read_full(source, &mut memory.bytes_mut()[PADDING_BYTES + length..PADDING_BYTES + room])?;
-            let row_end = memchr::memrchr(b'\n', &memory.bytes()[PADDING_BYTES + searched..PADDING_BYTES + length + more]);
+            let (more, ended) =
+                read_full(source, &mut memory.bytes_mut()[PADDING_BYTES + length..PADDING_BYTES + room])?;
+            let row_end =
+                memchr::memrchr(b'\n', &memory.bytes()[PADDING_BYTES + searched..PADDING_BYTES + length + more]);
             length += more;
             searched = length;
             if ended && length == 0 {
@@ -146,19 +153,23 @@ impl Stream<'_> {
                 break Filled::Text { memory, length, ended };
             } else if length >= max_row_bytes {
                 break Filled::LongRow { memory, length };
-            } else if large.is_none() {
+            }
+            room = (2 * room).min(max_row_bytes);
+            if large.is_none() {
                 // Never waits for one memory while it holds another.
                 self.carry.extend_from_slice(&memory.bytes()[PADDING_BYTES..PADDING_BYTES + length]);
                 drop(memory);
-                let Some((guard, taken)) = self.shared.large_row() else { return Ok(Filled::Nothing) };
+                let Some((guard, taken)) = self.shared.large_row(room + BLOCK_OVERHEAD_BYTES) else {
+                    return Ok(Filled::Nothing);
+                };
                 (large, memory) = (Some(guard), taken);
-                memory.extend(room + BLOCK_OVERHEAD_BYTES);
                 memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
                 self.carry.clear();
+            } else {
+                memory.extend(room + BLOCK_OVERHEAD_BYTES);
             }
-            room = (2 * room).min(max_row_bytes);
-            memory.extend(room + BLOCK_OVERHEAD_BYTES);
         };
+        let stage = &mut self.report.stages.read;
         stage.busy_seconds += acquired.elapsed().as_secs_f64();
         if let Filled::Text { length, .. } | Filled::LongRow { length, .. } = &filled {
             stage.bytes += *length as u64;
@@ -219,7 +230,12 @@ impl Stream<'_> {
     }
 
     /// Rejects a row without holding it: reads on to its end. True when the slice ended with it.
-    fn skip_long_row(&mut self, progress: &mut Progress<'_>, mut memory: Memory, length: usize) -> Result<bool, CoreError> {
+    fn skip_long_row(
+        &mut self,
+        progress: &mut Progress<'_>,
+        mut memory: Memory,
+        length: usize,
+    ) -> Result<bool, CoreError> {
         let text = &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length];
         let reject = Reject {
             line: self.parser.next_line(),

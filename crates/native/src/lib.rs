@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::RecordBatchReader;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use headrace_engine::generate_files::{self, GenerateJob};
 use headrace_engine::slices::{SlicingSpec, plan_slices as cut_files};

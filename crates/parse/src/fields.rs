@@ -54,9 +54,21 @@ macro_rules! load {
 }
 
 impl<'a> Field<'a> {
-    load!(u64_at, u64, start, |offset: usize| offset as isize, "Eight bytes from `start + offset`, first byte lowest; offset <= 32.");
+    load!(
+        u64_at,
+        u64,
+        start,
+        |offset: usize| offset as isize,
+        "Eight bytes from `start + offset`, first byte lowest; offset <= 32."
+    );
     load!(u128_at, u128, start, |offset: usize| offset as isize, "Sixteen bytes from `start + offset`; offset <= 32.");
-    load!(u64_before, u64, end, |offset: usize| -(offset as isize) - 8, "The eight bytes that end `offset` bytes before `end`; offset <= 32.");
+    load!(
+        u64_before,
+        u64,
+        end,
+        |offset: usize| -(offset as isize) - 8,
+        "The eight bytes that end `offset` bytes before `end`; offset <= 32."
+    );
 
     /// The byte `offset` bytes before `end`; `offset` in 1..=32.
     #[inline(always)]
@@ -101,19 +113,11 @@ pub struct FieldTable<'a> {
 }
 
 impl<'a> FieldTable<'a> {
-    /// `None` when the marks do not ascend or do not fit the text: then no load would be proved safe.
+    /// `None` when the marks of a row do not ascend or do not fit the text: then no load would be proved safe.
     pub fn new(text: Text<'a>, marks: &'a [u32], stride: usize, rows: usize, columns: usize) -> Option<Self> {
         let fits = stride >= columns && marks.len() > (rows.max(1) - 1) * stride + columns;
-        // Ascending marks below the length prove start <= end <= length for every field. The first mark may be the byte
-        // before the text.
-        let (first, rest) = marks.split_first()?;
-        let mut least = first.wrapping_add(1);
-        let mut ascending = true;
-        for &mark in rest {
-            ascending &= mark >= least;
-            least = mark.wrapping_add(1);
-        }
-        (fits && ascending && least as usize <= text.len() + 1).then_some(FieldTable { text, marks, stride, rows })
+        let proved = fits && (ascend(marks, text.len()) || rows_ascend(marks, stride, rows, columns, text.len()));
+        proved.then_some(FieldTable { text, marks, stride, rows })
     }
 
     /// The fields of one column; `None` when there is no such column.
@@ -126,6 +130,28 @@ impl<'a> FieldTable<'a> {
             column,
         })
     }
+}
+
+/// Whether all marks ascend and lie in the text, which proves start <= end <= length for every field. The first mark may be
+/// the byte before the text.
+fn ascend(marks: &[u32], length: usize) -> bool {
+    let Some((first, rest)) = marks.split_first() else { return false };
+    let mut least = first.wrapping_add(1);
+    let mut ascending = true;
+    for &mark in rest {
+        ascending &= mark >= least;
+        least = mark.wrapping_add(1);
+    }
+    ascending && least as usize <= length + 1
+}
+
+/// The same row by row: in compacted marks the end of a row's last field and the byte before the next row may be one place,
+/// the line feed. They are compacted because a row was bad, so speed does not matter here.
+fn rows_ascend(marks: &[u32], stride: usize, rows: usize, columns: usize, length: usize) -> bool {
+    (0..rows).all(|row| {
+        let own = &marks[row * stride..=row * stride + columns];
+        own.windows(2).all(|pair| pair[1] >= pair[0].wrapping_add(1) && pair[1] as usize <= length)
+    })
 }
 
 impl<'a> Fields<'a> {

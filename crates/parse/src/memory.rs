@@ -156,7 +156,6 @@ impl<'a> Carver<'a> {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -121,6 +121,7 @@ impl Parser {
     /// Counts a line the caller consumed itself (a row longer than `max_row`).
     pub fn skip_line(&mut self) {
         self.next_line += 1;
+        self.header_left = self.header_left.saturating_sub(1);
     }
 
     /// Parses a block.
@@ -143,6 +144,7 @@ impl Parser {
         let (skipped_bytes, header_lines) = self.skip_header(whole, length);
         let text = whole.get(skipped_bytes..).and_then(|rest| Text::new(rest, length - skipped_bytes));
         let text = text.ok_or_else(|| internal("a block is smaller than its text and padding"))?;
+        let real_end = first_byte + real_length as u64;
         let first_byte = first_byte + skipped_bytes as u64;
 
         self.structure.index(self.cpu_path, text, self.delimiter);
@@ -160,7 +162,6 @@ impl Parser {
             batch = self.without_bad_rows(converted)?;
         }
         let first_line = self.next_line + header_lines;
-        let real_end = first_byte + (real_length - skipped_bytes) as u64;
         for reject in &mut rejects {
             reject.line += first_line;
             reject.row_byte += first_byte;
@@ -219,7 +220,8 @@ impl Parser {
             .map(|(column, values)| column.array(values, rows, &slab, text_buffer))
             .collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(|error| internal(&error.to_string()))
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
+            .map_err(|error| internal(&error.to_string()))
     }
 
     /// Turns the rows that did not convert into rejects, in file order with those of another shape.

@@ -187,8 +187,7 @@ fn is_regular(shape: Shape, bytes: &[u8], structure: &Structure) -> bool {
             return at_line_feed;
         }
         let gap = end.wrapping_sub(row[stride - 2]);
-        at_line_feed
-            && (gap == 1 || (gap == 2 && shape.row_end == RowEnd::Crlf && bytes[end as usize - 1] == b'\r'))
+        at_line_feed && (gap == 1 || (gap == 2 && shape.row_end == RowEnd::Crlf && bytes[end as usize - 1] == b'\r'))
     };
     marks[1..=lines * stride].chunks_exact(stride).all(ends_well)
 }

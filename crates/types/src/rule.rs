@@ -76,24 +76,32 @@ impl Rule {
                 "as many fields as the layout has columns",
                 "Check the delimiter and `trailing_delimiter` of the layout, or repair the row.",
             ),
-            RowTooLong => {
-                ("HR103", "a row no longer than `max_row`", "A row end is missing, or the delimiter is not this file's.")
-            }
+            RowTooLong => (
+                "HR103",
+                "a row no longer than `max_row`",
+                "A row end is missing, or the delimiter is not this file's.",
+            ),
             NullNotAllowed => (
                 "HR201",
                 "a value: the column is not nullable",
                 "Set `nullable: true` in the layout if empty fields mean NULL.",
             ),
-            BadInteger => ("HR301", "digits with an optional sign", "Set another type for the column, or repair the row."),
+            BadInteger => {
+                ("HR301", "digits with an optional sign", "Set another type for the column, or repair the row.")
+            }
             BadDecimal => (
                 "HR302",
                 "digits with an optional sign and one decimal point",
                 "Set another type for the column, or repair the row.",
             ),
-            BadFloat => ("HR303", "a decimal number, exponent allowed", "Set another type for the column, or repair the row."),
-            BadBool => {
-                ("HR304", "true, false, t, f, yes, no, y, n, 1 or 0", "Set another type for the column, or repair the row.")
+            BadFloat => {
+                ("HR303", "a decimal number, exponent allowed", "Set another type for the column, or repair the row.")
             }
+            BadBool => (
+                "HR304",
+                "true, false, t, f, yes, no, y, n, 1 or 0",
+                "Set another type for the column, or repair the row.",
+            ),
             BadDate => (
                 "HR305",
                 "a date YYYY-MM-DD from 0001-01-01 to 9999-12-31",
@@ -105,7 +113,11 @@ impl Rule {
                 "YYYY-MM-DD HH:MM:SS[.ffffff], with an offset from UTC for timestamptz and without one for timestamp",
                 "Set another type for the column, or repair the row.",
             ),
-            BadUuid => ("HR308", "32 hexadecimal digits, hyphens optional", "Set another type for the column, or repair the row."),
+            BadUuid => (
+                "HR308",
+                "32 hexadecimal digits, hyphens optional",
+                "Set another type for the column, or repair the row.",
+            ),
             BadBytes => ("HR309", "an even number of hexadecimal digits, \\x optional", "Repair the row."),
             BadJson => ("HR310", "a JSON document", "Use type `string` to load the text as it is."),
             OutOfRange => ("HR401", "a number inside the type's range", "Use a wider type for the column."),
@@ -114,7 +126,9 @@ impl Rule {
                 "no more digits after the point than the type keeps",
                 "Use a larger scale: Headrace never rounds.",
             ),
-            TooLong => ("HR403", "no more characters than the column's length", "Use a longer type: Headrace never truncates."),
+            TooLong => {
+                ("HR403", "no more characters than the column's length", "Use a longer type: Headrace never truncates.")
+            }
             InvalidUtf8 => ("HR501", "UTF-8 text", "The file has another encoding, or is damaged."),
             NulByte => ("HR502", "text without NUL bytes", "The file is damaged, or is not a text file."),
         }

@@ -43,7 +43,12 @@ pub struct BatchReader {
 }
 
 /// Both ends. `columns` are layout columns in destination order, all of them known to exist.
-pub fn make(columns: &[String], layout: &Layout, queue_batches: usize, outcome: Arc<Outcome>) -> (ArrowSink, BatchReader) {
+pub fn make(
+    columns: &[String],
+    layout: &Layout,
+    queue_batches: usize,
+    outcome: Arc<Outcome>,
+) -> (ArrowSink, BatchReader) {
     let position = |name: &String| layout.columns.iter().position(|column| column.name == *name);
     let projection: Vec<usize> = columns.iter().filter_map(position).collect();
     let full = arrow_schema(layout);
@@ -148,9 +153,8 @@ impl Iterator for BatchReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         // Called through C: an unwinding panic would end the process.
-        let pulled = catch_unwind(AssertUnwindSafe(|| self.pull())).unwrap_or_else(|_| {
-            Err(CoreError::new(ErrorKind::Internal, "a panic in the reader of the Arrow stream"))
-        });
+        let pulled = catch_unwind(AssertUnwindSafe(|| self.pull()))
+            .unwrap_or_else(|_| Err(CoreError::new(ErrorKind::Internal, "a panic in the reader of the Arrow stream")));
         match pulled {
             Ok(batch) => batch.map(Ok),
             Err(error) => Some(Err(ArrowError::ExternalError(Box::new(error)))),

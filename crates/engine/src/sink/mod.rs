@@ -39,7 +39,12 @@ pub trait Writer {
 }
 
 /// The sink of a flow.
-pub fn make(spec: &SinkSpec, layout: &Layout, queue_batches: usize, outcome: Arc<Outcome>) -> (Arc<dyn Sink>, Option<arrow::BatchReader>) {
+pub fn make(
+    spec: &SinkSpec,
+    layout: &Layout,
+    queue_batches: usize,
+    outcome: Arc<Outcome>,
+) -> (Arc<dyn Sink>, Option<arrow::BatchReader>) {
     match spec {
         SinkSpec::Arrow { columns } => {
             let (sink, reader) = arrow::make(columns, layout, queue_batches, outcome);

@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use headrace_types::{CoreError, Layout};
 
 use super::fold::Fold;
-use super::values::{has_sum, render};
+use super::values::{render, render_sum};
 use super::{Sink, Writer};
 use crate::outcome::lock;
 use crate::report::{ColumnReport, SinkReport, StageReport};
@@ -39,7 +39,7 @@ impl Sink for NullSink {
     }
 
     fn starved(&self) -> bool {
-        true // nothing is ever kept
+        false // nothing is ever kept: every block comes home by itself, however long a stream works on it
     }
 
     fn close(&self) {}
@@ -52,13 +52,12 @@ impl Sink for NullSink {
         let folds = lock(&self.shared.folds);
         let reports = std::iter::zip(&self.layout.columns, folds.iter()).map(|(column, fold)| {
             let whole = |value| render(column.column_type, value);
-            let sum = fold.whole.and_then(|fold| fold.sum).filter(|_| has_sum(column.column_type));
             let float = fold.float;
             ColumnReport {
                 name: column.name.clone(),
                 rows: fold.rows,
                 nulls: fold.nulls,
-                sum: sum.map(whole),
+                sum: fold.whole.and_then(|fold| render_sum(column.column_type, fold.sum)),
                 min: fold.whole.map(|fold| whole(fold.min)).or(float.map(|(min, _)| min.to_string())),
                 max: fold.whole.map(|fold| whole(fold.max)).or(float.map(|(_, max)| max.to_string())),
                 min_length: fold.text.map(|text| text.min),

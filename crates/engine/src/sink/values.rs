@@ -1,11 +1,12 @@
 //! Whole-number forms of column values as exact text.
 
+use arrow_buffer::i256;
 use headrace_types::ColumnType;
 
 /// Text of `value`: an integer, an unscaled decimal, days or microseconds since 1970, as the type says.
 pub fn render(column_type: ColumnType, value: i128) -> String {
     match column_type {
-        ColumnType::Decimal { scale, .. } => decimal(value, u32::from(scale)),
+        ColumnType::Decimal { scale, .. } => decimal(&value.to_string(), usize::from(scale)),
         ColumnType::Date => date(value),
         ColumnType::Time => time(value),
         ColumnType::Timestamp => timestamp(value),
@@ -14,22 +15,24 @@ pub fn render(column_type: ColumnType, value: i128) -> String {
     }
 }
 
-/// Whether the sum of values of the type means anything.
-pub fn has_sum(column_type: ColumnType) -> bool {
-    matches!(
-        column_type,
-        ColumnType::Int16 | ColumnType::Int32 | ColumnType::Int64 | ColumnType::Decimal { .. }
-    )
+/// Text of a sum; none where a sum of values of the type means nothing.
+pub fn render_sum(column_type: ColumnType, sum: i256) -> Option<String> {
+    match column_type {
+        ColumnType::Int16 | ColumnType::Int32 | ColumnType::Int64 => Some(sum.to_string()),
+        ColumnType::Decimal { scale, .. } => Some(decimal(&sum.to_string(), usize::from(scale))),
+        _ => None,
+    }
 }
 
-fn decimal(value: i128, scale: u32) -> String {
+/// Puts the point into an unscaled number.
+fn decimal(unscaled: &str, scale: usize) -> String {
     if scale == 0 {
-        return value.to_string();
+        return unscaled.to_owned();
     }
-    let sign = if value < 0 { "-" } else { "" };
-    let unit = 10_u128.pow(scale);
-    let magnitude = value.unsigned_abs();
-    format!("{sign}{}.{:0width$}", magnitude / unit, magnitude % unit, width = scale as usize)
+    let (sign, digits) = unscaled.strip_prefix('-').map_or(("", unscaled), |digits| ("-", digits));
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    format!("{sign}{whole}.{fraction}")
 }
 
 /// Civil date of days since 1970-01-01; the inverse of the parser's conversion.
@@ -67,6 +70,7 @@ mod tests {
         let decimal = ColumnType::Decimal { precision: 15, scale: 2 };
         for (column_type, value, text) in [
             (decimal, -5, "-0.05"),
+            (decimal, 0, "0.00"),
             (decimal, 2_116_823, "21168.23"),
             (ColumnType::Date, 0, "1970-01-01"),
             (ColumnType::Date, -719_162, "0001-01-01"),

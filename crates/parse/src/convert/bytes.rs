@@ -44,7 +44,7 @@ impl Convert for Uuid {
 /// Appends the bytes of hexadecimal text, `\x` in front optional.
 pub fn decode_hexadecimal(text: &[u8], out: &mut Vec<u8>) -> Result<(), Rule> {
     let digits = text.strip_prefix(b"\\x").unwrap_or(text);
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err(Rule::BadBytes);
     }
     for pair in digits.chunks_exact(2) {

@@ -191,8 +191,11 @@ fn convert_bytes(fields: Fields<'_>, column: &mut Column<'_>) -> ArrayRef {
         let field = fields.get(row);
         decoded.clear();
         let is_null = field.len() == 0 || column.nulls.is_token(field.bytes());
-        let result =
-            if is_null { Err(headrace_types::Rule::NullNotAllowed) } else { decode_hexadecimal(field.bytes(), &mut decoded) };
+        let result = if is_null {
+            Err(headrace_types::Rule::NullNotAllowed)
+        } else {
+            decode_hexadecimal(field.bytes(), &mut decoded)
+        };
         match result {
             Ok(()) => builder.append_value(&decoded),
             Err(rule) => {

@@ -38,7 +38,7 @@ const MONTHS: [(u16, u8); 16] = [
 #[inline(always)]
 fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     let (days_before, month_days) = MONTHS[(month & 15) as usize];
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let last = u32::from(month_days) + u32::from(month == 2 && leap);
     if month > 12 || day.wrapping_sub(1) >= last || year.wrapping_sub(1) >= 9999 {
         return None;
@@ -88,38 +88,32 @@ fn two_digits(characters: &[u8]) -> Option<(i64, &[u8])> {
     }
 }
 
-/// Why a time is none.
-enum TimeError {
-    Form,
-    Rounding,
-}
-
-/// Microseconds since midnight of `HH:MM[:SS[.digits]]` at the front, and the rest. More than six digits after the point must
-/// be zeros.
-fn time(characters: &[u8]) -> Result<(i64, &[u8]), TimeError> {
-    let (hour, rest) = two_digits(characters).ok_or(TimeError::Form)?;
-    let rest = rest.strip_prefix(b":").ok_or(TimeError::Form)?;
-    let (minute, rest) = two_digits(rest).ok_or(TimeError::Form)?;
-    let (second, rest) = match rest.strip_prefix(b":") {
-        Some(rest) => two_digits(rest).ok_or(TimeError::Form)?,
-        None => (0, rest),
-    };
-    if hour > 23 || minute > 59 || second > 59 {
-        return Err(TimeError::Form);
+/// Microseconds since midnight of `HH:MM[:SS[.digits]]` at the front, whether it has more than six digits after the point that
+/// are not zeros, and the rest.
+fn time(characters: &[u8]) -> Option<(i64, bool, &[u8])> {
+    let (hour, rest) = two_digits(characters)?;
+    let (minute, rest) = two_digits(rest.strip_prefix(b":")?)?;
+    if hour > 23 || minute > 59 {
+        return None;
     }
-    let whole = (hour * 60 + minute) * MICROSECONDS_PER_MINUTE + second * MICROSECONDS_PER_SECOND;
-    let Some(fraction) = rest.strip_prefix(b".") else { return Ok((whole, rest)) };
+    let minutes = (hour * 60 + minute) * MICROSECONDS_PER_MINUTE;
+    // Without seconds there is no fraction either: in 12:34.5 somebody may mean minutes and seconds.
+    let Some(rest) = rest.strip_prefix(b":") else { return Some((minutes, false, rest)) };
+    let (second, rest) = two_digits(rest)?;
+    if second > 59 {
+        return None;
+    }
+    let whole = minutes + second * MICROSECONDS_PER_SECOND;
+    let Some(fraction) = rest.strip_prefix(b".") else { return Some((whole, false, rest)) };
     let length = fraction.iter().take_while(|character| character.is_ascii_digit()).count();
     if length == 0 {
-        return Err(TimeError::Form);
+        return None;
     }
     let (digits, rest) = fraction.split_at(length);
-    if digits.iter().skip(6).any(|&digit| digit != b'0') {
-        return Err(TimeError::Rounding);
-    }
+    let rounds = digits.iter().skip(6).any(|&digit| digit != b'0');
     let microseconds =
         (0..6).fold(0, |number, index| number * 10 + digits.get(index).map_or(0, |digit| i64::from(digit - b'0')));
-    Ok((whole + microseconds, rest))
+    Some((whole + microseconds, rounds, rest))
 }
 
 /// Times of day: `HH:MM[:SS[.ffffff]]`, microseconds since midnight.
@@ -130,8 +124,8 @@ impl Convert for Time {
 
     fn convert(&self, field: Field<'_>) -> Result<i64, Rule> {
         match time(field.bytes()) {
-            Ok((microseconds, [])) => Ok(microseconds),
-            Err(TimeError::Rounding) => Err(Rule::WouldRound),
+            Some((microseconds, false, [])) => Ok(microseconds),
+            Some((_, true, [])) => Err(Rule::WouldRound),
             _ => Err(Rule::BadTime),
         }
     }
@@ -152,12 +146,12 @@ impl Convert for Timestamp {
             return Err(Rule::BadTimestamp);
         }
         let days = date(field.u64_at(0), field.u64_at(8) as u16).ok_or(Rule::BadTimestamp)?;
-        let (microseconds, rest) = time(&characters[11..]).map_err(|error| match error {
-            TimeError::Rounding => Rule::WouldRound,
-            TimeError::Form => Rule::BadTimestamp,
-        })?;
+        let (microseconds, rounds, rest) = time(&characters[11..]).ok_or(Rule::BadTimestamp)?;
         let offset = if self.with_offset { offset_microseconds(rest) } else { rest.is_empty().then_some(0) };
         let offset = offset.ok_or(Rule::BadTimestamp)?;
+        if rounds {
+            return Err(Rule::WouldRound);
+        }
         Ok(i64::from(days) * MICROSECONDS_PER_DAY + microseconds - offset)
     }
 }
@@ -212,9 +206,22 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_dates() {
-        for text in [b"0000-01-01", b"2023-02-29", b"1900-02-29", b"2023-00-01", b"2023-13-01", b"2023-01-00", b"2023-01-32",
-            b"2023/01/01", b"2023-1-011", b"20230-1-01", b" 023-01-01", b"2023-01-0x", b"2023-01-x1", b"202\xb3-01-01"]
-        {
+        for text in [
+            b"0000-01-01",
+            b"2023-02-29",
+            b"1900-02-29",
+            b"2023-00-01",
+            b"2023-13-01",
+            b"2023-01-00",
+            b"2023-01-32",
+            b"2023/01/01",
+            b"2023-1-011",
+            b"20230-1-01",
+            b" 023-01-01",
+            b"2023-01-0x",
+            b"2023-01-x1",
+            b"202\xb3-01-01",
+        ] {
             assert_eq!(day(text), None, "{}", String::from_utf8_lossy(text));
         }
     }

@@ -1,0 +1,133 @@
+//! Rows longer than a block, and longer than `max_row`, scaled down.
+
+use headrace_engine::report::Status;
+
+use crate::support::{Job, join, row, rows, sorted, sorted_lines, values};
+
+/// A row of exactly `bytes` bytes with its line feed.
+fn long_row(id: u64, bytes: usize) -> String {
+    let frame = format!("{id}||1.00|\n").len();
+    format!("{id}|{}|1.00|\n", "w".repeat(bytes - frame))
+}
+
+#[test]
+fn rows_longer_than_a_block_alone_and_in_succession() {
+    for lengths in [
+        vec![4096],
+        vec![4097],
+        vec![5000],
+        vec![9000, 9000],
+        vec![9000, 9000, 9000, 9000, 100, 9000],
+        vec![20_000, 7000, 30_000, 4095, 4096, 4097, 60_000],
+        vec![8192, 8193, 16_384, 16_385, 16_383],
+    ] {
+        let mut text = rows(10, 20);
+        for (id, length) in lengths.iter().enumerate() {
+            text += &long_row(id as u64, *length);
+        }
+        text += &rows(20, 30);
+        for last_end in [true, false] {
+            let text = if last_end { text.as_str() } else { text.trim_end() };
+            for (block_bytes, slice_bytes, streams) in
+                [(4096, 1 << 30, 1), (4096, 10_000, 4), (5000, 1, 3), (1 << 20, 1 << 30, 2)]
+            {
+                let mut job = Job::of(text).arrow();
+                (job.memory.block_bytes, job.slice_bytes, job.streams) = (block_bytes, slice_bytes, streams);
+                let (found, report) = job.run_arrow();
+                assert_eq!(report.error, None, "{lengths:?} {block_bytes} {slice_bytes}");
+                assert_eq!(sorted(found.unwrap()), sorted_lines(text));
+                assert_eq!(report.slices.iter().map(|slice| slice.bytes).sum::<u64>(), text.len() as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_is_too_long_from_max_row_on_whatever_the_blocks() {
+    const MAX: usize = 10_000;
+    for (length, accepted) in [(MAX - 1, true), (MAX, true), (MAX + 1, false), (MAX + 5000, false), (10 * MAX, false)] {
+        for (before, after) in [(0, 0), (1, 1), (40, 300), (300, 2)] {
+            for block_bytes in [4096, 5000, 9999, 10_000] {
+                let text = rows(100, 100 + before) + &long_row(1, length) + &rows(1000, 1000 + after);
+                let mut job = Job::of(&text);
+                (job.memory.max_row_bytes, job.memory.block_bytes, job.limit) = (MAX, block_bytes, 5);
+                let report = job.run();
+                assert_eq!((report.status, report.rejects.count), (Status::Ok, u64::from(!accepted)));
+                assert_eq!(report.sink.rows, before + after + u64::from(accepted));
+                assert_eq!(report.slices[0].bytes, text.len() as u64);
+                if !accepted {
+                    let reject = &report.rejects.first[0];
+                    assert_eq!((reject.row, reject.byte), (before + 1, rows(100, 100 + before).len() as u64));
+                    assert_eq!((reject.rule.as_str(), reject.bad_bytes), ("row_too_long", 0));
+                    assert_eq!((reject.value.len(), reject.column.as_deref()), (1000, None));
+                    assert_eq!(reject.message, "a row is longer than 10000 bytes");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn too_long_rows_at_the_end_in_succession_and_in_many_slices() {
+    const MAX: usize = 4096;
+    let long = |id| long_row(id, 3 * MAX);
+    for (text, rejected, kept) in [
+        (long(1), vec![1], 0),
+        (long(1).trim_end().to_owned(), vec![1], 0),
+        (rows(0, 3) + long(1).trim_end(), vec![4], 3),
+        (long(1) + &long(2) + &long(3), vec![1, 2, 3], 0),
+        (long(1) + &row(5), vec![1], 1),
+        (long(1) + "\n\nx\n" + &long(2) + &row(5) + "\n", vec![1, 4, 5], 1),
+        ((0..20).map(|id| long(id) + &rows(id, id + 2)).collect(), (0..20).map(|id| 3 * id + 1).collect(), 40),
+    ] {
+        for (slice_bytes, streams) in [(1 << 30, 1), (1, 3), (5000, 2)] {
+            let mut job = Job::of(&text);
+            (job.memory.max_row_bytes, job.limit, job.slice_bytes, job.streams) = (MAX, 100, slice_bytes, streams);
+            let report = job.run();
+            assert_eq!((report.status, report.sink.rows), (Status::Ok, kept));
+            assert_eq!(report.slices.iter().map(|slice| slice.bytes).sum::<u64>(), text.len() as u64);
+            let found: Vec<u64> = job.reject_lines().iter().map(|reject| reject.row).collect();
+            assert_eq!(found, rejected);
+        }
+    }
+}
+
+#[test]
+fn a_too_long_header_line_is_a_reject_and_still_the_header() {
+    let text = "h".repeat(50_000) + "\n" + &rows(1, 10);
+    let mut job = Job::of(&text);
+    (job.memory.max_row_bytes, job.limit, job.layout.header_rows) = (5000, 1, 1);
+    let report = job.run();
+    assert_eq!((report.status, report.sink.rows, report.rejects.count), (Status::Ok, 9, 1));
+    job.memory.max_row_bytes = 1 << 20;
+    let report = job.run();
+    assert_eq!((report.sink.rows, report.rejects.count, report.slices[0].skipped), (9, 0, 1));
+}
+
+#[test]
+fn streams_take_turns_with_the_memory_for_large_rows() {
+    let texts: Vec<String> =
+        (0..8).map(|file| long_row(file, 50_000 + file as usize) + &long_row(file + 100, 9000)).collect();
+    let contents: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    let mut job = Job::of_files(&contents);
+    job.streams = 8;
+    let report = job.run();
+    assert_eq!((report.status, report.sink.rows), (Status::Ok, 16));
+    let mut job = Job::of_files(&contents).arrow();
+    job.streams = 8;
+    assert_eq!(sorted(job.run_arrow().0.unwrap()), sorted_lines(&texts.concat()));
+}
+
+#[test]
+fn a_consumer_that_keeps_large_rows_gets_them_all() {
+    let text: String = (0..5).map(|id| long_row(id, 30_000)).collect();
+    let mut job = Job::of(&text).arrow();
+    (job.streams, job.memory.blocks) = (2, 2);
+    let flow = job.flow();
+    let reader = flow.take_reader().unwrap();
+    flow.start().unwrap();
+    let consumer = std::thread::spawn(move || reader.map(Result::unwrap).collect::<Vec<_>>());
+    assert_eq!(join(&flow).status, Status::Ok);
+    let kept = consumer.join().unwrap();
+    assert_eq!(sorted(kept.iter().flat_map(values).collect()), sorted_lines(&text));
+}

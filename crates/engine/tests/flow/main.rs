@@ -1,0 +1,11 @@
+//! Flows from files to sinks: accounts, slices, rejects, changes, back-pressure.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod back_pressure;
+mod changing_files;
+mod long_rows;
+mod rejects;
+mod slicing;
+mod sources;
+mod support;

@@ -1,0 +1,92 @@
+//! Lines around a `max_row` of 64 MB, in a process of their own: its peak memory is measured.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::time::Duration;
+
+use headrace_engine::Flow;
+use headrace_engine::report::{FlowReport, Status};
+use headrace_engine::slices::{SlicingSpec, plan_slices};
+use headrace_engine::spec::{FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+use headrace_types::{Column, ColumnType, Layout};
+
+const MEGABYTE: u64 = 1 << 20;
+/// The large-row memory, the half of it that is copied when it grows, and room for the rest of the process.
+const BOUND: u64 = 64 + 32 + 44;
+
+/// Runs a file whose second of three rows is `bytes` long. Two streams, eight blocks of 1 MB.
+fn run(bytes: u64, fill: u8) -> (FlowReport, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(b"1|a\n2|").unwrap();
+    if fill == 0 {
+        file.seek(SeekFrom::Current(bytes as i64 - 3)).unwrap(); // a hole: no disk is filled
+    } else {
+        let chunk = vec![fill; MEGABYTE as usize];
+        let mut left = (bytes - 3) as usize;
+        while left > 0 {
+            file.write_all(&chunk[..left.min(chunk.len())]).unwrap();
+            left -= left.min(chunk.len());
+        }
+    }
+    file.write_all(b"\n3|c\n").unwrap();
+    let columns = [("id", ColumnType::Int32), ("text", ColumnType::String)];
+    let columns = columns.map(|(name, column_type)| Column { name: name.to_owned(), column_type, nullable: false });
+    let layout = Layout {
+        delimiter: '|',
+        trailing_delimiter: false,
+        header_rows: 0,
+        null_tokens: vec![],
+        columns: columns.to_vec(),
+    };
+    let files = vec![path.to_str().unwrap().to_owned()];
+    let slicing = plan_slices(&SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone() }).unwrap();
+    let flow = Flow::new(FlowSpec {
+        name: "long".to_owned(),
+        layout,
+        source: SourceSpec { files: slicing.files, slices: slicing.slices, generate: None },
+        sink: SinkSpec::Null,
+        streams: 2,
+        memory: MemorySpec { block_bytes: MEGABYTE as usize, blocks: 8, max_row_bytes: 64 * MEGABYTE as usize },
+        rejects: RejectSpec {
+            limit: 1,
+            folder: folder.path().to_str().unwrap().to_owned(),
+            file_stem: "rejected".to_owned(),
+        },
+    })
+    .unwrap();
+    flow.start().unwrap();
+    let report = flow.join(Duration::from_secs(60)).expect("the flow hangs");
+    (report, peak_megabytes())
+}
+
+/// Peak resident memory of this process.
+fn peak_megabytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+#[test]
+fn lines_around_64_mb_need_that_much_memory_and_no_more() {
+    // 200 MB of one line: rejected, never held as a whole.
+    let (report, peak) = run(200 * MEGABYTE, 0);
+    assert_eq!((report.status, report.sink.rows, report.rejects.count), (Status::Ok, 2, 1));
+    let reject = &report.rejects.first[0];
+    assert_eq!((reject.rule.as_str(), reject.row, reject.byte), ("row_too_long", 2, 4));
+    assert_eq!(report.slices[0].bytes, 200 * MEGABYTE + 8);
+    assert!(peak < BOUND, "{peak} MB");
+
+    let (report, peak) = run(70 * MEGABYTE, b'x');
+    assert_eq!((report.sink.rows, report.rejects.by_rule["row_too_long"]), (2, 1));
+    assert!(peak < BOUND, "{peak} MB");
+
+    // Just short enough: loaded.
+    let (report, peak) = run(64 * MEGABYTE, b'x');
+    assert_eq!((report.status, report.sink.rows, report.rejects.count), (Status::Ok, 3, 0));
+    let columns = report.columns.unwrap();
+    assert_eq!(columns[1].max_length, Some(64 * MEGABYTE - 3));
+    assert!(peak < BOUND, "{peak} MB");
+}

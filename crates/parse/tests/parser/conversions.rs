@@ -1,0 +1,204 @@
+//! Every type, text after text: sweeps over the edges of the quick paths against the reference.
+
+use headrace_types::{ColumnType, RowEnd};
+use proptest::prelude::*;
+
+use crate::drive::Driver;
+use crate::examples::{decimal_type, edges, one_column, valid};
+use crate::reference;
+
+fn check(column_type: ColumnType, texts: &[Vec<u8>]) {
+    let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).filter(|text| !text.contains(&b'\n')).collect();
+    let mut bytes = texts.join(&b'\n');
+    bytes.push(b'\n');
+    for (nullable, tokens) in [(true, vec![]), (false, vec![]), (true, vec!["0", "NULL"])] {
+        let layout = one_column(column_type, nullable, &tokens);
+        let expected = reference::parse(&layout, RowEnd::Lf, false, &bytes, 0);
+        // The instruction sets differ only in the structural pass, which other tests cover.
+        for driver in &Driver::all(&[1 << 20], b"1234567890")[..1] {
+            let found = driver.run(&layout, RowEnd::Lf, false, &bytes, 0);
+            for (found, expected) in std::iter::zip(&found.rejects, &expected.rejects) {
+                assert_eq!(found, expected, "{column_type}");
+            }
+            assert_eq!(found, expected, "{column_type}");
+        }
+    }
+}
+
+fn texts<T: ToString>(texts: impl IntoIterator<Item = T>) -> Vec<Vec<u8>> {
+    texts.into_iter().map(|text| text.to_string().into_bytes()).collect()
+}
+
+fn all_types() -> Vec<ColumnType> {
+    use ColumnType::*;
+    let mut types = vec![
+        Int16,
+        Int32,
+        Int64,
+        Float32,
+        Float64,
+        Bool,
+        Date,
+        Time,
+        Timestamp,
+        TimestampTz,
+        String,
+        Bytes,
+        Uuid,
+        Json,
+        Char { length: 1 },
+        Char { length: 3 },
+        Char { length: 20 },
+        Varchar { length: 3 },
+        Varchar { length: 13 },
+    ];
+    for (precision, scale) in
+        [(1, 0), (1, 1), (4, 2), (9, 0), (15, 2), (18, 0), (18, 8), (18, 9), (18, 18), (19, 0), (38, 2), (38, 38)]
+    {
+        types.push(Decimal { precision, scale });
+    }
+    types
+}
+
+#[test]
+fn edges_of_every_type_in_every_type() {
+    let types = all_types();
+    let all: Vec<Vec<u8>> = types.iter().flat_map(|column_type| texts(edges(*column_type).iter())).collect();
+    for column_type in types {
+        check(column_type, &all);
+    }
+}
+
+#[test]
+fn every_byte_at_every_place_of_a_number_date_or_time() {
+    for (column_type, text) in [
+        (ColumnType::Int64, "1234567"),
+        (ColumnType::Int64, "1234567890123456"),
+        (ColumnType::Int64, "-123456789012345678"),
+        (ColumnType::Decimal { precision: 15, scale: 2 }, "1234.56"),
+        (ColumnType::Decimal { precision: 18, scale: 8 }, "12345678.12345678"),
+        (ColumnType::Float64, "-1.5e10"),
+        (ColumnType::Bool, "true"),
+        (ColumnType::Date, "2024-02-29"),
+        (ColumnType::Time, "12:34:56.789012"),
+        (ColumnType::Timestamp, "2024-02-29 12:34:56.7"),
+        (ColumnType::TimestampTz, "2024-02-29T12:34:56+01:30"),
+        (ColumnType::Uuid, "00112233-4455-6677-8899-aabbccddeeff"),
+        (ColumnType::Bytes, "\\x00ff"),
+        (ColumnType::Json, "[1.5e1,\"\\u00e9\"]"),
+        (ColumnType::Varchar { length: 5 }, "aé€b"),
+    ] {
+        let mut all = vec![];
+        for place in 0..text.len() {
+            for byte in 0..=255 {
+                let mut replaced = text.as_bytes().to_vec();
+                replaced[place] = byte;
+                all.push(replaced);
+                let mut inserted = text.as_bytes().to_vec();
+                inserted.insert(place, byte);
+                all.push(inserted);
+            }
+            all.push(text.as_bytes()[..place].to_vec());
+            all.push(text.as_bytes()[place..].to_vec());
+        }
+        check(column_type, &all.into_iter().filter(|text| !text.contains(&b'|')).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn integers_around_every_power_of_two_and_ten() {
+    let mut all = vec![];
+    let powers = (0..127).map(|bits| 1_i128 << bits).chain((0..=38).map(|digits| 10_i128.pow(digits)));
+    for power in powers {
+        for value in [power - 1, power, power.saturating_add(1)] {
+            all.extend(texts([
+                value.to_string(),
+                format!("-{value}"),
+                format!("+{value}"),
+                format!("0{value}"),
+                format!("-000{value}"),
+            ]));
+        }
+    }
+    for column_type in [ColumnType::Int16, ColumnType::Int32, ColumnType::Int64] {
+        check(column_type, &all);
+    }
+    for (precision, scale) in [(1, 0), (8, 0), (17, 0), (18, 0), (18, 3), (19, 0), (37, 1), (38, 0), (38, 38)] {
+        check(ColumnType::Decimal { precision, scale }, &all);
+    }
+}
+
+#[test]
+fn every_16_bit_integer() {
+    check(ColumnType::Int16, &texts(-33_000..33_000));
+}
+
+#[test]
+fn decimals_of_every_number_of_digits_on_both_sides_of_the_point() {
+    let mut all = vec![];
+    for whole in 0..=39 {
+        for fraction in 0..=39 {
+            for digit in ["9", "1", "0"] {
+                let text = format!("{}.{}", digit.repeat(whole), digit.repeat(fraction));
+                all.extend(texts([format!("-{text}"), text]));
+            }
+        }
+    }
+    for precision in [1, 2, 7, 8, 9, 10, 15, 16, 17, 18, 19, 20, 37, 38] {
+        for scale in [0, 1, 2, 7, 8, 9, 16, 17, 18, 19, 37, 38].into_iter().filter(|scale| *scale <= precision) {
+            check(ColumnType::Decimal { precision, scale }, &all);
+        }
+    }
+}
+
+#[test]
+fn every_month_and_day_of_years_around_the_leap_rules() {
+    let mut all = vec![];
+    for year in [0, 1, 4, 99, 100, 400, 1582, 1600, 1700, 1900, 1969, 1970, 1999, 2000, 2023, 2024, 2100, 9999] {
+        for month in 0..=19 {
+            for day in 0..=39 {
+                all.push(format!("{year:04}-{month:02}-{day:02}"));
+            }
+        }
+    }
+    check(ColumnType::Date, &texts(&all));
+    check(ColumnType::Timestamp, &texts(all.iter().map(|day| format!("{day} 23:59:59.999999"))));
+    check(ColumnType::TimestampTz, &texts(all.iter().map(|day| format!("{day} 00:00:00-15:59"))));
+}
+
+#[test]
+fn texts_of_every_length_around_inline_views() {
+    let mut all = vec![];
+    for length in 0..40 {
+        for last in ["a", " ", "é", "😀", "\0"] {
+            all.push("x".repeat(length) + last);
+            all.push("é".repeat(length) + last + "  ");
+        }
+    }
+    for length in [1, 4, 11, 12, 13, 16, 17, 39] {
+        for column_type in
+            [ColumnType::Char { length }, ColumnType::Varchar { length }, ColumnType::String, ColumnType::Json]
+        {
+            check(column_type, &texts(&all));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn decimals_of_every_type(
+        (column_type, all) in decimal_type().prop_flat_map(|kind| (Just(kind), prop::collection::vec(valid(kind), 1..100)))
+    ) {
+        check(column_type, &texts(all));
+    }
+
+    #[test]
+    fn floats_are_rounded_as_the_standard_library_does(
+        all in prop::collection::vec("[+-]?[0-9]{0,25}\\.?[0-9]{0,25}([eE][+-]?[0-9]{1,4})?", 1..200)
+    ) {
+        check(ColumnType::Float64, &texts(&all));
+        check(ColumnType::Float32, &texts(&all));
+    }
+}

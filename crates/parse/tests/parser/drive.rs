@@ -1,0 +1,144 @@
+//! Drives the real parser over a slice cut into blocks, the way the engine does.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimestampMicrosecondType,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use headrace_parse::memory::{Memory, PADDING_BYTES};
+use headrace_parse::{CpuPath, Parser, arrow_schema};
+use headrace_types::{ColumnType, Layout, RowEnd};
+
+use crate::reference::{Outcome, Value};
+
+/// How a slice is handed to the parser.
+#[derive(Debug, Clone)]
+pub struct Driver {
+    /// Instructions of the structural pass.
+    pub cpu_path: CpuPath,
+    /// Bytes read at once, one after the other, over and over.
+    pub reads: Vec<usize>,
+    /// What the padding is filled with.
+    pub padding: Vec<u8>,
+}
+
+impl Driver {
+    /// One driver per instruction set.
+    pub fn all(reads: &[usize], padding: &[u8]) -> Vec<Driver> {
+        let driver = |cpu_path| Driver { cpu_path, reads: reads.to_vec(), padding: padding.to_vec() };
+        CpuPath::available().into_iter().map(driver).collect()
+    }
+
+    /// Parses a slice that starts at `first_byte` of its file.
+    pub fn run(&self, layout: &Layout, row_end: RowEnd, at_file_start: bool, bytes: &[u8], first_byte: u64) -> Outcome {
+        let mut parser = Parser::new(layout).unwrap().with_cpu_path(self.cpu_path);
+        assert_eq!(*parser.schema(), arrow_schema(layout));
+        parser.begin_slice(row_end, at_file_start);
+        let mut outcome = Outcome::default();
+        let mut carry: Vec<u8> = vec![];
+        let (mut at, mut at_byte) = (0, first_byte);
+        let mut batches = vec![];
+        for size in self.reads.iter().cycle() {
+            let mut text = std::mem::take(&mut carry);
+            let count = (*size).min(bytes.len() - at);
+            let ended = count < *size; // as `read_full`: an exactly full block does not know yet that it is the last
+            text.extend_from_slice(&bytes[at..at + count]);
+            at += count;
+            if ended && text.is_empty() {
+                break;
+            }
+            let real_length = text.len();
+            if ended && text.last() != Some(&b'\n') {
+                text.push(b'\n');
+            }
+            let block = self.block(&text).freeze();
+            let parsed = parser
+                .parse(&block, text.len(), real_length, at_byte, |size| {
+                    let mut slab = Memory::new(size + 64);
+                    slab.bytes_mut().fill(0xA5); // recycled memory is not clean
+                    slab
+                })
+                .unwrap();
+            assert_eq!(parsed.consumed, text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1));
+            carry.extend_from_slice(&text[parsed.consumed..]);
+            at_byte += parsed.consumed.min(real_length) as u64;
+            outcome.lines += parsed.lines;
+            outcome.skipped += parsed.skipped;
+            let out = parsed.batch.as_ref().map_or(0, |batch| batch.num_rows());
+            assert_eq!(parsed.rows(), (out + parsed.rejects.len()) as u64);
+            outcome.rejects.extend(parsed.rejects);
+            batches.extend(parsed.batch);
+            assert_eq!(parser.next_line(), outcome.lines);
+            if ended {
+                assert!(carry.is_empty());
+                break;
+            }
+        }
+        assert_eq!(at_byte, first_byte + bytes.len() as u64);
+        drop(parser);
+        // Looked at only now: a batch must not need the parser or the blocks behind it.
+        for batch in &batches {
+            outcome.rows.extend(rows(layout, batch));
+        }
+        outcome
+    }
+
+    /// Text with hostile bytes on both sides.
+    fn block(&self, text: &[u8]) -> Memory {
+        let mut memory = Memory::new(text.len() + 2 * PADDING_BYTES);
+        for (byte, hostile) in std::iter::zip(memory.bytes_mut(), self.padding.iter().cycle()) {
+            *byte = *hostile;
+        }
+        memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + text.len()].copy_from_slice(text);
+        memory
+    }
+}
+
+/// Checks a batch as deeply as Arrow can, and takes its values out.
+fn rows(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<Value>> {
+    assert!(batch.num_rows() > 0);
+    assert_eq!(batch.schema(), arrow_schema(layout));
+    for array in batch.columns() {
+        array.to_data().validate_full().unwrap();
+    }
+    let value = |row| {
+        let columns = std::iter::zip(&layout.columns, batch.columns());
+        columns.map(|(column, array)| value(column.column_type, array, row)).collect()
+    };
+    (0..batch.num_rows()).map(value).collect()
+}
+
+fn value(column_type: ColumnType, array: &ArrayRef, row: usize) -> Value {
+    if array.is_null(row) {
+        return Value::Null;
+    }
+    match column_type {
+        ColumnType::Int16 => Value::Number(array.as_primitive::<Int16Type>().value(row).into()),
+        ColumnType::Int32 => Value::Number(array.as_primitive::<Int32Type>().value(row).into()),
+        ColumnType::Int64 => Value::Number(array.as_primitive::<Int64Type>().value(row).into()),
+        ColumnType::Decimal { precision: 0..=18, .. } => {
+            Value::Number(array.as_primitive::<Decimal64Type>().value(row).into())
+        }
+        ColumnType::Decimal { .. } => Value::Number(array.as_primitive::<Decimal128Type>().value(row)),
+        ColumnType::Float32 => {
+            let value = array.as_primitive::<Float32Type>().value(row);
+            Value::Float(if value.is_nan() { u64::MAX } else { value.to_bits().into() })
+        }
+        ColumnType::Float64 => {
+            let value = array.as_primitive::<Float64Type>().value(row);
+            Value::Float(if value.is_nan() { u64::MAX } else { value.to_bits() })
+        }
+        ColumnType::Bool => Value::Truth(array.as_boolean().value(row)),
+        ColumnType::Date => Value::Number(array.as_primitive::<Date32Type>().value(row).into()),
+        ColumnType::Time => Value::Number(array.as_primitive::<Time64MicrosecondType>().value(row).into()),
+        ColumnType::Timestamp | ColumnType::TimestampTz => {
+            Value::Number(array.as_primitive::<TimestampMicrosecondType>().value(row).into())
+        }
+        ColumnType::String | ColumnType::Char { .. } | ColumnType::Varchar { .. } | ColumnType::Json => {
+            Value::Text(array.as_string_view().value(row).to_owned())
+        }
+        ColumnType::Bytes => Value::Bytes(array.as_binary_view().value(row).to_vec()),
+        ColumnType::Uuid => Value::Bytes(array.as_fixed_size_binary().value(row).to_vec()),
+    }
+}
