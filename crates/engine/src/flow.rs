@@ -1,24 +1,29 @@
 //! A flow: streams over a queue of slices, one sink, one outcome.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use headrace_parse::Reject;
 use headrace_parse::memory::Memory;
 use headrace_types::{CoreError, ErrorKind};
 
 use crate::memory_pool::MemoryPool;
 use crate::outcome::{Outcome, lock};
-use crate::rejects::RejectStore;
+use crate::rejects::{RejectStore, SliceRejects};
 use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, StreamReport};
-use crate::row_numbers::first_line;
+use crate::row_numbers::first_lines;
 use crate::sink::arrow::BatchReader;
 use crate::sink::{self, Sink};
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
 use crate::stream::{self, BLOCK_OVERHEAD_BYTES};
+
+/// The typed columns of a block are at most this many times as large as its text: 16 bytes for an empty text field, which
+/// takes at least its delimiter, and a validity bit.
+const SLAB_FACTOR: usize = 17;
 
 /// A data flow. Does nothing before [`Flow::start`].
 pub struct Flow {
@@ -97,11 +102,12 @@ impl Flow {
         let mut queue = spec.source.slices.clone();
         // Taken from the end: largest first, file order among equals.
         queue.sort_by_key(|slice| (slice.bytes(), std::cmp::Reverse(slice.number)));
+        let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
             outcome,
-            blocks: MemoryPool::new(spec.memory.blocks, spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES),
-            large_rows: MemoryPool::new(1, 0),
-            slabs: MemoryPool::new(spec.memory.blocks, 0),
+            blocks: MemoryPool::new(spec.memory.blocks, block_bytes, 2 * block_bytes),
+            large_rows: MemoryPool::new(1, 0, 0),
+            slabs: MemoryPool::new(spec.memory.blocks, 0, SLAB_FACTOR * block_bytes),
             sink,
             rejects: RejectStore::new(&spec),
             counters: Counters::default(),
@@ -211,6 +217,15 @@ impl Shared {
         Some((FillingLargeRow(&self.filling_large_row), memory))
     }
 
+    /// Keeps a reject of a slice, and stops the flow when it allows no more.
+    pub fn reject(&self, slice: &SliceSpec, reject: &Reject, open: &mut Option<SliceRejects>) -> Result<(), CoreError> {
+        if self.rejects.add(slice.number, slice.file, reject, open)? {
+            // The text comes when all streams have ended: then the first reject in file order is known.
+            self.outcome.fail(CoreError::new(ErrorKind::RejectLimit, "too many rejects"));
+        }
+        Ok(())
+    }
+
     fn run_stream(self: &Arc<Self>, number: usize) {
         let result = catch_unwind(AssertUnwindSafe(|| stream::run(self, number)));
         match result {
@@ -244,13 +259,12 @@ impl Shared {
             self.outcome.fail(error);
         }
         let ended = lock(&self.slices).clone();
-        let rejects = self.rejects.merge(|slice| first_line(&self.spec, &ended, slice));
-        let rejects = rejects.unwrap_or_else(|error| {
-            self.outcome.fail(error);
-            RejectReport { count: self.rejects.count(), ..RejectReport::default() }
-        });
+        let first_lines = first_lines(&self.spec, &ended, &self.rejects.slices());
+        let (rejects, error) = self.rejects.merge(first_lines);
         if self.outcome.error().is_some_and(|error| error.kind == ErrorKind::RejectLimit) {
-            self.outcome.replace(self.rejects.limit_error(&rejects));
+            self.outcome.replace(self.rejects.limit_error(&rejects, error.as_ref()));
+        } else if let Some(error) = error {
+            self.outcome.fail(error);
         }
         self.assemble(rejects)
     }
@@ -275,16 +289,24 @@ impl Shared {
         }
     }
 
-    /// Every slice of the plan ended exactly once.
+    /// Every slice of the plan ended exactly once, and every byte of it was taken.
     fn check_complete(&self) -> Result<(), CoreError> {
         let ended = lock(&self.slices);
-        let numbers: HashSet<u32> = ended.iter().map(|slice| slice.number).collect();
-        let planned = self.spec.source.slices.len();
-        if numbers.len() == planned && ended.len() == planned {
-            return Ok(());
+        let bytes: HashMap<u32, u64> = ended.iter().map(|slice| (slice.number, slice.bytes)).collect();
+        let planned = &self.spec.source.slices;
+        if bytes.len() != planned.len() || ended.len() != planned.len() {
+            let what = format!("{} of {} slices were accounted for", ended.len(), planned.len());
+            return Err(CoreError::new(ErrorKind::Internal, what));
         }
-        let what = format!("{} of {planned} slices were accounted for", ended.len());
-        Err(CoreError::new(ErrorKind::Internal, what))
+        let is_whole = |slice: &&SliceSpec| bytes.get(&slice.number) == Some(&slice.bytes());
+        match planned.iter().find(|slice| self.spec.source.generate.is_none() && !is_whole(slice)) {
+            None => Ok(()),
+            Some(slice) => {
+                let what = format!("slice {} was not read to its end", slice.number);
+                let found = format!("{:?} of {} bytes", bytes.get(&slice.number), slice.bytes());
+                Err(CoreError::new(ErrorKind::Internal, what).found(found))
+            }
+        }
     }
 
     /// No file changed since the plan was made.

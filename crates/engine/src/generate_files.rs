@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use headrace_generate::{GenerateError, TpchChunk, TpchTable};
 use headrace_types::{CoreError, ErrorKind};
 use serde::{Deserialize, Serialize};
 
+use crate::outcome::lock;
 use output::OutputFile;
 
 /// More threads than this are a mistake.
@@ -344,12 +345,6 @@ impl Shared {
         *lock(&self.result) = Some(GenerateResult { status, error, files });
         self.ended.notify_all();
     }
-}
-
-/// A thread that panicked is reported by itself; what it has locked is still consistent, because
-/// nothing between lock and unlock panics.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn no_thread(error: &std::io::Error) -> CoreError {

@@ -24,8 +24,9 @@ pub struct MemoryPool {
 struct Shelf {
     state: Mutex<State>,
     returned: Condvar,
-    /// Pieces kept for reuse at most.
+    /// Pieces kept for reuse at most, and their size at most.
     keep: usize,
+    keep_bytes: usize,
 }
 
 #[derive(Default)]
@@ -41,7 +42,7 @@ impl MemoryHome for Shelf {
         let mut state = lock(&self.state);
         state.lent -= 1;
         state.returns += 1;
-        let surplus = if state.free.len() < self.keep {
+        let surplus = if state.free.len() < self.keep && size_of_val(lines.as_slice()) <= self.keep_bytes {
             state.free.push(lines);
             None
         } else {
@@ -54,9 +55,9 @@ impl MemoryHome for Shelf {
 }
 
 impl MemoryPool {
-    /// A pool of `limit` pieces of `bytes` bytes each.
-    pub fn new(limit: usize, bytes: usize) -> Self {
-        let shelf = Shelf { state: Mutex::default(), returned: Condvar::new(), keep: limit };
+    /// A pool of `limit` pieces of `bytes` bytes each. Pieces that grew beyond `keep_bytes` are freed, not kept.
+    pub fn new(limit: usize, bytes: usize, keep_bytes: usize) -> Self {
+        let shelf = Shelf { state: Mutex::default(), returned: Condvar::new(), keep: limit, keep_bytes };
         MemoryPool { shelf: Arc::new(shelf), limit, bytes }
     }
 
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn memory_is_recycled_and_counted() {
-        let pool = MemoryPool::new(2, 1000);
+        let pool = MemoryPool::new(2, 1000, 4096);
         let outcome = Outcome::default();
         let first = pool.acquire(&outcome, || false).unwrap();
         let address = first.bytes().as_ptr();
@@ -121,8 +122,17 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_grew_is_not_kept() {
+        let pool = MemoryPool::new(1, 1000, 4096);
+        drop(pool.take(5000));
+        assert!(lock(&pool.shelf.state).free.is_empty());
+        drop(pool.take(4000));
+        assert_eq!(lock(&pool.shelf.state).free.len(), 1);
+    }
+
+    #[test]
     fn a_consumer_that_keeps_every_block_and_waits_gets_one_more() {
-        let pool = MemoryPool::new(1, 1000);
+        let pool = MemoryPool::new(1, 1000, 4096);
         let outcome = Outcome::default();
         let kept = pool.acquire(&outcome, || true).unwrap();
         let more = pool.acquire(&outcome, || true).unwrap();
@@ -132,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_busy_consumer_is_waited_for_until_the_flow_stops() {
-        let pool = MemoryPool::new(1, 1000);
+        let pool = MemoryPool::new(1, 1000, 4096);
         let outcome = Arc::new(Outcome::default());
         let _kept = pool.acquire(&outcome, || false).unwrap();
         let stopper = outcome.clone();

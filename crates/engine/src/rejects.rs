@@ -4,7 +4,7 @@
 //! original bytes of the rows, one below the other. Row numbers are known only when all slices before them are, so the files of a slice hold
 //! slice-relative rows under names with a dot until then.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -21,6 +21,8 @@ use crate::spec::{FlowSpec, RejectSpec};
 
 /// Rejects shown in the report.
 const SHOWN: usize = 10;
+/// Rejects written after the limit was passed.
+const WRITTEN_BEYOND_LIMIT: u64 = 1000;
 
 /// All rejects of a flow.
 pub struct RejectStore {
@@ -29,7 +31,10 @@ pub struct RejectStore {
     files: Vec<String>,
     max_row_bytes: usize,
     count: AtomicU64,
-    by_rule: Mutex<BTreeMap<Rule, u64>>,
+    /// Those that were written to files.
+    written: AtomicU64,
+    /// By the number of the rule.
+    by_rule: [AtomicU64; Rule::ALL.len()],
     /// Slices with rejects.
     slices: Mutex<Vec<u32>>,
 }
@@ -39,6 +44,7 @@ pub struct SliceRejects {
     rows: BufWriter<File>,
     bad: BufWriter<File>,
     bad_bytes: u64,
+    written: usize,
 }
 
 impl RejectStore {
@@ -50,7 +56,8 @@ impl RejectStore {
             files: spec.source.files.iter().map(|file| file.path.clone()).collect(),
             max_row_bytes: spec.memory.max_row_bytes,
             count: AtomicU64::new(0),
-            by_rule: Mutex::default(),
+            written: AtomicU64::new(0),
+            by_rule: Default::default(),
             slices: Mutex::default(),
         }
     }
@@ -60,17 +67,16 @@ impl RejectStore {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Takes rejects of a slice; true when there are more now than the flow allows.
+    /// Takes a reject of a slice; true when there are more now than the flow allows.
     pub fn add(
         &self,
         slice: u32,
         file: usize,
-        rejects: &[Reject],
+        reject: &Reject,
         open: &mut Option<SliceRejects>,
     ) -> Result<bool, CoreError> {
-        if rejects.is_empty() {
-            return Ok(false);
-        }
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        self.by_rule[reject.rule as usize].fetch_add(1, Ordering::Relaxed);
         let files = match open {
             Some(files) => files,
             None => {
@@ -78,24 +84,28 @@ impl RejectStore {
                 open.insert(self.create(slice)?)
             }
         };
-        let mut by_rule = lock(&self.by_rule);
-        for reject in rejects {
-            let located = self.located(reject, file, files.bad_bytes);
-            let failed = |error: std::io::Error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error);
-            serde_json::to_writer(&mut files.rows, &located).map_err(|error| failed(error.into()))?;
-            files.rows.write_all(b"\n").map_err(failed)?;
-            files.bad.write_all(&reject.row).map_err(failed)?;
-            files.bad_bytes += reject.row.len() as u64;
-            // The last row of a file may lack its row end; the next row must not run into it.
-            if reject.row.last().is_some_and(|&last| last != b'\n') {
-                files.bad.write_all(b"\n").map_err(failed)?;
-                files.bad_bytes += 1;
-            }
-            *by_rule.entry(reject.rule).or_default() += 1;
+        // A flow that has failed already writes no more than what tells why; the first rejects of every slice belong to that.
+        if count <= self.spec.limit.saturating_add(WRITTEN_BEYOND_LIMIT) || files.written < SHOWN {
+            self.write(slice, file, reject, files)?;
         }
-        drop(by_rule);
-        let count = self.count.fetch_add(rejects.len() as u64, Ordering::Relaxed) + rejects.len() as u64;
         Ok(count > self.spec.limit)
+    }
+
+    fn write(&self, slice: u32, file: usize, reject: &Reject, files: &mut SliceRejects) -> Result<(), CoreError> {
+        let located = self.located(reject, file, files.bad_bytes);
+        let failed = |error: std::io::Error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error);
+        serde_json::to_writer(&mut files.rows, &located).map_err(|error| failed(error.into()))?;
+        files.rows.write_all(b"\n").map_err(failed)?;
+        files.bad.write_all(&reject.row).map_err(failed)?;
+        files.bad_bytes += reject.row.len() as u64;
+        // The last row of a file may lack its row end; the next row must not run into it.
+        if reject.row.last().is_some_and(|&last| last != b'\n') {
+            files.bad.write_all(b"\n").map_err(failed)?;
+            files.bad_bytes += 1;
+        }
+        files.written += 1;
+        self.written.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Ends a slice's files; their buffers reach the disk.
@@ -105,67 +115,135 @@ impl RejectStore {
         flushed.map_err(|error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error))
     }
 
-    /// Merges the files of all slices in file order. `first_line` gives the lines of the file before a slice.
-    pub fn merge(&self, first_line: impl Fn(u32) -> Result<u64, CoreError>) -> Result<RejectReport, CoreError> {
-        let by_rule = lock(&self.by_rule).iter().map(|(rule, count)| (rule.to_string(), *count)).collect();
+    /// Slices with rejects.
+    pub fn slices(&self) -> Vec<u32> {
+        lock(&self.slices).clone()
+    }
+
+    /// Merges the files of all slices in file order. `first_lines` gives the lines of the file before each of them. What
+    /// could not be written is missing from `files` of the report, never from the rest of it; the error says why.
+    pub fn merge(&self, first_lines: Result<HashMap<u32, u64>, CoreError>) -> (RejectReport, Option<CoreError>) {
+        let counts =
+            std::iter::zip(Rule::ALL, &self.by_rule).map(|(rule, count)| (rule, count.load(Ordering::Relaxed)));
+        let by_rule = counts.filter(|(_, count)| *count > 0).map(|(rule, count)| (rule.to_string(), count)).collect();
         let mut report = RejectReport { count: self.count(), by_rule, ..RejectReport::default() };
-        let mut slices = lock(&self.slices).clone();
+        let mut slices = self.slices();
         if slices.is_empty() {
-            return Ok(report);
+            return (report, None);
         }
         slices.sort_unstable(); // slices are numbered in file order
+        let merged = first_lines.and_then(|first_lines| {
+            report.first = self.first(&slices, &first_lines)?;
+            self.write_merged(&slices, &first_lines)
+        });
+        match merged {
+            Ok(files) => {
+                report.files = files;
+                (report, None)
+            }
+            Err(error) => (report, Some(error)),
+        }
+    }
+
+    /// The first rejects in file order.
+    fn first(&self, slices: &[u32], first_lines: &HashMap<u32, u64>) -> Result<Vec<LocatedReject>, CoreError> {
+        let mut first = Vec::new();
+        let mut bad_bytes = 0;
+        for &slice in slices {
+            self.read_slice(slice, first_lines, |mut reject| {
+                reject.bad_byte += bad_bytes;
+                first.push(reject);
+                Ok(first.len() < SHOWN)
+            })?;
+            if first.len() >= SHOWN {
+                break;
+            }
+            bad_bytes += std::fs::metadata(self.slice_path(slice, "bad")).map_or(0, |bad| bad.len());
+        }
+        Ok(first)
+    }
+
+    /// Reads a slice's rejects with their rows of the file; until `take` says false. Their number.
+    fn read_slice(
+        &self,
+        slice: u32,
+        first_lines: &HashMap<u32, u64>,
+        mut take: impl FnMut(LocatedReject) -> Result<bool, CoreError>,
+    ) -> Result<u64, CoreError> {
+        let path = self.slice_path(slice, "jsonl");
+        let failed = |error: std::io::Error| self.cannot_write(&path, &error);
+        let base = first_lines.get(&slice).copied().unwrap_or_default();
+        let mut count = 0;
+        for line in BufReader::new(File::open(&path).map_err(failed)?).lines() {
+            // A line that was cut off by a full disk ends the file; `write_merged` finds the difference.
+            let Ok(mut reject) = serde_json::from_str::<LocatedReject>(&line.map_err(failed)?) else { break };
+            reject.row += base;
+            count += 1;
+            if !take(reject)? {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Writes the merged files and removes those of the slices; their paths.
+    fn write_merged(&self, slices: &[u32], first_lines: &HashMap<u32, u64>) -> Result<Vec<String>, CoreError> {
         let (rows_path, bad_path) = (self.path("jsonl"), self.path("bad"));
         let failed = |error: std::io::Error| self.cannot_write(&rows_path, &error);
         let mut rows = BufWriter::new(File::create(&rows_path).map_err(failed)?);
         let mut bad = BufWriter::new(File::create(&bad_path).map_err(failed)?);
-        let mut bad_bytes = 0;
-        for slice in slices {
-            let base = first_line(slice)?;
-            let lines = BufReader::new(File::open(self.slice_path(slice, "jsonl")).map_err(failed)?).lines();
-            for line in lines {
-                let Ok(mut reject) = serde_json::from_str::<LocatedReject>(&line.map_err(failed)?) else {
-                    break; // cut off by a full disk: the flow has failed already, and says so
-                };
-                reject.row += base;
+        let (mut bad_bytes, mut merged) = (0, 0);
+        for &slice in slices {
+            merged += self.read_slice(slice, first_lines, |mut reject| {
                 reject.bad_byte += bad_bytes;
                 serde_json::to_writer(&mut rows, &reject).map_err(|error| failed(error.into()))?;
                 rows.write_all(b"\n").map_err(failed)?;
-                if report.first.len() < SHOWN {
-                    report.first.push(reject);
-                }
-            }
+                Ok(true)
+            })?;
             let mut slice_bad = File::open(self.slice_path(slice, "bad")).map_err(failed)?;
             bad_bytes += std::io::copy(&mut slice_bad, &mut bad).map_err(failed)?;
         }
         rows.flush().and_then(|()| bad.flush()).map_err(failed)?;
-        for slice in lock(&self.slices).iter() {
+        let written = self.written.load(Ordering::Relaxed);
+        if merged != written {
+            let found = format!("{merged} of {written} rejects");
+            return Err(CoreError::new(ErrorKind::Output, "rejects were lost")
+                .at_file(rows_path.to_string_lossy())
+                .found(found));
+        }
+        for &slice in slices {
             for ending in ["jsonl", "bad"] {
                 // A file that stays behind is hidden and harmless; the merged ones are complete.
-                let _ = std::fs::remove_file(self.slice_path(*slice, ending));
+                let _ = std::fs::remove_file(self.slice_path(slice, ending));
             }
         }
-        report.files = [rows_path, bad_path].iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        Ok(report)
+        Ok([rows_path, bad_path].iter().map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
     /// The error of a flow with too many rejects: the first one in file order among those found.
-    pub fn limit_error(&self, report: &RejectReport) -> CoreError {
+    /// `trouble` is what kept the rejects from being written, if anything did.
+    pub fn limit_error(&self, report: &RejectReport, trouble: Option<&CoreError>) -> CoreError {
+        let trouble = trouble.map_or(String::new(), |error| format!(" The rejects could not be written: {error}."));
         let Some(first) = report.first.first() else {
-            return CoreError::new(ErrorKind::RejectLimit, format!("{} rows were rejected", report.count));
+            let what = format!("{} rows were rejected; the limit is {}", report.count, self.spec.limit);
+            return CoreError::new(ErrorKind::RejectLimit, what).hint(format!("Mend the run folder first.{trouble}"));
         };
         let at = Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte) };
-        let rule = lock(&self.by_rule).keys().copied().find(|rule| rule.code() == first.code);
-        let hint = rule.map_or("", Rule::hint);
+        let rule = Rule::ALL.into_iter().find(|rule| rule.code() == first.code);
+        let hint = format!("{}{trouble}", rule.map_or("", Rule::hint));
         let found = shown(&first.value);
         if self.spec.limit == 0 {
             let error = CoreError::new(ErrorKind::RejectLimit, first.message.clone()).at(at).found(found).hint(hint);
             return rule.map_or(error.clone(), |rule| error.expected(rule.expected()));
         }
         let what = format!("{} rows were rejected; the limit is {}", report.count, self.spec.limit);
-        CoreError::new(ErrorKind::RejectLimit, what)
-            .at(at)
-            .found(format!("first: {}: {found}", first.message))
-            .hint(format!("{hint} All rejects are in {}.", self.path("jsonl").display()))
+        CoreError::new(ErrorKind::RejectLimit, what).at(at).found(format!("first: {}: {found}", first.message)).hint(
+            if trouble.is_empty() {
+                format!("{hint} All rejects are in {}.", self.path("jsonl").display())
+            } else {
+                hint
+            },
+        )
     }
 
     fn create(&self, slice: u32) -> Result<SliceRejects, CoreError> {
@@ -173,7 +251,7 @@ impl RejectStore {
             let path = self.slice_path(slice, ending);
             File::create(&path).map(BufWriter::new).map_err(|error| self.cannot_write(&path, &error))
         };
-        Ok(SliceRejects { rows: create("jsonl")?, bad: create("bad")?, bad_bytes: 0 })
+        Ok(SliceRejects { rows: create("jsonl")?, bad: create("bad")?, bad_bytes: 0, written: 0 })
     }
 
     fn cannot_write(&self, path: &std::path::Path, error: &std::io::Error) -> CoreError {

@@ -1,6 +1,6 @@
 //! From slice-relative to file-relative lines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::FileExt;
 
 use headrace_types::{CoreError, ErrorKind};
@@ -12,12 +12,33 @@ use crate::spec::{FlowSpec, SliceSpec};
 /// Bytes read at once when lines are counted.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Lines of its file before slice `number`: from the accounts of the slices that ended, counted in the file for the others.
-pub fn first_line(spec: &FlowSpec, ended: &[SliceReport], number: u32) -> Result<u64, CoreError> {
-    let Some(own) = spec.source.slices.iter().find(|slice| slice.number == number) else { return Ok(0) };
-    let lines: HashMap<u32, u64> = ended.iter().map(|slice| (slice.number, slice.lines)).collect();
-    let before = spec.source.slices.iter().filter(|slice| slice.file == own.file && slice.begin_byte < own.begin_byte);
-    before.map(|slice| lines.get(&slice.number).map_or_else(|| count_lines(spec, slice), |lines| Ok(*lines))).sum()
+/// Lines of their files before each of the slices `wanted`: from the accounts of the slices that ended, counted in the file
+/// for the others. Every slice is counted at most once, and only where a wanted one follows in its file.
+pub fn first_lines(spec: &FlowSpec, ended: &[SliceReport], wanted: &[u32]) -> Result<HashMap<u32, u64>, CoreError> {
+    let known: HashMap<u32, u64> = ended.iter().map(|slice| (slice.number, slice.lines)).collect();
+    let wanted: HashSet<u32> = wanted.iter().copied().collect();
+    let mut result = HashMap::new();
+    // Slices are numbered in file order: the last wanted one of each file ends its pass.
+    let mut last_wanted = vec![None; spec.source.files.len()];
+    for (index, slice) in spec.source.slices.iter().enumerate().filter(|(_, slice)| wanted.contains(&slice.number)) {
+        last_wanted[slice.file] = Some(index);
+    }
+    let mut lines = vec![0; spec.source.files.len()];
+    for (index, slice) in spec.source.slices.iter().enumerate() {
+        if last_wanted[slice.file].is_none_or(|last| index > last) {
+            continue;
+        }
+        if wanted.contains(&slice.number) {
+            result.insert(slice.number, lines[slice.file]);
+        }
+        if last_wanted[slice.file] != Some(index) {
+            lines[slice.file] += match known.get(&slice.number) {
+                Some(own) => *own,
+                None => count_lines(spec, slice)?,
+            };
+        }
+    }
+    Ok(result)
 }
 
 fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use headrace_parse::memory::{Memory, PADDING_BYTES};
 use headrace_parse::{Parser, Reject};
-use headrace_types::{CoreError, ErrorKind, Rule};
+use headrace_types::{CoreError, Rule};
 
-use crate::flow::Shared;
+use crate::flow::{FillingLargeRow, Shared};
 use crate::rejects::SliceRejects;
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::Writer;
@@ -60,25 +60,35 @@ struct Progress<'a> {
     account: SliceReport,
 }
 
+/// Text in memory. The memory is given back before the guard says that the large-row memory is free.
+struct Held<'a> {
+    memory: Memory,
+    length: usize,
+    _large: Option<FillingLargeRow<'a>>,
+}
+
 /// What the source had to give.
-enum Filled {
+enum Filled<'a> {
     /// Text that holds at least one row end, or ends the slice.
-    Text { memory: Memory, length: usize, ended: bool },
+    Text { held: Held<'a>, ended: bool },
     /// No row end in `max_row` bytes.
-    LongRow { memory: Memory, length: usize },
+    LongRow(Held<'a>),
     /// Nothing more, or the flow was stopped.
     Nothing,
 }
 
-impl Stream<'_> {
+impl<'a> Stream<'a> {
     /// False when the flow was stopped.
     fn run_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
         let file = &self.shared.spec.source.files[slice.file];
         self.parser.begin_slice(file.row_end, slice.begin_byte == file.first_byte);
         self.carry.clear();
+        let start = Instant::now();
+        let source = open(&self.shared.spec.source, slice)?;
+        self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
         let mut progress = Progress {
             slice,
-            source: open(&self.shared.spec.source, slice)?,
+            source,
             at_byte: slice.begin_byte,
             rejects: None,
             account: SliceReport {
@@ -93,24 +103,20 @@ impl Stream<'_> {
                 out: 0,
             },
         };
-        let mut ended = false;
-        while !ended {
+        let (mut ended, mut stopped) = (false, false);
+        while !ended && !stopped {
             ended = match self.fill(progress.source.as_mut())? {
-                Filled::Text { memory, length, ended } => {
-                    if !self.run_block(&mut progress, memory, length, ended)? {
-                        break;
-                    }
+                Filled::Text { held, ended } => {
+                    stopped = !self.run_block(&mut progress, held, ended)?;
                     ended
                 }
-                Filled::LongRow { memory, length } => self.skip_long_row(&mut progress, memory, length)?,
+                Filled::LongRow(held) => self.skip_long_row(&mut progress, held)?,
                 Filled::Nothing => true,
             };
-            if self.shared.outcome.stopped() {
-                break;
-            }
+            stopped |= self.shared.outcome.stopped();
         }
         self.shared.rejects.end_slice(slice.number, progress.rejects.take())?;
-        if self.shared.outcome.stopped() {
+        if stopped {
             return Ok(false);
         }
         self.shared.end_slice(progress.account);
@@ -118,26 +124,25 @@ impl Stream<'_> {
     }
 
     /// The next text: carry and new bytes in a block, or in the flow's large-row memory when a row needs it.
-    fn fill(&mut self, source: &mut dyn ByteSource) -> Result<Filled, CoreError> {
+    fn fill(&mut self, source: &mut dyn ByteSource) -> Result<Filled<'a>, CoreError> {
         let start = Instant::now();
-        let memory_spec = &self.shared.spec.memory;
+        let shared = self.shared;
+        let memory_spec = &shared.spec.memory;
         let mut room = memory_spec.block_bytes;
         // Behind a large row a large memory may hold the front of another one, longer than a block.
         let acquired = if self.carry.len() > room {
             room = self.carry.len();
-            self.shared.large_row(room + BLOCK_OVERHEAD_BYTES).map(|(guard, memory)| (Some(guard), memory))
+            shared.large_row(room + BLOCK_OVERHEAD_BYTES).map(|(guard, memory)| (Some(guard), memory))
         } else {
-            let starved = || self.shared.sink.starved();
-            self.shared.blocks.acquire(&self.shared.outcome, starved).map(|memory| (None, memory))
+            shared.blocks.acquire(&shared.outcome, || shared.sink.starved()).map(|memory| (None, memory))
         };
         let Some((mut large, mut memory)) = acquired else { return Ok(Filled::Nothing) };
         let acquired = Instant::now();
-        let stage = &mut self.report.stages.read;
-        stage.wait_output_seconds += (acquired - start).as_secs_f64();
+        self.report.stages.read.wait_output_seconds += (acquired - start).as_secs_f64();
 
         let mut length = self.carry.len();
         memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
-        self.carry.clear();
+        self.clear_carry();
         let max_row_bytes = memory_spec.max_row_bytes;
         let mut searched = 0;
         let filled = loop {
@@ -145,46 +150,44 @@ impl Stream<'_> {
                 read_full(source, &mut memory.bytes_mut()[PADDING_BYTES + length..PADDING_BYTES + room])?;
             let row_end =
                 memchr::memrchr(b'\n', &memory.bytes()[PADDING_BYTES + searched..PADDING_BYTES + length + more]);
+            self.report.stages.read.bytes += more as u64;
             length += more;
             searched = length;
             if ended && length == 0 {
                 break Filled::Nothing;
             } else if ended || row_end.is_some() {
-                break Filled::Text { memory, length, ended };
+                break Filled::Text { held: Held { memory, length, _large: large }, ended };
             } else if length >= max_row_bytes {
-                break Filled::LongRow { memory, length };
+                break Filled::LongRow(Held { memory, length, _large: large });
             }
             room = (2 * room).min(max_row_bytes);
             if large.is_none() {
                 // Never waits for one memory while it holds another.
                 self.carry.extend_from_slice(&memory.bytes()[PADDING_BYTES..PADDING_BYTES + length]);
                 drop(memory);
-                let Some((guard, taken)) = self.shared.large_row(room + BLOCK_OVERHEAD_BYTES) else {
+                let Some((guard, taken)) = shared.large_row(room + BLOCK_OVERHEAD_BYTES) else {
                     return Ok(Filled::Nothing);
                 };
                 (large, memory) = (Some(guard), taken);
                 memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
-                self.carry.clear();
+                self.clear_carry();
             } else {
                 memory.extend(room + BLOCK_OVERHEAD_BYTES);
             }
         };
-        let stage = &mut self.report.stages.read;
-        stage.busy_seconds += acquired.elapsed().as_secs_f64();
-        if let Filled::Text { length, .. } | Filled::LongRow { length, .. } = &filled {
-            stage.bytes += *length as u64;
-        }
+        self.report.stages.read.busy_seconds += acquired.elapsed().as_secs_f64();
         Ok(filled)
     }
 
+    /// Empties the carry; memory that it needed for the front of a large row is given back.
+    fn clear_carry(&mut self) {
+        self.carry.clear();
+        self.carry.shrink_to(2 * self.shared.spec.memory.block_bytes);
+    }
+
     /// Parses a block and writes its batch. False when the flow was stopped.
-    fn run_block(
-        &mut self,
-        progress: &mut Progress<'_>,
-        mut memory: Memory,
-        real_length: usize,
-        ended: bool,
-    ) -> Result<bool, CoreError> {
+    fn run_block(&mut self, progress: &mut Progress<'_>, held: Held<'_>, ended: bool) -> Result<bool, CoreError> {
+        let Held { mut memory, length: real_length, _large } = held;
         let start = Instant::now();
         let mut length = real_length;
         let last = memory.bytes()[PADDING_BYTES + length - 1];
@@ -199,13 +202,16 @@ impl Stream<'_> {
             memory = own;
         }
         let block = memory.freeze();
-        let slabs = &self.shared.slabs;
-        let parsed = self.parser.parse(&block, length, real_length, progress.at_byte, |bytes| slabs.take(bytes))?;
+        let shared = self.shared;
+        let (at_byte, slice, rejects) = (progress.at_byte, progress.slice, &mut progress.rejects);
+        let mut on_reject = |reject| shared.reject(slice, &reject, rejects);
+        let slab = |bytes| shared.slabs.take(bytes);
+        let parsed = self.parser.parse(&block, length, real_length, at_byte, slab, &mut on_reject)?;
         self.carry.extend_from_slice(&block[PADDING_BYTES + parsed.consumed..PADDING_BYTES + length]);
         drop(block);
         let consumed = parsed.consumed.min(real_length) as u64;
         let rows = parsed.rows();
-        let rejected = parsed.rejects.len() as u64;
+        let rejected = parsed.rejected;
         let out = parsed.batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
         progress.at_byte += consumed;
         let account = &mut progress.account;
@@ -219,7 +225,6 @@ impl Stream<'_> {
         self.report.bytes += consumed;
         self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64();
         self.shared.counters.add(consumed, rows, rejected);
-        self.reject(progress, &parsed.rejects)?;
         let Some(batch) = parsed.batch else { return Ok(true) };
         if !self.writer.write(batch, &mut self.report.stages.write)? {
             return Ok(false);
@@ -230,12 +235,8 @@ impl Stream<'_> {
     }
 
     /// Rejects a row without holding it: reads on to its end. True when the slice ended with it.
-    fn skip_long_row(
-        &mut self,
-        progress: &mut Progress<'_>,
-        mut memory: Memory,
-        length: usize,
-    ) -> Result<bool, CoreError> {
+    fn skip_long_row(&mut self, progress: &mut Progress<'_>, held: Held<'_>) -> Result<bool, CoreError> {
+        let Held { memory, length, _large } = held;
         let text = &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length];
         let reject = Reject {
             line: self.parser.next_line(),
@@ -247,44 +248,42 @@ impl Stream<'_> {
             note: None,
             row: Vec::new(),
         };
+        // The end of the row may be far away: others may need the large-row memory meanwhile.
+        drop((memory, _large));
         let mut skipped = length as u64;
         let mut ended = false;
-        let mut rest = Vec::new();
         // At most a block at once: what stands behind the row end must fit the next block.
-        let window = self.shared.spec.memory.block_bytes;
+        let mut window = vec![0; self.shared.spec.memory.block_bytes];
         while !ended && !self.shared.outcome.stopped() {
-            let (count, at_end) = read_full(progress.source.as_mut(), &mut memory.bytes_mut()[..window])?;
+            let start = Instant::now();
+            let (count, at_end) = read_full(progress.source.as_mut(), &mut window)?;
+            self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
+            self.report.stages.read.bytes += count as u64;
             ended = at_end;
-            let found = memchr::memchr(b'\n', &memory.bytes()[..count]);
+            let found = memchr::memchr(b'\n', &window[..count]);
             skipped += found.map_or(count, |at| at + 1) as u64;
             if let Some(at) = found {
-                rest.extend_from_slice(&memory.bytes()[at + 1..count]);
+                self.carry.extend_from_slice(&window[at + 1..count]);
                 break;
             }
         }
-        self.parser.skip_line();
+        let is_header = self.parser.skip_line();
         progress.at_byte += skipped;
         progress.account.bytes += skipped;
         progress.account.lines += 1;
-        progress.account.rows += 1;
-        progress.account.rejected += 1;
-        add_work(&mut self.report.stages, 1, skipped, 0);
-        self.report.rows += 1;
         self.report.bytes += skipped;
-        self.shared.counters.add(skipped, 1, 1);
-        drop(memory);
-        self.reject(progress, &[reject])?;
-        self.carry = rest;
-        Ok(ended && self.carry.is_empty())
-    }
-
-    fn reject(&self, progress: &mut Progress<'_>, rejects: &[Reject]) -> Result<(), CoreError> {
-        let slice = progress.slice;
-        if self.shared.rejects.add(slice.number, slice.file, rejects, &mut progress.rejects)? {
-            // The text comes when all streams have ended: then the first reject in file order is known.
-            self.shared.outcome.fail(CoreError::new(ErrorKind::RejectLimit, "too many rejects"));
+        if is_header {
+            progress.account.skipped += 1;
+            self.shared.counters.add(skipped, 0, 0);
+        } else {
+            progress.account.rows += 1;
+            progress.account.rejected += 1;
+            self.report.rows += 1;
+            self.shared.counters.add(skipped, 1, 1);
+            self.shared.reject(progress.slice, &reject, &mut progress.rejects)?;
         }
-        Ok(())
+        add_work(&mut self.report.stages, u64::from(!is_header), skipped, 0);
+        Ok(ended && self.carry.is_empty())
     }
 }
 

@@ -49,8 +49,9 @@ fn version() -> &'static str {
 
 /// Instructions the parser uses on this machine: avx512, avx2 or portable.
 #[pyfunction]
-fn cpu_path() -> &'static str {
-    headrace_parse::cpu_path().name()
+fn cpu_path() -> PyResult<&'static str> {
+    let path = headrace_parse::cpu_path();
+    path.map(|path| path.name()).map_err(|text| to_python(&EngineError::new(ErrorKind::Specification, text)))
 }
 
 /// Cuts files into slices.

@@ -20,6 +20,12 @@ impl<'a> Text<'a> {
         &self.whole[PADDING_BYTES..PADDING_BYTES + self.length]
     }
 
+    /// The first byte; a pointer that may also reach into the padding on both sides.
+    fn start(&self) -> *const u8 {
+        // SAFETY: `new` checked that `whole` holds the padding.
+        unsafe { self.whole.as_ptr().add(PADDING_BYTES) }
+    }
+
     /// Length without padding, bytes.
     pub fn len(&self) -> usize {
         self.length
@@ -110,6 +116,7 @@ pub struct FieldTable<'a> {
     marks: &'a [u32],
     stride: usize,
     rows: usize,
+    columns: usize,
 }
 
 impl<'a> FieldTable<'a> {
@@ -117,12 +124,12 @@ impl<'a> FieldTable<'a> {
     pub fn new(text: Text<'a>, marks: &'a [u32], stride: usize, rows: usize, columns: usize) -> Option<Self> {
         let fits = stride >= columns && marks.len() > (rows.max(1) - 1) * stride + columns;
         let proved = fits && (ascend(marks, text.len()) || rows_ascend(marks, stride, rows, columns, text.len()));
-        proved.then_some(FieldTable { text, marks, stride, rows })
+        proved.then_some(FieldTable { text, marks, stride, rows, columns })
     }
 
     /// The fields of one column; `None` when there is no such column.
     pub fn column(&self, column: usize) -> Option<Fields<'a>> {
-        (column < self.stride).then_some(Fields {
+        (column < self.columns).then_some(Fields {
             text: self.text,
             marks: self.marks,
             stride: self.stride,
@@ -160,14 +167,17 @@ impl<'a> Fields<'a> {
         self.rows
     }
 
-    /// Field of row `row`; `row` must be below `rows()`.
+    /// The fields, one per row.
     #[inline(always)]
-    pub fn get(&self, row: usize) -> Field<'a> {
-        debug_assert!(row < self.rows);
-        let before = row * self.stride + self.column;
-        // SAFETY: `FieldTable::new` checked that the marks reach to the last column of the last row.
-        let (start, end) =
-            unsafe { (self.marks.get_unchecked(before).wrapping_add(1), *self.marks.get_unchecked(before + 1)) };
-        Field { text: self.text.bytes().as_ptr(), start, end, lifetime: std::marker::PhantomData }
+    pub fn iter(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
+        let own = *self;
+        (0..own.rows).map(move |row| {
+            let before = row * own.stride + own.column;
+            // SAFETY: `row` is below `rows`, and `FieldTable::new` checked that the marks reach to the last column of the
+            // last row; `FieldTable::column` that the column is one of those.
+            let (start, end) =
+                unsafe { (own.marks.get_unchecked(before).wrapping_add(1), *own.marks.get_unchecked(before + 1)) };
+            Field { text: own.text.start(), start, end, lifetime: std::marker::PhantomData }
+        })
     }
 }

@@ -1,18 +1,19 @@
 //! The parser: a block of bytes in; a batch, rejects and the number of consumed bytes out.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
+use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, Rule};
 
 use crate::convert::{BadRows, ColumnPlan, NullRule};
 use crate::fields::{FieldTable, Text};
 use crate::memory::{Carver, Memory, PADDING_BYTES};
 use crate::reject::{Reject, cut};
-use crate::rows::{Rows, Shape};
+use crate::rows::{BadShape, Rows, Shape};
 use crate::structure::{CpuPath, Structure, cpu_path};
 
 /// Result of parsing one block.
@@ -26,8 +27,8 @@ pub struct Parsed {
     pub skipped: u64,
     /// Rows that conform to the layout; none when there are no such rows.
     pub batch: Option<RecordBatch>,
-    /// Rows that do not, in file order.
-    pub rejects: Vec<Reject>,
+    /// Rows that do not.
+    pub rejected: u64,
 }
 
 impl Parsed {
@@ -65,7 +66,7 @@ impl Parser {
     /// A parser for files of `layout`.
     ///
     /// # Errors
-    /// `Specification` when the layout cannot be parsed.
+    /// `Specification` when the layout cannot be parsed, or the processor lacks what `HEADRACE_CPU` asks for.
     pub fn new(layout: &Layout) -> Result<Self, CoreError> {
         layout.check().map_err(|text| CoreError::new(ErrorKind::Specification, text))?;
         let nulls = NullRule::new(&layout.null_tokens);
@@ -86,7 +87,7 @@ impl Parser {
             header_rows: layout.header_rows,
             columns: columns.collect(),
             schema: arrow_schema(layout),
-            cpu_path: cpu_path(),
+            cpu_path: cpu_path().map_err(|text| CoreError::new(ErrorKind::Specification, text))?,
             header_left: 0,
             next_line: 0,
             structure: Structure::default(),
@@ -118,20 +119,23 @@ impl Parser {
         self.next_line
     }
 
-    /// Counts a line the caller consumed itself (a row longer than `max_row`).
-    pub fn skip_line(&mut self) {
+    /// Counts a line the caller consumed itself (one longer than `max_row`). True when it was a header line.
+    pub fn skip_line(&mut self) -> bool {
         self.next_line += 1;
+        let is_header = self.header_left > 0;
         self.header_left = self.header_left.saturating_sub(1);
+        is_header
     }
 
     /// Parses a block.
     ///
     /// `block` holds [`PADDING_BYTES`] bytes of padding, `length` bytes of text, and padding again; `first_byte` is the place
     /// of the text in the file. `real_length` is `length`, or one less when the caller put a row end behind a last line
-    /// that has none. `slab` gives memory of at least the asked size for the typed columns.
+    /// that has none. `slab` gives memory of at least the asked size for the typed columns. `on_reject` takes the rejects, in
+    /// file order; an error of it ends the block.
     ///
     /// # Errors
-    /// `Internal` when the block is smaller than it claims.
+    /// Those of `on_reject`; `Internal` when the block is smaller than it claims.
     pub fn parse(
         &mut self,
         block: &Buffer,
@@ -139,6 +143,7 @@ impl Parser {
         real_length: usize,
         first_byte: u64,
         slab: impl FnOnce(usize) -> Memory,
+        on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
     ) -> Result<Parsed, CoreError> {
         let whole = block.as_slice();
         let (skipped_bytes, header_lines) = self.skip_header(whole, length);
@@ -148,8 +153,8 @@ impl Parser {
         let first_byte = first_byte + skipped_bytes as u64;
 
         self.structure.index(self.cpu_path, text, self.delimiter);
-        let mut rejects = Vec::new();
-        self.rows.find(self.shape, text, &self.structure, &mut rejects);
+        self.rows.find(self.shape, text, &self.structure);
+        self.bad.clear();
         let consumed = &text.bytes()[..self.rows.consumed];
         let seen = self.structure.seen;
         let suspicious = seen.nul || (seen.non_ascii && simdutf8::basic::from_utf8(consumed).is_err());
@@ -158,25 +163,22 @@ impl Parser {
         let mut batch = None;
         if self.rows.rows > 0 {
             let converted = self.convert(text, &text_buffer, suspicious, slab)?;
-            self.add_bad_rows(text.bytes(), &mut rejects);
             batch = self.without_bad_rows(converted)?;
         }
         let first_line = self.next_line + header_lines;
-        for reject in &mut rejects {
-            reject.line += first_line;
-            reject.row_byte += first_byte;
-            reject.byte += first_byte;
-            let surplus = (reject.row_byte + reject.row.len() as u64).saturating_sub(real_end);
-            reject.row.truncate(reject.row.len() - surplus as usize);
-        }
+        let origin = Origin { text: text.bytes(), first_byte, first_line, real_end };
+        self.reject_rows(&origin, on_reject)?;
         self.next_line = first_line + self.rows.lines;
-        Ok(Parsed {
+        let parsed = Parsed {
             consumed: skipped_bytes + self.rows.consumed,
             lines: header_lines + self.rows.lines,
             skipped: header_lines + self.rows.skipped,
             batch,
-            rejects,
-        })
+            rejected: (self.rows.bad.len() + self.bad.found.len()) as u64,
+        };
+        self.structure.release_surplus();
+        self.rows.release_surplus();
+        Ok(parsed)
     }
 
     /// Bytes and lines of the header at the front of the block.
@@ -206,7 +208,6 @@ impl Parser {
             .ok_or_else(|| internal("the structural positions do not ascend"))?;
         let mut slab = slab(self.columns.iter().map(|column| column.slab_bytes(rows)).sum());
         let mut carver = Carver::new(&mut slab);
-        self.bad.clear();
         let mut converted = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
             let values = table
@@ -224,28 +225,28 @@ impl Parser {
             .map_err(|error| internal(&error.to_string()))
     }
 
-    /// Turns the rows that did not convert into rejects, in file order with those of another shape.
-    fn add_bad_rows(&self, bytes: &[u8], rejects: &mut Vec<Reject>) {
-        if self.bad.found.is_empty() {
-            return;
-        }
+    /// Hands over the rejects of the block in file order: rows of another shape, and rows that did not convert. One at a time,
+    /// because a block may consist of nothing else.
+    fn reject_rows(
+        &mut self,
+        origin: &Origin<'_>,
+        on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
+    ) -> Result<(), CoreError> {
+        // Found column by column.
+        self.bad.found.sort_unstable();
         let marks = self.rows.marks(&self.structure);
+        let mut shapes = self.rows.bad.iter().peekable();
         for &(row, column, rule) in &self.bad.found {
-            let (start, end) = self.rows.span(row, bytes, marks);
-            let value_start = marks[row * self.rows.stride + column].wrapping_add(1) as usize;
-            let value_end = marks[row * self.rows.stride + column + 1] as usize;
-            rejects.push(Reject {
-                line: self.rows.line_of_row.get(row).map_or(row as u64, |&line| u64::from(line)),
-                row_byte: start as u64,
-                byte: value_start as u64,
-                column: Some(column),
-                rule,
-                value: cut(&bytes[value_start..value_end]),
-                note: None,
-                row: bytes[start..end].to_vec(),
-            });
+            let (start, next) = self.rows.span(row, origin.text, marks);
+            while let Some(bad) = shapes.next_if(|bad| (bad.start as usize) < start) {
+                on_reject(origin.bad_shape(bad, self.shape))?;
+            }
+            let mark = row * self.rows.stride + column;
+            let value = marks[mark].wrapping_add(1) as usize..marks[mark + 1] as usize;
+            let line = self.rows.line_of_row.get(row).map_or(row as u64, |&line| u64::from(line));
+            on_reject(origin.reject(line, start..next, value, Some(column), rule, None))?;
         }
-        rejects.sort_by_key(|reject| reject.row_byte);
+        shapes.try_for_each(|bad| on_reject(origin.bad_shape(bad, self.shape)))
     }
 
     fn without_bad_rows(&self, batch: RecordBatch) -> Result<Option<RecordBatch>, CoreError> {
@@ -255,6 +256,47 @@ impl Parser {
         let keep: BooleanArray = (0..batch.num_rows()).map(|row| Some(!self.bad.contains(row))).collect();
         let kept = filter_record_batch(&batch, &keep).map_err(|error| internal(&error.to_string()))?;
         Ok((kept.num_rows() > 0).then_some(kept))
+    }
+}
+
+/// Where the text of a block stands in its file.
+struct Origin<'a> {
+    text: &'a [u8],
+    first_byte: u64,
+    /// Line of the slice, from 0.
+    first_line: u64,
+    /// Byte after the last one of the file that is in the block: a row end behind it was added by the caller.
+    real_end: u64,
+}
+
+impl Origin<'_> {
+    fn bad_shape(&self, bad: &BadShape, shape: Shape) -> Reject {
+        let row = bad.start as usize..bad.next as usize;
+        let value = bad.start as usize..bad.end as usize;
+        self.reject(u64::from(bad.line), row, value, None, bad.rule, Some(bad.note(shape)))
+    }
+
+    fn reject(
+        &self,
+        line: u64,
+        row: Range<usize>,
+        value: Range<usize>,
+        column: Option<usize>,
+        rule: Rule,
+        note: Option<String>,
+    ) -> Reject {
+        let row_byte = self.first_byte + row.start as u64;
+        let real_length = usize::try_from(self.real_end - row_byte).unwrap_or(usize::MAX);
+        Reject {
+            line: self.first_line + line,
+            row_byte,
+            byte: self.first_byte + value.start as u64,
+            column,
+            rule,
+            value: cut(&self.text[value]),
+            note,
+            row: self.text[row.start..row.end.min(row.start.saturating_add(real_length))].to_vec(),
+        }
     }
 }
 

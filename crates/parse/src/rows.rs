@@ -5,8 +5,7 @@ use std::cmp::Ordering;
 use headrace_types::{RowEnd, Rule};
 
 use crate::fields::Text;
-use crate::reject::{Reject, cut};
-use crate::structure::{BEFORE_TEXT, Structure};
+use crate::structure::{BEFORE_TEXT, Structure, release_surplus};
 
 /// Shape of a row, from the layout.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +25,34 @@ impl Shape {
     }
 }
 
+/// A row of another shape than the layout's. Small: a block may consist of nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct BadShape {
+    /// Line, relative to the block.
+    pub line: u32,
+    /// First byte.
+    pub start: u32,
+    /// Byte after the last one, row end not counted.
+    pub end: u32,
+    /// First byte of the next row.
+    pub next: u32,
+    /// What is wrong.
+    pub rule: Rule,
+    /// Fields it has.
+    pub fields: u32,
+}
+
+impl BadShape {
+    /// What was found, in words.
+    pub fn note(&self, shape: Shape) -> String {
+        if self.fields as usize == shape.columns {
+            return "no delimiter after the last field".to_owned();
+        }
+        let word = if self.fields == 1 { "field" } else { "fields" };
+        format!("{} {word} instead of {}", self.fields, shape.columns)
+    }
+}
+
 /// The rows of a block.
 #[derive(Default)]
 pub struct Rows {
@@ -39,6 +66,8 @@ pub struct Rows {
     pub lines: u64,
     /// Blank lines.
     pub skipped: u64,
+    /// Rows of another shape, in file order.
+    pub bad: Vec<BadShape>,
     /// Line of each well-formed row, relative to the block; empty when row r is line r.
     pub line_of_row: Vec<u32>,
     /// Marks of the well-formed rows when they are not those of the structure.
@@ -47,9 +76,10 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Finds the rows of a block. Rejects are appended; their line is relative to the block.
-    pub fn find(&mut self, shape: Shape, text: Text<'_>, structure: &Structure, rejects: &mut Vec<Reject>) {
+    /// Finds the rows of a block.
+    pub fn find(&mut self, shape: Shape, text: Text<'_>, structure: &Structure) {
         let lines = structure.seen.line_feeds;
+        self.bad.clear();
         self.line_of_row.clear();
         self.compacted.clear();
         self.lines = lines as u64;
@@ -65,8 +95,14 @@ impl Rows {
                 self.compact_crlf(shape, text.bytes(), marks);
             }
         } else {
-            self.walk(shape, text.bytes(), structure.marks(), rejects);
+            self.walk(shape, text.bytes(), structure.marks());
         }
+    }
+
+    /// Gives back what a block far beyond the usual size needed.
+    pub fn release_surplus(&mut self) {
+        release_surplus(&mut self.compacted);
+        release_surplus(&mut self.line_of_row);
     }
 
     /// Marks of the table; see [`crate::fields::Fields`].
@@ -95,7 +131,7 @@ impl Rows {
     }
 
     /// Row after row: keeps the well-formed ones, rejects the others, skips blank lines.
-    fn walk(&mut self, shape: Shape, bytes: &[u8], marks: &[u32], rejects: &mut Vec<Reject>) {
+    fn walk(&mut self, shape: Shape, bytes: &[u8], marks: &[u32]) {
         self.rows = 0;
         self.consumed = 0;
         self.stride = shape.columns + 1;
@@ -124,18 +160,8 @@ impl Rows {
                     self.rows += 1;
                 }
                 RowShape::Blank => self.skipped += 1,
-                RowShape::Bad(rule, note) => {
-                    let row = &bytes[start as usize..=mark as usize];
-                    rejects.push(Reject {
-                        line: u64::from(line),
-                        row_byte: u64::from(start),
-                        byte: u64::from(start),
-                        column: None,
-                        rule,
-                        value: cut(&bytes[start as usize..end as usize]),
-                        note: Some(note),
-                        row: row.to_vec(),
-                    });
+                RowShape::Bad(rule, fields) => {
+                    self.bad.push(BadShape { line, start, end, next: mark + 1, rule, fields });
                 }
             }
             before = mark;
@@ -152,12 +178,11 @@ impl Rows {
         // With a trailing delimiter nothing may stand between it and the row end.
         let ends_with_delimiter = delimiters.last().is_some_and(|&last| last + 1 == end);
         let fields = delimiters.len() + 1 - usize::from(shape.trailing_delimiter && ends_with_delimiter);
-        let note = || format!("{fields} {} instead of {}", if fields == 1 { "field" } else { "fields" }, shape.columns);
         match fields.cmp(&shape.columns) {
-            Ordering::Less => RowShape::Bad(Rule::TooFewFields, note()),
-            Ordering::Greater => RowShape::Bad(Rule::TooManyFields, note()),
+            Ordering::Less => RowShape::Bad(Rule::TooFewFields, fields as u32),
+            Ordering::Greater => RowShape::Bad(Rule::TooManyFields, fields as u32),
             Ordering::Equal if shape.trailing_delimiter && !ends_with_delimiter => {
-                RowShape::Bad(Rule::TooFewFields, "no delimiter after the last field".to_owned())
+                RowShape::Bad(Rule::TooFewFields, fields as u32)
             }
             Ordering::Equal => RowShape::Good,
         }
@@ -167,8 +192,8 @@ impl Rows {
 enum RowShape {
     Good,
     Blank,
-    /// The rule and what was found.
-    Bad(Rule, String),
+    /// The rule and how many fields were found.
+    Bad(Rule, u32),
 }
 
 /// Whether every row of the block has exactly the layout's structural characters. With as many line feeds as rows, and a

@@ -47,6 +47,29 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// All rules, each at the place of its number.
+    pub const ALL: [Rule; 19] = [
+        Rule::TooFewFields,
+        Rule::TooManyFields,
+        Rule::RowTooLong,
+        Rule::NullNotAllowed,
+        Rule::BadInteger,
+        Rule::BadDecimal,
+        Rule::BadFloat,
+        Rule::BadBool,
+        Rule::BadDate,
+        Rule::BadTime,
+        Rule::BadTimestamp,
+        Rule::BadUuid,
+        Rule::BadBytes,
+        Rule::BadJson,
+        Rule::OutOfRange,
+        Rule::WouldRound,
+        Rule::TooLong,
+        Rule::InvalidUtf8,
+        Rule::NulByte,
+    ];
+
     /// Stable code.
     pub fn code(self) -> &'static str {
         self.row().0
@@ -159,5 +182,19 @@ impl std::fmt::Display for Rule {
             InvalidUtf8 => "invalid_utf8",
             NulByte => "nul_byte",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_is_at_its_place_and_has_a_code_of_its_own() {
+        for (place, rule) in Rule::ALL.into_iter().enumerate() {
+            assert_eq!(rule as usize, place);
+            assert_eq!(Rule::ALL.iter().filter(|other| other.code() == rule.code()).count(), 1);
+        }
+        assert_eq!(Rule::NulByte as usize + 1, Rule::ALL.len());
     }
 }

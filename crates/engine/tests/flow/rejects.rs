@@ -235,3 +235,27 @@ fn a_reject_folder_that_cannot_be_written_fails_the_flow() {
     let error = crate::support::join(&flow).error.unwrap();
     assert_eq!(error.kind, ErrorKind::Output);
 }
+
+#[test]
+fn a_block_of_nothing_but_bad_rows_needs_little_memory_and_writes_little() {
+    // Two bytes a row: half a million rejects in a block. The limit is passed at the first.
+    let text = "x\n".repeat(1 << 20);
+    let mut job = Job::of(&text);
+    (job.memory.block_bytes, job.limit) = (1 << 20, 0);
+    let report = job.run();
+    assert_eq!((report.status, report.error.unwrap().at.unwrap().row), (Status::Failed, Some(1)));
+    let written = job.reject_lines().len() as u64;
+    assert!(report.rejects.count > written && written <= 2000, "{written} of {}", report.rejects.count);
+    assert_eq!(report.rejects.by_rule["too_few_fields"], report.rejects.count);
+}
+
+#[test]
+fn rejects_that_cannot_be_written_do_not_hide_the_first_one() {
+    let mut job = Job::of("1|a|1.00|\nx|b|1.00|\n");
+    std::fs::create_dir(job.folder.path().join("rejected.jsonl")).unwrap();
+    let error = job.run().error.unwrap();
+    assert_eq!((error.kind, error.at.unwrap().row), (ErrorKind::RejectLimit, Some(2)));
+    assert!(error.hint.unwrap().contains("could not be written"));
+    job.limit = 1;
+    assert_eq!(job.run().error.unwrap().kind, ErrorKind::Output);
+}

@@ -97,8 +97,7 @@ fn convert_rows<C: Convert, const TOKENS: bool>(
     column: &mut Column<'_>,
     out: &mut [C::Value],
 ) {
-    for (row, slot) in out.iter_mut().enumerate().take(fields.rows()) {
-        let field = fields.get(row);
+    for (row, (slot, field)) in std::iter::zip(out, fields.iter()).enumerate() {
         let is_null = (C::EMPTY_IS_TEXT && field.len() == 0) || (TOKENS && column.nulls.is_token(field.bytes()));
         let result = if is_null { Err(Rule::NullNotAllowed) } else { converter.convert(field) };
         *slot = match result {

@@ -187,8 +187,7 @@ where
 fn convert_bytes(fields: Fields<'_>, column: &mut Column<'_>) -> ArrayRef {
     let mut builder = BinaryViewBuilder::with_capacity(fields.rows());
     let mut decoded = Vec::new();
-    for row in 0..fields.rows() {
-        let field = fields.get(row);
+    for (row, field) in fields.iter().enumerate() {
         decoded.clear();
         let is_null = field.len() == 0 || column.nulls.is_token(field.bytes());
         let result = if is_null {

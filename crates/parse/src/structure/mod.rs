@@ -56,9 +56,24 @@ impl Structure {
         unsafe { self.marks.set_len(1 + self.seen.marks) };
     }
 
+    /// Gives back what a block far beyond the usual size needed.
+    pub fn release_surplus(&mut self) {
+        release_surplus(&mut self.marks);
+    }
+
     /// [`BEFORE_TEXT`] and then the positions.
     pub fn marks(&self) -> &[u32] {
         &self.marks
+    }
+}
+
+/// Marks that scratch memory keeps from block to block: twice those of a block of 1 MiB.
+const KEPT_MARKS: usize = 2 << 20;
+
+/// Empties scratch memory that grew for one large row: a row of 64 MB must not cost every stream 256 MB ever after.
+pub fn release_surplus(marks: &mut Vec<u32>) {
+    if marks.capacity() > KEPT_MARKS {
+        *marks = Vec::new();
     }
 }
 
@@ -107,13 +122,21 @@ impl CpuPath {
     }
 }
 
-/// The path of this process: the fastest, or the one `HEADRACE_CPU` names if the processor has it.
-pub fn cpu_path() -> CpuPath {
-    static PATH: OnceLock<CpuPath> = OnceLock::new();
-    *PATH.get_or_init(|| {
-        let available = CpuPath::available();
-        let wanted = std::env::var("HEADRACE_CPU").unwrap_or_default();
-        available.iter().copied().find(|path| path.name() == wanted).unwrap_or(available[0])
+/// The path of this process: the fastest, or the one `HEADRACE_CPU` names.
+///
+/// # Errors
+/// A sentence, when the variable names none that this processor has.
+pub fn cpu_path() -> Result<CpuPath, String> {
+    static PATH: OnceLock<Result<CpuPath, String>> = OnceLock::new();
+    PATH.get_or_init(|| choose(std::env::var("HEADRACE_CPU").ok().as_deref())).clone()
+}
+
+fn choose(wanted: Option<&str>) -> Result<CpuPath, String> {
+    let available = CpuPath::available();
+    let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return Ok(available[0]) };
+    available.iter().copied().find(|path| path.name() == wanted).ok_or_else(|| {
+        let names: Vec<_> = available.iter().map(|path| path.name()).collect();
+        format!("HEADRACE_CPU is `{wanted}`; this processor has {}", names.join(", "))
     })
 }
 
@@ -149,6 +172,14 @@ mod tests {
             assert_eq!(&structure.marks()[1..], marks, "{path:?} {bytes:?}");
             assert_eq!(structure.seen, seen, "{path:?}");
         }
+    }
+
+    #[test]
+    fn a_path_that_the_processor_lacks_is_refused() {
+        assert_eq!(choose(Some("portable")), Ok(CpuPath::Portable));
+        assert_eq!(choose(Some("")), choose(None));
+        let refused = choose(Some("neon9")).unwrap_err();
+        assert!(refused.starts_with("HEADRACE_CPU is `neon9`; this processor has ") && refused.ends_with("portable"));
     }
 
     #[test]

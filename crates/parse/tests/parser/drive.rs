@@ -53,21 +53,25 @@ impl Driver {
                 text.push(b'\n');
             }
             let block = self.block(&text).freeze();
-            let parsed = parser
-                .parse(&block, text.len(), real_length, at_byte, |size| {
-                    let mut slab = Memory::new(size + 64);
-                    slab.bytes_mut().fill(0xA5); // recycled memory is not clean
-                    slab
-                })
-                .unwrap();
+            let slab = |size| {
+                let mut slab = Memory::new(size + 64);
+                slab.bytes_mut().fill(0xA5); // recycled memory is not clean
+                slab
+            };
+            let rejected = outcome.rejects.len() as u64;
+            let mut on_reject = |reject| {
+                outcome.rejects.push(reject);
+                Ok(())
+            };
+            let parsed = parser.parse(&block, text.len(), real_length, at_byte, slab, &mut on_reject).unwrap();
+            assert_eq!(parsed.rejected, outcome.rejects.len() as u64 - rejected);
             assert_eq!(parsed.consumed, text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1));
             carry.extend_from_slice(&text[parsed.consumed..]);
             at_byte += parsed.consumed.min(real_length) as u64;
             outcome.lines += parsed.lines;
             outcome.skipped += parsed.skipped;
             let out = parsed.batch.as_ref().map_or(0, |batch| batch.num_rows());
-            assert_eq!(parsed.rows(), (out + parsed.rejects.len()) as u64);
-            outcome.rejects.extend(parsed.rejects);
+            assert_eq!(parsed.rows(), out as u64 + parsed.rejected);
             batches.extend(parsed.batch);
             assert_eq!(parser.next_line(), outcome.lines);
             if ended {
