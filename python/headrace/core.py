@@ -54,7 +54,7 @@ def version() -> str:
 
 def cpu_path() -> str:
     """Instructions the parser uses on this machine: avx512, avx2 or portable (`HEADRACE_CPU` forces one)."""
-    return _native.cpu_path()
+    return _call(_native.cpu_path)
 
 
 def plan_slices(spec: Mapping[str, Any]) -> Data:

@@ -84,7 +84,7 @@ def render_error(
     lines = [f"error: {_indented(what)}"]
     location = render_location(at)
     if location:
-        lines.append(f"  at: {_indented(location)}")
+        lines.append(f"  at: {location}")
     if found is not None:
         lines.append(f"  found: {_indented(found)}")
     if expected is not None:
@@ -95,7 +95,7 @@ def render_error(
 
 
 def render_location(at: Mapping[str, object] | None) -> str:
-    """`file:line:column` for a place in a package, `file, row 12, byte 345` for a place in data."""
+    """`file:line:column` for a place in a package, `file, row 12, byte 345` for a place in data; always one line."""
     known = {name: value for name, value in (at or {}).items() if value is not None}
     file = known.pop("file", None)
     if file is not None and "line" in known:
@@ -105,12 +105,26 @@ def render_location(at: Mapping[str, object] | None) -> str:
         file = place
     parts = [] if file is None else [str(file)]
     parts += [f"{name.replace('_', ' ')} {value}" for name, value in known.items()]
-    return ", ".join(parts)
+    return on_one_line(", ".join(parts))
+
+
+def without_controls(text: str) -> str:
+    """Text that cannot steer a terminal: control characters other than line feeds are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character == "\n" else repr(character)[1:-1] for character in text
+    )
+
+
+def on_one_line(text: str) -> str:
+    """Text without control characters, line feeds escaped too: for names and paths."""
+    return without_controls(text).replace("\n", "\\n")
 
 
 def _indented(text: str) -> str:
     """Continuation lines are indented so that a detail of several lines stays below its own label."""
-    return "\n    ".join(text.rstrip("\n").splitlines()) if "\n" in text else text
+    return "\n    ".join(without_controls(text).rstrip("\n").split("\n"))
 
 
 class CommandLineError(HeadraceError):

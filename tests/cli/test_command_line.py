@@ -36,6 +36,16 @@ WRONG = {
     "no_table": "generate tpch --out x --tables ,",
     "no_such_chunk": "generate tpch --out x --chunks 2 --chunk 3",
     "scale_zero": "generate tpch --out x --scale 0",
+    "scale_small": "generate tpch --out x --scale 0.00001",
+    "scale_gap": "generate tpch --out x --scale 20000",
+    "scale_nan": "generate tpch --out x --scale nan",
+    "chunks": "generate tpch --out x --chunks 100000000",
+    "threads": "generate tpch --out x --threads 2000",
+    "flag_with_value": "run x.yaml --quiet=1",
+    "option_before_command": "--quiet run x.yaml",
+    "out_in_home": "generate tpch --out=~/data",
+    "folder_in_home": "demo --folder ~user",
+    "runs_folder_in_home": "run x.yaml --runs-dir=~/runs",
 }
 
 
@@ -83,6 +93,14 @@ def test_an_error_is_the_one_json_document(headrace: CommandLine) -> None:
     document = json.loads(outcome.stdout)
     assert document["status"] == "failed"
     assert document["error"]["kind"] == "command_line"
+
+
+@pytest.mark.parametrize("arguments", ["check x.yaml --json=1", "--json", "--json check x.yaml", "generate --json"])
+def test_a_misplaced_json_option_prints_json(headrace: CommandLine, arguments: str) -> None:
+    outcome = headrace(*arguments.split())
+    assert outcome.exit_code == 6
+    assert json.loads(outcome.stdout)["error"]["kind"] == "command_line"
+    assert "--version" not in outcome.stderr
 
 
 def test_missing_package_is_exit_code_4(headrace: CommandLine, tmp_path: Path) -> None:

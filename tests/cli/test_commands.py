@@ -125,6 +125,64 @@ def test_check(headrace: CommandLine, folder: Path) -> None:
     assert as_json["package"] == "tpch-load"
 
 
+SHOWN = """\
+headrace: 1
+package: shown
+parameters:
+  full: {type: boolean, default: false}
+  none: {type: date}
+  note: {type: string, default: ""}
+  days: {type: list, items: date, default: [2026-01-30, 2026-01-31]}
+  flags: {type: list, items: boolean, default: [true]}
+connections:
+  here: {type: files, path: "two words"}
+  nowhere: {type: "null"}
+layouts:
+  one: {delimiter: ";", columns: [{name: id, type: int32}]}
+tasks:
+  each:
+    foreach:
+      item: key
+      in: ["${env:API_KEY}", plain]
+      tasks:
+        load:
+          data_flow:
+            sources: {rows: {connection: here, files: "*", layout: one}}
+            destinations:
+              out: {input: rows, connection: nowhere, table: "${key}", target: replace, load: single}
+"""
+
+
+def test_check_shows_values_as_they_are_written_and_no_secret(
+    headrace: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("API_KEY", "hunter2secret")
+    (folder / "shown.yaml").write_text(SHOWN)
+    outcome = headrace("check", "shown.yaml", "--set", "note=a b\x1b[31m\nc")
+    assert outcome.exit_code == 0
+    assert "hunter2" not in outcome.text()
+    assert_snapshot("check_shown", stable(outcome.text(), folder))
+    assert headrace("check", "shown.yaml", "--set", "full=true", "--set", "flags=true,false").exit_code == 0
+
+
+def test_a_package_that_cannot_be_read(headrace: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (folder / "secret.yaml").write_text(PACKAGE)
+    monkeypatch.setattr(os, "access", lambda *_arguments, **_options: False)
+    monkeypatch.setattr("headrace.model.load.read_document", refuse)
+    outcome = headrace("check", "secret.yaml")
+    assert outcome.exit_code == 5
+    assert_snapshot("package_unreadable", outcome.text())
+
+
+def test_a_folder_is_no_package(headrace: CommandLine, folder: Path) -> None:
+    outcome = headrace("check", ".")
+    assert outcome.exit_code == 5
+    assert_snapshot("package_is_a_folder", outcome.text())
+
+
 def test_check_reports_every_problem(headrace: CommandLine, folder: Path) -> None:
     (folder / "wrong.yaml").write_text(
         PACKAGE.replace("delimiter", "delimeter").replace("load: single", "laod: single")
@@ -258,10 +316,15 @@ def test_demo_that_finds_a_difference_fails(
     headrace: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     different = TableCheck("orders", 1500, 1501, 1, 2, {"o_custkey": ("BIGINT", "INTEGER")})
-    monkeypatch.setattr(demo, "verify_tables", lambda *_arguments: iter([different]))
+    monkeypatch.setattr(demo, "verify_tables", lambda *_arguments, **_options: iter([different]))
     outcome = headrace("demo", "--scale", SCALE, "--quiet")
     assert outcome.exit_code == 1
     assert_snapshot("demo_difference", outcome.stderr)
+    as_json = headrace("demo", "--scale", SCALE, "--quiet", "--json")
+    assert as_json.exit_code == 1
+    result = document(as_json.stdout)
+    assert (result["status"], result["error"]["kind"]) == ("failed", "accounts")
+    assert [check["equal"] for check in result["verified"]] == [False]
 
 
 def test_demo_into_a_file_is_refused(headrace: CommandLine, folder: Path) -> None:
@@ -269,6 +332,41 @@ def test_demo_into_a_file_is_refused(headrace: CommandLine, folder: Path) -> Non
     outcome = headrace("demo")
     assert outcome.exit_code == 6
     assert_snapshot("demo_into_a_file", outcome.text())
+
+
+@pytest.mark.parametrize("wrong", ["--scale=0", "--scale=nan", "--chunks=100001", "--streams=1025"])
+def test_a_demo_with_a_wrong_command_line_deletes_nothing(headrace: CommandLine, folder: Path, wrong: str) -> None:
+    assert headrace("demo", "--scale", SCALE, "--chunks", "2", "--quiet").exit_code == 0
+    before = sorted(folder.rglob("*"))
+    assert headrace("demo", wrong).exit_code == 6
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_demo_does_not_touch_the_files_of_others(headrace: CommandLine, folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "orders.tbl").write_text("precious")
+    outcome = headrace("demo", "--folder", ".", "--scale", SCALE)
+    assert outcome.exit_code == 6
+    assert_snapshot("demo_files_of_others", outcome.text())
+    assert (folder / "data" / "orders.tbl").read_text() == "precious"
+    assert [path.name for path in folder.rglob("*")] == ["data", "orders.tbl"]
+
+
+def test_a_demo_deletes_only_files_that_it_wrote(headrace: CommandLine, folder: Path) -> None:
+    assert headrace("demo", "--scale", SCALE, "--chunks", "1", "--quiet").exit_code == 0
+    own = folder / "demo" / "data" / "orders.tbl.7"
+    own.write_text("precious")
+    outcome = headrace("demo", "--scale", SCALE, "--chunks", "2")
+    assert outcome.exit_code == 6
+    assert_snapshot("demo_foreign_data", outcome.text())
+    assert own.read_text() == "precious" and (folder / "demo" / "data" / "orders.tbl").exists()
+
+
+def test_a_demo_in_a_folder_that_cannot_be_made(headrace: CommandLine, folder: Path) -> None:
+    (folder / "file").touch()
+    outcome = headrace("demo", "--folder", "file/demo", "--scale", SCALE)
+    assert outcome.exit_code == 1
+    assert_snapshot("demo_no_folder", outcome.text())
 
 
 @pytest.mark.parametrize("of", ["package", "layout"])

@@ -24,6 +24,59 @@ with cancel_on_signals(cancel, lambda: write_now(STOPPING)):
         time.sleep(0.05)
 """
 
+# Sends a signal to itself in the middle of something, then runs the command line.
+SENDS_ITSELF = """
+import importlib.abc, os, signal, sys, threading
+number, moment = int(sys.argv[1]), sys.argv[2]
+
+def send():
+    os.kill(os.getpid(), number)
+
+def wrap(module, name, before=True):
+    inner = getattr(module, name)
+    def outer(*arguments, **options):
+        if before:
+            send()
+        result = inner(*arguments, **options)
+        if not before:
+            send()
+        return result
+    setattr(module, name, outer)
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == moment:
+            send()
+
+from headrace.cli import main
+if moment == "verify":
+    import headrace.tpch.verify as verify
+    def endless(connection, table, folder):
+        threading.Timer(0.2, send).start()
+        connection.execute("SELECT count(*) FROM range(1000000000000)")
+    verify._verify_table = endless
+elif moment == "result":
+    import builtins
+    from headrace.cli import console
+    console.print = builtins.print
+    wrap(console, "print")
+elif moment == "end":
+    from headrace.cli import failures
+    wrap(failures, "run_app", before=False)
+elif moment == "plan":
+    from headrace import run
+    wrap(run, "plan_package")
+elif moment == "generate":
+    import headrace.cli.generate as generate
+    wrap(generate, "generate")
+elif moment == "generated":
+    import headrace.cli.generate as generate
+    wrap(generate, "generate", before=False)
+else:
+    sys.meta_path.insert(0, Finder())
+main(sys.argv[3:])
+"""
+
 ENDLESS_PACKAGE = """\
 headrace: 1
 package: endless
@@ -122,3 +175,67 @@ def test_a_cancelled_run_ends_with_3_and_its_document(tmp_path: Path, number: si
     document = json.loads(output)
     assert document["status"] == "cancelled"
     assert document["error"]["kind"] == "cancelled"
+
+
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+DEMO = ["demo", "--scale", "0.001", "--quiet"]
+MOMENTS = {
+    "headrace.cli.app": ["schema"],
+    "typer": ["schema"],
+    "headrace.model": ["check", "endless.yaml"],
+    "plan": ["plan", "endless.yaml"],
+    "generate": ["generate", "tpch", "--scale", "0.001", "--out", "data"],
+    "verify": DEMO,
+}
+
+
+def send_itself(folder: Path, number: signal.Signals, moment: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "endless.yaml").write_text(ENDLESS_PACKAGE)
+    command = [sys.executable, "-c", SENDS_ITSELF, str(int(number)), moment, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+@SIGNALS
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("json_option", [[], ["--json"]], ids=["text", "json"])
+def test_a_signal_ends_every_command_with_3(
+    tmp_path: Path, number: signal.Signals, moment: str, json_option: list[str]
+) -> None:
+    done = send_itself(tmp_path, number, moment, *MOMENTS[moment], *json_option)
+    assert done.returncode == 3
+    assert done.stderr.count("error: ") == 1
+    assert "Traceback" not in done.stderr and "internal" not in done.stderr
+    if not json_option:
+        assert done.stdout == ""
+        return
+    document = json.loads(done.stdout)
+    assert (document["status"], document["error"]["kind"]) == ("cancelled", "cancelled")
+
+
+@SIGNALS
+@pytest.mark.parametrize(
+    ("moment", "arguments"),
+    [
+        ("result", ["check", "endless.yaml"]),
+        ("end", ["check", "endless.yaml"]),
+        ("generated", MOMENTS["generate"]),
+        ("result", DEMO),
+    ],
+)
+def test_a_signal_behind_the_work_changes_nothing(
+    tmp_path: Path, number: signal.Signals, moment: str, arguments: list[str]
+) -> None:
+    done = send_itself(tmp_path, number, moment, *arguments, "--json")
+    assert (done.returncode, "error" in done.stderr) == (0, False)
+    assert json.loads(done.stdout)["status"] == "success"
+
+
+def test_the_document_of_an_early_signal_is_that_of_every_cancelled_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from headrace.cli.failures import report
+    from headrace.errors import CancelledError
+
+    done = send_itself(tmp_path, signal.SIGTERM, "headrace.cli.app", "schema", "--json")
+    assert report(CancelledError("stopped by SIGTERM"), json_output=True) == done.returncode
+    assert (done.stdout, done.stderr) == tuple(capsys.readouterr())

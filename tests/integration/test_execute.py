@@ -53,6 +53,17 @@ tasks:
       destinations:
         sales: {input: orders, connection: warehouse, table: "${table}", target: "${target}"}
 """
+
+
+def foreach(items: str, **replaced: str) -> str:
+    """The package with its task once per item `t`, in place of some of its parameters."""
+    head, task = PACKAGE.split("tasks:\n")
+    for name, value in replaced.items():
+        task = task.replace(f'"${{{name}}}"', value)
+    lines = "".join(f"      {line}\n" for line in task.splitlines())
+    return f"{head}tasks:\n  all:\n    foreach:\n      item: t\n      in: {items}\n      tasks:\n{lines}"
+
+
 AGAIN = """
   again:
     data_flow:
@@ -109,8 +120,9 @@ def test_success(data: Path) -> None:
     assert sorted(item.name for item in folder.iterdir()) == ["events.jsonl", "summary.json"]
     names = [event["event"] for event in events if event["event"] != "progress"]
     assert names == ["run_started", "notice", "task_started", "task_finished", "run_finished"]
-    assert set(document["phases"]) == {"plan", "prepare", "load", "commit", "finish"}
-    assert document["limit"] is not None
+    assert set(document["phases"]) == {"plan", "start", "prepare", "load", "commit", "finish"}
+    assert sum(document["phases"].values()) == pytest.approx(document["seconds"], rel=0.05)
+    assert document["limit"] is None  # too short for a verdict
 
 
 def test_run_twice_gives_the_same(data: Path) -> None:
@@ -164,7 +176,6 @@ def test_rejects_within_the_limit_are_accounted_for(data: Path) -> None:
     ("case", "parameters"),
     [
         ("no_match", {"files": "order.*"}),
-        ("all_skipped", {"files": "order.*", "missing": "skip"}),
         ("streams", {"files": "orders.tbl.{stream}"}),
         ("folder", {"folder": "orders"}),
     ],
@@ -181,6 +192,42 @@ def test_empty_files(data: Path) -> None:
     summary = execute(data, empty="allow")
     assert summary.failure is None
     assert query(data, "SELECT count(*) FROM orders") == [(0,)]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_files_without_a_data_row(data: Path, count: int) -> None:
+    execute(data)
+    for file in range(1, count + 1):
+        (data / f"head.{file}").write_text("id|amount\n" + "\n" * (file - 1))
+    text = PACKAGE.replace('delimiter: "|"', 'delimiter: "|"\n            header_rows: 1')
+    assert_snapshot(f"header_only_{count}", failure(execute(data, text, files="head.*"), data))
+    assert query(data, "SELECT count(*) FROM orders") == [(2 * ROWS,)]
+    assert execute(data, text, files="head.*", empty="allow").failure is None
+    assert query(data, "SELECT count(*) FROM orders") == [(0,)]
+
+
+def test_rows_that_were_all_rejected_are_data_rows(data: Path) -> None:
+    (data / "bad.tbl").write_text("x|1.00\n")
+    assert execute(data, files="bad.tbl", limit=1).failure is None
+
+
+def test_a_source_without_files_is_skipped(data: Path) -> None:
+    events: list[Mapping[str, Any]] = []
+    package = bind(data, files="order.*", missing="skip")
+    summary = run.execute(package, runs_dir=data / "runs", listener=events.append)
+    assert (summary.status, summary.exit_code, summary.to_dict()["rows_loaded"]) == ("success", 0, 0)
+    assert [task.task for task in summary.skipped] == ["load_orders"]
+    notice = next(event["text"] for event in reversed(events) if event["event"] == "notice")
+    assert notice == f"nothing to load: no file in {data / '.'} matches `order.*`"
+    assert not (data / "w.duckdb").exists()
+
+
+def test_several_sources_without_any_file_look_like_the_wrong_folder(data: Path) -> None:
+    text = foreach('["a", "b"]', missing="skip", files='"${t}.tbl"')
+    assert_snapshot("missing_all_skipped", failure(execute(data, text), data))
+    (data / "b.tbl").write_text("1|1.00\n")
+    summary = execute(data, text)
+    assert (summary.status, len(summary.skipped), len(summary.tables)) == ("success", 1, 1)
 
 
 def test_a_table_that_does_not_fit_is_refused_before_anything_happens(data: Path) -> None:
@@ -212,6 +259,72 @@ def test_plan_of_an_existing_database_changes_nothing(data: Path) -> None:
     before = (data / "w.duckdb").read_bytes()
     assert run.plan_package(bind(data)).flows[0].steps[0].kind == "delete_rows"
     assert (data / "w.duckdb").read_bytes() == before
+
+
+def test_reject_files_of_different_tables_stay_apart(data: Path) -> None:
+    (data / "bad.tbl").write_text("x|1.00\n")
+    tables = ["a b", "a_b", "a_b_2", "A-B", "a-b_2", "orders", "orders_2"]
+    text = foreach(json.dumps(tables), table='"${t}"', limit="1", files="bad.tbl")
+    again = AGAIN.replace("orders.tbl.*", "bad.tbl").replace("sources", "rejects: {limit: 1}\n      sources")
+    summary = execute(data, text + again)
+    assert summary.failure is None
+    files = [path for table in summary.to_dict()["tables"] for path in table["rejects"]["files"]]
+    rejects = [Path(path).read_text(encoding="utf-8").splitlines() for path in files if path.endswith(".jsonl")]
+    assert [len(lines) for lines in rejects] == [1] * (len(tables) + 1)
+    assert len({path.casefold() for path in files}) == len(files)
+
+
+def test_a_table_is_not_replaced_behind_another_task(data: Path) -> None:
+    replacing = AGAIN.replace("target: append", "target: replace").replace("table: orders", "table: ORDERS")
+    assert_snapshot("replaced_twice", failure(execute(data, PACKAGE + replacing), data))
+    assert not (data / "w.duckdb").exists()
+    sets = [f"data={data}"]
+    package = load_package(data / "package.yaml", sets=sets, connections=["warehouse=null:"], environ={})
+    assert len(run.plan_package(package).flows) == 2
+
+
+@pytest.mark.parametrize("name", ["w.duckdb", "w.duckdb.wal", "link"])
+def test_the_destination_is_no_source(data: Path, name: str) -> None:
+    execute(data)
+    (data / "link").symlink_to(data / "w.duckdb")
+    if name.endswith(".wal"):
+        (data / name).write_text("")
+    before = (data / "w.duckdb").read_bytes()
+    assert_snapshot(f"destination_is_source_{name}", failure(execute(data, files=name), data))
+    assert (data / "w.duckdb").read_bytes() == before
+
+
+def test_secrets_in_names_do_not_reach_the_ledger(data: Path) -> None:
+    """Items of a foreach are part of the names of tasks; two that differ in the secret alone stay two."""
+    secrets = {"FIRST": CANARY, "SECOND": f"{CANARY}-2", "THIRD": "third-S3cret"}
+    (data / "orders.tbl.2").write_text("x|1.00\n")
+    items = json.dumps([f"${{env:{name}}}" for name in secrets])
+    package = bind(data, foreach(items, table='"tab_${t}"', limit="1"), secrets)
+    seen: list[Mapping[str, Any]] = []
+    summary = run.execute(package, runs_dir=data / "runs", listener=seen.append)
+    assert summary.failure is None
+    names = {f"all[***].load_orders{number}" for number in ("", "#2", "#3")}
+    for table in ("slice", "commit"):
+        assert {row[0] for row in query(data, f'SELECT DISTINCT task FROM headrace."{table}"')} == names
+    ledger = [query(data, f'SELECT t::VARCHAR FROM headrace."{table}" t') for table in ("run", "slice", "commit")]
+    written = [path.read_text() + str(path) for path in (data / "runs").rglob("*") if path.is_file()]
+    assert len(written) > 3
+    everything = str(ledger) + str(seen) + str(summary.to_dict()) + "".join(written)
+    assert [secret for secret in secrets.values() if secret in everything] == []
+    assert {task["task"] for task in seen[0]["tasks"]} == names
+
+
+@pytest.mark.parametrize("secret", ["rows", "tables", "seconds", "load", "success"])
+def test_secrets_that_are_words_of_headrace(data: Path, secret: str) -> None:
+    """They disappear from values; the documents keep their members."""
+    (data / f"{secret}.csv").write_text("1|1.00\n")
+    plain = execute(data, files=f"{secret}*.csv").to_dict()
+    package = bind(data, PACKAGE.replace("${files}", "${env:FEED}*.csv"), {"FEED": secret})
+    document = run.execute(package, runs_dir=data / "runs").to_dict()
+    assert (document["status"], document["rows_loaded"]) == ("success", 1)
+    assert list(document) == list(plain)
+    assert list(document["tables"][0]) == list(plain["tables"][0])
+    assert list(document["phases"]) == list(plain["phases"])
 
 
 @pytest.mark.parametrize("files", ["orders.tbl.*", "*.none"])

@@ -101,6 +101,30 @@ def test_unreadable_file(project: Project) -> None:
     before.check()
 
 
+@pytest.mark.parametrize("missing", ["error", "skip"])
+def test_unreadable_folder(project: Project, missing: str) -> None:
+    before = Before.of(project)
+    project.file("orders.tbl.1")
+    project.inbox.chmod(0)
+    command = project.arguments(missing=missing)
+    ended = project.command([sys.executable, "-c", WITHOUT_ROOTS_RIGHTS, *command[3:]])
+    project.inbox.chmod(0o755)
+    assert ended.exit_code == 1
+    assert_snapshot("source_unreadable_folder", project.stable(ended.error))
+    before.check()
+
+
+def test_name_that_is_not_utf_8(project: Project) -> None:
+    before = Before.of(project)
+    (project.inbox / os.fsdecode(b"orders.tbl.\xff")).write_text(GOOD_ROWS)
+    ended = project.run()
+    assert ended.exit_code == 1
+    assert_snapshot("source_not_utf_8", project.stable(ended.error))
+    ended = project.run(files="orders.tbl")
+    assert ended.summary["error"]["kind"] == "source"
+    before.check()
+
+
 def test_one_of_several_files_is_empty(project: Project) -> None:
     project.file("orders.tbl.1", "")
     project.file("orders.tbl.2")

@@ -138,6 +138,19 @@ def test_a_locked_database(project: Project) -> None:
     before.check()
 
 
+def test_a_plan_does_not_wait_for_a_locked_database(project: Project) -> None:
+    before = Before.of(project)
+    project.file("orders.tbl.1")
+    project.package((project.folder / "package.yaml").read_text().replace("timeout_seconds: 1", "timeout_seconds: 60"))
+    with held(project, 60) as holder:
+        ended = project.command([sys.executable, "-m", "headrace", "plan", "package.yaml"])
+        assert f"process {holder.process.pid} (" in ended.error
+    assert ended.exit_code == 1
+    assert ended.seconds < 10
+    assert_snapshot("plan_locked", project.stable(ended.error))
+    before.check()
+
+
 def test_a_database_that_is_closed_in_time(project: Project) -> None:
     Before.of(project)
     project.file("orders.tbl.1")

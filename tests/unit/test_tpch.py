@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from headrace import tpch
+from headrace import core, tpch
+from headrace.errors import CancelledError, CommandLineError, TargetError
 from headrace.model.spec_tasks import TPCH_TABLES
+from headrace.tpch.generate import GenerateRequest, check_request, generate
 from headrace.tpch.verify import RECORD_TYPES, TableCheck, verify_tables
 
 ROWS = [(0, "AFRICA", 'a "quoted" word'), (1, "AMERICA", "b|c".replace("|", ",")), (2, "ASIA", "d"), (3, "EUROPE", "e")]
@@ -84,3 +87,53 @@ def test_text_files_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
         "orders.tbl.9",
         "orders.tbl.10",
     ]
+
+
+def test_names_of_files_are_those_that_are_generated(tmp_path: Path) -> None:
+    for chunks in (1, 2):
+        folder = tmp_path / str(chunks)
+        files = generate(GenerateRequest(folder, 0.001, chunks), threading.Event(), lambda _written, _expected: None)
+        names = [name for table in tpch.TABLES for name in tpch.file_names(table, chunks)]
+        assert sorted(names) == sorted(Path(file["path"]).name for file in files)
+
+
+@pytest.mark.parametrize(
+    ("scale", "is_possible"),
+    [
+        *((scale, True) for scale in (0.0001, 10_737, 30_000, 100_000)),
+        *((scale, False) for scale in (0, 0.00009, 10_738, 29_999, 100_001, float("nan"), float("inf"))),
+    ],
+)
+def test_scales_are_those_of_the_core(tmp_path: Path, scale: float, is_possible: bool) -> None:
+    request = GenerateRequest(tmp_path, scale, tables=("region",))
+    spec = {"scale": scale, "chunks": 1, "chunk": None, "tables": ["region"], "folder": str(tmp_path), "threads": 1}
+    if is_possible:
+        assert core.generate_tpch(spec).join(30)
+        check_request(request)
+        return
+    with pytest.raises(CommandLineError):
+        check_request(request)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "chunk", "threads"), [(0, None, 1), (100_001, None, 1), (1, 2, 1), (2, 0, 1), (1, None, 1025)]
+)
+def test_numbers_out_of_range_are_a_wrong_command_line(
+    tmp_path: Path, chunks: int, chunk: int | None, threads: int
+) -> None:
+    with pytest.raises(CommandLineError):
+        check_request(GenerateRequest(tmp_path, 1, chunks, chunk, threads=threads))
+
+
+def test_a_cancelled_comparison_ends_at_once(data: Path) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    check_after(data, "SELECT 1")
+    with pytest.raises(CancelledError):
+        list(verify_tables(data / "loaded.duckdb", data, ["region"], cancel=cancel))
+
+
+def test_a_database_that_cannot_be_read_is_no_defect(data: Path) -> None:
+    (data / "loaded.duckdb").write_text("not a database")
+    with pytest.raises(TargetError):
+        list(verify_tables(data / "loaded.duckdb", data, ["region"]))

@@ -8,22 +8,39 @@ Results go to stdout, talk (progress, notices, errors) to stderr. Exit codes: `h
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
-from headrace.errors import EXIT_CANCELLED
+from headrace.cli import signals
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line with `arguments` (default: those of the process) and end the process with its exit code."""
-    # Nothing is started before the imports are done, nor after the command has ended: Ctrl-C there needs no clean-up,
-    # and must neither show a traceback nor change the exit code of a finished run.
-    signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(EXIT_CANCELLED))
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    signals.end_on_signals(json_output=asks_for_json(words))
+    _open_standard_files()
     from headrace.cli.app import app
+    from headrace.cli.console import prepare_streams, release_streams
     from headrace.cli.failures import run_app
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    exit_code = run_app(app, list(sys.argv[1:] if arguments is None else arguments))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prepare_streams()
+    exit_code = run_app(app, words)
+    signals.ignore_signals()
+    release_streams()
     sys.exit(exit_code)
+
+
+def asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether the caller reads a JSON document from stdout; also when the rest of the command line is wrong."""
+    return any(word == "--json" or word.startswith("--json=") for word in arguments)
+
+
+def _open_standard_files() -> None:
+    """A standard file that the caller closed is opened on nothing: otherwise the next file that is opened, such as a
+    database, would get its number, and whatever is printed.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)

@@ -19,6 +19,7 @@ Document = Mapping[str, Any]
 
 # Rejected rows shown per table; the file named below them has all.
 SHOWN_REJECTS: Final = 3
+_NO_BREAK: Final = "\u00a0"
 
 _COLUMNS: Final = (
     TextColumn("table", words=True),
@@ -113,10 +114,11 @@ def render_rejects(table: Document, *, width: int) -> str:
 
 
 def _closing_lines(summary: Document, width: int) -> list[str]:
-    phases = ", ".join(f"{name} {units.duration(seconds)}" for name, seconds in summary["phases"].items())
+    phases = [f"{name} {units.duration(seconds)}" for name, seconds in summary["phases"].items()]
     lines = [f"run {summary['run_id']}: {summary['status']} in {units.duration(summary['seconds'])}"]
     if phases:
-        lines += _wrapped(phases, "  ", width)
+        unbroken = ", ".join(phase.replace(" ", _NO_BREAK) for phase in phases)
+        lines += [line.replace(_NO_BREAK, " ") for line in _wrapped(unbroken, "  ", width)]
     lines += [f"skipped: {task['task']}, {task['skipped']}" for task in summary["skipped"]]
     if summary["limit"] and summary["status"] == "success":
         lines += _wrapped(f"limit: {summary['limit']['limit']} - {summary['limit']['sentence']}", "", width)

@@ -54,8 +54,23 @@ generate_app = _new_app("Generate test data.\n\n\b\nExample:\n  headrace generat
 app.add_typer(generate_app, name="generate")
 
 
+def _without_tilde(option: typer.CallbackParam, folder: Path) -> Path:
+    """Refuse a path that the shell has not completed: `--out=~/data` would make a folder called `~`."""
+    if str(folder).startswith("~"):
+        from headrace.errors import CommandLineError
+
+        raise CommandLineError(
+            f"{option.opts[0]} begins with `~`, which only a shell replaces",
+            found=str(folder),
+            hint="Write $HOME instead of `~`; for a name that begins with `~` write `./~`.",
+        )
+    return folder
+
+
 PackageArgument = Annotated[
-    Path, typer.Argument(metavar="PACKAGE", help="The package: a YAML file.", show_default=False)
+    # Whether it can be read is for the package loader to say, with its own exit codes.
+    Path,
+    typer.Argument(metavar="PACKAGE", help="The package: a YAML file.", show_default=False, readable=False),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -79,7 +94,12 @@ StreamsOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; results and errors only.")]
-RunsFolderOption = Annotated[Path, typer.Option("--runs-dir", metavar="FOLDER", help="Where run folders are made.")]
+RunsFolderOption = Annotated[
+    Path,
+    typer.Option(
+        "--runs-dir", metavar="FOLDER", help="Where run folders are made.", readable=False, callback=_without_tilde
+    ),
+]
 DEFAULT_RUNS_FOLDER = Path(".headrace/runs")
 
 
@@ -117,9 +137,16 @@ def _missing_command(context: typer.Context) -> None:
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", metavar="FOLDER", help="Where files and database go.")] = Path(
-        "demo"
-    ),
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--folder",
+            metavar="FOLDER",
+            help="Where files and database go.",
+            readable=False,
+            callback=_without_tilde,
+        ),
+    ] = Path("demo"),
     scale: Annotated[
         float, typer.Option("--scale", metavar="S", help="TPC-H scale factor; 1 is about 1.1 GB of text.")
     ] = 0.1,
@@ -147,7 +174,15 @@ def demo(
 @generate_app.command("tpch")
 def generate_tpch(
     out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where the files go; made if missing.", show_default=False)
+        Path,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            help="Where the files go; made if missing.",
+            show_default=False,
+            readable=False,
+            callback=_without_tilde,
+        ),
     ],
     scale: Annotated[
         float, typer.Option("--scale", metavar="S", help="Scale factor; 1 is about 1.1 GB of text.")

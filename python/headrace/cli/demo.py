@@ -7,30 +7,34 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from headrace import model, run, tpch
 from headrace.cli import units
 from headrace.cli.accounts import render_summary
-from headrace.cli.console import print_json, result_width, say, shown_path
+from headrace.cli.console import print_json, print_result, result_width, say, shown_path
+from headrace.cli.demo_folder import DemoFolder
 from headrace.cli.generate import generate_shown, render_files_line
-from headrace.cli.run import execute_shown, report_status
-from headrace.errors import AccountsError, CommandLineError
-from headrace.tpch.generate import GenerateRequest
+from headrace.cli.run import execute_shown, kept_result
+from headrace.cli.signals import cancel_on_signals, write_now
+from headrace.errors import AccountsError, HeadraceError
+from headrace.tpch.generate import GenerateRequest, check_request
 from headrace.tpch.verify import TableCheck, verify_tables
 
 _CONNECTION: Final = "warehouse"
+_STOPPING: Final = "stopping: the tables are loaded, the comparison is not finished"
 
 
 @dataclass(frozen=True)
 class DemoOptions:
     """The command line of `headrace demo`."""
 
-    folder: Path
+    path: Path
     scale: float
     chunks: int
     streams: int
@@ -38,75 +42,100 @@ class DemoOptions:
     quiet: bool
 
     @property
-    def data(self) -> Path:
-        """Where the text files go."""
-        return self.folder / "data"
+    def folder(self) -> DemoFolder:
+        """Where everything goes."""
+        return DemoFolder(self.path)
 
     @property
-    def database(self) -> Path:
-        """The DuckDB file."""
-        return self.folder / "tpch.duckdb"
+    def request(self) -> GenerateRequest:
+        """What is generated."""
+        return GenerateRequest(self.folder.data, self.scale, self.chunks)
 
 
 def run_demo(options: DemoOptions) -> int:
     """Generate, load, verify, report; returns the exit code."""
-    if options.folder.exists() and not options.folder.is_dir():
-        raise CommandLineError(f"{options.folder} is not a folder", hint="Choose another one with --folder.")
+    # Whatever can be wrong with the command line is found before anything is deleted or written.
+    package = _package(options)
+    check_request(options.request)
+    options.folder.check()
+    cancel = threading.Event()
+    with cancel_on_signals(cancel):
+        return _run_steps(options, package, cancel)
+
+
+def _package(options: DemoOptions) -> model.BoundPackage:
+    return model.load_package(
+        tpch.package_path(),
+        sets=[f"data={options.folder.data.absolute()}"],
+        connections=[f"{_CONNECTION}=duckdb:{options.folder.database.absolute()}"],
+        streams=options.streams,
+        environ=os.environ,
+    )
+
+
+def _run_steps(options: DemoOptions, package: model.BoundPackage, cancel: threading.Event) -> int:
+    folder = options.folder
 
     def step(text: str) -> None:
         if not options.quiet:
             say(text)
 
-    request = GenerateRequest(options.data, options.scale, options.chunks)
-    step(f"1/3 generating TPC-H at scale {options.scale:g} into {options.data}")
-    _remove_old_files(options.data)
+    step(f"1/3 generating TPC-H at scale {options.scale:g} into {shown_path(folder.data)}")
+    folder.clear([name for table in tpch.TABLES for name in tpch.file_names(table, options.chunks)])
     started = time.monotonic()
-    files = generate_shown(request, quiet=options.quiet)
+    files = generate_shown(options.request, cancel, quiet=options.quiet)
     generate_seconds = time.monotonic() - started
 
-    step(f"2/3 loading eight tables into {options.database}")
-    summary = _load(options)
+    step(f"2/3 loading eight tables into {shown_path(folder.database)}")
+    summary = execute_shown(package, folder.runs, cancel, quiet=options.quiet)
     if summary.failure is not None:
-        if options.json_output:
-            print_json({"status": summary.status, "files": files, "run": summary.to_dict(), "verified": []})
-        return report_status(summary)
+        with kept_result(summary):
+            return _failed(options, summary, summary.failure, files, [])
 
     step("3/3 comparing with DuckDB's own reading of the same files")
     started = time.monotonic()
-    checks = list(_shown(verify_tables(options.database, options.data), step))
+    checks = _verify(folder, cancel, step)
     verify_seconds = time.monotonic() - started
-
-    equal = all(check.equal for check in checks)
-    if options.json_output:
-        status = "success" if equal else "failed"
-        verified = [check.to_dict() for check in checks]
-        print_json({"status": status, "files": files, "run": summary.to_dict(), "verified": verified})
-    else:
-        print(f"\n{render_files_line(files, generate_seconds, options.data)}\n")
-        print(f"{render_summary(summary.to_dict(), width=result_width())}\n")
-        print(render_checks(checks, verify_seconds))
-        print(f"\n{render_next(options)}", flush=True)
-    if not equal:
-        raise _difference(checks)
+    with kept_result(summary):
+        if not options.json_output:
+            parts = [
+                f"\n{render_files_line(files, generate_seconds, folder.data)}",
+                render_summary(summary.to_dict(), width=result_width()),
+                render_checks(checks, verify_seconds),
+                render_next(options),
+            ]
+            print_result("\n\n".join(parts))
+        if not all(check.equal for check in checks):
+            return _failed(options, summary, _difference(checks), files, checks)
+        if options.json_output:
+            print_json(_document(summary, None, files, checks))
     return 0
 
 
-def _load(options: DemoOptions) -> run.Summary:
-    package = model.load_package(
-        tpch.package_path(),
-        sets=[f"data={options.data.resolve()}"],
-        connections=[f"{_CONNECTION}=duckdb:{options.database}"],
-        streams=options.streams,
-        environ=os.environ,
-    )
-    return execute_shown(package, options.folder / "runs", quiet=options.quiet)
+def _failed(
+    options: DemoOptions, summary: run.Summary, error: HeadraceError, files: list[Any], checks: list[TableCheck]
+) -> int:
+    say(error.render())
+    if options.json_output:
+        print_json(_document(summary, error, files, checks))
+    return error.exit_code
 
 
-def _remove_old_files(data: Path) -> None:
-    """Files of an earlier demo with more chunks would be loaded too."""
-    for table in tpch.TABLES:
-        for path in tpch.text_files(data, table):
-            path.unlink()
+def _document(
+    summary: run.Summary, error: HeadraceError | None, files: list[Any], checks: list[TableCheck]
+) -> dict[str, Any]:
+    return {
+        "status": summary.status if summary.failure is not None or error is None else "failed",
+        "error": None if error is None else error.to_dict(),
+        "files": files,
+        "run": summary.to_dict(),
+        "verified": [check.to_dict() for check in checks],
+    }
+
+
+def _verify(folder: DemoFolder, cancel: threading.Event, step: Callable[[str], None]) -> list[TableCheck]:
+    with cancel_on_signals(cancel, lambda: write_now(_STOPPING)):
+        return list(_shown(verify_tables(folder.database, folder.data, cancel=cancel), step))
 
 
 def _shown(checks: Iterable[TableCheck], step: Callable[[str], None]) -> Iterable[TableCheck]:
@@ -149,8 +178,8 @@ def _difference(checks: list[TableCheck]) -> AccountsError:
 def render_next(options: DemoOptions) -> str:
     """Three commands worth trying, as they can be typed here."""
     headrace, package = _own_command(), shlex.quote(str(_package_shown()))
-    data = f"--set data={shlex.quote(str(options.data))}"
-    two_tables = shlex.quote(f"duckdb:{options.folder / 'two.duckdb'}")
+    data = f"--set data={shlex.quote(str(options.folder.data))}"
+    two_tables = shlex.quote(f"duckdb:{options.folder.path / 'two.duckdb'}")
     return "\n".join(
         [
             "try next:",

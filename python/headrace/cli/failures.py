@@ -6,16 +6,18 @@ A traceback never reaches the screen: it is saved to a file and the message says
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from headrace.errors import CancelledError, CommandLineError, HeadraceError, InternalError
+from headrace.cli import asks_for_json
+from headrace.cli.console import output_error, print_json, say
+from headrace.errors import EXIT_FAILED, CancelledError, CommandLineError, HeadraceError, InternalError, OutputError
 
 # typer turns Ctrl-C into this exit code (128 + SIGINT); no command of ours uses it.
 _TYPER_INTERRUPTED = 130
@@ -23,7 +25,7 @@ _TYPER_INTERRUPTED = 130
 
 def run_app(app: typer.Typer, arguments: list[str]) -> int:
     """Run a command line and return its exit code. Never raises, except for the end of the process itself."""
-    json_output = "--json" in arguments
+    json_output = asks_for_json(arguments)
     try:
         command = typer.main.get_command(app)
         code = command.main(args=arguments, prog_name="headrace", standalone_mode=False)
@@ -35,19 +37,26 @@ def run_app(app: typer.Typer, arguments: list[str]) -> int:
     except typer.TyperException as error:
         return report(_command_line_error(error, arguments), json_output=json_output)
     except BrokenPipeError:
-        # The reader of stdout went away (`headrace plan ... | head`). Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return EXIT_FAILED  # the reader of stdout went away (`headrace plan ... | head`)
     except Exception as error:
+        if isinstance(error, OSError) and _is_from_typer(error):
+            return report(output_error(error), json_output=json_output)
         return report(internal_error(error, Path(tempfile.gettempdir())), json_output=json_output)
 
 
+def _is_from_typer(error: Exception) -> bool:
+    """Whether typer itself failed; it reads nothing, but prints the help."""
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).startswith("typer.")
+
+
 def report(error: HeadraceError, *, json_output: bool) -> int:
-    """Print one error and return its exit code."""
-    print(error.render(), file=sys.stderr)
+    """Print one error and return its exit code; what cannot be printed is left out."""
+    say(error.render())
     if json_output:
         status = "cancelled" if isinstance(error, CancelledError) else "failed"
-        print(json.dumps({"status": status, "error": error.to_dict()}, indent=2, ensure_ascii=False))
+        with suppress(OSError, OutputError):
+            print_json({"status": status, "error": error.to_dict()})
     return error.exit_code
 
 
@@ -77,9 +86,17 @@ def _command_line_error(error: typer.TyperException, arguments: list[str]) -> Co
     option_name = getattr(error, "option_name", None)
     parameter = getattr(error, "param", None)
     if option_name is not None and hasattr(error, "possibilities"):
-        known = [name for item in context.command.params for name in item.opts] if context is not None else []
-        hint = " ".join(filter(None, [did_you_mean(option_name, known), help_hint]))
+        command = context.command if context is not None else None
+        known = [] if command is None else _option_names(command)
+        if any(option_name in _option_names(inner) for inner in getattr(command, "commands", {}).values()):
+            hint = f"Write it behind the command: `{path} COMMAND {option_name}`."
+        else:
+            hint = " ".join(filter(None, [did_you_mean(option_name, known), help_hint]))
         return CommandLineError(f"unknown option `{option_name}` of `{path}`", hint=hint)
+    if option_name is not None and "does not take a value" in error.message:
+        return CommandLineError(
+            f"option `{option_name}` of `{path}` takes no value", hint=f"Write `{option_name}` alone."
+        )
     if option_name is not None:
         return CommandLineError(f"option `{option_name}` of `{path}` needs a value", hint=help_hint)
     if parameter is not None and hasattr(error, "param_type"):
@@ -95,6 +112,10 @@ def _command_line_error(error: typer.TyperException, arguments: list[str]) -> Co
             hint=help_hint,
         )
     return CommandLineError(f"the command line of `{path}` is wrong", found=error.message, hint=help_hint)
+
+
+def _option_names(command: Any) -> list[str]:
+    return [name for parameter in command.params for name in parameter.opts]
 
 
 def _written_value(option_names: list[str], arguments: list[str]) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.cli import units
-from headrace.cli.console import print_json, result_width
+from headrace.cli.console import print_json, print_result, result_width, shown_path, write_talk
 from headrace.cli.signals import cancel_on_signals, write_now
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.tpch import TABLES
@@ -41,19 +41,20 @@ def run_generate(options: GenerateOptions) -> int:
     tables = TABLES if options.tables is None else options.tables
     request = GenerateRequest(options.out, options.scale, options.chunks, options.chunk, tables, options.threads)
     started = time.monotonic()
-    files = generate_shown(request, quiet=options.quiet)
-    seconds = time.monotonic() - started
-    if options.json_output:
-        size_bytes, rows = sum(file["bytes"] for file in files), sum(file["rows"] for file in files)
-        print_json({"status": "success", "seconds": seconds, "bytes": size_bytes, "rows": rows, "files": files})
-    else:
-        print(render_files(files, seconds, options.out), flush=True)
+    cancel = threading.Event()
+    with cancel_on_signals(cancel):
+        files = generate_shown(request, cancel, quiet=options.quiet)
+        seconds = time.monotonic() - started
+        if options.json_output:
+            size_bytes, rows = sum(file["bytes"] for file in files), sum(file["rows"] for file in files)
+            print_json({"status": "success", "seconds": seconds, "bytes": size_bytes, "rows": rows, "files": files})
+        else:
+            print_result(render_files(files, seconds, options.out))
     return 0
 
 
-def generate_shown(request: GenerateRequest, *, quiet: bool) -> list[dict[str, Any]]:
-    """Generate with progress on stderr; the first Ctrl-C cancels."""
-    cancel = threading.Event()
+def generate_shown(request: GenerateRequest, cancel: threading.Event, *, quiet: bool) -> list[dict[str, Any]]:
+    """Generate with progress on stderr; the first Ctrl-C sets `cancel`."""
     progress = _GenerateProgress(quiet=quiet)
     with cancel_on_signals(cancel, lambda: write_now(_STOPPING)):
         try:
@@ -72,7 +73,7 @@ def render_files(files: Sequence[dict[str, Any]], seconds: float, folder: Path) 
     size_bytes = sum(file["bytes"] for file in files)
     return (
         render_table(columns, rows, total=["total", *_sums(files)], width=result_width())
-        + f"\n\nwritten to {folder} in {units.duration(seconds)}, "
+        + f"\n\nwritten to {shown_path(folder)} in {units.duration(seconds)}, "
         + f"{units.megabytes_per_second(size_bytes, seconds)} MB/s"
     )
 
@@ -80,7 +81,7 @@ def render_files(files: Sequence[dict[str, Any]], seconds: float, folder: Path) 
 def render_files_line(files: Sequence[dict[str, Any]], seconds: float, folder: Path) -> str:
     """What was written, in one line."""
     number, rows, size = _sums(files)
-    return f"generated: {number} files, {rows} rows, {size} in {units.duration(seconds)}, in {folder}"
+    return f"generated: {number} files, {rows} rows, {size} in {units.duration(seconds)}, in {shown_path(folder)}"
 
 
 def _sums(files: Sequence[dict[str, Any]]) -> list[str]:
@@ -96,7 +97,7 @@ class _GenerateProgress:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._in_place = sys.stderr.isatty()
+        self._in_place = sys.stderr is not None and sys.stderr.isatty()
         self._started = self._last = time.monotonic()
         self._drawn = False
 
@@ -113,11 +114,10 @@ class _GenerateProgress:
             f"generating: {units.size(written_bytes)} of about {units.size(expected_bytes)} ({percent} %), "
             f"{units.megabytes_per_second(written_bytes, elapsed)} MB/s"
         )
-        print(f"\r{line}\x1b[K" if self._in_place else line, end="" if self._in_place else "\n", file=sys.stderr)
-        sys.stderr.flush()
+        write_talk(f"\r{line}\x1b[K" if self._in_place else f"{line}\n")
         self._drawn = True
 
     def close(self) -> None:
         """Clear the line."""
         if self._drawn and self._in_place:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            write_talk("\r\x1b[K")

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from headrace import model, run
 from headrace.cli import units
-from headrace.cli.console import print_json, result_width, shown_path
+from headrace.cli.console import print_json, print_result, result_width, shown_path
+from headrace.errors import on_one_line
 
 Document = Mapping[str, Any]
 _LABEL_CHARACTERS: Final = 10
@@ -24,7 +25,7 @@ def run_plan(path: Path, sets: list[str], connections: list[str], streams: int |
     if json_output:
         print_json(document)
     else:
-        print(render_plan(document, width=result_width()), flush=True)
+        print_result(render_plan(document, width=result_width()))
     return 0
 
 
@@ -71,7 +72,7 @@ def _source(task: Document) -> str:
     if not files:
         return "no files"
     first, last = Path(files[0]["path"]), Path(files[-1]["path"])
-    names = shown_path(first) if len(files) == 1 else f"{shown_path(first)} ... {last.name}"
+    names = shown_path(first) if len(files) == 1 else f"{shown_path(first)} ... {on_one_line(last.name)}"
     return f"{units.plural(len(files), 'file')}, {units.size(task['bytes_total'])}: {names}"
 
 

@@ -15,8 +15,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TextIO
 
 from headrace.cli import units
+from headrace.cli.console import talk_console, write_talk
 from headrace.cli.progress_state import LOADING, RunProgress, TableProgress
 from headrace.cli.signals import STOPPING, write_now
+from headrace.errors import on_one_line, without_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -43,9 +45,9 @@ def open_progress(*, quiet: bool, clock: Callable[[], float] = time.monotonic) -
     """The display that suits stderr."""
     if quiet:
         return SilentProgress()
+    if sys.stderr is None:
+        return SilentProgress()
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        from headrace.cli.console import talk_console
-
         return LiveProgress(talk_console(), clock)
     return PlainProgress(sys.stderr, clock)
 
@@ -91,7 +93,7 @@ class PlainProgress:
         line = self._line(event, now)
         if line is not None:
             with self._lock:
-                print(line, file=self._stream, flush=True)
+                write_talk(f"{without_controls(line)}\n", self._stream)
 
     def stopping(self) -> None:
         """Say that the run stops."""
@@ -162,7 +164,7 @@ class LiveProgress:
         if event["event"] == "notice":
             text = notice_line(event)
         if text is not None:
-            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._console.print(without_controls(text), markup=False, highlight=False, soft_wrap=True)
 
     def stopping(self) -> None:
         """Say that the run stops, with the next redraw: a handler must not wait for the terminal."""
@@ -228,7 +230,7 @@ def notice_line(event: Event) -> str:
 
 def shown_name(table: TableProgress) -> str:
     """A table's name in a narrow column."""
-    name = table.table
+    name = on_one_line(table.table)
     return name if len(name) <= TABLE_NAME_CHARACTERS else name[: TABLE_NAME_CHARACTERS - 1] + "…"
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headrace import diagnose, model, run
 from headrace.cli.accounts import render_summary
-from headrace.cli.console import print_json, result_width, say
+from headrace.cli.console import print_json, print_result, result_width, say, shown_path
 from headrace.cli.failures import internal_error
 from headrace.cli.progress import open_progress
 from headrace.cli.signals import cancel_on_signals
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, OutputError
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,28 @@ def run_run(options: RunOptions) -> int:
         streams=options.streams,
         environ=os.environ,
     )
-    summary = execute_shown(package, options.runs_folder, quiet=options.quiet)
-    if options.json_output:
-        print_json(summary.to_dict())
-    else:
-        print(render_summary(summary.to_dict(), width=result_width()), flush=True)
-    return report_status(summary)
+    cancel = threading.Event()
+    with cancel_on_signals(cancel):
+        summary = execute_shown(package, options.runs_folder, cancel, quiet=options.quiet)
+        try:
+            with kept_result(summary):
+                if options.json_output:
+                    print_json(summary.to_dict())
+                else:
+                    print_result(render_summary(summary.to_dict(), width=result_width()))
+        finally:
+            if summary.failure is not None:
+                say(summary.failure.render())
+    return summary.exit_code
 
 
-def execute_shown(package: model.BoundPackage, runs_folder: Path, *, quiet: bool) -> run.Summary:
-    """Execute a package with progress on stderr; the first Ctrl-C cancels it. Returns the summary.
+def execute_shown(
+    package: model.BoundPackage, runs_folder: Path, cancel: threading.Event, *, quiet: bool
+) -> run.Summary:
+    """Execute a package with progress on stderr; the first Ctrl-C sets `cancel`. Returns the summary.
 
     A defect inside the run becomes an InternalError whose traceback is saved in the run folder.
     """
-    cancel = threading.Event()
     run_folders: list[Path] = []
     with open_progress(quiet=quiet) as progress, cancel_on_signals(cancel, progress.stopping):
 
@@ -72,8 +82,15 @@ def execute_shown(package: model.BoundPackage, runs_folder: Path, *, quiet: bool
             raise internal_error(error, run_folders[0]) from error
 
 
-def report_status(summary: run.Summary) -> int:
-    """Print the error of a run that did not succeed; returns the exit code."""
-    if summary.failure is not None:
-        say(summary.failure.render())
-    return summary.exit_code
+@contextmanager
+def kept_result(summary: run.Summary) -> Iterator[None]:
+    """The error of a result that cannot be printed says how the run ended all the same, and where the result is."""
+    try:
+        yield
+    except OutputError as error:
+        kept = shlex.quote(shown_path(Path(summary.run_folder) / "summary.json"))
+        raise OutputError(
+            f"run {summary.run_id} ended with status {summary.status}, but its result cannot be printed",
+            found=error.found,
+            hint=f"The result is in {kept}.",
+        ) from error

@@ -1,9 +1,10 @@
 """A first, honest verdict about what limits a run, from the counters of its stages.
 
-The rule, in this order. Shares are of the streams' own time (their number times the seconds of the run), except for
-the CPUs, which are shares of all CPUs this process may use.
+The rule, in this order. Shares are of the streams' own time (their number times the seconds of their data flow), except
+for the CPUs, which are shares of all CPUs this process may use.
 
-1. No stream counted anything: no verdict.
+1. No verdict if the loads took less than half a second in all, or if the stages explain less than half of the streams'
+   time: what is not counted could be the limit.
 2. The streams waited for the destination at least a quarter of their time (`write` waiting for output). The
    destination is slower than the streams:
    - the CPUs are at least 85 % busy: `shared_cpu` if the streams used at least a quarter of the busy CPU time
@@ -44,6 +45,8 @@ LIMITS: Final = (
     "memory",
     "too_many_streams",
 )
+_MINIMUM_SECONDS: Final = 0.5
+_EXPLAINED_SHARE: Final = 0.5
 _WAITING_SHARE: Final = 0.25
 _CPUS_FULL_SHARE: Final = 0.85
 _CPUS_IDLE_SHARE: Final = 0.50
@@ -65,7 +68,7 @@ class LimitVerdict:
 
 @dataclass(frozen=True)
 class _Shares:
-    """What the rule looks at, all between 0 and about 1."""
+    """What the rule looks at, all between 0 and 1."""
 
     waiting_for_destination: float
     reading: float
@@ -76,7 +79,7 @@ class _Shares:
 
 
 def judge(counters: FlowCounters) -> LimitVerdict | None:
-    """The verdict; None if nothing was counted."""
+    """The verdict; None if too little was counted for one."""
     shares = _shares(counters)
     if shares is None:
         return None
@@ -113,17 +116,18 @@ def _shares(counters: FlowCounters) -> _Shares | None:
         for name in (("write", "wait_output_seconds"), ("read", "busy_seconds"), ("parse", "busy_seconds"))
     }
     stream_cpu = sum(float(stream["cpu_seconds"]) for stream in counters.streams)
-    # The time of all streams is what they say they did, which leaves out streams of tables with fewer slices.
-    stream_seconds = sum(_all_seconds(stream) for stream in counters.streams)
-    if stream_seconds <= 0 or counters.seconds <= 0:
+    explained = sum(_all_seconds(stream) for stream in counters.streams)
+    # Clocks that are read one after the other can make the parts a little more than the whole.
+    stream_seconds = max(explained, counters.stream_seconds)
+    if counters.seconds < _MINIMUM_SECONDS or explained <= 0 or explained < _EXPLAINED_SHARE * stream_seconds:
         return None
     return _Shares(
         waiting_for_destination=stage_seconds["write", "wait_output_seconds"] / stream_seconds,
         reading=stage_seconds["read", "busy_seconds"] / stream_seconds,
         parsing=stage_seconds["parse", "busy_seconds"] / stream_seconds,
-        stream_on_cpu=stream_cpu / stream_seconds,
-        cpus_busy=counters.cpu_seconds / (counters.seconds * counters.cpu_count),
-        streams_of_cpu=stream_cpu / counters.cpu_seconds if counters.cpu_seconds > 0 else 0.0,
+        stream_on_cpu=min(1.0, stream_cpu / stream_seconds),
+        cpus_busy=min(1.0, counters.cpu_seconds / (counters.seconds * counters.cpu_count)),
+        streams_of_cpu=min(1.0, stream_cpu / counters.cpu_seconds) if counters.cpu_seconds > 0 else 0.0,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any
 
-from headrace.errors import AccountsError
-from headrace.planning import DataFlowPlan
+from headrace.errors import AccountsError, SourceError
+from headrace.planning import DataFlowPlan, counted
 
 
 def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
@@ -33,6 +34,22 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
             found="\n".join(problems[:_LISTED]) + (f"\nand {len(problems) - _LISTED} more" * (len(problems) > _LISTED)),
             hint="This is a defect of Headrace. Keep the run folder and report it.",
         )
+
+
+def refuse_empty(plan: DataFlowPlan, result: dict[str, Any]) -> None:
+    """Raises SourceError if the source had not one data row, rejected ones included, and does not allow that."""
+    if plan.source.may_be_empty or any(int(item["rows"]) for item in result["slices"]):
+        return
+    files = [str(file["path"]) for file in plan.source.files]
+    lines = sum(int(item["lines"]) for item in result["slices"])
+    raise SourceError(
+        "the source file has no data row; nothing was changed"
+        if len(files) == 1
+        else f"none of the {len(files)} source files has a data row; nothing was changed",
+        at={"file": files[0]} if len(files) == 1 else {"folder": os.path.dirname(files[0])},
+        found=f"{counted(lines, 'header or blank line')}",
+        hint=f"Set `empty: allow` for source `{plan.source.name}` if this is right; `replace` then empties the table.",
+    )
 
 
 _LISTED = 10

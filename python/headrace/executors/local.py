@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
-from headrace.executors.accounts import check_accounts
+from headrace.executors.accounts import check_accounts, refuse_empty
 from headrace.planning import DataFlowPlan
 from headrace.targets import Flow, LoadTimes, Target
 
@@ -36,7 +36,8 @@ Progress = Callable[[dict[str, Any]], None]
 class FlowOutcome:
     """How a data flow ended. `result` is the core's RESULT; `error` is None exactly when the rows are committed.
 
-    `cpu_seconds`: of the whole process, user and system, while the flow ran.
+    `cpu_seconds`: of the whole process, user and system, while the flow ran. `warnings`: what went wrong behind the
+    commit, which cannot undo it.
     """
 
     result: dict[str, Any] | None
@@ -44,6 +45,7 @@ class FlowOutcome:
     error: BaseException | None
     seconds: float
     cpu_seconds: float
+    warnings: tuple[str, ...] = ()
 
     @property
     def status(self) -> str:
@@ -82,16 +84,25 @@ class LocalExecutor:
             return FlowOutcome(None, None, error, time.monotonic() - started, _cpu_seconds() - cpu_started)
         load = _Load(run_id, plan, target, flow, self._poll_seconds)
         cancelled = False
+        watch_error: Exception | None = None
         try:
             cancelled = self._watch(load, flow, progress, cancel)
-        finally:
-            result = load.end()
+        except KeyboardInterrupt:
+            cancel.set()
+            cancelled = True
+        except Exception as error:  # also: the load's thread could not be started
+            watch_error = error
+        result = load.end()
+        warnings = load.times.warnings if load.times else ()
+        if load.times is not None and watch_error is not None:
+            warnings += (f"watching the load failed: {watch_error!r}",)
         return FlowOutcome(
             result=result,
             times=load.times,
-            error=_first_error(load.error, result, cancelled),
+            error=None if load.times is not None else _first_error(watch_error or load.error, result, cancelled),
             seconds=time.monotonic() - started,
             cpu_seconds=_cpu_seconds() - cpu_started,
+            warnings=warnings,
         )
 
     def _watch(self, load: _Load, flow: Flow, progress: Progress, cancel: threading.Event) -> bool:
@@ -134,6 +145,8 @@ class _Load:
         while self._thread.is_alive():
             self._flow.cancel(_STOPPED_BY_TARGET)
             self._thread.join(self._poll_seconds)
+        if self._result is None:  # nobody takes the rows (any more), or nobody ever did
+            self._flow.cancel(_STOPPED_BY_TARGET)
         return self._joined()
 
     def _run(self) -> None:
@@ -150,6 +163,7 @@ class _Load:
         if error is not None:
             raise error
         check_accounts(self._plan, result, rows_inserted)
+        refuse_empty(self._plan, result)
         return result
 
     def _joined(self) -> dict[str, Any]:
@@ -168,21 +182,19 @@ def _flow_error(result: dict[str, Any]) -> HeadraceError | None:
     return InternalError("the flow failed without saying why", found=f"status {result['status']}")
 
 
-def _first_error(load_error: BaseException | None, result: dict[str, Any], cancelled: bool) -> BaseException | None:
-    """The error to report when both sides have ended. None if the target has committed, whatever came after.
+def _first_error(load_error: BaseException | None, result: dict[str, Any], cancelled: bool) -> BaseException:
+    """The error to report when both sides have ended and the target has not committed.
 
     What a stream says is better than what the target says about the stream; only an error of cancelling is a
     consequence. A load that failed after the user's cancel is cancelled, not failed: the streams may have ended well
     just before, and only the target knows that the Arrow stream broke.
     """
-    if load_error is None:
-        return None
     error = _flow_error(result)
     if error is not None and not isinstance(error, CancelledError):
         return error
     if cancelled:
         return CancelledError("cancelled; this task loaded nothing")
-    return load_error
+    return load_error or error or InternalError("the load ended without saying how")
 
 
 def _cpu_seconds() -> float:

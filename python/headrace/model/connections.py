@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.errors import CommandLineError
+from headrace.model.home import HOME_HINT, begins_with_home
 from headrace.model.redaction import redact
 from headrace.model.spec import (
     DEFAULT_LOCK_TIMEOUT_SECONDS,
@@ -82,8 +83,7 @@ def connection_from_spec(name: str, spec: AnyConnectionSpec, folder: Path, secre
 def parse_overrides(options: Sequence[str], declared: Mapping[str, object], folder: Path) -> dict[str, Connection]:
     """Connections by name from `name=url` options; relative paths start at `folder`. Raises CommandLineError.
 
-    `declared` holds the connections of the package as written there. A DuckDB file in place of another keeps the
-    declared lock timeout.
+    `declared` holds the connections of the package as written there.
     """
     overrides: dict[str, Connection] = {}
     for option in options:
@@ -107,15 +107,8 @@ def parse_overrides(options: Sequence[str], declared: Mapping[str, object], fold
                 at={"option": f"--connection {name}"},
                 hint="Give each connection once.",
             )
-        overrides[name] = _with_declared_timeout(_from_url(name, url, folder), declared[name])
+        overrides[name] = _from_url(name, url, folder)
     return overrides
-
-
-def _with_declared_timeout(connection: Connection, declaration: object) -> Connection:
-    timeout = declaration.get("lock_timeout_seconds") if isinstance(declaration, Mapping) else None
-    if isinstance(connection, DuckdbConnection) and isinstance(timeout, int):
-        return replace(connection, lock_timeout_seconds=timeout)
-    return connection
 
 
 def _from_url(name: str, url: str, folder: Path) -> Connection:
@@ -134,6 +127,8 @@ def _from_url(name: str, url: str, folder: Path) -> Connection:
         raise _url_error(name, f"a user or a host behind `{scheme}://`", f"Write a path after `{scheme}:`.")
     if not path or "\0" in path:
         raise _url_error(name, show_value(url), f"Write a path after `{scheme}:`.")
+    if begins_with_home(path):
+        raise _url_error(name, "a path that begins with `~`", HOME_HINT)
     if scheme == "files":
         return FilesConnection(name, _absolute(folder, path))
     if path.startswith(":memory:"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from headrace.errors import CommandLineError, PackageError, PackageNotFoundError
 from headrace.model.annotations import Slot
 from headrace.model.binder import Environment, TaskBinder
 from headrace.model.bound import BoundPackage
-from headrace.model.connections import Connection, connection_from_spec, parse_overrides
+from headrace.model.connections import Connection, DuckdbConnection, connection_from_spec, parse_overrides
 from headrace.model.expressions import ExpressionEvaluator
 from headrace.model.layout_files import LayoutLoader
 from headrace.model.memory_size import parse_memory_size
@@ -157,16 +158,16 @@ class _PackageLoader:
     def _connections(
         self, root: Mapping[str, Any], overrides: Mapping[str, Connection], scope: Scope
     ) -> dict[str, Connection | None]:
-        """Connections by name; an overridden one is not resolved, so its secrets need not be there."""
+        """Connections by name; of an overridden one only the lock timeout is resolved: its secrets may be missing."""
         declared: Mapping[str, Any] = root.get("connections") or {}
         slot = self._slot("connections", root)
         connections: dict[str, Connection | None] = {}
         for name, declaration in declared.items():
-            if name in overrides:
-                connections[name] = overrides[name]
-                continue
             path: DocumentPath = ("connections", name)
             own_slot = slot.child(name, declared)
+            if name in overrides:
+                connections[name] = self._with_declared_timeout(overrides[name], declaration, own_slot, path, scope)
+                continue
             resolved = self._resolver.resolve(declaration, own_slot, path, scope)
             spec = validate_slot(own_slot, resolved, self._document, path, self._problems)
             connections[name] = (
@@ -175,6 +176,18 @@ class _PackageLoader:
                 else connection_from_spec(name, spec, self._folder, frozenset(self._problems.secrets))
             )
         return connections
+
+    def _with_declared_timeout(
+        self, connection: Connection, declaration: Mapping[str, Any], slot: Slot, path: DocumentPath, scope: Scope
+    ) -> Connection:
+        """A DuckDB file in place of another keeps the declared lock timeout."""
+        key = "lock_timeout_seconds"
+        if not isinstance(connection, DuckdbConnection) or key not in declaration:
+            return connection
+        own_slot, own_path = slot.child(key, declaration), (*path, key)
+        value = self._resolver.resolve(declaration[key], own_slot, own_path, scope)
+        timeout = validate_slot(own_slot, value, self._document, own_path, self._problems)
+        return connection if timeout is None else replace(connection, lock_timeout_seconds=timeout)
 
 
 def usable_cpus() -> int:

@@ -8,6 +8,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+from headrace.model.home import HOME_HINT, begins_with_home
 from headrace.model.spec import ParameterSpec
 from headrace.model.suggest import did_you_mean, one_of, show_value
 
@@ -90,6 +91,8 @@ def _scalar_from_text(kind: str, text: str, folder: Path) -> object:
             return date.fromisoformat(text)
         except ValueError:
             pass  # such as 2024-02-30
+    if kind == "path" and begins_with_home(text):
+        raise ParameterValueError(show_value(text), _EXPECTED[kind], HOME_HINT)
     if kind == "path" and text and "\0" not in text:
         return os.path.abspath(folder / text)
     if kind == "string":

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headrace.errors import PackageError, Problem
+from headrace.errors import PackageError, Problem, without_controls
 from headrace.model.redaction import redact
-from headrace.model.suggest import without_controls
 from headrace.model.yaml_reader import Document, DocumentPath
 
 MAXIMUM_SHOWN = 20

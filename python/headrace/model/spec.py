@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, PlainValidator, Tag, WithJsonSchema
 
+from headrace.model.home import HOME_HINT, begins_with_home
 from headrace.model.layout import Layout, LayoutFile
 from headrace.model.memory_size import MEMORY_PATTERN, parse_memory_size
 from headrace.model.names import Name, VariableName
@@ -39,11 +40,19 @@ class ParameterSpec(SpecModel):
     description: str | None = setting("What the parameter is for.", default=None, kind=SettingKind.PROSE)
 
 
+def _check_home(path: str) -> str:
+    if begins_with_home(path):
+        raise own_error("a path cannot begin with `~`", expected="the path itself", hint=HOME_HINT)
+    return path
+
+
 class FilesConnectionSpec(SpecModel):
     """A folder with flat files."""
 
     type: Literal["files"] = setting("files")
-    path: str = setting("The folder, relative to the package file.", kind=SettingKind.VALUE, min_length=1)
+    path: Annotated[str, AfterValidator(_check_home)] = setting(
+        "The folder, relative to the package file.", kind=SettingKind.VALUE, min_length=1
+    )
 
 
 def _check_database_path(path: str) -> str:
@@ -53,7 +62,7 @@ def _check_database_path(path: str) -> str:
             expected="the path of a database file",
             hint="To try a package without storing rows, use a connection of type null.",
         )
-    return path
+    return _check_home(path)
 
 
 class DuckdbConnectionSpec(SpecModel):

@@ -26,7 +26,10 @@ TpchTable = Literal["lineitem", "orders", "partsupp", "part", "customer", "suppl
 TPCH_TABLES: tuple[str, ...] = get_args(TpchTable)
 # These have a fixed number of rows whatever the scale, and are not split.
 TPCH_TABLES_IN_ONE_CHUNK = ("nation", "region")
-MAXIMUM_TPCH_SCALE = 100_000
+# As in crates/generate: below the smallest, tables are empty; in the gap, keys would overflow 32 bits.
+MINIMUM_TPCH_SCALE, MAXIMUM_TPCH_SCALE = 0.0001, 100_000
+_TPCH_SCALE_GAP = (10_737, 30_000)
+TPCH_SCALES = f"{MINIMUM_TPCH_SCALE} to {_TPCH_SCALE_GAP[0]}, or {_TPCH_SCALE_GAP[1]} to {MAXIMUM_TPCH_SCALE}"
 MAXIMUM_TPCH_CHUNKS = 100_000
 MAXIMUM_REJECTS = 2**63 - 1
 # The ledger and staging tables live in this schema of the destination.
@@ -115,7 +118,7 @@ class FileSourceSpec(SpecModel):
         "What to do if no file matches: fail, or skip the task with a notice.", default="error", kind=_SETTING
     )
     empty: Literal["error", "allow"] = setting(
-        "What to do if the files together hold 0 bytes: fail, or load no rows.", default="error", kind=_SETTING
+        "What to do if the files together hold no data row: fail, or load no rows.", default="error", kind=_SETTING
     )
 
 
@@ -124,12 +127,19 @@ def _to_exact(value: object) -> object:
         return Decimal(value)
     if isinstance(value, Decimal):
         return value
-    raise own_error("the scale must be a number", expected=f"a number above 0 and at most {MAXIMUM_TPCH_SCALE}")
+    raise own_error("the scale must be a number", expected=f"a number: {TPCH_SCALES}")
+
+
+def is_tpch_scale(scale: Decimal | float) -> bool:
+    """Whether the generator, which gets it as a float, has this scale; nan is in no range."""
+    last, first = _TPCH_SCALE_GAP
+    number = float(scale)
+    return MINIMUM_TPCH_SCALE <= number <= last or first <= number <= MAXIMUM_TPCH_SCALE
 
 
 def _check_scale(value: Decimal) -> Decimal:
-    if not 0 < value <= MAXIMUM_TPCH_SCALE:
-        raise own_error("the scale is out of range", expected=f"a number above 0 and at most {MAXIMUM_TPCH_SCALE}")
+    if not is_tpch_scale(value):
+        raise own_error("the scale is out of range", expected=f"a number: {TPCH_SCALES}")
     return value
 
 
@@ -141,7 +151,7 @@ class GenerateSpec(SpecModel):
         Decimal,
         BeforeValidator(_to_exact),
         AfterValidator(_check_scale),
-        WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MAXIMUM_TPCH_SCALE}),
+        WithJsonSchema({"type": "number", "minimum": MINIMUM_TPCH_SCALE, "maximum": MAXIMUM_TPCH_SCALE}),
     ] = setting("TPC-H scale factor; 1 is about 1 GB of text for all tables.", default=Decimal(1), kind=_SETTING)
     chunks: int | None = setting(
         "Number of parts that streams generate independently; without it the number of streams. "

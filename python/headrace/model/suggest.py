@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 
+from headrace.errors import on_one_line
+
 # Longest piece of a user's value shown in a message, in characters.
 SHOWN_CHARACTERS = 80
 # Stands where a value was cut; `redaction` looks for the beginning of a secret before it.
@@ -70,16 +72,7 @@ def quote(text: str) -> str:
 
 def show_name(name: str) -> str:
     """A name from a package inside a message: on one line, without control characters, shortened."""
-    return without_controls(shorten(name)).replace("\n", "\\n")
-
-
-def without_controls(text: str) -> str:
-    """Text that cannot steer a terminal: control characters other than line feeds are escaped."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() or character == "\n" else repr(character)[1:-1] for character in text
-    )
+    return on_one_line(shorten(name))
 
 
 def shorten(text: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -49,7 +50,7 @@ def validate_slot(slot: Slot, value: object, document: Document, path: DocumentP
     """As `validate`, for any setting: its value as the slot's type reads it."""
     annotation: Any = slot.annotation
     if slot.metadata:
-        annotation = Annotated.__class_getitem__((annotation, *slot.metadata))  # type: ignore[attr-defined]
+        annotation = operator.getitem(cast(Any, Annotated), (annotation, *slot.metadata))
     try:
         return TypeAdapter(annotation, config=ConfigDict(strict=True)).validate_python(value)
     except ValidationError as error:

@@ -27,6 +27,11 @@ class ColumnMapping:
         return {column.source for column in self.columns if not column.nullable}
 
 
+_SEVERAL_DIFFERENCES = (
+    "Declare the columns in the layout as the table has them, or choose and map them with `columns` of the destination."
+)
+
+
 @dataclass
 class _Differences:
     found: list[str] = field(default_factory=list)
@@ -35,6 +40,10 @@ class _Differences:
     def add(self, found: str, hint: str) -> None:
         self.found.append(found)
         self.hints.append(hint)
+
+    def hint(self) -> str:
+        """One action: that of the difference if there is one, else what covers several."""
+        return self.hints[0] if len(set(self.hints)) == 1 else _SEVERAL_DIFFERENCES
 
 
 def map_columns(
@@ -66,7 +75,7 @@ def map_columns(
         raise TypeMismatchError(
             f"the columns do not fit table {table_name}",
             found="\n".join(differences.found),
-            hint="\n".join(dict.fromkeys(differences.hints)),
+            hint=differences.hint(),
         )
     return mapping
 

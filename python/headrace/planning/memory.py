@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from headrace.errors import MemoryLimitError
 from headrace.model import Column, DataType
+from headrace.planning.wording import counted
 
 KIB: Final = 1024
 MIB: Final = 1024 * 1024
@@ -127,8 +128,8 @@ def split_memory(budget: MemoryBudget, columns: Sequence[Column], streams: int, 
 def _too_small(budget: MemoryBudget, streams: int, needed_bytes: int) -> MemoryLimitError:
     needed = -(-int(needed_bytes / (1 - _HEADROOM_SHARE)) // 1_000_000)
     return MemoryLimitError(
-        f"the memory budget is too small for {streams} streams",
+        f"the memory budget is too small for {counted(streams, 'stream')}",
         found=f"memory: {budget.total_bytes // 1_000_000} MB",
         expected=f"at least {needed} MB",
-        hint=f"Set `memory: {needed} MB` in the package, or use fewer streams.",
+        hint=f"Set `memory: {needed} MB` in the package" + (", or use fewer streams." if streams > 1 else "."),
     )

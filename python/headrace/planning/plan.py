@@ -15,7 +15,8 @@ StepKind = Literal["create_table", "delete_rows", "insert", "check_accounts", "c
 class SourceSnapshot:
     """What a source offers, looked at once. `files` and `slices` have the members of a flow spec.
 
-    `generate` is the flow spec's member of that name when the rows are generated instead of read.
+    `generate` is the flow spec's member of that name when the rows are generated instead of read. `may_be_empty`: a
+    source without one data row is loaded too.
     """
 
     name: str
@@ -23,6 +24,7 @@ class SourceSnapshot:
     slices: list[dict[str, Any]]
     notes: list[str] = field(default_factory=list)
     generate: dict[str, Any] | None = None
+    may_be_empty: bool = True
 
     @property
     def bytes_total(self) -> int:

@@ -9,6 +9,7 @@ from headrace.planning.catalog import CatalogColumn, CatalogTable
 from headrace.planning.columns import map_columns
 from headrace.planning.memory import MemoryBudget, split_memory
 from headrace.planning.plan import DataFlowPlan, SourceSnapshot, Step
+from headrace.planning.wording import counted
 
 
 def plan_data_flow(
@@ -107,7 +108,7 @@ def _check_existing(destination: Destination, catalog: CatalogTable | None, tabl
     if destination.target == "create":
         raise TargetError(
             f"table {table_name} exists already, and destination `{destination.name}` says `target: create`",
-            found=f"a table with {len(catalog.columns)} columns",
+            found=f"a table with {counted(len(catalog.columns), 'column')}",
             hint="Use `target: append` to add rows, `target: replace` to replace them, or drop the table.",
         )
     if destination.target == "replace" and catalog.referenced_by:
@@ -121,7 +122,7 @@ def _check_existing(destination: Destination, catalog: CatalogTable | None, tabl
 def _working_streams(source: SourceSnapshot, streams: int, notes: list[str]) -> int:
     working = max(1, min(streams, len(source.slices)))
     if working < streams:
-        reason = "there is 1 slice" if working == 1 else f"there are {working} slices"
+        reason = f"there {'is' if working == 1 else 'are'} {counted(working, 'slice')}"
         notes.append(f"{working} of {streams} streams work, because {reason}")
     return working
 
@@ -142,7 +143,7 @@ def _steps(
     steps += [
         Step("insert", f"insert the rows of all streams into {table_name}"),
         Step("check_accounts", "every slice once, lines = rows + skipped, rows = loaded + rejected"),
-        Step("commit_slices", f"write {slices} commit rows to the ledger"),
+        Step("commit_slices", f"write {counted(slices, 'commit row')} to the ledger"),
         Step("commit", "commit: the rows become visible in this one transaction"),
     ]
     return steps

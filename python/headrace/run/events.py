@@ -21,8 +21,9 @@ _PROGRESS_FILE_SECONDS = 1.0
 class EventLog:
     """Redacts, stamps and hands on events.
 
-    The file holds every event, but `progress` at most once a second. A listener that raises is not called again:
-    showing a run must not be able to break it.
+    The file holds every event, but `progress` at most once a second. Telling of a run must not be able to break it, and
+    rows may be committed already: a file that cannot be written (any more) is given up with a notice to the listener,
+    and a listener that raises is not called again.
     """
 
     def __init__(self, path: Path, redactor: Redactor, listener: Listener | None) -> None:
@@ -30,23 +31,33 @@ class EventLog:
         self._redactor = redactor
         self._listener = listener
         self._progress_written_at = 0.0
+        self._given_up = False
         try:
-            self._file = path.open("w", encoding="utf-8")
+            # A name that is not UTF-8 may be part of a message.
+            self._file = path.open("w", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
-            raise self._failure(error) from error
+            raise LedgerError(
+                "cannot write the events of the run",
+                at={"file": str(path)},
+                found=error.strerror,
+                hint="Free space there, or choose another place with --runs-dir.",
+            ) from error
 
     def emit(self, event: str, **members: Any) -> None:
-        """Sends one event. Raises LedgerError if the file cannot be written."""
+        """Sends one event; never raises for a file or listener that fails."""
         document = {"event": event, "at": _now(), **self._redactor.data(members)}
-        self._write(document)
+        problem = self._write(document)
         self._tell(document)
+        if problem is not None:
+            text = f"the events of the run are no longer written to {self._path}: {problem.strerror}"
+            self._tell(_notice(self._redactor.text(text)))
 
     def notice(self, text: str, task: str | None = None) -> None:
         """Sends a notice: something the user should know that is no error."""
         self.emit("notice", task=task, text=text)
 
     def close(self) -> None:
-        """Closes the file. Every event has been written or has failed before: here nothing new can be said."""
+        """Closes the file. Every event has been written or given up before: here nothing new can be said."""
         with suppress(OSError):
             self._file.close()
 
@@ -58,17 +69,22 @@ class EventLog:
     ) -> None:
         self.close()
 
-    def _write(self, document: Mapping[str, Any]) -> None:
+    def _write(self, document: Mapping[str, Any]) -> OSError | None:
+        """Writes one event; returns the error after which no more are written."""
+        if self._given_up:
+            return None
         if document["event"] == "progress":
             now = time.monotonic()
             if now - self._progress_written_at < _PROGRESS_FILE_SECONDS:
-                return
+                return None
             self._progress_written_at = now
         try:
             self._file.write(json.dumps(document, ensure_ascii=False) + "\n")
             self._file.flush()
         except OSError as error:
-            raise self._failure(error) from error
+            self._given_up = True
+            return error
+        return None
 
     def _tell(self, document: Mapping[str, Any]) -> None:
         if self._listener is None:
@@ -77,15 +93,11 @@ class EventLog:
             self._listener(document)
         except Exception as error:
             self._listener = None
-            self._write({"event": "notice", "at": _now(), "task": None, "text": f"the listener failed: {error!r}"})
+            self._write(_notice(self._redactor.text(f"the listener failed: {error!r}")))
 
-    def _failure(self, error: OSError) -> LedgerError:
-        return LedgerError(
-            "cannot write the events of the run",
-            at={"file": str(self._path)},
-            found=error.strerror,
-            hint="Free space there, or choose another place with --runs-dir.",
-        )
+
+def _notice(text: str) -> dict[str, Any]:
+    return {"event": "notice", "at": _now(), "task": None, "text": text}
 
 
 def _now() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ class RunFolder:
         """Writes summary.json whole or not at all: a temporary name, then rename. Raises LedgerError."""
         temporary = self.path / ".summary.json"
         try:
-            with temporary.open("w", encoding="utf-8") as file:
+            with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
                 json.dump(document, file, indent=2, ensure_ascii=False)
                 file.write("\n")
                 file.flush()
@@ -73,7 +74,8 @@ class RunFolder:
             ) from error
 
     def tidy(self) -> None:
-        """Removes what an ended run does not need: empty folders for rejects and spilling."""
-        for folder in (self.rejects, self.spill):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
+        """Removes what an ended run does not need: empty folders for rejects and spilling. What cannot stays."""
+        with suppress(OSError):
+            for folder in (self.rejects, self.spill):
+                if folder.is_dir() and not any(folder.iterdir()):
+                    folder.rmdir()

@@ -6,16 +6,15 @@ table is loaded.
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from headrace import core
-from headrace.errors import HeadraceError, SourceError
+from headrace.errors import SourceError, TargetError
 from headrace.model import BoundPackage, Connection, DataFlowTask, FileSource
+from headrace.model.load import usable_cpus
 from headrace.planning import (
     CatalogTable,
     DataFlowPlan,
@@ -23,13 +22,15 @@ from headrace.planning import (
     RunPlan,
     SkippedTask,
     SourceSnapshot,
+    display_name,
     engine_bytes,
     plan_data_flow,
     table_after,
 )
-from headrace.run.tasks import data_flows
+from headrace.run.redact import Redactor
+from headrace.run.tasks import nameable_flows, unique_name
 from headrace.sources import snapshot_files, snapshot_generated
-from headrace.targets import OpenOptions, Target, capabilities_of, open_target, target_key
+from headrace.targets import OpenOptions, Target, capabilities_of, files_of, open_target, target_key
 
 
 @dataclass(frozen=True)
@@ -40,25 +41,24 @@ class PreparedFlow:
     source: SourceSnapshot
 
 
-def usable_cpus() -> int:
-    """CPUs this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def prepare_sources(package: BoundPackage) -> list[PreparedFlow | SkippedTask]:
     """Looks at the source of every data flow, in the order of execution.
 
-    Raises SourceError; also when nothing is left to do because no data flow has any file.
+    Raises SourceError; also when several data flows have no file and no other has any: one of them may wait for the
+    files of a quiet day, but several without any look like the wrong folder.
     """
+    flows = nameable_flows(package)
+    places = {target_key(flow.destination.connection): flow.destination.connection for flow, when in flows if when}
+    destination_files = [file for connection in places.values() for file in files_of(connection)]
     prepared: list[PreparedFlow | SkippedTask] = []
     missing: list[FileSource] = []
-    for task, when in data_flows(package.tasks):
+    for task, when in flows:
         if not when:
             prepared.append(SkippedTask(task.id, task.destination.table, "`when` is false"))
             continue
         source = task.source
         if isinstance(source, FileSource):
-            snapshot = snapshot_files(source, package.streams, core.plan_slices)
+            snapshot = snapshot_files(source, package.streams, core.plan_slices, destination_files)
             if snapshot is None:
                 missing.append(source)
                 prepared.append(SkippedTask(task.id, task.destination.table, _no_files(source), missing_files=True))
@@ -66,7 +66,7 @@ def prepare_sources(package: BoundPackage) -> list[PreparedFlow | SkippedTask]:
         else:
             snapshot = snapshot_generated(source)
         prepared.append(PreparedFlow(task, snapshot))
-    if missing and not any(isinstance(item, PreparedFlow) for item in prepared):
+    if len(missing) > 1 and not any(isinstance(item, PreparedFlow) for item in prepared):
         raise _nothing_to_load(missing)
     return prepared
 
@@ -113,11 +113,11 @@ class OpenTargets:
 
     def close(self) -> None:
         """Closes every target; raises the first error after all were tried."""
-        first: HeadraceError | None = None
+        first: Exception | None = None
         for target in self._targets.values():
             try:
                 target.close()
-            except HeadraceError as error:
+            except Exception as error:
                 first = first or error
         self._targets.clear()
         if first is not None:
@@ -135,7 +135,9 @@ class OpenTargets:
 def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTask], targets: OpenTargets) -> RunPlan:
     """Plans every data flow against its destination as it will be when the flow starts."""
     tables: dict[tuple[object, ...], CatalogTable | None] = {}
-    stems: Counter[str] = Counter()
+    loaders: dict[tuple[object, ...], str] = {}
+    stems: set[str] = set()
+    redactor = Redactor(package.secrets)
     planned: list[DataFlowPlan | SkippedTask] = []
     for item in prepared:
         if isinstance(item, SkippedTask):
@@ -148,8 +150,11 @@ def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTas
         key = (target_key(destination.connection), name_key(schema or ""), name_key(destination.table))
         if key not in tables:
             tables[key] = target.catalog(destination.schema, destination.table)
-        stems[destination.table] += 1
-        uses = stems[destination.table]
+        if target.capabilities.stores_tables:
+            _refuse_second_replace(item.task, loaders.get(key), display_name(destination, target.default_schema))
+            loaders[key] = item.task.id
+        # A name of a file is seen by everybody.
+        stem = _file_stem(redactor.text(destination.table), stems)
         plan = plan_data_flow(
             item.task,
             item.source,
@@ -158,7 +163,7 @@ def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTas
             MemoryBudget(package.memory_bytes, target.engine_threads),
             package.streams,
             default_schema=target.default_schema,
-            file_stem=_file_stem(destination.table, uses),
+            file_stem=stem,
         )
         tables[key] = table_after(plan, tables[key])
         planned.append(plan)
@@ -172,10 +177,23 @@ def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTas
     )
 
 
-def _file_stem(table: str, uses: int) -> str:
-    """A name for files of this task: letters, digits, `_`, `-` and `.`, different for each use of a table."""
+def _refuse_second_replace(task: DataFlowTask, loaded_by: str | None, table: str) -> None:
+    if loaded_by is not None and task.destination.target == "replace":
+        raise TargetError(
+            f"task `{task.id}` would delete the rows that task `{loaded_by}` loads into {table} in the same run",
+            found="`target: replace` behind another task into the same table",
+            hint=f"Set `target: append` for destination `{task.destination.name}` of task `{task.id}`.",
+        )
+
+
+def _file_stem(table: str, taken: set[str]) -> str:
+    """A name for files of this task: letters, digits, `_`, `-` and `.`, different from those taken, also on file
+    systems that do not tell upper from lower case.
+    """
     stem = "".join(character if character.isalnum() or character in "_-." else "_" for character in table).lstrip(".")
-    return (stem or "table") + (f"_{uses}" if uses > 1 else "")
+    stem = unique_name(stem or "table", taken, "_")
+    taken.add(stem.casefold())
+    return stem
 
 
 def _no_files(source: FileSource) -> str:
@@ -192,7 +210,7 @@ def _nothing_to_load(missing: Sequence[FileSource]) -> SourceError:
     return SourceError(
         "no data flow of the run has any file",
         at={"folder": ", ".join(folders)},
-        found=f"no file for {len(missing)} data flows" if len(missing) > 1 else "no file for the data flow",
+        found=f"no file for {len(missing)} data flows",
         expected=f"files matching {_patterns(missing)}",
         hint="Correct the folder or the patterns.",
     )

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.errors import HeadraceError
-from headrace.model import redact, redact_data
+from headrace.model import redact
 
 # `scheme://user:password@host`: the password, whether or not it came from a secret reference.
 _URL_PASSWORD = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:)(?P<password>[^\s@/]+)(?=@)")
 _HIDDEN = "***"
 # Made by Headrace itself; a secret that happens to be part of them must not break them.
-_OWN_MEMBERS = frozenset({"event", "at", "run_id", "status", "run_folder"})
+_OWN_MEMBERS = frozenset({"event", "at", "run_id", "status", "run_folder", "kind"})
+# Their members are named by the user; all other names are words of Headrace, which readers of the data look up.
+_USER_NAMED = frozenset({"given", "parameters", "connections", "columns"})
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -36,17 +38,8 @@ class Redactor:
         return _URL_PASSWORD.sub(rf"\g<before>{_HIDDEN}", redact(text, self._secrets))
 
     def data(self, data: Any) -> Any:
-        """JSON-ready data with every text redacted, except members that Headrace itself makes."""
-        if isinstance(data, str):
-            return self.text(data)
-        if isinstance(data, dict):
-            return {
-                self.text(str(name)): value if name in _OWN_MEMBERS and isinstance(value, str) else self.data(value)
-                for name, value in data.items()
-            }
-        if isinstance(data, list | tuple):
-            return [self.data(item) for item in data]
-        return redact_data(data, self._secrets)
+        """JSON-ready data with every text redacted, except what Headrace itself makes: some members, most names."""
+        return self._data(data, user_named=False)
 
     def dataclass(self, item: AnyDataclass) -> AnyDataclass:
         """A copy of a dataclass with every text in it redacted, at any depth."""
@@ -72,6 +65,20 @@ class Redactor:
         error.expected = None if error.expected is None else self.text(error.expected)
         error.hint = None if error.hint is None else self.text(error.hint)
         return error
+
+    def _data(self, data: Any, *, user_named: bool) -> Any:
+        if isinstance(data, str):
+            return self.text(data)
+        if isinstance(data, dict):
+            return {
+                self.text(name) if user_named else name: value
+                if name in _OWN_MEMBERS and isinstance(value, str)
+                else self._data(value, user_named=name in _USER_NAMED)
+                for name, value in ((str(name), value) for name, value in data.items())
+            }
+        if isinstance(data, list | tuple):
+            return [self._data(item, user_named=False) for item in data]
+        return data
 
     def _any(self, value: Any) -> Any:
         if is_dataclass(value) and not isinstance(value, type):

@@ -18,19 +18,14 @@ from headrace import core
 from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import FlowOutcome, LocalExecutor
 from headrace.model import BoundPackage
+from headrace.model.load import usable_cpus
 from headrace.planning import DataFlowPlan, RunPlan, SkippedTask
 from headrace.run.events import EventLog, Listener
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
-from headrace.run.preparation import (
-    OpenTargets,
-    PreparedFlow,
-    plan_run,
-    prepare_sources,
-    usable_cpus,
-)
+from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
 from headrace.run.summary import Judge, Summary, TableResult
-from headrace.run.tasks import data_flows
+from headrace.run.tasks import nameable_flows
 from headrace.targets import RunRecord, Target
 
 
@@ -59,7 +54,7 @@ def execute(
 
     `listener` gets every event on this thread, progress about ten times a second. Setting `cancel` from a signal
     handler or another thread rolls back the current table and ends the run. `judge` names the limit of the run.
-    Raises LedgerError if the run folder cannot be made or written, and whatever a defect of Headrace itself raises.
+    Raises LedgerError if the run folder cannot be made, and whatever a defect of Headrace itself raises.
     """
     folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
     redactor = Redactor(package.secrets)
@@ -89,7 +84,7 @@ class _Run:
         self._summary = Summary(
             run_id=folder.run_id, run_folder=str(folder.path), package=package.name, redact=redactor.data
         )
-        self._summary.phases = dict.fromkeys(("plan", "prepare", "load", "commit", "finish"), 0.0)
+        self._summary.phases = dict.fromkeys(("plan", "start", "prepare", "load", "commit", "finish"), 0.0)
 
     def execute(self) -> Summary:
         started = time.monotonic()
@@ -113,12 +108,14 @@ class _Run:
                 self._started(None)
                 raise
             self._started(prepared)
+        with self._phase("start"):
             targets = _open(self._package, prepared, self._folder, self._events, self._cancel)
         try:
             with self._phase("plan"):
                 plan = plan_run(self._package, prepared, targets)
                 for note in plan.notes:
                     self._events.notice(note)
+            with self._phase("start"):
                 self._begin_ledger(targets)
             self._tasks(plan, prepared, targets)
         except BaseException as error:
@@ -141,9 +138,13 @@ class _Run:
                 raise CancelledError(f"the run was cancelled before task {task.task}")
             assert isinstance(item, PreparedFlow)
             self._load(executor, task, targets[item.task.destination.connection])
+        if not plan.flows:
+            reasons = dict.fromkeys(task.reason for task in self._summary.skipped)
+            self._events.notice(f"nothing to load: {'; '.join(reasons)}")
 
     def _load(self, executor: LocalExecutor, plan: DataFlowPlan, target: Target) -> None:
-        target.record_slices(self._folder.run_id, self._without_secrets(plan))
+        with self._phase("start"):
+            target.record_slices(self._folder.run_id, self._without_secrets(plan))
         self._events.emit(
             "task_started",
             task=plan.task,
@@ -172,6 +173,8 @@ class _Run:
         outcome = executor.run(self._folder.run_id, plan, target, str(self._folder.rejects), progress, self._cancel)
         self._hide_secrets(plan, outcome)
         self._record(TableResult(plan, outcome))
+        for warning in outcome.warnings:
+            self._events.notice(warning, plan.task)
         if outcome.error is not None:
             raise outcome.error
 
@@ -203,8 +206,8 @@ class _Run:
             try:
                 if path.endswith(".jsonl"):
                     self._redactor.reject_file(Path(path))
-            except OSError as error:  # the rows may be committed already, and the rejects must not be lost
-                self._events.notice(f"source files could not be hidden in {path}: {error.strerror}", plan.task)
+            except (OSError, ValueError) as error:  # the rows may be committed, and the rejects must not be lost
+                self._events.notice(f"source files could not be hidden in {path}: {error}", plan.task)
 
     def _add_phases(self, outcome: FlowOutcome) -> None:
         phases, times = self._summary.phases, outcome.times
@@ -218,7 +221,7 @@ class _Run:
     def _started(self, prepared: list[PreparedFlow | SkippedTask] | None) -> None:
         tasks: list[dict[str, Any]]
         if prepared is None:
-            flows = [flow for flow, when in data_flows(self._package.tasks) if when]
+            flows = [flow for flow, when in nameable_flows(self._package) if when]
             tasks = [{"task": flow.id, "table": flow.destination.table} for flow in flows]
         else:
             tasks = [
@@ -261,7 +264,7 @@ class _Run:
         for target in self._begun:
             try:
                 target.end_run(self._folder.run_id, self._summary.status, error)
-            except HeadraceError as problem:
+            except Exception as problem:
                 self._late_problem(problem)
 
     def _warn_of_appended(self) -> None:
@@ -276,15 +279,15 @@ class _Run:
     def _close(self, targets: OpenTargets) -> None:
         try:
             targets.close()
-        except HeadraceError as problem:
+        except Exception as problem:
             self._late_problem(problem)
 
-    def _late_problem(self, problem: HeadraceError) -> None:
+    def _late_problem(self, error: Exception) -> None:
         """Something failed behind the last task. What is committed stays so: calling the run failed would make its
         user load the rows again. What has failed already keeps its own error.
         """
         when = "last commit" if self._summary.failure is None else "error"
-        problem = self._redactor.error(problem)
+        problem = self._redactor.error(_reported(error))
         found = f" ({problem.found})" if problem.found else ""
         self._events.notice(f"after the {when}: {problem.what}{found}")
 
@@ -299,11 +302,12 @@ class _Run:
 
     def _finish(self) -> None:
         self._summary.peak_resident_bytes = _peak_resident_bytes()
-        if self._judge is not None and self._summary.tables:
-            verdict = self._judge(self._summary.counters(usable_cpus()))
-            self._summary.limit = None if verdict is None else verdict.to_dict()
         self._folder.tidy()
-        self._folder.write_summary(self._summary.to_dict())
+        for step in (self._name_limit, self._write_summary):
+            try:
+                step()
+            except Exception as problem:
+                self._late_problem(problem)
         self._events.emit(
             "run_finished",
             run_id=self._folder.run_id,
@@ -311,6 +315,14 @@ class _Run:
             seconds=round(self._summary.seconds, 6),
             error=None if self._summary.failure is None else self._summary.failure.to_dict(),
         )
+
+    def _name_limit(self) -> None:
+        if self._judge is not None and self._summary.tables:
+            verdict = self._judge(self._summary.counters(usable_cpus()))
+            self._summary.limit = None if verdict is None else verdict.to_dict()
+
+    def _write_summary(self) -> None:
+        self._folder.write_summary(self._summary.to_dict())
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -322,7 +334,7 @@ class _Run:
 
     def _without_secrets(self, plan: DataFlowPlan) -> DataFlowPlan:
         files = [{**file, "path": self._redactor.text(str(file["path"]))} for file in plan.source.files]
-        return replace(plan, source=replace(plan.source, files=files))
+        return replace(plan, table=self._redactor.text(plan.table), source=replace(plan.source, files=files))
 
 
 def _reported(error: BaseException) -> HeadraceError:

@@ -18,12 +18,14 @@ _SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "out")
 class FlowCounters:
     """What a verdict about the limit is made from: one data flow, or all of a run together.
 
-    `streams` have the members of a flow result; `sink_wait_seconds`: how long the destination waited for rows.
+    `stream_seconds`: the time that all streams had, each as long as the streams of its data flow ran. `streams` have
+    the members of a flow result; `sink_wait_seconds`: how long the destination waited for rows.
     """
 
     seconds: float
     cpu_seconds: float
     cpu_count: int
+    stream_seconds: float
     streams: Sequence[Mapping[str, Any]]
     sink_wait_seconds: float
     sink_busy_seconds: float
@@ -119,6 +121,7 @@ class Summary:
             seconds=sum(table.outcome.seconds for table in self.tables),
             cpu_seconds=sum(table.outcome.cpu_seconds for table in self.tables),
             cpu_count=cpu_count,
+            stream_seconds=sum(float(result["seconds"]) * len(result["streams"]) for result in results),
             streams=[stream for result in results for stream in result["streams"]],
             sink_wait_seconds=sum(float(result["sink"]["wait_input_seconds"]) for result in results),
             sink_busy_seconds=sum(float(result["sink"]["busy_seconds"]) for result in results),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from headrace.errors import SourceError
 from headrace.model import FileSource
-from headrace.planning import SourceSnapshot
+from headrace.planning import SourceSnapshot, counted
 from headrace.planning.slicing import slice_bytes
 from headrace.sources.globbing import find_files, no_files
 
@@ -17,10 +19,13 @@ PlanSlices = Callable[[dict[str, Any]], dict[str, Any]]
 _NOTED_EMPTY_FILES = 3
 
 
-def snapshot_files(source: FileSource, streams: int, plan_slices: PlanSlices) -> SourceSnapshot | None:
+def snapshot_files(
+    source: FileSource, streams: int, plan_slices: PlanSlices, destination_files: Sequence[Path] = ()
+) -> SourceSnapshot | None:
     """The files of a source as they are now; None if there are none and the source says `missing: skip`.
 
-    Raises SourceError: no file, no folder, a folder in place of a file, an unreadable file, nothing but empty files.
+    Raises SourceError: no file, no folder, a folder in place of a file, an unreadable file, nothing but empty files, or
+    one of the `destination_files` of the run.
     """
     found = find_files(str(source.folder), source.patterns, streams)
     if not found.paths:
@@ -29,20 +34,41 @@ def snapshot_files(source: FileSource, streams: int, plan_slices: PlanSlices) ->
         raise no_files(str(source.folder), source.patterns, source.name, found.notes)
     layout = source.layout.to_core(set())
     # Sizes first: the length of a slice follows from the bytes of all files together.
-    looked_at = plan_slices({"files": found.paths, "slice_bytes": _ONE_SLICE, "layout": layout})
-    total_bytes = sum(int(file["size_bytes"]) for file in looked_at["files"])
-    empty = [str(file["path"]) for file in looked_at["files"] if not file["size_bytes"]]
-    if not total_bytes and source.empty == "error":
-        raise _nothing_but_empty(source, empty)
-    length = slice_bytes(total_bytes, streams)
+    looked_at = {path: status for path in found.paths if (status := _status(path)) is not None}
+    # Not even a look: closing a database file drops the lock that this process may hold on it.
+    _refuse_destinations(looked_at, destination_files)
+    length = slice_bytes(sum(status.st_size for status in looked_at.values()), streams)
     cut = plan_slices({"files": found.paths, "slice_bytes": length, "layout": layout})
+    empty = [str(file["path"]) for file in cut["files"] if not file["size_bytes"]]
+    if len(empty) == len(cut["files"]) and source.empty == "error":
+        raise _nothing_but_empty(source, empty)
     return SourceSnapshot(
-        name=source.name, files=cut["files"], slices=cut["slices"], notes=found.notes + _empty_notes(empty)
+        name=source.name,
+        files=cut["files"],
+        slices=cut["slices"],
+        notes=found.notes + _empty_notes(empty),
+        may_be_empty=source.empty == "allow",
     )
 
 
-# Larger than any file: the first look cuts nothing.
-_ONE_SLICE = 2**62
+def _status(path: str | Path) -> os.stat_result | None:
+    """None for a file that cannot be looked at; the core says why."""
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
+def _refuse_destinations(sources: dict[str, os.stat_result], destination_files: Sequence[Path]) -> None:
+    for destination in destination_files:
+        status = _status(destination)
+        same = [] if status is None else [path for path, own in sources.items() if os.path.samestat(own, status)]
+        if same:
+            raise SourceError(
+                "a source file is the database that the rows go to",
+                at={"file": same[0]},
+                hint="Name the source files more closely, or keep the database in another folder.",
+            )
 
 
 def _nothing_but_empty(source: FileSource, empty: list[str]) -> SourceError:
@@ -59,5 +85,6 @@ def _nothing_but_empty(source: FileSource, empty: list[str]) -> SourceError:
 def _empty_notes(empty: list[str]) -> list[str]:
     notes = [f"{path} is empty" for path in empty[:_NOTED_EMPTY_FILES]]
     if len(empty) > _NOTED_EMPTY_FILES:
-        notes.append(f"{len(empty) - _NOTED_EMPTY_FILES} more files are empty")
+        more = len(empty) - _NOTED_EMPTY_FILES
+        notes.append(f"{counted(more, 'more file')} {'is' if more == 1 else 'are'} empty")
     return notes

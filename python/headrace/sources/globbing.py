@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from headrace.errors import SourceError
 STREAM_PLACEHOLDER = "{stream}"
 _DIGITS = re.compile(r"(\d+)")
 _LISTED_NAMES = 3
+# What makes a pattern one for names that are not known; brackets may belong to a name.
+_ANY_NAME = frozenset("*?")
 _NO_MAGIC = str.maketrans("", "", "*?[]{}")
 
 
@@ -34,12 +37,13 @@ def natural_key(path: str) -> list[tuple[int, int, str]]:
 def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles:
     """Files below `folder` that match any of `patterns`; empty if none does.
 
-    `*`, `?`, `[abc]` and `**` match as in a shell; `{stream}` stands for 1 to `streams`, each of which must exist.
-    Names that start with a dot never match: they are files still being written.
-    Raises SourceError for a missing folder, a missing file of `{stream}`, or a folder named as a file.
+    `*`, `?`, `[abc]` and `**` match as in a shell, but a file whose name has the brackets of the pattern is that file;
+    `{stream}` stands for 1 to `streams`, each of which must exist. Names that start with a dot never match: they are
+    files still being written.
+    Raises SourceError for a missing or unreadable folder, a missing file of `{stream}`, a folder named as a file, or a
+    name that is not UTF-8.
     """
-    if not os.path.isdir(folder):
-        raise _missing_folder(folder)
+    _require_folder(folder)
     found: set[str] = set()
     result = FoundFiles()
     for pattern in patterns:
@@ -48,6 +52,8 @@ def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles
         else:
             found.update(_matches(folder, pattern, result.notes))
     result.paths = [os.path.join(folder, name) for name in sorted(found, key=natural_key)]
+    for path in result.paths:
+        _refuse_other_encoding(path)
     return result
 
 
@@ -90,16 +96,19 @@ def _stream_files(folder: str, pattern: str, streams: int) -> list[str]:
 
 def _matches(folder: str, pattern: str, notes: list[str]) -> list[str]:
     names = []
-    for name in glob.glob(pattern, root_dir=folder, recursive=True):
+    literal = not _ANY_NAME.intersection(pattern) and os.path.lexists(os.path.join(folder, pattern))
+    if not literal:
+        _require_subfolder(folder, pattern)
+    for name in [pattern] if literal else glob.glob(pattern, root_dir=folder, recursive=True):
         path = os.path.join(folder, name)
         if os.path.basename(name).startswith("."):
             continue
         if not os.path.isdir(path):
             names.append(os.path.normpath(name))
-        elif not glob.has_magic(pattern):
+        elif literal:
             _refuse_folder(path)
         elif "**" not in pattern:
-            notes.append(f"{path} matches `{pattern}` but is a folder; it is not read")
+            notes.append(f"{_shown(path)} matches `{pattern}` but is a folder; it is not read")
     return names
 
 
@@ -113,14 +122,51 @@ def _refuse_folder(path: str) -> None:
         )
 
 
-def _missing_folder(folder: str) -> SourceError:
-    path = Path(folder)
-    if path.exists():
-        return SourceError(
+def _require_folder(folder: str) -> None:
+    """Raises SourceError unless the folder can be listed: a search would take one it cannot read for an empty one."""
+    try:
+        os.scandir(folder).close()
+    except FileNotFoundError as error:
+        raise _missing_folder(folder) from error
+    except NotADirectoryError as error:
+        raise SourceError(
             "the folder of the source files is a file",
             at={"folder": folder},
             hint="Give the folder as the connection's path and the file as its pattern.",
+        ) from error
+    except OSError as error:
+        raise SourceError(
+            "cannot read the folder of the source files",
+            at={"folder": folder},
+            found=error.strerror,
+            hint="Get the right to list the folder, or correct the path of the connection.",
+        ) from error
+
+
+def _require_subfolder(folder: str, pattern: str) -> None:
+    """The same for the folders that the pattern names literally; one that does not exist has no files."""
+    fixed = itertools.takewhile(lambda part: not glob.has_magic(part), Path(os.path.dirname(pattern)).parts)
+    path = os.path.join(folder, *fixed)
+    if path != folder and os.path.isdir(path):
+        _require_folder(path)
+
+
+def _refuse_other_encoding(path: str) -> None:
+    if _shown(path) != path:
+        raise SourceError(
+            "the name of a source file is not UTF-8",
+            at={"file": _shown(path)},
+            hint="Rename the file, or use a pattern that does not match it.",
         )
+
+
+def _shown(name: str) -> str:
+    """The name with bytes that are not UTF-8 written as \\xff."""
+    return os.fsencode(name).decode("utf-8", errors="backslashreplace")
+
+
+def _missing_folder(folder: str) -> SourceError:
+    path = Path(folder)
     parent = next((item for item in path.parents if item.is_dir()), None)
     near = get_close_matches(path.name, _folders(path.parent), n=1) if parent == path.parent else []
     hint = f"Did you mean {path.parent / near[0]}?" if near else "Correct the path of the connection."
@@ -142,7 +188,7 @@ def _folders(parent: Path) -> list[str]:
 def _listing(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return sorted(item.name for item in entries if not item.name.startswith(".") and item.is_file())
+            return sorted(_shown(item.name) for item in entries if not item.name.startswith(".") and item.is_file())
     except OSError:
         return []
 

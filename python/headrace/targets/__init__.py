@@ -1,7 +1,7 @@
 """Destinations: one folder each, with the same slots."""
 
 from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, Target
-from headrace.targets.registry import capabilities_of, open_target, target_key
+from headrace.targets.registry import capabilities_of, files_of, open_target, target_key
 
 __all__ = [
     "Flow",
@@ -12,6 +12,7 @@ __all__ = [
     "Settle",
     "Target",
     "capabilities_of",
+    "files_of",
     "open_target",
     "target_key",
 ]

@@ -52,13 +52,14 @@ class LoadTimes:
     """Where the time of one load went, in seconds, and how many rows the destination confirmed.
 
     `prepare`: DDL and deletes; `insert`: from the first row asked for to the last one taken, accounts included;
-    `commit`: ledger rows and commit.
+    `commit`: ledger rows and commit. `warnings`: what could not be done behind the commit.
     """
 
     prepare_seconds: float
     insert_seconds: float
     commit_seconds: float
     rows_loaded: int
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,10 @@ class Target(Protocol):
         """Writes the planned slices of one task into the ledger."""
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
-        """Executes the plan's steps in one transaction; on any error everything is rolled back."""
+        """Executes the plan's steps in one transaction; on any error everything is rolled back.
+
+        Behind the commit it raises only if the destination says that the rows are not there.
+        """
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         """Writes the end of the run into the ledger: success, failed or cancelled."""

@@ -35,6 +35,14 @@ def target_key(connection: Connection) -> tuple[str, str]:
     return connection.type, connection.name
 
 
+def files_of(connection: Connection) -> list[Path]:
+    """The files in which the connection's target keeps its rows, whether or not they exist."""
+    if isinstance(connection, DuckdbConnection):
+        path = Path(connection.path).resolve()
+        return [path, path.with_name(f"{path.name}.wal")]
+    return []
+
+
 def open_target(connection: Connection, options: OpenOptions) -> Target:
     """The opened target of a connection."""
     if isinstance(connection, DuckdbConnection):

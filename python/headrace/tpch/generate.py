@@ -11,10 +11,12 @@ from typing import Any, Final
 
 from headrace import core
 from headrace.errors import CommandLineError
-from headrace.model.spec_tasks import MAXIMUM_TPCH_SCALE
+from headrace.model.spec_tasks import MAXIMUM_TPCH_CHUNKS, TPCH_SCALES, is_tpch_scale
 from headrace.model.suggest import did_you_mean, one_of
 from headrace.tpch import TABLES
 
+# As in crates/engine: more threads are a mistake.
+MAXIMUM_THREADS: Final = 1024
 _STEP_SECONDS: Final = 0.1
 # Called ten times a second: bytes written so far, estimated bytes in all.
 ProgressCallback = Callable[[int, int], None]
@@ -39,7 +41,7 @@ def generate(request: GenerateRequest, cancel: threading.Event, on_progress: Pro
     no space, no right to write, files of another number of chunks. Files that are complete stay, unfinished ones never
     get their name.
     """
-    _check(request)
+    check_request(request)
     generation = core.generate_tpch(
         {
             "scale": request.scale,
@@ -47,7 +49,7 @@ def generate(request: GenerateRequest, cancel: threading.Event, on_progress: Pro
             "chunk": request.chunk,
             "tables": list(request.tables),
             "folder": str(request.folder.resolve()),
-            "threads": request.threads or os.cpu_count() or 1,
+            "threads": request.threads or min(os.cpu_count() or 1, MAXIMUM_THREADS),
         }
     )
     while (result := generation.join(_STEP_SECONDS)) is None:
@@ -60,15 +62,17 @@ def generate(request: GenerateRequest, cancel: threading.Event, on_progress: Pro
     return files
 
 
-def _check(request: GenerateRequest) -> None:
-    """What the command line can get wrong; everything else is for the core to say."""
-    if not 0 < request.scale <= MAXIMUM_TPCH_SCALE:
-        raise CommandLineError(
-            "the scale is out of range",
-            found=f"{request.scale:g}",
-            expected=f"more than 0, at most {MAXIMUM_TPCH_SCALE}",
-        )
-    if request.chunk is not None and request.chunk > request.chunks:
+def check_request(request: GenerateRequest) -> None:
+    """What the command line can get wrong; everything else is for the core to say. Raises CommandLineError."""
+    if not is_tpch_scale(request.scale):
+        raise CommandLineError("the scale is out of range", found=f"{request.scale:.15g}", expected=TPCH_SCALES)
+    for option, number, most in [
+        ("chunks", request.chunks, MAXIMUM_TPCH_CHUNKS),
+        ("threads", request.threads or 1, MAXIMUM_THREADS),
+    ]:
+        if not 1 <= number <= most:
+            raise CommandLineError(f"--{option} is out of range", found=str(number), expected=f"1 to {most}")
+    if request.chunk is not None and not 1 <= request.chunk <= request.chunks:
         raise CommandLineError(
             f"there is no chunk {request.chunk} of {request.chunks}", expected=f"1 to {request.chunks}"
         )

@@ -7,15 +7,19 @@ and EXCEPT ALL is empty both ways.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
+from headrace.errors import CancelledError, TargetError
 from headrace.tpch import text_files
 
+_STEP_SECONDS: Final = 0.1
 _MONEY: Final = "DECIMAL(15,2)"
 
 # Columns of each table, in file order, with the type the loaded table must have.
@@ -124,20 +128,48 @@ class TableCheck:
 
 
 def verify_tables(
-    database: Path, folder: Path, tables: Iterable[str] = tuple(RECORD_TYPES), *, memory_limit: str = "1GB"
-) -> Iterable[TableCheck]:
+    database: Path,
+    folder: Path,
+    tables: Iterable[str] = tuple(RECORD_TYPES),
+    *,
+    memory_limit: str = "1GB",
+    cancel: threading.Event | None = None,
+) -> Iterator[TableCheck]:
     """Compare the tables of `database` with the files in `folder`, one after the other.
 
     The database is opened read-only. What does not fit into `memory_limit` (DuckDB's notation) goes to a temporary
-    folder beside it. Raises duckdb.Error when the file or a table cannot be read.
+    folder beside it. Raises TargetError when the file or a table cannot be read, CancelledError when `cancel` was set.
     """
+    cancel = threading.Event() if cancel is None else cancel
     with duckdb.connect(":memory:") as connection:
         connection.execute(f"SET memory_limit = '{memory_limit}'")
         connection.execute("SET preserve_insertion_order = false")
         connection.execute(f"SET temp_directory = {_literal(str(database) + '.verify.tmp')}")
-        connection.execute(f"ATTACH {_literal(str(database))} AS loaded (READ_ONLY)")
-        for table in tables:
-            yield _verify_table(connection, table, folder)
+        try:
+            connection.execute(f"ATTACH {_literal(str(database))} AS loaded (READ_ONLY)")
+            for table in tables:
+                yield _verify_cancellable(connection, table, folder, cancel)
+        except duckdb.Error as error:
+            raise TargetError(
+                "the tables cannot be compared with their files",
+                at={"file": str(database)},
+                found=str(error),
+                hint="The tables are loaded; free memory and space, and compare again.",
+            ) from error
+
+
+def _verify_cancellable(
+    connection: duckdb.DuckDBPyConnection, table: str, folder: Path, cancel: threading.Event
+) -> TableCheck:
+    """Compare on another thread: on the main thread DuckDB would answer to signals itself, with an error of its own."""
+    with ThreadPoolExecutor(1) as worker:
+        check = worker.submit(_verify_table, connection, table, folder)
+        while not wait([check], _STEP_SECONDS).done:
+            if cancel.is_set():
+                connection.interrupt()  # again with every step: it ends one statement only
+        if cancel.is_set():
+            raise CancelledError(f"the comparison of table {table} was cancelled")
+        return check.result()
 
 
 def _verify_table(connection: duckdb.DuckDBPyConnection, table: str, folder: Path) -> TableCheck:

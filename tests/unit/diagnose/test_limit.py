@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -13,7 +14,14 @@ from tests.snapshots import assert_snapshot
 
 
 def counters(
-    *, read: float, parse: float, waiting: float, stream_cpu: float, process_cpu: float, streams: int = 2
+    *,
+    read: float,
+    parse: float,
+    waiting: float,
+    stream_cpu: float,
+    process_cpu: float,
+    streams: int = 2,
+    seconds: float = 10.0,
 ) -> FlowCounters:
     """`read`, `parse`, `waiting` and `stream_cpu` are seconds of each stream; the run took 10 s on 2 CPUs."""
 
@@ -25,9 +33,10 @@ def counters(
         "stages": {"read": stage(read), "parse": stage(parse), "write": stage(0.0, waiting)},
     }
     return FlowCounters(
-        seconds=10.0,
+        seconds=seconds,
         cpu_seconds=process_cpu,
         cpu_count=2,
+        stream_seconds=seconds * streams,
         streams=[stream] * streams,
         sink_wait_seconds=0.0,
         sink_busy_seconds=0.0,
@@ -57,3 +66,23 @@ def test_verdict(case: str) -> None:
 def test_without_counters_there_is_no_verdict() -> None:
     assert judge(counters(read=0, parse=0, waiting=0, stream_cpu=0, process_cpu=0)) is None
     assert judge(counters(read=1, parse=1, waiting=1, stream_cpu=1, process_cpu=1, streams=0)) is None
+
+
+def test_what_the_stages_leave_out_could_be_the_limit() -> None:
+    assert judge(counters(read=0.5, parse=4.0, waiting=0.0, stream_cpu=9.0, process_cpu=18.0)) is None
+    assert judge(counters(read=0.5, parse=4.6, waiting=0.0, stream_cpu=9.0, process_cpu=18.0)) is not None
+
+
+def test_a_short_load_has_no_verdict() -> None:
+    assert judge(counters(read=0.01, parse=0.4, waiting=0, stream_cpu=0.4, process_cpu=0.8, seconds=0.45)) is None
+
+
+def test_no_share_is_above_the_whole() -> None:
+    """Clocks are read one after the other, and the CPU time of a thread may be counted in ticks."""
+    verdict = judge(counters(read=0.5, parse=9.9, waiting=0.0, stream_cpu=12.0, process_cpu=21.0))
+    assert verdict is not None
+    percents = [int(text) for text in re.findall(r"(\d+)%", verdict.sentence)]
+    assert percents and max(percents) <= 100
+    verdict = judge(counters(read=9.9, parse=0.5, waiting=0.0, stream_cpu=12.0, process_cpu=21.0))
+    assert verdict is not None
+    assert "100%" in verdict.sentence

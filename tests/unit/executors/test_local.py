@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from headrace.errors import AccountsError, CancelledError, RejectLimitError, SourceError, TargetError
-from headrace.executors import FlowOutcome, LocalExecutor
+from headrace.executors import FlowOutcome, LocalExecutor, local
 from headrace.planning import DataFlowPlan
 from headrace.targets import Flow, LoadTimes, Settle
 from headrace.targets.null.target import NullTarget
@@ -122,6 +123,40 @@ def test_no_thread_is_left() -> None:
     run(Recorder(rows=4 * SLICE_ROWS))
     run(Recorder(error=TargetError("x")), "never_ends")
     assert threading.active_count() == before
+
+
+def test_a_load_that_cannot_be_started_ends_the_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(local._Load, "start", refuse)
+    outcomes: list[FlowOutcome] = []
+    runner = threading.Thread(target=lambda: outcomes.append(run(Recorder(), "wait")[0]), daemon=True)
+    runner.start()
+    runner.join(5)
+    assert not runner.is_alive()
+    assert (outcomes[0].status, str(outcomes[0].error)) == ("failed", "can't start new thread")
+
+
+def watched(target: Recorder, progress: Callable[[dict[str, Any]], None], cancel: threading.Event) -> FlowOutcome:
+    """A load of which `progress` is told when it has ended."""
+    executor = LocalExecutor(lambda spec: FakeFlow(spec), poll_seconds=5)
+    return executor.run("run", plan(), target, "/rejects", progress, cancel)
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
+def test_watching_that_fails_behind_the_commit_changes_nothing(error: BaseException) -> None:
+    def fail(snapshot: dict[str, Any]) -> None:
+        raise error
+
+    target = Recorder(rows=4 * SLICE_ROWS)
+    cancel = threading.Event()
+    outcome = watched(target, fail, cancel)
+    assert (outcome.status, outcome.error, target.committed) == ("success", None, True)
+    if isinstance(error, ValueError):
+        assert outcome.warnings == ("watching the load failed: ValueError('no')",)
+    else:
+        assert cancel.is_set()  # the next task is not begun
 
 
 def test_progress_is_told_and_ends_with_the_last_numbers() -> None:

@@ -61,6 +61,9 @@ CASES: dict[str, dict[str, Any]] = {
     "connection_without_scheme": {"sets": GIVEN, "connections": ["warehouse=x.duckdb"]},
     "connection_without_path": {"sets": GIVEN, "connections": ["warehouse=duckdb:"]},
     "connection_in_memory": {"sets": GIVEN, "connections": ["warehouse=duckdb::memory:"]},
+    "connection_with_user_and_host": {"sets": GIVEN, "connections": ["warehouse=duckdb://user:secret@host/x.duckdb"]},
+    "connection_in_home": {"sets": GIVEN, "connections": ["warehouse=duckdb:~/x.duckdb"]},
+    "set_path_in_home": {"sets": ["day=2024-01-31", "folder=~/data"]},
     "connection_null_with_path": {"sets": GIVEN, "connections": ["warehouse=null:x"]},
     "streams_zero": {"sets": GIVEN, "streams": 0},
     "streams_too_many": {"sets": GIVEN, "streams": 1025},
@@ -80,7 +83,14 @@ def test_exit_code(name: str, tmp_path: Path) -> None:
 
 
 def test_a_password_in_a_url_is_not_repeated(tmp_path: Path) -> None:
-    for url in ("postgresql://u:hunter2@h/d", "u:hunter2@h", "hunter2@host", "duckdb2://hunter2"):
+    for url in (
+        "postgresql://u:hunter2@h/d",
+        "u:hunter2@h",
+        "hunter2@host",
+        "duckdb2://hunter2",
+        "duckdb://u:hunter2@h/d",
+        "duckdb://hunter2@h",
+    ):
         with pytest.raises(CommandLineError) as raised:
             load(tmp_path, PACKAGE, sets=GIVEN, connections=[f"warehouse={url}"])
         assert "hunter2" not in raised.value.render()

@@ -278,6 +278,16 @@ def test_duckdb_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, 
     assert package.data_flows()[0].destination.connection == package.connections["warehouse"]
 
 
+@pytest.mark.parametrize(("sets", "seconds"), [([], 7), (["timeout=9"], 9)])
+def test_a_lock_timeout_by_reference_is_kept_too(tmp_path: Path, sets: list[str], seconds: int) -> None:
+    text = change("path: w.duckdb", 'path: "${env:SECRET}", lock_timeout_seconds: "${timeout}"').replace(
+        "parameters:\n", "parameters:\n  timeout: {type: integer, default: 7}\n"
+    )
+    package = load(tmp_path, text, sets=sets, connections=["warehouse=duckdb:other.duckdb"])
+    connection = package.connections["warehouse"]
+    assert isinstance(connection, DuckdbConnection) and connection.lock_timeout_seconds == seconds
+
+
 def test_other_urls(tmp_path: Path) -> None:
     package = load(tmp_path, connections=["warehouse=null:", "inbox=files:///somewhere"])
     assert package.connections["warehouse"] == NullConnection("warehouse")

@@ -91,6 +91,12 @@ def test_too_small_a_budget_says_what_is_needed() -> None:
     assert_snapshot("memory_too_small", caught.value.render())
 
 
+def test_one_stream_is_not_streams() -> None:
+    with pytest.raises(MemoryLimitError, match=r"too small for 1 stream$") as caught:
+        split_memory(MemoryBudget(32_000_000, 2), columns(LINEITEM_TYPES), 1, 0.4)
+    assert "fewer" not in str(caught.value.hint)
+
+
 def test_the_budget_it_asks_for_is_enough() -> None:
     for streams in (1, 16, 64):
         try:

@@ -84,6 +84,12 @@ def test_streams_without_a_slice_are_not_started() -> None:
     assert planned.flow_spec("/run/rejects")["streams"] == 3
 
 
+def test_one_slice_has_one_commit_row() -> None:
+    assert [step.text for step in plan(samples.task(), slices=1).steps if step.kind == "commit_slices"] == [
+        "write 1 commit row to the ledger"
+    ]
+
+
 def test_an_empty_source_still_has_one_stream() -> None:
     assert plan(samples.task(), streams=8, slices=0).streams == 1
 

@@ -97,3 +97,21 @@ def test_a_listener_that_fails_is_left_alone(tmp_path: Path) -> None:
         events.emit("run_finished")
     assert calls == 1
     assert [event["event"] for event in lines(tmp_path / "events.jsonl")] == ["run_started", "notice", "run_finished"]
+
+
+def test_a_file_that_cannot_be_written_is_said_once_and_given_up(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").symlink_to("/dev/full")
+    seen: list[Mapping[str, Any]] = []
+    with EventLog(tmp_path / "events.jsonl", NOBODY, seen.append) as events:
+        for number in range(3):
+            events.emit("progress", rows_read=number)
+    assert [event["event"] for event in seen] == ["progress", "notice", "progress", "progress"]
+
+
+def test_names_that_are_not_utf_8_can_be_written(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, NOW)
+    with EventLog(folder.events, NOBODY, None) as events:
+        events.notice("a\udcff.csv")
+    folder.write_summary({"file": "a\udcff.csv"})
+    assert lines(folder.events)[0]["text"] == "a\udcff.csv"
+    assert json.loads(folder.summary.read_text()) == {"file": "a\udcff.csv"}

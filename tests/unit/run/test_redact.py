@@ -29,9 +29,14 @@ def test_text(text: str, expected: str) -> None:
     assert REDACTOR.text(text) == expected
 
 
-def test_data_is_redacted_at_every_depth_and_in_keys() -> None:
-    data: dict[str, Any] = {"a": ["x hunter22", {"hunter22": 1}], "n": 5, "b": True, "z": None}
-    assert REDACTOR.data(data) == {"a": ["x ***", {"***": 1}], "n": 5, "b": True, "z": None}
+def test_data_is_redacted_at_every_depth() -> None:
+    data: dict[str, Any] = {"a": ["x hunter22", {"c": "hunter22"}], "n": 5, "b": True, "z": None}
+    assert REDACTOR.data(data) == {"a": ["x ***", {"c": "***"}], "n": 5, "b": True, "z": None}
+
+
+def test_names_of_members_are_redacted_only_where_the_user_gives_them() -> None:
+    data = {"rows": 1, "parameters": {"rows": {"rows": 2}}, "columns": [{"rows": 3}]}
+    assert Redactor({"rows"}).data(data) == {"rows": 1, "parameters": {"***": {"rows": 2}}, "columns": [{"rows": 3}]}
 
 
 def test_own_members_stay_whole() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.model import BoundTask, ForeachTask, Iteration
-from headrace.run.tasks import data_flows
+from headrace.run.tasks import data_flows, unique_name
 from tests.unit.planning import samples
 
 
@@ -20,3 +20,8 @@ def test_order_and_when() -> None:
         ("g[1]", False),
         ("b", False),
     ]
+
+
+def test_unique_names() -> None:
+    assert unique_name("t", set(), "_") == "t"
+    assert unique_name("T", {"t", "t_2"}, "_") == "T_3"

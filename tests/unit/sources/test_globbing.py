@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,10 @@ def found(folder: Path, *patterns: str, streams: int = 4) -> list[str]:
         (["d/a.csv", "d/.b.csv"], ["d/*.csv"], ["d/a.csv"]),
         (["a.csv", "d/b.csv", "d/e/c.csv"], ["**/*.csv"], ["a.csv", "d/b.csv", "d/e/c.csv"]),
         (["a[1].csv", "a1.csv"], ["a[[]1].csv"], ["a[1].csv"]),
+        (["a[1].csv", "a1.csv"], ["a[1].csv"], ["a[1].csv"]),
+        (["a1.csv"], ["a[1].csv"], ["a1.csv"]),
+        (["*", "a.csv"], ["*"], ["*", "a.csv"]),
+        ([".a[1].csv"], [".a[1].csv"], []),
         (["x.1", "x.2", "x.3", "x.4", "x.5"], ["x.{stream}"], ["x.1", "x.2", "x.3", "x.4"]),
         (["x.1"], ["y.*", "y"], []),
         ([], ["x.{stream}"], []),
@@ -78,6 +84,30 @@ def test_missing_folder(tmp_path: Path) -> None:
 def test_file_in_place_of_the_folder(tmp_path: Path) -> None:
     make(tmp_path, "inbox")
     assert_snapshot("file_as_folder", error(tmp_path / "inbox", "*"))
+
+
+@pytest.mark.parametrize("folder", [".", "sub"])
+def test_a_folder_that_cannot_be_listed_is_not_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    make(tmp_path, "sub/a.csv")
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if os.path.normpath(path) == os.path.normpath(tmp_path / folder):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert_snapshot(f"unreadable_{'folder' if folder == '.' else folder}", error(tmp_path, "sub/*.csv"))
+
+
+def test_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"a\xff.csv")).write_text("1|\n")
+    assert_snapshot("not_utf_8", error(tmp_path, "*.csv"))
+    text = no_files(str(tmp_path), ["a.csv"], "orders").render()
+    assert "a\\xff.csv" in text.encode().decode()
+    assert found(make(tmp_path, "b.csv"), "b*") == ["b.csv"]
 
 
 def test_some_files_of_the_streams_are_missing(tmp_path: Path) -> None:

@@ -41,6 +41,31 @@ def test_files(tmp_path: Path) -> None:
     assert "generate" not in snapshot.to_core()
 
 
+def test_the_files_are_looked_at_once(tmp_path: Path) -> None:
+    """Their sizes decide the length of the slices before the core opens them."""
+    (tmp_path / "a.tbl").write_bytes(b"1\n")
+    with (tmp_path / "b.tbl").open("wb") as file:
+        file.truncate(1_000_000_000)
+    specs: list[dict[str, Any]] = []
+
+    def look(spec: dict[str, Any]) -> dict[str, Any]:
+        specs.append(spec)
+        return plan_slices(spec)
+
+    assert snapshot_files(source(tmp_path), 4, look) is not None
+    assert [spec["slice_bytes"] for spec in specs] == [1_000_000_002 // 32]
+
+
+def test_a_file_that_is_gone_is_left_to_the_core(tmp_path: Path) -> None:
+    (tmp_path / "a.tbl").symlink_to("nowhere")
+
+    def refuse(spec: dict[str, Any]) -> dict[str, Any]:
+        raise SourceError(f"cannot open {spec['files'][0]}")
+
+    with pytest.raises(SourceError, match="cannot open"):
+        snapshot_files(source(tmp_path), 4, refuse)
+
+
 def test_many_empty_files_are_counted(tmp_path: Path) -> None:
     (tmp_path / "z.tbl").write_text("1\n")
     for number in range(6):

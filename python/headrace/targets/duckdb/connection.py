@@ -58,12 +58,12 @@ def connect(options: OpenOptions) -> duckdb.DuckDBPyConnection:
 def attach_file(
     connection: duckdb.DuckDBPyConnection, path: Path, lock_timeout_seconds: float, options: OpenOptions
 ) -> None:
-    """Attaches the file, creating it if needed; waits for a lock of another process.
+    """Attaches the file, creating it if needed; waits for a lock of another process, but not for a plan.
 
     An existing file keeps its storage version. Raises TargetError, or TargetBusyError when the wait was in vain.
     """
     _require(path)
-    waiter = _LockWait(lock_timeout_seconds, options.notice, options.is_cancelled)
+    waiter = _LockWait(0 if options.read_only else lock_timeout_seconds, options.notice, options.is_cancelled)
     tried_again = False
     while True:
         try:
@@ -78,6 +78,8 @@ def attach_file(
             problem = problem or damaged(error, path)
             if not isinstance(problem, TargetBusyError) or isinstance(error, duckdb.ResourceInUseException):
                 raise problem from error
+            if options.read_only:
+                problem.hint = "Close the database there, or plan again when that process has ended."
             waiter.wait(problem)
 
 
@@ -100,7 +102,8 @@ class _LockWait:
     def wait(self, problem: TargetBusyError) -> None:
         """Waits one step; raises `problem` after the timeout."""
         if time.monotonic() >= self._deadline:
-            problem.expected = f"it to be closed within {_seconds(self._timeout_seconds)}"
+            if self._timeout_seconds:
+                problem.expected = f"it to be closed within {_seconds(self._timeout_seconds)}"
             raise problem
         if not self._said:
             self._said = True

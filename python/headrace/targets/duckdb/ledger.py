@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from headrace.errors import LedgerError
-from headrace.planning import DataFlowPlan
+from headrace.planning import DataFlowPlan, counted
 from headrace.targets.base import LostRun, RunRecord
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.failures import ledger_failure
@@ -82,15 +82,17 @@ class Ledger:
         )
 
     def check_committed(self, run_id: str, plan: DataFlowPlan, rows_loaded: int) -> None:
-        """Raises LedgerError unless the committed ledger has every slice of the task, with all its rows."""
+        """Raises LedgerError unless the committed ledger has every slice of the task, with all its rows, and
+        duckdb.Error if it cannot be read.
+        """
         found = self._connection.execute(sql("committed"), {"run_id": run_id, "task": plan.task}).fetchone()
         expected = (len(plan.source.slices), rows_loaded)
         if found != expected:
             raise LedgerError(
                 f"the commit of {plan.task} was not kept",
                 at={"file": str(self._path)},
-                found=f"{found[0]} slices with {found[1]} rows" if found else "nothing",
-                expected=f"{expected[0]} slices with {expected[1]} rows",
+                found=_slices_and_rows(*found) if found else "nothing",
+                expected=_slices_and_rows(*expected),
                 hint="This is a defect of Headrace or DuckDB. Keep the run folder and report it.",
             )
 
@@ -118,6 +120,10 @@ def roll_back(connection: duckdb.DuckDBPyConnection) -> None:
     """Ends the open transaction. A failed COMMIT has ended it already, which DuckDB reports as an error."""
     with suppress(duckdb.Error):
         connection.execute("ROLLBACK")
+
+
+def _slices_and_rows(slices: int, rows: int) -> str:
+    return f"{counted(slices, 'slice')} with {counted(rows, 'row')}"
 
 
 def _now() -> datetime:

@@ -13,14 +13,15 @@ from headrace.errors import InternalError
 from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, Settle
 from headrace.targets.duckdb import ddl
-from headrace.targets.duckdb.failures import load_failure
+from headrace.targets.duckdb.failures import first_paragraph, load_failure
 from headrace.targets.duckdb.ledger import Ledger, roll_back
 
 
 class TableLoad:
     """One load of one table: create or delete, insert from the flow's Arrow stream, accounts, ledger, commit.
 
-    Any exception, whoever raised it, rolls everything back before it goes on.
+    Any exception before the commit, whoever raised it, rolls everything back before it goes on. Behind the commit only
+    the ledger's word that the rows are not there makes the load a failure.
     """
 
     def __init__(
@@ -50,8 +51,11 @@ class TableLoad:
                 self._drop_stream()
         except duckdb.Error as error:
             raise load_failure(error, what, self._path) from error
+        started = time.monotonic()
+        warnings = self._verify()
+        self._seconds["commit"] += time.monotonic() - started
         return LoadTimes(
-            self._seconds["prepare"], self._seconds["insert"], self._seconds["commit"], self._rows_inserted
+            self._seconds["prepare"], self._seconds["insert"], self._seconds["commit"], self._rows_inserted, warnings
         )
 
     def _step(self, kind: str, flow: Flow, settle: Settle) -> None:
@@ -75,11 +79,18 @@ class TableLoad:
             case "commit":
                 phase = "commit"
                 self._connection.execute("COMMIT")
-                # A COMMIT behind a failed statement reports success and keeps nothing: the ledger is asked.
-                self._ledger.check_committed(self._run_id, self._plan, self._rows_inserted)
             case _:
                 raise InternalError(f"the DuckDB target has no step `{kind}`")
         self._seconds[phase] += time.monotonic() - started
+
+    def _verify(self) -> tuple[str, ...]:
+        """Asks the ledger for the rows: a COMMIT behind a failed statement reports success and keeps nothing."""
+        try:
+            self._ledger.check_committed(self._run_id, self._plan, self._rows_inserted)
+        except duckdb.Error as error:
+            table = f"{self._plan.connection}.{self._plan.table}"
+            return (f"{table} was committed, but the commit could not be verified: {first_paragraph(error)}",)
+        return ()
 
     def _insert(self, flow: Flow) -> int:
         self._connection.register(ddl.STREAM, flow.arrow_stream())
