@@ -80,7 +80,7 @@ docs: .venv-ci/.requirements ## write docs/reference/cli.md from the program (`m
 	@touch $@
 
 .PHONY: bench
-bench: build .venv-bench/.requirements ## figures beside the peers (about 15 minutes; ARGUMENTS="--repetitions 3" for a quick look)
+bench: build .venv-bench/.requirements ## figures beside the peers (about 5 minutes; ARGUMENTS="--repetitions 3" for a quick look)
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/wheel-release/*.whl
 	@.venv-bench/bin/python bench/first_load.py $(ARGUMENTS)
 
