@@ -17,8 +17,6 @@ from tests.cli.filters import stable
 from tests.cli.test_commands import SCALE, write_small
 from tests.snapshots import assert_snapshot
 
-FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-
 
 def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a shell command in which `headrace` is this program."""
@@ -28,7 +26,6 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
     )
 
 
-@FULL
 @pytest.mark.parametrize("json_option", ["", "--json"])
 def test_a_run_whose_result_cannot_be_printed_says_how_it_ended(tmp_path: Path, json_option: str) -> None:
     write_small(tmp_path, "1;2026-01-30;120.50\n")
@@ -41,7 +38,6 @@ def test_a_run_whose_result_cannot_be_printed_says_how_it_ended(tmp_path: Path, 
         assert connection.sql("SELECT count(*) FROM orders").fetchall() == [(1,)]
 
 
-@FULL
 def test_a_failed_run_whose_result_cannot_be_printed_tells_its_error_too(tmp_path: Path) -> None:
     write_small(tmp_path, "x;x;x\ny;y;y\n")
     done = shell("headrace run small.yaml --quiet >/dev/full", tmp_path)
@@ -49,7 +45,6 @@ def test_a_failed_run_whose_result_cannot_be_printed_tells_its_error_too(tmp_pat
     assert_snapshot("output_failed_run", stable(done.stderr, tmp_path))
 
 
-@FULL
 @pytest.mark.parametrize(
     "command", ["check small.yaml", "plan small.yaml --json", "schema", "--help", "run --help", "--version", "--json"]
 )
@@ -62,14 +57,12 @@ def test_a_full_stdout_is_one_error_without_traceback(tmp_path: Path, command: s
     assert not list(tmp_path.glob("headrace-internal*"))
 
 
-@FULL
 def test_a_demo_whose_result_cannot_be_printed(tmp_path: Path) -> None:
     done = shell(f"headrace demo --scale {SCALE} --quiet --json >/dev/full", tmp_path)
     assert done.returncode == 1
     assert "ended with status success, but its result cannot be printed" in done.stderr
 
 
-@FULL
 def test_a_full_stderr_does_not_fail_a_run(tmp_path: Path) -> None:
     write_small(tmp_path, "1;2026-01-30;120.50\n")
     done = shell("headrace run small.yaml --json 2>/dev/full", tmp_path)

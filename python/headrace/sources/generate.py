@@ -8,6 +8,9 @@ from headrace.planning import SourceSnapshot
 # Too small to be split: the generator makes them in one piece, whatever the number of chunks.
 _ONE_CHUNK_TABLES = frozenset({"nation", "region"})
 
+# The generator cuts all comments from one text of this size, made once and kept until the process ends.
+_NOTE = "the generator keeps 300 MB of text in memory, beside the budget of the run"
+
 
 def snapshot_generated(source: GenerateSource) -> SourceSnapshot:
     """The chunks of a generated table."""
@@ -21,5 +24,6 @@ def snapshot_generated(source: GenerateSource) -> SourceSnapshot:
         slices=[
             {"number": number, "file": number - 1, "begin_byte": 0, "end_byte": 0} for number in range(1, chunks + 1)
         ],
+        notes=[_NOTE],
         generate={"table": source.table, "scale": float(source.scale), "chunks": chunks},
     )
