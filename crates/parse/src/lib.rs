@@ -4,8 +4,8 @@
 //! ([`structure`]) finds every delimiter and row end of the block, [`rows`] turns them into a table of equal stride and
 //! rejects rows of another shape, and [`convert`] converts column after column by position arithmetic.
 //!
-//! `unsafe` lives in [`memory`] (aligned, recycled memory), [`structure`] (SIMD) and [`fields`] (padded loads), each block
-//! with its proof.
+//! `unsafe` lives in [`memory`] (aligned, recycled memory), [`structure`] (SIMD), [`fields`] (padded loads) and, once, where
+//! [`convert`] makes an Arrow array of checked values; each block has its proof.
 
 mod convert;
 mod fields;
