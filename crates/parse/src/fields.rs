@@ -10,9 +10,10 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// `whole` holds the padding, `length` bytes of text, and the padding again. `None` when it is shorter.
+    /// `whole` holds the padding, `length` bytes of text, and the padding again. `None` when it is shorter, or the text does
+    /// not fit 32-bit positions.
     pub fn new(whole: &'a [u8], length: usize) -> Option<Self> {
-        (whole.len() >= length + 2 * PADDING_BYTES).then_some(Text { whole, length })
+        (length < u32::MAX as usize && whole.len() >= length + 2 * PADDING_BYTES).then_some(Text { whole, length })
     }
 
     /// The text without padding.
@@ -76,6 +77,12 @@ impl<'a> Field<'a> {
         "The eight bytes that end `offset` bytes before `end`; offset <= 32."
     );
 
+    /// The whole text as one field.
+    pub fn whole(text: Text<'a>) -> Self {
+        // `Text` has fewer than 2^32 bytes, see `Text::new`.
+        Field { text: text.start(), start: 0, end: text.length as u32, lifetime: std::marker::PhantomData }
+    }
+
     /// The byte `offset` bytes before `end`; `offset` in 1..=32.
     #[inline(always)]
     pub fn byte_before(&self, offset: usize) -> u8 {
@@ -98,21 +105,11 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The fields of one column, row after row.
-#[derive(Clone, Copy)]
-pub struct Fields<'a> {
+/// A table of field positions: the marks of all columns of a block.
+pub struct FieldTable<'a> {
     text: Text<'a>,
     /// `marks[r * stride + column]` is the byte before field `column` of row r, `marks[r * stride + column + 1]` the byte
     /// after it. The byte before the text is `u32::MAX`.
-    marks: &'a [u32],
-    stride: usize,
-    rows: usize,
-    column: usize,
-}
-
-/// A table of field positions: the marks of all columns of a block. See [`Fields`].
-pub struct FieldTable<'a> {
-    text: Text<'a>,
     marks: &'a [u32],
     stride: usize,
     rows: usize,
@@ -127,15 +124,30 @@ impl<'a> FieldTable<'a> {
         proved.then_some(FieldTable { text, marks, stride, rows, columns })
     }
 
-    /// The fields of one column; `None` when there is no such column.
-    pub fn column(&self, column: usize) -> Option<Fields<'a>> {
-        (column < self.columns).then_some(Fields {
-            text: self.text,
-            marks: self.marks,
-            stride: self.stride,
-            rows: self.rows,
-            column,
-        })
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Points `tile` to the fields of `column` in the rows from `first_row`, [`TILE_ROWS`] or as many as there are; `None`
+    /// when there is no such column.
+    #[inline(always)]
+    pub fn load<'t>(&self, column: usize, first_row: usize, tile: &'t mut TileMemory) -> Option<Tile<'a, 't>> {
+        if column >= self.columns {
+            return None;
+        }
+        let rows = self.rows.saturating_sub(first_row).min(TILE_ROWS);
+        let from = first_row * self.stride + column;
+        for (row, (start, end)) in std::iter::zip(&mut tile.starts[..rows], &mut tile.ends[..rows]).enumerate() {
+            // SAFETY: the row is below `rows` of the table, and `new` checked that the marks reach to the last column of the
+            // last row.
+            unsafe {
+                let before = self.marks.as_ptr().add(from + row * self.stride);
+                *start = (*before).wrapping_add(1);
+                *end = *before.add(1);
+            }
+        }
+        Some(Tile { text: self.text, starts: &tile.starts[..rows], ends: &tile.ends[..rows], first_row })
     }
 }
 
@@ -161,23 +173,105 @@ fn rows_ascend(marks: &[u32], stride: usize, rows: usize, columns: usize, length
     })
 }
 
-impl<'a> Fields<'a> {
+/// Rows that are converted together, column after column: their text, positions and values stay in the first-level cache.
+pub const TILE_ROWS: usize = 128;
+
+/// Memory for the positions of one tile, reused.
+pub struct TileMemory {
+    starts: [u32; TILE_ROWS],
+    ends: [u32; TILE_ROWS],
+}
+
+impl Default for TileMemory {
+    fn default() -> Self {
+        TileMemory { starts: [0; TILE_ROWS], ends: [0; TILE_ROWS] }
+    }
+}
+
+/// Eight bytes per row of a tile.
+pub type Words = [u64; TILE_ROWS];
+
+/// The fields of one column in up to [`TILE_ROWS`] rows.
+#[derive(Clone, Copy)]
+pub struct Tile<'a, 't> {
+    text: Text<'a>,
+    /// Start and end of every field: start <= end <= text length, checked by [`FieldTable::new`]. Of equal length.
+    starts: &'t [u32],
+    ends: &'t [u32],
+    first_row: usize,
+}
+
+impl<'a, 't> Tile<'a, 't> {
     /// Rows.
+    #[inline(always)]
     pub fn rows(&self) -> usize {
-        self.rows
+        self.starts.len()
+    }
+
+    /// The table's row that is row 0 of the tile.
+    #[inline(always)]
+    pub fn first_row(&self) -> usize {
+        self.first_row
+    }
+
+    /// First bytes of the fields, in the text.
+    #[inline(always)]
+    pub fn starts(&self) -> &'t [u32] {
+        self.starts
+    }
+
+    /// Bytes after the last ones, in the text.
+    #[inline(always)]
+    pub fn ends(&self) -> &'t [u32] {
+        self.ends
+    }
+
+    /// Length of the longest field, bytes.
+    #[inline(always)]
+    pub fn longest(&self) -> u32 {
+        std::iter::zip(self.starts, self.ends).fold(0, |longest, (start, end)| longest.max(end - start))
+    }
+
+    /// The field of a row.
+    #[inline(always)]
+    pub fn field(&self, row: usize) -> Field<'a> {
+        Field {
+            text: self.text.start(),
+            start: self.starts[row],
+            end: self.ends[row],
+            lifetime: std::marker::PhantomData,
+        }
     }
 
     /// The fields, one per row.
     #[inline(always)]
-    pub fn iter(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
-        let own = *self;
-        (0..own.rows).map(move |row| {
-            let before = row * own.stride + own.column;
-            // SAFETY: `row` is below `rows`, and `FieldTable::new` checked that the marks reach to the last column of the
-            // last row; `FieldTable::column` that the column is one of those.
-            let (start, end) =
-                unsafe { (own.marks.get_unchecked(before).wrapping_add(1), *own.marks.get_unchecked(before + 1)) };
-            Field { text: own.text.start(), start, end, lifetime: std::marker::PhantomData }
+    pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a, 't> {
+        let text = self.text.start();
+        std::iter::zip(self.starts, self.ends).map(move |(&start, &end)| Field {
+            text,
+            start,
+            end,
+            lifetime: std::marker::PhantomData,
         })
+    }
+
+    /// Of every field the eight bytes from its start + `offset` (at most 32); see [`Field::u64_at`].
+    #[inline(always)]
+    pub fn words_at<'w>(&self, offset: usize, words: &'w mut Words) -> &'w [u64] {
+        let words = &mut words[..self.rows()];
+        for (word, field) in std::iter::zip(&mut *words, self.fields()) {
+            *word = field.u64_at(offset);
+        }
+        words
+    }
+
+    /// Of every field the eight bytes that end `offset` (at most 32) bytes before its end; see [`Field::u64_before`].
+    #[inline(always)]
+    pub fn words_before<'w>(&self, offset: usize, words: &'w mut Words) -> &'w [u64] {
+        let words = &mut words[..self.rows()];
+        for (word, field) in std::iter::zip(&mut *words, self.fields()) {
+            *word = field.u64_before(offset);
+        }
+        words
     }
 }

@@ -8,6 +8,7 @@
 //! [`convert`] makes an Arrow array of checked values; each block has its proof.
 
 mod convert;
+mod cpu;
 mod fields;
 pub mod memory;
 mod parser;
@@ -15,6 +16,6 @@ mod reject;
 mod rows;
 mod structure;
 
+pub use cpu::{CpuPath, cpu_path};
 pub use parser::{Parsed, Parser, arrow_schema};
 pub use reject::Reject;
-pub use structure::{CpuPath, cpu_path};

@@ -156,6 +156,13 @@ impl<'a> Carver<'a> {
     }
 }
 
+/// The bytes as values; `None` when they do not start at a multiple of the values' alignment. Bytes left over are left out.
+pub fn values_mut<T: Plain>(bytes: &mut [u8]) -> Option<&mut [T]> {
+    let start = bytes.as_mut_ptr().cast::<T>();
+    // SAFETY: aligned (checked), inside the exclusively borrowed bytes, and `T: Plain` accepts every bit pattern.
+    start.is_aligned().then(|| unsafe { std::slice::from_raw_parts_mut(start, bytes.len() / size_of::<T>()) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

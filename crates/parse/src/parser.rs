@@ -9,12 +9,14 @@ use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, Rule};
 
-use crate::convert::{BadRows, ColumnPlan, NullRule};
-use crate::fields::{FieldTable, Text};
+use crate::convert::{BadRows, ColumnOutput, ColumnPlan};
+use crate::cpu::{CpuPath, cpu_path};
+use crate::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
 use crate::memory::{Carver, Memory, PADDING_BYTES};
+use crate::per_cpu_path;
 use crate::reject::{Reject, cut};
 use crate::rows::{BadShape, Rows, Shape};
-use crate::structure::{CpuPath, Structure, cpu_path};
+use crate::structure::Structure;
 
 /// Result of parsing one block.
 #[derive(Debug)]
@@ -69,14 +71,8 @@ impl Parser {
     /// `Specification` when the layout cannot be parsed, or the processor lacks what `HEADRACE_CPU` asks for.
     pub fn new(layout: &Layout) -> Result<Self, CoreError> {
         layout.check().map_err(|text| CoreError::new(ErrorKind::Specification, text))?;
-        let nulls = NullRule::new(&layout.null_tokens);
-        let columns = layout.columns.iter().enumerate().map(|(index, column)| ColumnPlan {
-            index,
-            column_type: column.column_type,
-            arrow_type: column.column_type.arrow_type(),
-            nullable: column.nullable,
-            nulls: nulls.clone(),
-        });
+        let columns = layout.columns.iter().enumerate();
+        let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens));
         Ok(Parser {
             delimiter: layout.delimiter as u8,
             shape: Shape {
@@ -208,14 +204,14 @@ impl Parser {
             .ok_or_else(|| internal("the structural positions do not ascend"))?;
         let mut slab = slab(self.columns.iter().map(|column| column.slab_bytes(rows)).sum());
         let mut carver = Carver::new(&mut slab);
-        let mut converted = Vec::with_capacity(self.columns.len());
+        let mut outputs = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
-            let values = table
-                .column(column.index)
-                .and_then(|fields| column.convert(fields, suspicious, &mut carver, &mut self.bad))
-                .ok_or_else(|| internal("the slab is smaller than its columns"))?;
-            converted.push(values);
+            outputs.push(column.output(rows, &mut carver).ok_or_else(too_small)?);
         }
+        let (path, bad) = (self.cpu_path, &mut self.bad);
+        convert_tiles(path, &table, &self.columns, suspicious, path.has_wide_vectors(), &mut outputs, bad)
+            .ok_or_else(too_small)?;
+        let converted: Vec<_> = outputs.into_iter().map(ColumnOutput::finish).collect();
         let slab = slab.freeze();
         let arrays: Vec<ArrayRef> = std::iter::zip(&self.columns, converted)
             .map(|(column, values)| column.array(values, rows, &slab, text_buffer))
@@ -257,6 +253,31 @@ impl Parser {
         let kept = filter_record_batch(&batch, &keep).map_err(|error| internal(&error.to_string()))?;
         Ok((kept.num_rows() > 0).then_some(kept))
     }
+}
+
+per_cpu_path! {
+    /// Converts all columns of a tile, then those of the next. `None` when an output is too small.
+    fn convert_tiles(
+        table: &FieldTable<'_>,
+        columns: &[ColumnPlan],
+        suspicious: bool,
+        wide: bool,
+        outputs: &mut [ColumnOutput<'_>],
+        bad: &mut BadRows,
+    ) -> Option<()> {
+        let mut memory = TileMemory::default();
+        for first_row in (0..table.rows()).step_by(TILE_ROWS) {
+            for (column, output) in std::iter::zip(columns, &mut *outputs) {
+                let tile = table.load(column.index, first_row, &mut memory)?;
+                column.convert_tile(tile, suspicious, wide, output, bad)?;
+            }
+        }
+        Some(())
+    }
+}
+
+fn too_small() -> CoreError {
+    internal("the slab is smaller than its columns")
 }
 
 /// Where the text of a block stands in its file.

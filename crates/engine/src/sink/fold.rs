@@ -6,8 +6,9 @@ use arrow_array::types::{
     Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray, StringViewArray};
-use arrow_buffer::i256;
+use arrow_buffer::{Buffer, i256};
 use arrow_schema::{DataType, TimeUnit};
+use headrace_parse::{CpuPath, per_cpu_path};
 
 /// Aggregates of one column.
 #[derive(Debug, Clone, Default)]
@@ -48,21 +49,25 @@ pub struct TextFold {
 
 impl Fold {
     /// Takes one batch's column.
-    pub fn add(&mut self, array: &ArrayRef) {
+    pub fn add(&mut self, array: &ArrayRef, path: CpuPath, plain: &mut PlainBuffers) {
         let nulls = array.null_count() as u64;
         let mut fold = Fold { rows: array.len() as u64, nulls, ..Fold::default() };
         match array.data_type() {
-            DataType::Int16 => fold.whole = narrow::<Int16Type>(array),
-            DataType::Int32 => fold.whole = narrow::<Int32Type>(array),
-            DataType::Int64 => fold.whole = narrow::<Int64Type>(array),
-            DataType::Decimal64(..) => fold.whole = narrow::<Decimal64Type>(array),
+            DataType::Int16 => fold.whole = narrow::<Int16Type>(array, |values| fold_16(path, values)),
+            DataType::Int32 => fold.whole = narrow::<Int32Type>(array, |values| fold_32(path, values)),
+            DataType::Int64 => fold.whole = narrow::<Int64Type>(array, |values| fold_64(path, values)),
+            DataType::Decimal64(..) => fold.whole = narrow::<Decimal64Type>(array, |values| fold_64(path, values)),
             DataType::Decimal128(..) => fold.whole = wide(array),
-            DataType::Date32 => fold.whole = narrow::<Date32Type>(array),
-            DataType::Time64(TimeUnit::Microsecond) => fold.whole = narrow::<Time64MicrosecondType>(array),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => fold.whole = narrow::<TimestampMicrosecondType>(array),
-            DataType::Float32 => fold.float = floats::<Float32Type>(array),
-            DataType::Float64 => fold.float = floats::<Float64Type>(array),
-            DataType::Utf8View => fold.text = texts(array.as_string_view()),
+            DataType::Date32 => fold.whole = narrow::<Date32Type>(array, |values| fold_32(path, values)),
+            DataType::Time64(TimeUnit::Microsecond) => {
+                fold.whole = narrow::<Time64MicrosecondType>(array, |values| fold_64(path, values))
+            }
+            DataType::Timestamp(TimeUnit::Microsecond, _) => {
+                fold.whole = narrow::<TimestampMicrosecondType>(array, |values| fold_64(path, values));
+            }
+            DataType::Float32 => fold.float = floats::<Float32Type>(array, |values| range_32(path, values)),
+            DataType::Float64 => fold.float = floats::<Float64Type>(array, |values| range_64(path, values)),
+            DataType::Utf8View => fold.text = texts(array.as_string_view(), path, plain),
             // Bytes, uuids and truth values have rows and NULLs only.
             _ => {}
         }
@@ -93,28 +98,57 @@ fn code_points(text: &str) -> u64 {
     text.as_bytes().iter().filter(|&&byte| (byte as i8) >= -0x40).count() as u64
 }
 
+/// Which buffers of one batch hold ASCII only; its text columns share them. Not for two batches: memory is recycled.
+#[derive(Default)]
+pub struct PlainBuffers(Vec<(*const u8, bool)>);
+
+impl PlainBuffers {
+    fn contains(&mut self, buffer: &Buffer) -> bool {
+        let known = self.0.iter().find(|(start, _)| *start == buffer.as_ptr());
+        let is_plain = known.map_or_else(|| buffer.is_ascii(), |&(_, is_plain)| is_plain);
+        if known.is_none() {
+            self.0.push((buffer.as_ptr(), is_plain));
+        }
+        is_plain
+    }
+}
+
 /// The bits that no byte of ASCII text has.
 const NOT_ASCII: u128 = 0x8080_8080_8080_8080_8080_8080;
 
+per_cpu_path! {
+    /// Lengths that views say (bytes), and all bytes of the texts that views hold themselves, one over the other.
+    fn fold_views(views: &[u128]) -> (TextFold, u128) {
+        let (mut total, mut min, mut max, mut all) = (0, u32::MAX, 0, 0);
+        for &view in views {
+            let length = view as u32;
+            total += u64::from(length);
+            min = min.min(length);
+            max = max.max(length);
+            // A view of up to 12 bytes holds its text behind the length in its low 32 bits.
+            all |= if length <= 12 { view >> 32 } else { 0 };
+        }
+        (TextFold { total, min: min.into(), max: max.into() }, all)
+    }
+}
+
 /// Lengths of a batch's texts. In a block without bytes above 0x7F, which is the common case, they are those of the views.
-fn texts(array: &StringViewArray) -> Option<TextFold> {
-    let fold = |sum: TextFold, length: u64| TextFold {
+fn texts(array: &StringViewArray, path: CpuPath, plain: &mut PlainBuffers) -> Option<TextFold> {
+    if array.null_count() == array.len() {
+        return None;
+    }
+    if array.null_count() == 0 && array.data_buffers().iter().all(|buffer| plain.contains(buffer)) {
+        let (fold, own_texts) = fold_views(path, array.views());
+        if own_texts & NOT_ASCII == 0 {
+            return Some(fold);
+        }
+    }
+    let start = TextFold { total: 0, min: u64::MAX, max: 0 };
+    Some(array.iter().flatten().map(code_points).fold(start, |sum, length| TextFold {
         total: sum.total + length,
         min: sum.min.min(length),
         max: sum.max.max(length),
-    };
-    let start = TextFold { total: 0, min: u64::MAX, max: 0 };
-    // A view of up to 12 bytes holds its text itself, behind the length in its low 32 bits.
-    let own_text = |view: u128| if view as u32 <= 12 { view >> 32 } else { 0 };
-    let own_texts = array.views().iter().fold(0, |all, &view| all | own_text(view));
-    let is_plain = array.null_count() == 0
-        && own_texts & NOT_ASCII == 0
-        && array.data_buffers().iter().all(|buffer| buffer.is_ascii());
-    let sum = match is_plain {
-        true => array.views().iter().map(|&view| u64::from(view as u32)).fold(start, fold),
-        false => array.iter().flatten().map(code_points).fold(start, fold),
-    };
-    (array.null_count() < array.len()).then_some(sum)
+    }))
 }
 
 fn merge_text(left: Option<TextFold>, right: Option<TextFold>) -> Option<TextFold> {
@@ -128,21 +162,40 @@ fn merge_text(left: Option<TextFold>, right: Option<TextFold>) -> Option<TextFol
     }
 }
 
-/// Values of at most 64 bits: a batch's sum always fits 128 bits.
-fn narrow<T: ArrowPrimitiveType>(array: &ArrayRef) -> Option<WholeFold>
-where
-    T::Native: Into<i64>,
-{
-    let array: &PrimitiveArray<T> = array.as_primitive();
-    // A 128-bit sum cannot be vectorised: the upper and the lower halves of the values are summed apart. A batch has fewer
-    // than 2^31 rows, so neither sum overflows.
-    let fold = |(upper, lower, min, max): (i64, i64, i64, i64), value: i64| {
+/// Sum in two parts, minimum, maximum. A 128-bit sum cannot be vectorised: the upper and the lower halves of the values are
+/// summed apart. A batch has fewer than 2^31 rows, so neither sum overflows.
+type Sums = (i64, i64, i64, i64);
+
+#[inline(always)]
+fn fold_whole<T: Copy + Into<i64>>(values: &[T]) -> Sums {
+    values.iter().fold((0, 0, i64::MAX, i64::MIN), |(upper, lower, min, max), &value| {
+        let value = value.into();
         (upper + (value >> 32), lower + (value & 0xFFFF_FFFF), min.min(value), max.max(value))
-    };
-    let start = (0, 0, i64::MAX, i64::MIN);
+    })
+}
+
+per_cpu_path! {
+    fn fold_16(values: &[i16]) -> Sums {
+        fold_whole(values)
+    }
+}
+per_cpu_path! {
+    fn fold_32(values: &[i32]) -> Sums {
+        fold_whole(values)
+    }
+}
+per_cpu_path! {
+    fn fold_64(values: &[i64]) -> Sums {
+        fold_whole(values)
+    }
+}
+
+/// Values of at most 64 bits.
+fn narrow<T: ArrowPrimitiveType>(array: &ArrayRef, fold: impl Fn(&[T::Native]) -> Sums) -> Option<WholeFold> {
+    let array: &PrimitiveArray<T> = array.as_primitive();
     let (upper, lower, min, max) = match array.null_count() {
-        0 => array.values().iter().map(|&value| value.into()).fold(start, fold),
-        _ => array.iter().flatten().map(Into::into).fold(start, fold),
+        0 => fold(array.values()),
+        _ => fold(&array.iter().flatten().collect::<Vec<_>>()),
     };
     let sum = (i128::from(upper) << 32) + i128::from(lower);
     let sum = i256::from_i128(sum);
@@ -170,15 +223,39 @@ fn greatest(left: f64, right: f64) -> f64 {
     if right.total_cmp(&left).is_gt() { right } else { left }
 }
 
-fn floats<T: ArrowPrimitiveType>(array: &ArrayRef) -> Option<(f64, f64)>
-where
-    T::Native: Into<f64>,
-{
-    let values = array.as_primitive::<T>().iter().flatten().map(Into::into);
-    values.fold(None, |range: Option<(f64, f64)>, value: f64| match range {
-        None => Some((value, value)),
-        Some((min, max)) => Some((least(min, value), greatest(max, value))),
-    })
+/// Numbers in the order of IEEE 754 have the order of these whole numbers, and back.
+#[inline(always)]
+fn order(bits: i64) -> i64 {
+    bits ^ ((bits >> 63) as u64 >> 1) as i64
+}
+
+#[inline(always)]
+fn range<T: Copy + Into<f64>>(values: &[T]) -> (f64, f64) {
+    let (min, max) = values.iter().fold((i64::MAX, i64::MIN), |(min, max), &value| {
+        let place = order(value.into().to_bits() as i64);
+        (min.min(place), max.max(place))
+    });
+    (f64::from_bits(order(min) as u64), f64::from_bits(order(max) as u64))
+}
+
+per_cpu_path! {
+    fn range_32(values: &[f32]) -> (f64, f64) {
+        range(values)
+    }
+}
+per_cpu_path! {
+    fn range_64(values: &[f64]) -> (f64, f64) {
+        range(values)
+    }
+}
+
+fn floats<T: ArrowPrimitiveType>(array: &ArrayRef, range: impl Fn(&[T::Native]) -> (f64, f64)) -> Option<(f64, f64)> {
+    let array: &PrimitiveArray<T> = array.as_primitive();
+    let range = match array.null_count() {
+        0 => range(array.values()),
+        _ => range(&array.iter().flatten().collect::<Vec<_>>()),
+    };
+    (array.null_count() < array.len()).then_some(range)
 }
 
 #[cfg(test)]
@@ -188,8 +265,13 @@ mod tests {
     use std::sync::Arc;
 
     fn fold(arrays: &[ArrayRef]) -> Fold {
-        let mut fold = Fold::default();
-        arrays.iter().for_each(|array| fold.add(array));
+        let mut paths = CpuPath::available().into_iter().map(|path| {
+            let mut fold = Fold::default();
+            arrays.iter().for_each(|array| fold.add(array, path, &mut PlainBuffers::default()));
+            fold
+        });
+        let fold = paths.next().unwrap();
+        paths.for_each(|other| assert_eq!(format!("{other:?}"), format!("{fold:?}")));
         fold
     }
 

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
+use headrace_parse::{CpuPath, cpu_path};
 use headrace_types::{CoreError, Layout};
 
-use super::fold::Fold;
+use super::fold::{Fold, PlainBuffers};
 use super::values::{render, render_sum};
 use super::{Sink, Writer};
 use crate::outcome::lock;
@@ -35,7 +36,12 @@ impl NullSink {
 impl Sink for NullSink {
     fn writer(&self) -> Box<dyn Writer> {
         let folds = vec![Fold::default(); self.layout.columns.len()];
-        Box::new(NullWriter { folds, counters: SinkReport::default(), shared: self.shared.clone() })
+        Box::new(NullWriter {
+            folds,
+            cpu_path: cpu_path().unwrap_or(CpuPath::Portable),
+            counters: SinkReport::default(),
+            shared: self.shared.clone(),
+        })
     }
 
     fn starved(&self) -> bool {
@@ -71,6 +77,7 @@ impl Sink for NullSink {
 
 struct NullWriter {
     folds: Vec<Fold>,
+    cpu_path: CpuPath,
     counters: SinkReport,
     shared: Arc<Shared>,
 }
@@ -78,8 +85,9 @@ struct NullWriter {
 impl Writer for NullWriter {
     fn write(&mut self, batch: RecordBatch, stage: &mut StageReport) -> Result<bool, CoreError> {
         let start = Instant::now();
+        let mut plain = PlainBuffers::default();
         for (fold, array) in std::iter::zip(&mut self.folds, batch.columns()) {
-            fold.add(array);
+            fold.add(array, self.cpu_path, &mut plain);
         }
         let busy = start.elapsed().as_secs_f64();
         stage.busy_seconds += busy;

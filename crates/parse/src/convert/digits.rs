@@ -44,6 +44,167 @@ pub fn up_to_16_digits(field: &Field<'_>, offset: usize, count: usize) -> Option
     (are_digits(low) && are_digits(high)).then(|| eight_digits(high) * 100_000_000 + eight_digits(low))
 }
 
+/// The last `count` (0..) digits of eight characters, as their values; 0 in the places before them.
+#[inline(always)]
+pub fn digits_kept(word: u64, count: u64) -> u64 {
+    let dropped_bits = 64 - 8 * count.min(8) as u32;
+    (word ^ ZEROS).unbounded_shr(dropped_bits).unbounded_shl(dropped_bits)
+}
+
+/// Not 0 when a byte of `digits` is above 9.
+#[inline(always)]
+pub fn not_digits(digits: u64) -> u64 {
+    (digits.wrapping_add(SIXES) | digits) & HIGH_NIBBLES
+}
+
+/// Number of eight digit values; see [`digits_kept`].
+#[inline(always)]
+pub fn number_of(digits: u64) -> u64 {
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00FF_00FF_00FF_00FF;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_FFFF_0000_FFFF;
+    fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xFFFF_FFFF
+}
+
+/// The first of the last `length` (1..=8) characters of `word`.
+#[inline(always)]
+fn first_of_last(word: u64, length: u64) -> u64 {
+    word.unbounded_shr(64 - 8 * length.min(8) as u32) & 0xFF
+}
+
+/// A number with an optional minus: its value and whether (not 0) the text is another one.
+pub type Signed = (i64, u64);
+
+#[inline(always)]
+fn signed(magnitude: u64, negative: u64) -> i64 {
+    (magnitude ^ negative.wrapping_neg()).wrapping_add(negative) as i64
+}
+
+/// A texts's place after the point: mask of the bytes that stand behind it, and where it must stand.
+#[derive(Clone, Copy)]
+pub struct Point {
+    /// Bytes of the last word behind the point.
+    behind: u64,
+    /// Shift that brings the point's byte to the front.
+    shift: u32,
+    /// Characters behind the point.
+    scale: u64,
+}
+
+impl Point {
+    /// A point before the last `scale` (1..=7) characters.
+    pub fn new(scale: u32) -> Option<Self> {
+        matches!(scale, 1..=7).then(|| Point {
+            behind: u64::MAX << (64 - 8 * scale),
+            shift: 8 * (7 - scale),
+            scale: scale.into(),
+        })
+    }
+
+    /// The last word without the point, the byte `carried` from the word before moved in; not 0 when there is no point.
+    #[inline(always)]
+    fn squeeze(self, word: u64, carried: u64) -> (u64, u64) {
+        let found = (word >> self.shift) & 0xFF;
+        ((word & self.behind) | (((word << 8) | carried) & !self.behind), found ^ u64::from(b'.'))
+    }
+}
+
+/// Number written by the last `length` characters of `word`, if there are 1 to 8 of them: `[-]digits`, or with a point
+/// `[-]digits.digits` and at least one digit before it.
+#[inline(always)]
+pub fn short_number(word: u64, length: u64, point: Option<Point>) -> Signed {
+    let negative = u64::from(first_of_last(word, length) == u64::from(b'-'));
+    let (word, no_point, least, digits) = match point {
+        None => (word, 0, 1, length.wrapping_sub(negative)),
+        Some(point) => {
+            let (squeezed, no_point) = point.squeeze(word, 0);
+            (squeezed, no_point, point.scale + 1, length.wrapping_sub(negative).wrapping_sub(1))
+        }
+    };
+    let kept = digits_kept(word, digits);
+    let wrong_length = u64::from(length > 8) | u64::from((digits as i64) < least as i64);
+    (signed(number_of(kept), negative), not_digits(kept) | no_point | wrong_length)
+}
+
+/// The same for 1 to 16 characters, of which `last` holds the last eight and `before` those before them.
+#[inline(always)]
+pub fn long_number(before: u64, last: u64, length: u64, point: Option<Point>) -> Signed {
+    let first = if length > 8 { first_of_last(before, length.wrapping_sub(8)) } else { first_of_last(last, length) };
+    let negative = u64::from(first == u64::from(b'-'));
+    let (before, last, no_point, least, digits) = match point {
+        None => (before, last, 0, 1, length.wrapping_sub(negative)),
+        Some(point) => {
+            let (squeezed, no_point) = point.squeeze(last, before >> 56);
+            (before << 8, squeezed, no_point, point.scale + 1, length.wrapping_sub(negative).wrapping_sub(1))
+        }
+    };
+    let low = digits_kept(last, digits);
+    let high = digits_kept(before, digits.saturating_sub(8));
+    let wrong_length = u64::from(length > 16) | u64::from((digits as i64) < least as i64);
+    let magnitude = number_of(high).wrapping_mul(100_000_000).wrapping_add(number_of(low));
+    (signed(magnitude, negative), not_digits(low) | not_digits(high) | no_point | wrong_length)
+}
+
+/// High bit of every byte of `word` that equals the byte repeated in `pattern`; exact, without borrow between bytes.
+#[inline(always)]
+fn equal_bytes(word: u64, pattern: u64) -> u64 {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let difference = word ^ pattern;
+    !(((difference & !HIGH) + !HIGH) | difference) & HIGH
+}
+
+/// `[-]digits[.digits]` as a whole number and the characters behind the point.
+pub struct FloatingPoint {
+    /// Number of the digits without the point.
+    pub magnitude: u64,
+    /// Digits behind the point, up to 23.
+    pub scale: u64,
+    /// 1 behind a minus.
+    pub negative: u64,
+    /// Not 0 when the text is another one.
+    pub wrong: u64,
+}
+
+/// A number of 1 to 8 N characters, N at most 3, with the point anywhere or nowhere. `words[0]` holds the last eight
+/// characters, `words[1]` the eight before them, and so on.
+#[inline(always)]
+pub fn floating_number<const N: usize>(words: [u64; N], length: u64) -> FloatingPoint {
+    const POINTS: u64 = 0x2E2E_2E2E_2E2E_2E2E;
+    let characters_in = |word: usize| length.saturating_sub(8 * word as u64).min(8) as u32;
+    // From the last word to the first: behind the last point nothing moves, before it everything moves one place up.
+    let (mut squeezed, mut scale, mut found) = ([0; N], 0, false);
+    for index in 0..N {
+        let word = words[index];
+        let points = equal_bytes(word, POINTS) & u64::MAX.unbounded_shl(64 - 8 * characters_in(index));
+        let behind = points.leading_zeros() / 8;
+        let here = !found & (points != 0);
+        let unmoved = if here { u64::MAX.unbounded_shl(64 - 8 * behind) } else { u64::MAX };
+        let unmoved = if found { 0 } else { unmoved };
+        let carried = if index + 1 < N { words[index + 1] >> 56 } else { 0 };
+        squeezed[index] = (word & unmoved) | (((word << 8) | carried) & !unmoved);
+        scale = if here { 8 * index as u64 + u64::from(behind) } else { scale };
+        found |= here;
+    }
+    let mut first = 0;
+    for (index, &word) in words.iter().enumerate() {
+        let is_first_word = (length > 8 * index as u64) & (length <= 8 * index as u64 + 8);
+        first = if is_first_word { first_of_last(word, u64::from(characters_in(index))) } else { first };
+    }
+    let negative = u64::from(first == u64::from(b'-'));
+    let digits = length.wrapping_sub(negative).wrapping_sub(u64::from(found));
+    let wrong_length = u64::from(length > 8 * N as u64) | u64::from((digits as i64) < 1);
+    let (mut magnitude, mut wrong, mut factor) = (0_u64, wrong_length, 1_u64);
+    for (index, &word) in squeezed.iter().enumerate() {
+        let kept = digits_kept(word, digits.saturating_sub(8 * index as u64));
+        let number = number_of(kept);
+        magnitude = magnitude.wrapping_add(number.wrapping_mul(factor));
+        factor = factor.wrapping_mul(100_000_000);
+        wrong |= not_digits(kept);
+        // More than 19 digits may not fit 64 bits.
+        wrong |= u64::from(index == 2 && number > 999);
+    }
+    FloatingPoint { magnitude, scale, negative, wrong }
+}
+
 /// Number written by ASCII digits of any count; `None` when one is no digit or the number needs more than 127 bits.
 /// Leading zeros do not count. No characters are 0.
 pub fn long_digits(characters: &[u8]) -> Result<u128, LongDigits> {

@@ -4,6 +4,8 @@
 
 mod bytes;
 mod digits;
+mod float;
+mod nulls;
 mod number;
 mod plan;
 mod temporal;
@@ -11,19 +13,24 @@ mod text;
 
 use headrace_types::Rule;
 
-use crate::fields::{Field, Fields};
+use crate::fields::{Field, TILE_ROWS, Tile};
 use crate::memory::Plain;
 
-pub use plan::{ColumnPlan, NullRule};
+pub use nulls::NullRule;
+pub use plan::{ColumnOutput, ColumnPlan};
 
 /// Converts one field. Never allocates, never panics.
 trait Convert {
     /// Value written to the column.
     type Value: Plain + Default;
-    /// Whether an empty field may be a value of the type (text), or is NULL without asking (all others fail on it).
-    const EMPTY_IS_TEXT: bool = false;
-    /// Value of the field, or the rule it breaks.
+    /// Value of the field, which is not empty, or the rule it breaks.
     fn convert(&self, field: Field<'_>) -> Result<Self::Value, Rule>;
+    /// The same for a tile, by loops without branches that know the common texts only: values, and for each row whether
+    /// (not 0) it needs [`Convert::convert`]. False when the type, or this tile, has no such loop.
+    #[inline(always)]
+    fn convert_tile(&self, _tile: Tile<'_, '_>, _values: &mut [Self::Value], _inexact: &mut [u8]) -> bool {
+        false
+    }
 }
 
 /// Rows of a block that break a rule; the first column of a row wins.
@@ -59,7 +66,7 @@ impl BadRows {
 }
 
 /// What the loop needs besides the converter.
-struct Column<'a> {
+struct OneColumn<'a> {
     index: usize,
     nulls: &'a NullRule,
     /// One bit per row, all set before the loop; `None` when the column is not nullable.
@@ -67,7 +74,7 @@ struct Column<'a> {
     bad: &'a mut BadRows,
 }
 
-impl Column<'_> {
+impl OneColumn<'_> {
     /// A field that did not convert: NULL, or a bad row.
     #[cold]
     fn miss(&mut self, row: usize, field: Field<'_>, rule: Rule) {
@@ -82,30 +89,48 @@ impl Column<'_> {
     }
 }
 
-/// Converts a column into `out`, one value per row; NULL and bad rows hold the default value.
-fn convert_column<C: Convert>(converter: &C, fields: Fields<'_>, column: &mut Column<'_>, out: &mut [C::Value]) {
-    if column.nulls.has_tokens() {
-        convert_rows::<C, true>(converter, fields, column, out);
-    } else {
-        convert_rows::<C, false>(converter, fields, column, out);
+/// Converts the fields of a tile into `values`, one per row; NULL and bad rows hold the default value. `wide` says whether
+/// the processor has vectors for which the loops of [`Convert::convert_tile`] pay.
+#[inline(always)]
+fn convert_tile<C: Convert>(
+    converter: &C,
+    tile: Tile<'_, '_>,
+    column: &mut OneColumn<'_>,
+    values: &mut [C::Value],
+    wide: bool,
+) {
+    let mut inexact = [0; TILE_ROWS];
+    let inexact = &mut inexact[..tile.rows()];
+    if !(wide && converter.convert_tile(tile, values, inexact)) {
+        for (row, value) in values.iter_mut().enumerate() {
+            *value = convert_field(converter, tile, row, column);
+        }
+        return;
+    }
+    // A null token that the type takes for a value looks exact: fields of its length are looked at one by one.
+    if let Some(lengths) = column.nulls.lengths_of_values() {
+        for (inexact, (start, end)) in inexact.iter_mut().zip(std::iter::zip(tile.starts(), tile.ends())) {
+            *inexact |= lengths.contains(end - start);
+        }
+    }
+    for first in (0..tile.rows()).step_by(8) {
+        let eight = inexact[first..].first_chunk::<8>();
+        if eight.is_some_and(|eight| u64::from_ne_bytes(*eight) == 0) {
+            continue;
+        }
+        for row in (first..tile.rows().min(first + 8)).filter(|&row| inexact[row] != 0) {
+            values[row] = convert_field(converter, tile, row, column);
+        }
     }
 }
 
-fn convert_rows<C: Convert, const TOKENS: bool>(
-    converter: &C,
-    fields: Fields<'_>,
-    column: &mut Column<'_>,
-    out: &mut [C::Value],
-) {
-    for (row, (slot, field)) in std::iter::zip(out, fields.iter()).enumerate() {
-        let is_null = (C::EMPTY_IS_TEXT && field.len() == 0) || (TOKENS && column.nulls.is_token(field.bytes()));
-        let result = if is_null { Err(Rule::NullNotAllowed) } else { converter.convert(field) };
-        *slot = match result {
-            Ok(value) => value,
-            Err(rule) => {
-                column.miss(row, field, rule);
-                C::Value::default()
-            }
-        };
-    }
+#[inline(always)]
+fn convert_field<C: Convert>(converter: &C, tile: Tile<'_, '_>, row: usize, column: &mut OneColumn<'_>) -> C::Value {
+    let field = tile.field(row);
+    let is_null = field.len() == 0 || column.nulls.is_value_token(field);
+    let result = if is_null { Err(Rule::NullNotAllowed) } else { converter.convert(field) };
+    result.unwrap_or_else(|rule| {
+        column.miss(tile.first_row() + row, field, rule);
+        C::Value::default()
+    })
 }

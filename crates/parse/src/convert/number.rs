@@ -1,16 +1,61 @@
-//! Whole numbers, decimals, floats, truth values.
+//! Whole numbers, decimals, truth values.
 
 use headrace_types::Rule;
 
 use super::Convert;
-use super::digits::{LongDigits, long_digits, up_to_16_digits};
-use crate::fields::Field;
+use super::digits::{LongDigits, Point, long_digits, long_number, short_number, up_to_16_digits};
+use crate::fields::{Field, TILE_ROWS, Tile};
 
 /// Integer types of a column.
-pub trait Integer: crate::memory::Plain + Default + TryFrom<i128> + TryFrom<i64> {}
-impl Integer for i16 {}
-impl Integer for i32 {}
-impl Integer for i64 {}
+pub trait Integer: crate::memory::Plain + Default + TryFrom<i128> + TryFrom<i64> {
+    /// The value, and whether (not 0) it does not fit.
+    fn wrap(number: i64) -> (Self, u64);
+}
+
+macro_rules! integer {
+    ($($type:ty),*) => {$(
+        impl Integer for $type {
+            #[inline(always)]
+            fn wrap(number: i64) -> (Self, u64) {
+                let value = number as $type;
+                (value, (i64::from(value) ^ number) as u64)
+            }
+        }
+    )*};
+}
+integer!(i16, i32, i64);
+
+/// Numbers of a tile by `finish`, which makes a value of the number and says (not 0) when there is none.
+#[inline(always)]
+fn numbers<T>(
+    tile: Tile<'_, '_>,
+    point: Option<Point>,
+    values: &mut [T],
+    inexact: &mut [u8],
+    finish: impl Fn(i64) -> (T, u64),
+) {
+    let (mut before, mut last) = ([0; TILE_ROWS], [0; TILE_ROWS]);
+    let rows = tile.rows();
+    let last = &tile.words_before(0, &mut last)[..rows];
+    let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
+    let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
+    if tile.longest() <= 8 {
+        for row in 0..rows {
+            let (number, wrong) = short_number(last[row], u64::from(ends[row] - starts[row]), point);
+            let (value, unfit) = finish(number);
+            values[row] = value;
+            inexact[row] = u8::from(wrong | unfit != 0);
+        }
+    } else {
+        let before = &tile.words_before(8, &mut before)[..rows];
+        for row in 0..rows {
+            let (number, wrong) = long_number(before[row], last[row], u64::from(ends[row] - starts[row]), point);
+            let (value, unfit) = finish(number);
+            values[row] = value;
+            inexact[row] = u8::from(wrong | unfit != 0);
+        }
+    }
+}
 
 /// Whole numbers: `[+-]digits`.
 pub struct Whole<T>(std::marker::PhantomData<T>);
@@ -33,6 +78,12 @@ impl<T: Integer> Convert for Whole<T> {
             return T::try_from(number as i64).map_err(|_| Rule::OutOfRange);
         }
         whole_carefully(field.bytes())
+    }
+
+    #[inline(always)]
+    fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
+        numbers(tile, None, values, inexact, T::wrap);
+        true
     }
 }
 
@@ -118,6 +169,19 @@ impl<T: Unscaled> Convert for Decimal<T> {
             _ => self.carefully(field.bytes()),
         }
     }
+
+    #[inline(always)]
+    fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
+        let point = Point::new(self.scale);
+        if point.is_none() && self.scale > 0 {
+            return false;
+        }
+        let limit = self.quick_limit;
+        numbers(tile, point, values, inexact, |number| {
+            (T::from_i64(number), u64::from(number.unsigned_abs() >= limit))
+        });
+        true
+    }
 }
 
 impl<T: Unscaled> Decimal<T> {
@@ -173,62 +237,39 @@ impl<T: Unscaled> Decimal<T> {
     }
 }
 
-/// Binary floats of a column.
-pub trait Float: crate::memory::Plain + Default + fast_float2::FastFloat {
-    /// Whether the value is infinite.
-    fn infinite(self) -> bool;
-}
-
-impl Float for f32 {
-    fn infinite(self) -> bool {
-        self.is_infinite()
-    }
-}
-
-impl Float for f64 {
-    fn infinite(self) -> bool {
-        self.is_infinite()
-    }
-}
-
-/// Floating-point numbers, correctly rounded to binary; `inf` and `nan` in any case.
-pub struct Floating<T>(std::marker::PhantomData<T>);
-
-impl<T> Default for Floating<T> {
-    fn default() -> Self {
-        Floating(std::marker::PhantomData)
-    }
-}
-
-impl<T: Float> Convert for Floating<T> {
-    type Value = T;
-
-    fn convert(&self, field: Field<'_>) -> Result<T, Rule> {
-        let characters = field.bytes();
-        let value: T = fast_float2::parse(characters).map_err(|_| Rule::BadFloat)?;
-        // A finite text that became infinite does not fit; "inf" is meant.
-        if value.infinite() && characters.iter().any(u8::is_ascii_digit) {
-            return Err(Rule::OutOfRange);
-        }
-        Ok(value)
-    }
-}
-
 /// Truth values; 0 or 1 per row, packed into bits by the caller.
 pub struct Truth;
 
 impl Convert for Truth {
     type Value = u8;
 
+    #[inline(always)]
     fn convert(&self, field: Field<'_>) -> Result<u8, Rule> {
+        const LONGEST: usize = 5;
         let characters = field.bytes();
-        let is_one_of = |words: &[&str]| words.iter().any(|word| characters.eq_ignore_ascii_case(word.as_bytes()));
-        if is_one_of(&["true", "t", "1", "yes", "y"]) {
-            Ok(1)
-        } else if is_one_of(&["false", "f", "0", "no", "n"]) {
-            Ok(0)
-        } else {
-            Err(Rule::BadBool)
+        let mut small = [0; LONGEST];
+        let small = small.get_mut(..characters.len()).ok_or(Rule::BadBool)?;
+        for (small, character) in std::iter::zip(&mut *small, characters) {
+            *small = character.to_ascii_lowercase();
         }
+        match &*small {
+            b"true" | b"t" | b"1" | b"yes" | b"y" => Ok(1),
+            b"false" | b"f" | b"0" | b"no" | b"n" => Ok(0),
+            _ => Err(Rule::BadBool),
+        }
+    }
+
+    #[inline(always)]
+    fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [u8], inexact: &mut [u8]) -> bool {
+        if tile.longest() > 1 {
+            return false;
+        }
+        for ((value, inexact), field) in std::iter::zip(values, inexact).zip(tile.fields()) {
+            let character = field.byte_before(1);
+            *value = u8::from(matches!(character, b'1' | b't' | b'T' | b'y' | b'Y'));
+            let is_false = matches!(character, b'0' | b'f' | b'F' | b'n' | b'N');
+            *inexact = u8::from(field.len() == 0) | u8::from(*value == u8::from(is_false));
+        }
+        true
     }
 }

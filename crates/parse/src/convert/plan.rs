@@ -1,47 +1,39 @@
 //! Which converter a column needs and where its values go: resolved once, before the first row.
 
 use arrow_array::builder::BinaryViewBuilder;
-use arrow_array::{Array, ArrayRef, make_array};
+use arrow_array::{ArrayRef, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
-use headrace_types::{ColumnType, MAX_DECIMAL64_PRECISION};
+use headrace_types::{Column, ColumnType, MAX_DECIMAL64_PRECISION};
 use std::sync::Arc;
 
 use super::bytes::{Uuid, decode_hexadecimal};
-use super::number::{Decimal, Floating, Truth, Whole};
+use super::float::Floating;
+use super::number::{Decimal, Truth, Whole};
 use super::temporal::{Date, Time, Timestamp};
-use super::text::Text;
-use super::{BadRows, Column, Convert, convert_column};
-use crate::fields::Fields;
-use crate::memory::{Carver, Plain, carved_bytes};
+use super::text::Texts;
+use super::{BadRows, Convert, NullRule, OneColumn, convert_tile};
+use crate::fields::{Field, Text, Tile};
+use crate::memory::{Carver, PADDING_BYTES, carved_bytes, values_mut};
 
-/// What NULL looks like in a column.
-#[derive(Debug, Clone, Default)]
-pub struct NullRule {
-    tokens: Vec<Vec<u8>>,
+/// Where the converted values of one column of a block go.
+pub struct ColumnOutput<'a> {
+    values: Values<'a>,
+    /// Byte offset of the validity bits in the slab, and the bits; none when the column is not nullable.
+    validity: Option<(usize, &'a mut [u64])>,
 }
 
-impl NullRule {
-    /// The given texts mean NULL, besides the empty field.
-    pub fn new(tokens: &[String]) -> Self {
-        NullRule { tokens: tokens.iter().map(|token| token.as_bytes().to_vec()).collect() }
-    }
-
-    /// Whether there are tokens at all.
-    pub fn has_tokens(&self) -> bool {
-        !self.tokens.is_empty()
-    }
-
-    /// Whether the field is one of the tokens.
-    pub fn is_token(&self, field: &[u8]) -> bool {
-        self.tokens.iter().any(|token| token == field)
-    }
+enum Values<'a> {
+    /// Byte offset in the slab, and the bytes of the values.
+    Slab(usize, &'a mut [u8]),
+    /// Bytes are decoded, so they cannot be views into the text.
+    Decoded(BinaryViewBuilder),
 }
 
-/// Where the converted values of a column are: in the slab (offset, bytes per value), or in an array of their own.
+/// A converted column: where its values are in the slab, or an array of its own.
 pub enum Converted {
-    /// Values in the slab from `values_offset`, validity bits from `validity_offset`.
+    /// Values in the slab.
     Slab {
         /// Byte offset of the first value.
         values_offset: usize,
@@ -50,8 +42,22 @@ pub enum Converted {
         /// Byte offset of the validity bits; none when the column is not nullable.
         validity_offset: Option<usize>,
     },
-    /// A finished array (bytes: decoded, cannot be a view into the text).
+    /// A finished array.
     Array(ArrayRef),
+}
+
+impl ColumnOutput<'_> {
+    /// Ends the conversion.
+    pub fn finish(self) -> Converted {
+        match self.values {
+            Values::Decoded(mut builder) => Converted::Array(Arc::new(builder.finish())),
+            Values::Slab(values_offset, values) => Converted::Slab {
+                values_offset,
+                values_bytes: values.len(),
+                validity_offset: self.validity.map(|(offset, _)| offset),
+            },
+        }
+    }
 }
 
 /// Converter and Arrow type of one column.
@@ -59,20 +65,16 @@ pub enum Converted {
 pub struct ColumnPlan {
     /// Index in the layout, from 0.
     pub index: usize,
-    /// Type of the layout.
-    pub column_type: ColumnType,
-    /// Arrow type.
-    pub arrow_type: DataType,
-    /// Whether NULL is allowed.
-    pub nullable: bool,
-    /// What NULL looks like.
-    pub nulls: NullRule,
+    column_type: ColumnType,
+    arrow_type: DataType,
+    nullable: bool,
+    nulls: NullRule,
 }
 
 /// Runs `$body` with `$converter` bound to the converter of the column's type: the one place that lists all kinds.
 macro_rules! with_converter {
     ($column_type:expr, $suspicious:expr, $converter:ident => $body:expr, bytes => $bytes:expr) => {{
-        let text = |max_length: u32, drop_trailing_blanks, json| Text {
+        let text = |max_length: u32, drop_trailing_blanks, json| Texts {
             max_length: max_length as usize,
             drop_trailing_blanks,
             suspicious: $suspicious,
@@ -110,42 +112,71 @@ macro_rules! with_converter {
 }
 
 impl ColumnPlan {
-    /// Slab bytes the column needs for `rows` rows.
-    pub fn slab_bytes(&self, rows: usize) -> usize {
-        fn width<C: Convert>(_: &C, rows: usize) -> usize {
-            carved_bytes::<C::Value>(rows)
+    /// How column `index` of a layout is converted.
+    pub fn new(index: usize, column: &Column, null_tokens: &[String]) -> Self {
+        let column_type = column.column_type;
+        ColumnPlan {
+            index,
+            column_type,
+            arrow_type: column_type.arrow_type(),
+            nullable: column.nullable,
+            nulls: NullRule::new(null_tokens, |token| is_value(column_type, token)),
         }
-        let values = with_converter!(self.column_type, false, converter => width(&converter, rows), bytes => 0);
-        values + if self.nullable { carved_bytes::<u64>(rows.div_ceil(64)) } else { 0 }
     }
 
-    /// Converts the column. `None` when the slab is too small (a defect: the caller sized it by `slab_bytes`).
-    pub fn convert(
-        &self,
-        fields: Fields<'_>,
-        suspicious: bool,
-        carver: &mut Carver<'_>,
-        bad: &mut BadRows,
-    ) -> Option<Converted> {
-        let rows = fields.rows();
-        let (validity_offset, validity) = match self.nullable {
+    /// Bytes of one value; 0 when the values are not in the slab.
+    fn width(&self) -> usize {
+        fn width<C: Convert>(_: &C) -> usize {
+            size_of::<C::Value>()
+        }
+        with_converter!(self.column_type, false, converter => width(&converter), bytes => 0)
+    }
+
+    /// Slab bytes the column needs for `rows` rows.
+    pub fn slab_bytes(&self, rows: usize) -> usize {
+        let validity = if self.nullable { carved_bytes::<u64>(rows.div_ceil(64)) } else { 0 };
+        carved_bytes::<u8>(rows * self.width()) + validity
+    }
+
+    /// Memory for the column's values. `None` when the slab is too small (a defect: the caller sized it by `slab_bytes`).
+    pub fn output<'a>(&self, rows: usize, carver: &mut Carver<'a>) -> Option<ColumnOutput<'a>> {
+        let validity = match self.nullable {
             true => {
                 let (offset, words) = carver.carve::<u64>(rows.div_ceil(64))?;
                 words.fill(u64::MAX);
-                (Some(offset), Some(words))
+                Some((offset, words))
             }
-            false => (None, None),
+            false => None,
         };
-        let mut column = Column { index: self.index, nulls: &self.nulls, validity, bad };
-        with_converter!(self.column_type, suspicious, converter => {
-            let (values_offset, values) = carve_for(&converter, rows, carver)?;
-            convert_column(&converter, fields, &mut column, values);
-            let mut values_bytes = size_of_val(values);
-            if self.column_type == ColumnType::Bool {
-                values_bytes = rows.div_ceil(8);
+        let values = match self.column_type {
+            ColumnType::Bytes => Values::Decoded(BinaryViewBuilder::with_capacity(rows)),
+            _ => {
+                let (offset, bytes) = carver.carve::<u8>(rows * self.width())?;
+                Values::Slab(offset, bytes)
             }
-            Some(Converted::Slab { values_offset, values_bytes, validity_offset })
-        }, bytes => Some(Converted::Array(convert_bytes(fields, &mut column))))
+        };
+        Some(ColumnOutput { values, validity })
+    }
+
+    /// Converts the fields of a tile. `None` when the output is not one of this column for as many rows (a defect).
+    #[inline(always)]
+    pub fn convert_tile(
+        &self,
+        tile: Tile<'_, '_>,
+        suspicious: bool,
+        wide: bool,
+        output: &mut ColumnOutput<'_>,
+        bad: &mut BadRows,
+    ) -> Option<()> {
+        let validity = output.validity.as_mut().map(|(_, words)| &mut **words);
+        let mut column = OneColumn { index: self.index, nulls: &self.nulls, validity, bad };
+        match &mut output.values {
+            Values::Decoded(builder) => convert_bytes(tile, &mut column, builder),
+            Values::Slab(_, bytes) => with_converter!(self.column_type, suspicious, converter => {
+                convert_tile(&converter, tile, &mut column, values_of(&converter, bytes, tile)?, wide);
+            }, bytes => return None),
+        }
+        Some(())
     }
 
     /// The Arrow array of converted values.
@@ -158,8 +189,7 @@ impl ColumnPlan {
         };
         let mut values = slab.slice_with_length(values_offset, values_bytes);
         if self.column_type == ColumnType::Bool {
-            let bytes = slab.slice_with_length(values_offset, rows);
-            values = BooleanBuffer::collect_bool(rows, |row| bytes[row] != 0).into_inner();
+            values = BooleanBuffer::collect_bool(rows, |row| values[row] != 0).into_inner();
         }
         let nulls = validity_offset
             .map(|offset| slab.slice_with_length(offset, rows.div_ceil(64) * 8))
@@ -175,35 +205,39 @@ impl ColumnPlan {
     }
 }
 
-/// Space for the values of one column.
-fn carve_for<'a, C: Convert>(_: &C, rows: usize, carver: &mut Carver<'a>) -> Option<(usize, &'a mut [C::Value])>
-where
-    C::Value: Plain,
-{
-    carver.carve(rows)
+/// Whether the text is that of a value of the type.
+fn is_value(column_type: ColumnType, text: &[u8]) -> bool {
+    let mut padded = vec![0; PADDING_BYTES];
+    padded.extend_from_slice(text);
+    padded.resize(text.len() + 2 * PADDING_BYTES, 0);
+    let Some(field) = Text::new(&padded, text.len()).map(Field::whole) else { return true };
+    let converts = with_converter!(column_type, true, converter => converter.convert(field).is_ok(), bytes => true);
+    field.len() > 0 && converts
+}
+
+/// The values of a tile's rows in the memory of their column.
+#[inline(always)]
+fn values_of<'a, C: Convert>(_: &C, bytes: &'a mut [u8], tile: Tile<'_, '_>) -> Option<&'a mut [C::Value]> {
+    values_mut::<C::Value>(bytes)?.get_mut(tile.first_row()..tile.first_row() + tile.rows())
 }
 
 /// Bytes columns are decoded into memory of their own.
-fn convert_bytes(fields: Fields<'_>, column: &mut Column<'_>) -> ArrayRef {
-    let mut builder = BinaryViewBuilder::with_capacity(fields.rows());
+#[inline(never)]
+fn convert_bytes(tile: Tile<'_, '_>, column: &mut OneColumn<'_>, builder: &mut BinaryViewBuilder) {
     let mut decoded = Vec::new();
-    for (row, field) in fields.iter().enumerate() {
+    for (row, field) in tile.fields().enumerate() {
         decoded.clear();
         let is_null = field.len() == 0 || column.nulls.is_token(field.bytes());
-        let result = if is_null {
-            Err(headrace_types::Rule::NullNotAllowed)
-        } else {
-            decode_hexadecimal(field.bytes(), &mut decoded)
+        let result = match is_null {
+            true => Err(headrace_types::Rule::NullNotAllowed),
+            false => decode_hexadecimal(field.bytes(), &mut decoded),
         };
         match result {
             Ok(()) => builder.append_value(&decoded),
             Err(rule) => {
-                column.miss(row, field, rule);
+                column.miss(tile.first_row() + row, field, rule);
                 if column.validity.is_some() { builder.append_null() } else { builder.append_value([]) }
             }
         }
     }
-    let array = builder.finish();
-    debug_assert_eq!(array.len(), fields.rows());
-    Arc::new(array)
 }

@@ -3,8 +3,8 @@
 use headrace_types::Rule;
 
 use super::Convert;
-use super::digits::are_digits;
-use crate::fields::Field;
+use super::digits::{are_digits, not_digits, number_of};
+use crate::fields::{Field, TILE_ROWS, Tile};
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 const MICROSECONDS_PER_MINUTE: i64 = 60 * MICROSECONDS_PER_SECOND;
@@ -76,6 +76,46 @@ impl Convert for Date {
         }
         date(field.u64_at(0), field.u64_at(8) as u16).ok_or(Rule::BadDate)
     }
+
+    #[inline(always)]
+    fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [i32], inexact: &mut [u8]) -> bool {
+        let (mut first, mut last) = ([0; TILE_ROWS], [0; TILE_ROWS]);
+        let rows = tile.rows();
+        let (first, last) = (&tile.words_at(0, &mut first)[..rows], &tile.words_before(0, &mut last)[..rows]);
+        let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
+        let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
+        for row in 0..rows {
+            let (day, wrong) = civil_date(first[row], last[row]);
+            values[row] = day;
+            inexact[row] = u8::from(wrong) | u8::from(ends[row] - starts[row] != 10);
+        }
+        true
+    }
+}
+
+/// The same as [`date`] without branches and tables: days since 1970-01-01 of `YYYY-MM-DD`, whose first eight characters are
+/// `first` and whose last eight are `last`; and whether the text is no date.
+/// Month arithmetic: C. Neri, L. Schneider, "Euclidean affine functions and their application to calendar algorithms", 2022.
+#[inline(always)]
+fn civil_date(first: u64, last: u64) -> (i32, bool) {
+    let digits = (first & 0xFFFF) | (last & 0xFFFF) << 16 | (last >> 24 & 0xFFFF) << 32 | (last >> 48) << 48;
+    let digits = digits ^ 0x3030_3030_3030_3030;
+    let hyphens = (last ^ 0x0000_2D00_002D_0000) & 0x0000_FF00_00FF_0000;
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00FF_00FF_00FF_00FF;
+    let pair = |number: u32| (pairs >> (16 * number)) as u32 & 0xFF;
+    let (century, year_of_century, month, day) = (pair(0), pair(1), pair(2), pair(3));
+    let is_leap = (if year_of_century == 0 { century } else { year_of_century }) & 3 == 0;
+    let last_day = if month == 2 { 28 + u32::from(is_leap) } else { 30 | ((month ^ (month >> 3)) & 1) };
+    let wrong = not_digits(digits) | hyphens != 0;
+    let outside = month.wrapping_sub(1) >= 12 || day.wrapping_sub(1) >= last_day || century + year_of_century == 0;
+    // The computational year starts in March.
+    let before_march = u32::from(month < 3);
+    let year = (100 * century + year_of_century).wrapping_sub(before_march);
+    let century = century.wrapping_sub(before_march & u32::from(year_of_century == 0));
+    let day_of_year = (979 * (month + 12 * before_march)).wrapping_sub(2919) >> 5;
+    let days = (1461_u32.wrapping_mul(year) >> 2).wrapping_sub(century).wrapping_add(century >> 2);
+    let days = days.wrapping_add(day_of_year).wrapping_add(day);
+    ((days as i32).wrapping_sub(EPOCH_DAYS + 1), wrong | outside)
 }
 
 /// Two digits at the front, and the rest.
@@ -154,6 +194,61 @@ impl Convert for Timestamp {
         }
         Ok(i64::from(days) * MICROSECONDS_PER_DAY + microseconds - offset)
     }
+
+    /// `YYYY-MM-DD HH:MM:SS` with up to six digits after a point.
+    #[inline(always)]
+    fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [i64], inexact: &mut [u8]) -> bool {
+        if self.with_offset {
+            return false;
+        }
+        let mut words = [[0; TILE_ROWS]; 5];
+        let [first, last, between, clock, fraction] = &mut words;
+        let rows = tile.rows();
+        let (first, last) = (&tile.words_at(0, first)[..rows], &tile.words_at(2, last)[..rows]);
+        let (between, clock) = (&tile.words_at(3, between)[..rows], &tile.words_at(11, clock)[..rows]);
+        let fraction = &tile.words_at(19, fraction)[..rows];
+        let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
+        let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
+        for row in 0..rows {
+            let length = u64::from(ends[row] - starts[row]);
+            let (day, wrong_date) = civil_date(first[row], last[row]);
+            let (time, wrong_time) = clock_time(clock[row]);
+            let (microseconds, wrong_fraction) = fraction_time(fraction[row], length.wrapping_sub(19));
+            let separator = between[row] >> 56;
+            let wrong_separator = (separator != u64::from(b' ')) & (separator != u64::from(b'T'));
+            // Wraps when the text is no date; then the value is not used.
+            let midnight = i64::from(day).wrapping_mul(MICROSECONDS_PER_DAY);
+            values[row] = midnight.wrapping_add((time + microseconds) as i64);
+            let wrong = wrong_date | wrong_separator | (length < 19) | (wrong_time | wrong_fraction != 0);
+            inexact[row] = u8::from(wrong);
+        }
+        true
+    }
+}
+
+/// Microseconds since midnight of `HH:MM:SS` in `clock`, and (not 0) whether it is no time of day.
+#[inline(always)]
+fn clock_time(clock: u64) -> (u64, u64) {
+    const COLONS: u64 = 0x0000_3A00_003A_0000;
+    const COLON_PLACES: u64 = 0x0000_FF00_00FF_0000;
+    let digits = (clock ^ 0x3030_3030_3030_3030) & !COLON_PLACES;
+    let pair = |place: u32| (digits >> (8 * place) & 15) * 10 + (digits >> (8 * place + 8) & 15);
+    let (hour, minute, second) = (pair(0), pair(3), pair(6));
+    let outside = u64::from(hour > 23) | u64::from(minute > 59) | u64::from(second > 59);
+    let wrong = not_digits(digits) | ((clock & COLON_PLACES) ^ COLONS) | outside;
+    ((hour * 3600 + minute * 60 + second) * MICROSECONDS_PER_SECOND as u64, wrong)
+}
+
+/// Microseconds of the first `length - 1` characters behind the point in `fraction`, which starts with it; nothing when
+/// `length` is 0. Not 0 when it is something else, or has more than six digits.
+#[inline(always)]
+fn fraction_time(fraction: u64, length: u64) -> (u64, u64) {
+    let digits = ((fraction >> 8) ^ 0x0030_3030_3030_3030)
+        & u64::MAX.unbounded_shr(64 - 8 * length.saturating_sub(1).min(6) as u32);
+    let no_point = u64::from(length != 0) & u64::from(fraction & 0xFF != u64::from(b'.'));
+    let wrong_length = u64::from(length == 1) | u64::from(length > 7);
+    // Two zeros in front make eight digits of the six.
+    (number_of(digits << 16), not_digits(digits) | no_point | wrong_length)
 }
 
 /// Offset east of UTC: `Z`, `+HH`, `+HH:MM`, `+HHMM`, or the same with a minus; up to 15:59, as in PostgreSQL.

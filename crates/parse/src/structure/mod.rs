@@ -6,8 +6,7 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use std::sync::OnceLock;
-
+use crate::cpu::CpuPath;
 use crate::fields::Text;
 
 /// The byte before the text: mark in front of the first row.
@@ -80,66 +79,6 @@ pub fn release_surplus(marks: &mut Vec<u32>) {
 /// Marks a kernel may store behind the last one.
 const SLACK_MARKS: usize = 64;
 
-/// Instructions the structural pass uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CpuPath {
-    /// Eight bytes at a time in plain registers.
-    Portable,
-    /// 32-byte compares.
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// 64-byte compares and compress-store (VBMI2).
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-impl CpuPath {
-    /// All paths this processor can run, fastest first.
-    pub fn available() -> Vec<CpuPath> {
-        let mut paths = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2") {
-                paths.push(CpuPath::Avx512);
-            }
-            if is_x86_feature_detected!("avx2") {
-                paths.push(CpuPath::Avx2);
-            }
-        }
-        paths.push(CpuPath::Portable);
-        paths
-    }
-
-    /// Name, as `HEADRACE_CPU` spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            CpuPath::Portable => "portable",
-            #[cfg(target_arch = "x86_64")]
-            CpuPath::Avx2 => "avx2",
-            #[cfg(target_arch = "x86_64")]
-            CpuPath::Avx512 => "avx512",
-        }
-    }
-}
-
-/// The path of this process: the fastest, or the one `HEADRACE_CPU` names.
-///
-/// # Errors
-/// A sentence, when the variable names none that this processor has.
-pub fn cpu_path() -> Result<CpuPath, String> {
-    static PATH: OnceLock<Result<CpuPath, String>> = OnceLock::new();
-    PATH.get_or_init(|| choose(std::env::var("HEADRACE_CPU").ok().as_deref())).clone()
-}
-
-fn choose(wanted: Option<&str>) -> Result<CpuPath, String> {
-    let available = CpuPath::available();
-    let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return Ok(available[0]) };
-    available.iter().copied().find(|path| path.name() == wanted).ok_or_else(|| {
-        let names: Vec<_> = available.iter().map(|path| path.name()).collect();
-        format!("HEADRACE_CPU is `{wanted}`; this processor has {}", names.join(", "))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,14 +111,6 @@ mod tests {
             assert_eq!(&structure.marks()[1..], marks, "{path:?} {bytes:?}");
             assert_eq!(structure.seen, seen, "{path:?}");
         }
-    }
-
-    #[test]
-    fn a_path_that_the_processor_lacks_is_refused() {
-        assert_eq!(choose(Some("portable")), Ok(CpuPath::Portable));
-        assert_eq!(choose(Some("")), choose(None));
-        let refused = choose(Some("neon9")).unwrap_err();
-        assert!(refused.starts_with("HEADRACE_CPU is `neon9`; this processor has ") && refused.ends_with("portable"));
     }
 
     #[test]

@@ -1,0 +1,156 @@
+//! Binary floating-point numbers, correctly rounded.
+
+use headrace_types::Rule;
+
+use super::Convert;
+use super::digits::{FloatingPoint, floating_number};
+use crate::fields::{Field, TILE_ROWS, Tile, Words};
+
+/// Binary floats of a column.
+pub trait Float: crate::memory::Plain + Default + fast_float2::FastFloat {
+    /// Whether the value is infinite.
+    fn infinite(self) -> bool;
+    /// `magnitude` / 10^`scale`, negated if asked (1), and whether (not 0) that is not the nearest float. Integers and powers
+    /// of ten that the type holds exactly give the nearest float by one division (W. D. Clinger, "How to read floating point
+    /// numbers accurately", 1990).
+    fn divide(magnitude: u64, scale: u64, negative: u64) -> (Self, u64);
+    /// The float nearest to `magnitude` / 10^`scale`, negated if asked (1); ties go to even. `magnitude` is not 0, `scale` at
+    /// most 19.
+    fn nearest(magnitude: u64, scale: u64, negative: u64) -> Self;
+}
+
+macro_rules! float {
+    ($type:ty, $bits:ty, $exact_powers:expr) => {
+        impl Float for $type {
+            fn infinite(self) -> bool {
+                self.is_infinite()
+            }
+
+            #[inline(always)]
+            fn divide(magnitude: u64, scale: u64, negative: u64) -> (Self, u64) {
+                const POWERS: [$type; 16] =
+                    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+                let value = magnitude as $type / POWERS[(scale & 15) as usize];
+                let sign = (negative as $bits) << (<$bits>::BITS - 1);
+                let inexact = u64::from(magnitude > 1 << <$type>::MANTISSA_DIGITS) | u64::from(scale > $exact_powers);
+                (<$type>::from_bits(value.to_bits() | sign), inexact)
+            }
+
+            #[inline(always)]
+            fn nearest(magnitude: u64, scale: u64, negative: u64) -> Self {
+                let (mantissa, exponent) = round_quotient(magnitude, scale, <$type>::MANTISSA_DIGITS);
+                // The leading bit of the mantissa is not stored: added to the exponent it makes it one larger.
+                let biased = (exponent + <$type>::MAX_EXP + <$type>::MANTISSA_DIGITS as i32 - 3) as $bits;
+                let sign = (negative as $bits) << (<$bits>::BITS - 1);
+                <$type>::from_bits(((biased << (<$type>::MANTISSA_DIGITS - 1)) + mantissa as $bits) | sign)
+            }
+        }
+    };
+}
+float!(f32, u32, 10);
+float!(f64, u64, 15);
+
+/// Most digits behind the point of [`Float::nearest`]: 10^19 is the last power of ten in 64 bits.
+const MAX_SCALE: u64 = 19;
+
+const POWERS_OF_TEN: [u64; MAX_SCALE as usize + 1] = {
+    let mut powers = [1; MAX_SCALE as usize + 1];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = powers[exponent - 1] * 10;
+        exponent += 1;
+    }
+    powers
+};
+
+/// `magnitude` / 10^`scale`, rounded to `bits` binary digits: the digits as a whole number and the exponent of two. Exact
+/// integer division, whose remainder decides ties. `magnitude` is not 0, `scale` at most 19.
+fn round_quotient(magnitude: u64, scale: u64, bits: u32) -> (u64, i32) {
+    let divisor = POWERS_OF_TEN[scale.min(MAX_SCALE) as usize];
+    let (up, divisor_up) = (magnitude.leading_zeros(), divisor.leading_zeros());
+    let (dividend, divisor) = (u128::from(magnitude << up) << 63, u128::from(divisor << divisor_up));
+    // Both had their leading bit moved to the top, so the quotient has 63 or 64 bits.
+    let quotient = (dividend / divisor) as u64;
+    let remainder = dividend - u128::from(quotient) * divisor;
+    let surplus = u64::BITS - quotient.leading_zeros() - bits;
+    let exponent = divisor_up as i32 - up as i32 - 63 + surplus as i32;
+    let (kept, cut) = (quotient >> surplus, quotient & ((1 << surplus) - 1));
+    let half = 1 << (surplus - 1);
+    let above_half = (cut > half) | ((cut == half) & (remainder != 0));
+    let tie_to_even = (cut == half) & (remainder == 0) & (kept & 1 == 1);
+    // Rounding up to the next power of two leaves the mantissa with one bit more, which is the same value.
+    (kept + u64::from(above_half | tie_to_even), exponent)
+}
+
+/// Floating-point numbers, correctly rounded to binary; `inf` and `nan` in any case.
+pub struct Floating<T>(std::marker::PhantomData<T>);
+
+impl<T> Default for Floating<T> {
+    fn default() -> Self {
+        Floating(std::marker::PhantomData)
+    }
+}
+
+impl<T: Float> Convert for Floating<T> {
+    type Value = T;
+
+    fn convert(&self, field: Field<'_>) -> Result<T, Rule> {
+        let characters = field.bytes();
+        let value: T = fast_float2::parse(characters).map_err(|_| Rule::BadFloat)?;
+        // A finite text that became infinite does not fit; "inf" is meant.
+        if value.infinite() && characters.iter().any(u8::is_ascii_digit) {
+            return Err(Rule::OutOfRange);
+        }
+        Ok(value)
+    }
+
+    #[inline(always)]
+    fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
+        match tile.longest() {
+            ..=8 => floats::<T, 1>(tile, values, inexact),
+            9..=16 => floats::<T, 2>(tile, values, inexact),
+            _ => floats::<T, 3>(tile, values, inexact),
+        }
+        true
+    }
+}
+
+/// Floats of a tile from up to 8 N characters.
+#[inline(always)]
+fn floats<T: Float, const N: usize>(tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) {
+    let mut words = [[0; TILE_ROWS]; N];
+    for (index, words) in words.iter_mut().enumerate() {
+        tile.words_before(8 * index, words);
+    }
+    let rows = tile.rows();
+    let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
+    let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
+    let (mut magnitudes, mut scales): (Words, Words) = ([0; TILE_ROWS], [0; TILE_ROWS]);
+    let (magnitudes, scales) = (&mut magnitudes[..rows], &mut scales[..rows]);
+    for row in 0..rows {
+        let length = u64::from(ends[row] - starts[row]);
+        let number = floating_number(std::array::from_fn::<_, N, _>(|index| words[index][row]), length);
+        let FloatingPoint { magnitude, scale, negative, wrong } = number;
+        let (value, unfit) = T::divide(magnitude, scale, negative);
+        let wrong = wrong | u64::from(scale > MAX_SCALE);
+        let divides = u8::from((unfit != 0) & (wrong == 0));
+        values[row] = value;
+        inexact[row] = u8::from(wrong != 0);
+        magnitudes[row] = magnitude;
+        scales[row] = scale << 2 | negative << 1 | u64::from(divides);
+    }
+    // Listed first: whether a float has many digits cannot be predicted.
+    let mut listed = [0; TILE_ROWS];
+    let mut divisions = 0;
+    for (row, scale) in scales.iter().enumerate() {
+        listed[divisions] = row;
+        divisions += (scale & 1) as usize;
+    }
+    for &row in &listed[..divisions] {
+        // A magnitude of 0 (many zeros behind the point) has no leading bit.
+        match magnitudes[row] {
+            0 => inexact[row] = 1,
+            magnitude => values[row] = T::nearest(magnitude, scales[row] >> 2, scales[row] >> 1 & 1),
+        }
+    }
+}
