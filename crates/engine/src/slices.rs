@@ -163,7 +163,14 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, content).unwrap();
         let columns = vec![Column { name: "a".to_owned(), column_type: ColumnType::String, nullable: true }];
-        let layout = Layout { delimiter: '|', trailing_delimiter: false, header_rows, null_tokens: vec![], columns };
+        let layout = Layout {
+            delimiter: '|',
+            qualifier: None,
+            trailing_delimiter: false,
+            header_rows,
+            null_tokens: vec![],
+            columns,
+        };
         let files = vec![path.to_str().unwrap().to_owned()];
         plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap()
     }

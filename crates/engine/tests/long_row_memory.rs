@@ -36,6 +36,7 @@ fn run(bytes: u64, fill: u8) -> (FlowReport, u64) {
     let columns = columns.map(|(name, column_type)| Column { name: name.to_owned(), column_type, nullable: false });
     let layout = Layout {
         delimiter: '|',
+        qualifier: None,
         trailing_delimiter: false,
         header_rows: 0,
         null_tokens: vec![],

@@ -7,6 +7,7 @@
 //! `unsafe` lives in [`memory`] (aligned, recycled memory), [`structure`] (SIMD), [`fields`] (padded loads) and, once, where
 //! [`convert`] makes an Arrow array of checked values; each block has its proof.
 
+mod automaton;
 mod convert;
 mod fields;
 pub mod memory;
@@ -15,6 +16,7 @@ mod reject;
 mod rows;
 mod structure;
 
+pub use automaton::{Event, RowScanner, State};
 pub use parser::{Parsed, Parser, arrow_schema};
 pub use reject::Reject;
 pub use structure::{CpuPath, cpu_path};

@@ -15,6 +15,7 @@ fn layout() -> impl Strategy<Value = Layout> {
     (columns, delimiter, any::<bool>(), prop_oneof![3 => Just(0), 1 => 1_u32..4], tokens).prop_map(
         |(columns, delimiter, trailing_delimiter, header_rows, tokens)| Layout {
             delimiter,
+            qualifier: None,
             trailing_delimiter,
             header_rows,
             null_tokens: tokens.into_iter().map(str::to_owned).collect(),

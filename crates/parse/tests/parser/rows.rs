@@ -23,7 +23,7 @@ fn layout(columns: &[(ColumnType, bool)], trailing_delimiter: bool, header_rows:
             nullable: *nullable,
         })
         .collect();
-    Layout { delimiter: '|', trailing_delimiter, header_rows, null_tokens: vec![], columns }
+    Layout { delimiter: '|', qualifier: None, trailing_delimiter, header_rows, null_tokens: vec![], columns }
 }
 
 fn pair(trailing_delimiter: bool) -> Layout {
