@@ -206,7 +206,7 @@ impl<'a> Stream<'a> {
         let (at_byte, slice, rejects) = (progress.at_byte, progress.slice, &mut progress.rejects);
         let mut on_reject = |reject| shared.reject(slice, &reject, rejects);
         let slab = |bytes| shared.slabs.take(bytes);
-        let parsed = self.parser.parse(&block, length, real_length, at_byte, slab, &mut on_reject)?;
+        let parsed = self.parser.parse(&block, length, real_length, at_byte, ended, slab, &mut on_reject)?;
         self.carry.extend_from_slice(&block[PADDING_BYTES + parsed.consumed..PADDING_BYTES + length]);
         drop(block);
         let consumed = parsed.consumed.min(real_length) as u64;

@@ -1,5 +1,7 @@
 //! The parser: a block of bytes in; a batch, rejects and the number of consumed bytes out.
 
+mod qualified;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -48,6 +50,7 @@ pub fn arrow_schema(layout: &Layout) -> SchemaRef {
 /// Parses the blocks of one slice after the other. Holds no text between calls, only positions and counters.
 pub struct Parser {
     delimiter: u8,
+    qualifier: Option<u8>,
     shape: Shape,
     header_rows: u32,
     columns: Vec<ColumnPlan>,
@@ -79,6 +82,7 @@ impl Parser {
         });
         Ok(Parser {
             delimiter: layout.delimiter as u8,
+            qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
             shape: Shape {
                 columns: layout.columns.len(),
                 trailing_delimiter: layout.trailing_delimiter,
@@ -131,20 +135,26 @@ impl Parser {
     ///
     /// `block` holds [`PADDING_BYTES`] bytes of padding, `length` bytes of text, and padding again; `first_byte` is the place
     /// of the text in the file. `real_length` is `length`, or one less when the caller put a row end behind a last line
-    /// that has none. `slab` gives memory of at least the asked size for the typed columns. `on_reject` takes the rejects, in
+    /// that has none. `ended` says that the slice ends with this block, so that a qualifier left open in it is never closed.
+    /// `slab` gives memory of at least the asked size for the typed columns. `on_reject` takes the rejects, in
     /// file order; an error of it ends the block.
     ///
     /// # Errors
     /// Those of `on_reject`; `Internal` when the block is smaller than it claims.
+    #[allow(clippy::too_many_arguments)] // places and lengths of one block; a struct of them would be made for one call
     pub fn parse(
         &mut self,
         block: &Buffer,
         length: usize,
         real_length: usize,
         first_byte: u64,
+        ended: bool,
         slab: impl FnOnce(usize) -> Memory,
         on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
     ) -> Result<Parsed, CoreError> {
+        if let Some(qualifier) = self.qualifier {
+            return self.parse_qualified(qualifier, (block, length, ended), (first_byte, real_length), slab, on_reject);
+        }
         let whole = block.as_slice();
         let (skipped_bytes, header_lines) = self.skip_header(whole, length);
         let text = whole.get(skipped_bytes..).and_then(|rest| Text::new(rest, length - skipped_bytes));

@@ -46,7 +46,8 @@ impl BadRows {
         self.bits.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    fn add(&mut self, row: usize, column: usize, rule: Rule) {
+    /// Notes a bad row, unless it is known already.
+    pub fn add(&mut self, row: usize, column: usize, rule: Rule) {
         if self.contains(row) {
             return;
         }
@@ -71,7 +72,7 @@ impl Column<'_> {
     /// A field that did not convert: NULL, or a bad row.
     #[cold]
     fn miss(&mut self, row: usize, field: Field<'_>, rule: Rule) {
-        if field.len() > 0 && !self.nulls.is_token(field.bytes()) {
+        if self.nulls.is_qualified(row) || (field.len() > 0 && !self.nulls.is_token(field.bytes())) {
             self.bad.add(row, self.index, rule);
             return;
         }
@@ -99,7 +100,11 @@ fn convert_rows<C: Convert, const TOKENS: bool>(
 ) {
     for (row, (slot, field)) in std::iter::zip(out, fields.iter()).enumerate() {
         let is_null = (C::EMPTY_IS_TEXT && field.len() == 0) || (TOKENS && column.nulls.is_token(field.bytes()));
-        let result = if is_null { Err(Rule::NullNotAllowed) } else { converter.convert(field) };
+        let result = if is_null && !column.nulls.is_qualified(row) {
+            Err(Rule::NullNotAllowed)
+        } else {
+            converter.convert(field)
+        };
         *slot = match result {
             Ok(value) => value,
             Err(rule) => {

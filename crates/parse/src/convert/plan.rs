@@ -20,17 +20,24 @@ use crate::memory::{Carver, Plain, carved_bytes};
 #[derive(Debug, Clone, Default)]
 pub struct NullRule {
     tokens: Vec<Vec<u8>>,
+    /// Rows of the block whose field is qualified, which is never NULL; empty when there are none.
+    pub qualified: Vec<bool>,
 }
 
 impl NullRule {
     /// The given texts mean NULL, besides the empty field.
     pub fn new(tokens: &[String]) -> Self {
-        NullRule { tokens: tokens.iter().map(|token| token.as_bytes().to_vec()).collect() }
+        NullRule { tokens: tokens.iter().map(|token| token.as_bytes().to_vec()).collect(), qualified: Vec::new() }
     }
 
     /// Whether there are tokens at all.
     pub fn has_tokens(&self) -> bool {
         !self.tokens.is_empty()
+    }
+
+    /// Whether the field of this row is qualified.
+    pub fn is_qualified(&self, row: usize) -> bool {
+        self.qualified.get(row) == Some(&true)
     }
 
     /// Whether the field is one of the tokens.
@@ -190,7 +197,7 @@ fn convert_bytes(fields: Fields<'_>, column: &mut Column<'_>) -> ArrayRef {
     for (row, field) in fields.iter().enumerate() {
         decoded.clear();
         let is_null = field.len() == 0 || column.nulls.is_token(field.bytes());
-        let result = if is_null {
+        let result = if is_null && !column.nulls.is_qualified(row) {
             Err(headrace_types::Rule::NullNotAllowed)
         } else {
             decode_hexadecimal(field.bytes(), &mut decoded)
