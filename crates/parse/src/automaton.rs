@@ -5,6 +5,7 @@
 //! there (rule HR104), and the field goes on, unqualified, to the next delimiter or line feed. A carriage return needs no
 //! state of its own: before a line feed or not, it leaves the qualified text, and the line feed ends the row.
 
+use headrace_types::Layout;
 use memchr::{memchr, memchr2};
 
 /// Where in a row the scanner stands.
@@ -46,6 +47,11 @@ impl RowScanner {
     /// A scanner at the start of a row.
     pub fn new(delimiter: u8, qualifier: Option<u8>) -> Self {
         RowScanner { delimiter, qualifier, state: State::RowStart }
+    }
+
+    /// A scanner at the start of a row of a file of `layout`, which has been checked.
+    pub fn of(layout: &Layout) -> Self {
+        RowScanner::new(layout.delimiter as u8, layout.qualifier.map(|qualifier| qualifier as u8))
     }
 
     /// The same scanner at another place of a row.
@@ -104,7 +110,7 @@ impl RowScanner {
             let rest = bytes.get(at..)?;
             match self.state {
                 State::Inside => {
-                    let Some(found) = find(qualifier, rest) else { return None };
+                    let found = find(qualifier, rest)?;
                     at += found + 1;
                     self.state = State::BehindQualifier;
                     // From one qualified field to the next: where all are qualified and short, this is all there is to do.
