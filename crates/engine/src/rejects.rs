@@ -270,7 +270,7 @@ impl RejectStore {
     }
 
     fn located(&self, reject: &Reject, file: usize, bad_byte: u64) -> LocatedReject {
-        let column = reject.column.map(|index| &self.layout.columns[index]);
+        let column = reject.column.and_then(|index| self.layout.columns.get(index));
         LocatedReject {
             file: self.files[file].clone(),
             row: reject.line + 1,
@@ -288,14 +288,17 @@ impl RejectStore {
     }
 
     fn message(&self, reject: &Reject) -> String {
-        let Some(index) = reject.column else {
+        let column = reject.column.and_then(|index| Some((index, self.layout.columns.get(index)?)));
+        let Some((index, column)) = column else {
             return match (reject.rule, &reject.note) {
                 (Rule::RowTooLong, _) => format!("a row is longer than {} bytes", self.max_row_bytes),
+                (Rule::UnclosedQualifier, _) => {
+                    "a qualifier behind the last column of a row is never closed".to_owned()
+                }
                 (_, Some(note)) => format!("a row does not fit the layout: {note}"),
                 (rule, None) => format!("a row breaks the rule {rule}"),
             };
         };
-        let column = &self.layout.columns[index];
         let place = format!("column `{}` ({})", column.name, index + 1);
         let kind = column.column_type;
         match reject.rule {
@@ -305,6 +308,8 @@ impl RejectStore {
             Rule::TooLong => format!("a value for {place} is longer than {kind}"),
             Rule::InvalidUtf8 => format!("a value for {place} is not UTF-8"),
             Rule::NulByte => format!("a value for {place} has a NUL byte"),
+            Rule::TextAfterQualifier => format!("text follows the closing qualifier of a value for {place}"),
+            Rule::UnclosedQualifier => format!("the qualifier of a value for {place} is never closed"),
             _ => format!("cannot convert a value for {place} to {kind}"),
         }
     }

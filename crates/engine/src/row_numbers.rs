@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::FileExt;
 
+use headrace_parse::RowScanner;
 use headrace_types::{CoreError, ErrorKind};
 
 use crate::report::SliceReport;
@@ -46,12 +47,17 @@ fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {
     let (file, _) = open_file(path)?;
     let mut window = vec![0; WINDOW_BYTES];
     let (mut at, mut lines) = (slice.begin_byte, 0);
+    let mut scanner = RowScanner::of(&spec.layout);
     while at < slice.end_byte {
         let wanted = WINDOW_BYTES.min((slice.end_byte - at) as usize);
         match file.read_at(&mut window[..wanted], at) {
             Ok(0) => break,
             Ok(count) => {
-                lines += memchr::memchr_iter(b'\n', &window[..count]).count() as u64;
+                let mut rest = &window[..count];
+                while let Some(end) = scanner.next_row_end(rest) {
+                    lines += 1;
+                    rest = &rest[end + 1..];
+                }
                 at += count as u64;
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -63,4 +69,58 @@ fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {
         }
     }
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{FileSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use headrace_types::{Column, ColumnType, Layout};
+
+    #[test]
+    fn line_feeds_inside_qualifiers_are_not_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        // A field longer than two windows, with a line feed on both sides of each boundary.
+        let long = "\n".repeat(2 * WINDOW_BYTES + 1);
+        let first = format!("\"a\nb\"\"\n\"|c\nd\"\n\"{long}\"\n");
+        std::fs::write(&path, format!("{first}e\nf\n")).unwrap();
+        let count = |qualifier| {
+            let columns = vec![Column { name: "a".to_owned(), column_type: ColumnType::String, nullable: true }];
+            let end = first.len() as u64;
+            let slice = |number, begin_byte, end_byte| SliceSpec { number, file: 0, begin_byte, end_byte };
+            let spec = FlowSpec {
+                name: "test".to_owned(),
+                layout: Layout {
+                    delimiter: '|',
+                    qualifier,
+                    trailing_delimiter: false,
+                    header_rows: 0,
+                    null_tokens: vec![],
+                    columns,
+                },
+                source: SourceSpec {
+                    files: vec![FileSpec {
+                        path: path.to_str().unwrap().to_owned(),
+                        size_bytes: end + 4,
+                        modified_ns: 0,
+                        inode: 0,
+                        row_end: Default::default(),
+                        first_byte: 0,
+                    }],
+                    slices: vec![slice(1, 0, end), slice(2, end, end + 2), slice(3, end + 2, end + 4)],
+                    generate: None,
+                },
+                sink: SinkSpec::Null,
+                streams: 1,
+                memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },
+                rejects: RejectSpec { limit: 0, folder: String::new(), file_stem: String::new() },
+            };
+            let lines = first_lines(&spec, &[], &[2, 3]).unwrap();
+            (lines[&2], lines[&3])
+        };
+        assert_eq!(count(Some('"')), (3, 4));
+        let all = 5 + long.len() as u64;
+        assert_eq!(count(None), (all, all + 1));
+    }
 }

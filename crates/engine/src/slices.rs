@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use headrace_parse::RowScanner;
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,7 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
                 .hint("Check the disk or mount that holds it.")
         };
         let first_byte = byte_order_mark(&file).map_err(failed)?;
-        let row_end = first_row_end(&file, first_byte).map_err(failed)?;
+        let row_end = first_row_end(&file, first_byte, RowScanner::of(&spec.layout)).map_err(failed)?;
         let planned = FileSpec {
             path: path.clone(),
             size_bytes: metadata.len(),
@@ -73,6 +74,11 @@ fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec) -> std::io::Result<V
     let end = planned.size_bytes;
     let mut cuts = vec![planned.first_byte];
     if planned.first_byte >= end {
+        return Ok(cuts);
+    }
+    // Whether a line feed ends a row is only known to who has read everything before it.
+    if spec.layout.qualifier.is_some() {
+        cuts.push(end);
         return Ok(cuts);
     }
     // Header rows stay in the first slice.
@@ -120,7 +126,7 @@ fn after_row_end(file: &File, from: u64, end: u64) -> std::io::Result<u64> {
 }
 
 /// Row ends of a file, by its first row.
-fn first_row_end(file: &File, from: u64) -> std::io::Result<RowEnd> {
+fn first_row_end(file: &File, from: u64, mut scanner: RowScanner) -> std::io::Result<RowEnd> {
     let mut window = vec![0; WINDOW_BYTES];
     let (mut at, mut previous) = (from, 0);
     loop {
@@ -128,7 +134,7 @@ fn first_row_end(file: &File, from: u64) -> std::io::Result<RowEnd> {
         if count == 0 {
             return Ok(RowEnd::Lf);
         }
-        if let Some(found) = memchr::memchr(b'\n', &window[..count]) {
+        if let Some(found) = scanner.next_row_end(&window[..count]) {
             let before = if found > 0 { window[found - 1] } else { previous };
             return Ok(if before == b'\r' { RowEnd::Crlf } else { RowEnd::Lf });
         }
@@ -159,11 +165,16 @@ mod tests {
     use headrace_types::{Column, ColumnType};
 
     fn plan(content: &[u8], slice_bytes: u64, header_rows: u32) -> Slicing {
+        plan_qualified(content, slice_bytes, header_rows, None)
+    }
+
+    fn plan_qualified(content: &[u8], slice_bytes: u64, header_rows: u32, qualifier: Option<char>) -> Slicing {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, content).unwrap();
         let columns = vec![Column { name: "a".to_owned(), column_type: ColumnType::String, nullable: true }];
-        let layout = Layout { delimiter: '|', trailing_delimiter: false, header_rows, null_tokens: vec![], columns };
+        let layout =
+            Layout { delimiter: '|', qualifier, trailing_delimiter: false, header_rows, null_tokens: vec![], columns };
         let files = vec![path.to_str().unwrap().to_owned()];
         plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap()
     }
@@ -202,5 +213,30 @@ mod tests {
         long.extend_from_slice(b"\r\n");
         assert_eq!(plan(&long, 100, 0).files[0].row_end, RowEnd::Crlf);
         assert_eq!(plan(&long, 100, 5).slices.len(), 1);
+    }
+
+    #[test]
+    fn a_file_with_a_qualifier_is_one_slice() {
+        let content = b"\"a\nb\"\n1\n2\n3\n";
+        for slice_bytes in 1..20 {
+            let slicing = plan_qualified(content, slice_bytes, 1, Some('"'));
+            let ranges: Vec<_> = slicing.slices.iter().map(|slice| (slice.begin_byte, slice.end_byte)).collect();
+            assert_eq!(ranges, [(0, content.len() as u64)]);
+        }
+        assert!(plan_qualified(b"", 1, 0, Some('"')).slices.is_empty());
+    }
+
+    #[test]
+    fn the_first_row_with_a_qualifier_tells_how_rows_end() {
+        let row_end = |content: &[u8]| plan_qualified(content, 100, 0, Some('"')).files[0].row_end;
+        assert_eq!(row_end(b"\"a\nb\"|c\r\nd\n"), RowEnd::Crlf);
+        assert_eq!(row_end(b"\"a\r\nb\"|c\nd\r\n"), RowEnd::Lf);
+        assert_eq!(row_end(b"3\" x 5\"\r\n"), RowEnd::Crlf);
+        assert_eq!(row_end(b"\"never closed\r\n"), RowEnd::Lf);
+        // The scanner's state goes from window to window.
+        let mut long = vec![b'\n'; 2 * WINDOW_BYTES - 2];
+        long[0] = b'"';
+        long.extend_from_slice(b"\"\r\n");
+        assert_eq!(row_end(&long), RowEnd::Crlf);
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use headrace_parse::memory::{Memory, PADDING_BYTES};
-use headrace_parse::{Parser, Reject};
-use headrace_types::{CoreError, Rule};
+use headrace_parse::{Parser, Reject, RowScanner};
+use headrace_types::{CoreError, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
 use crate::rejects::SliceRejects;
@@ -71,8 +71,8 @@ struct Held<'a> {
 enum Filled<'a> {
     /// Text that holds at least one row end, or ends the slice.
     Text { held: Held<'a>, ended: bool },
-    /// No row end in `max_row` bytes.
-    LongRow(Held<'a>),
+    /// No row end in `max_row` bytes; the scanner stands behind them.
+    LongRow(Held<'a>, RowScanner),
     /// Nothing more, or the flow was stopped.
     Nothing,
 }
@@ -110,7 +110,7 @@ impl<'a> Stream<'a> {
                     stopped = !self.run_block(&mut progress, held, ended)?;
                     ended
                 }
-                Filled::LongRow(held) => self.skip_long_row(&mut progress, held)?,
+                Filled::LongRow(held, scanner) => self.skip_long_row(&mut progress, held, scanner)?,
                 Filled::Nothing => true,
             };
             stopped |= self.shared.outcome.stopped();
@@ -144,12 +144,14 @@ impl<'a> Stream<'a> {
         memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
         self.clear_carry();
         let max_row_bytes = memory_spec.max_row_bytes;
+        // From the front, where a row starts: the first row end is all there is to know.
+        let mut scanner = RowScanner::of(&shared.spec.layout);
         let mut searched = 0;
         let filled = loop {
             let (more, ended) =
                 read_full(source, &mut memory.bytes_mut()[PADDING_BYTES + length..PADDING_BYTES + room])?;
             let row_end =
-                memchr::memrchr(b'\n', &memory.bytes()[PADDING_BYTES + searched..PADDING_BYTES + length + more]);
+                scanner.next_row_end(&memory.bytes()[PADDING_BYTES + searched..PADDING_BYTES + length + more]);
             self.report.stages.read.bytes += more as u64;
             length += more;
             searched = length;
@@ -158,7 +160,7 @@ impl<'a> Stream<'a> {
             } else if ended || row_end.is_some() {
                 break Filled::Text { held: Held { memory, length, _large: large }, ended };
             } else if length >= max_row_bytes {
-                break Filled::LongRow(Held { memory, length, _large: large });
+                break Filled::LongRow(Held { memory, length, _large: large }, scanner);
             }
             room = (2 * room).min(max_row_bytes);
             if large.is_none() {
@@ -206,7 +208,13 @@ impl<'a> Stream<'a> {
         let (at_byte, slice, rejects) = (progress.at_byte, progress.slice, &mut progress.rejects);
         let mut on_reject = |reject| shared.reject(slice, &reject, rejects);
         let slab = |bytes| shared.slabs.take(bytes);
-        let parsed = self.parser.parse(&block, length, real_length, at_byte, slab, &mut on_reject)?;
+        let parsed = self.parser.parse(&block, length, real_length, at_byte, ended, slab, &mut on_reject)?;
+        if parsed.consumed == 0 && !ended {
+            // It would be asked the same question for ever.
+            return Err(CoreError::new(ErrorKind::Internal, "the parser does not see the row end of a block").at(
+                Location { file: shared.spec.source.files[slice.file].path.clone(), row: None, byte: Some(at_byte) },
+            ));
+        }
         self.carry.extend_from_slice(&block[PADDING_BYTES + parsed.consumed..PADDING_BYTES + length]);
         drop(block);
         let consumed = parsed.consumed.min(real_length) as u64;
@@ -235,7 +243,12 @@ impl<'a> Stream<'a> {
     }
 
     /// Rejects a row without holding it: reads on to its end. True when the slice ended with it.
-    fn skip_long_row(&mut self, progress: &mut Progress<'_>, held: Held<'_>) -> Result<bool, CoreError> {
+    fn skip_long_row(
+        &mut self,
+        progress: &mut Progress<'_>,
+        held: Held<'_>,
+        mut scanner: RowScanner,
+    ) -> Result<bool, CoreError> {
         let Held { memory, length, _large } = held;
         let text = &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length];
         let reject = Reject {
@@ -260,14 +273,15 @@ impl<'a> Stream<'a> {
             self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
             self.report.stages.read.bytes += count as u64;
             ended = at_end;
-            let found = memchr::memchr(b'\n', &window[..count]);
+            let found = scanner.next_row_end(&window[..count]);
             skipped += found.map_or(count, |at| at + 1) as u64;
             if let Some(at) = found {
                 self.carry.extend_from_slice(&window[at + 1..count]);
                 break;
             }
         }
-        let is_header = self.parser.skip_line();
+        // Nobody knows what a header swallowed whose qualifier is never closed: it is no header.
+        let is_header = self.parser.skip_line() && !scanner.inside_qualifier();
         progress.at_byte += skipped;
         progress.account.bytes += skipped;
         progress.account.lines += 1;

@@ -16,11 +16,14 @@ const MEGABYTE: u64 = 1 << 20;
 const BOUND: u64 = 64 + 32 + 44;
 
 /// Runs a file whose second of three rows is `bytes` long. Two streams, eight blocks of 1 MB.
-fn run(bytes: u64, fill: u8) -> (FlowReport, u64) {
+fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let mut file = std::fs::File::create(&path).unwrap();
     file.write_all(b"1|a\n2|").unwrap();
+    if qualifier.is_some() {
+        file.write_all(b"\"").unwrap();
+    }
     if fill == 0 {
         file.seek(SeekFrom::Current(bytes as i64 - 3)).unwrap(); // a hole: no disk is filled
     } else {
@@ -36,6 +39,7 @@ fn run(bytes: u64, fill: u8) -> (FlowReport, u64) {
     let columns = columns.map(|(name, column_type)| Column { name: name.to_owned(), column_type, nullable: false });
     let layout = Layout {
         delimiter: '|',
+        qualifier,
         trailing_delimiter: false,
         header_rows: 0,
         null_tokens: vec![],
@@ -72,19 +76,25 @@ fn peak_megabytes() -> u64 {
 #[test]
 fn lines_around_64_mb_need_that_much_memory_and_no_more() {
     // 200 MB of one line: rejected, never held as a whole.
-    let (report, peak) = run(200 * MEGABYTE, 0);
+    let (report, peak) = run(200 * MEGABYTE, 0, None);
     assert_eq!((report.status, report.sink.rows, report.rejects.count), (Status::Ok, 2, 1));
     let reject = &report.rejects.first[0];
     assert_eq!((reject.rule.as_str(), reject.row, reject.byte), ("row_too_long", 2, 4));
     assert_eq!(report.slices[0].bytes, 200 * MEGABYTE + 8);
     assert!(peak < BOUND, "{peak} MB");
 
-    let (report, peak) = run(70 * MEGABYTE, b'x');
+    let (report, peak) = run(70 * MEGABYTE, b'x', None);
     assert_eq!((report.sink.rows, report.rejects.by_rule["row_too_long"]), (2, 1));
     assert!(peak < BOUND, "{peak} MB");
 
+    // A qualifier that is never closed: every line feed behind it is data, and the last row as well.
+    let (report, peak) = run(70 * MEGABYTE, b'\n', Some('"'));
+    assert_eq!((report.sink.rows, report.rejects.by_rule["row_too_long"]), (1, 1));
+    assert_eq!(report.slices[0].bytes, 70 * MEGABYTE + 9);
+    assert!(peak < BOUND, "{peak} MB");
+
     // Just short enough: loaded.
-    let (report, peak) = run(64 * MEGABYTE, b'x');
+    let (report, peak) = run(64 * MEGABYTE, b'x', None);
     assert_eq!((report.status, report.sink.rows, report.rejects.count), (Status::Ok, 3, 0));
     let columns = report.columns.unwrap();
     assert_eq!(columns[1].max_length, Some(64 * MEGABYTE - 3));

@@ -9,14 +9,14 @@ use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, Rule};
 
-use crate::convert::{BadRows, ColumnOutput, ColumnPlan};
-use crate::cpu::{CpuPath, cpu_path};
-use crate::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
-use crate::memory::{Carver, Memory, PADDING_BYTES};
-use crate::per_cpu_path;
+use crate::automaton::RowScanner;
+use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, Unescaped};
+use crate::raw::cpu::{CpuPath, Task, cpu_path};
+use crate::raw::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
+use crate::raw::memory::{Carver, Memory, PADDING_BYTES, carved_bytes};
+use crate::raw::structure::{Find, Structure};
 use crate::reject::{Reject, cut};
 use crate::rows::{BadShape, Rows, Shape};
-use crate::structure::Structure;
 
 /// Result of parsing one block.
 #[derive(Debug)]
@@ -50,6 +50,7 @@ pub fn arrow_schema(layout: &Layout) -> SchemaRef {
 /// Parses the blocks of one slice after the other. Holds no text between calls, only positions and counters.
 pub struct Parser {
     delimiter: u8,
+    qualifier: Option<u8>,
     shape: Shape,
     header_rows: u32,
     columns: Vec<ColumnPlan>,
@@ -75,6 +76,7 @@ impl Parser {
         let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens));
         Ok(Parser {
             delimiter: layout.delimiter as u8,
+            qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
             shape: Shape {
                 columns: layout.columns.len(),
                 trailing_delimiter: layout.trailing_delimiter,
@@ -127,17 +129,20 @@ impl Parser {
     ///
     /// `block` holds [`PADDING_BYTES`] bytes of padding, `length` bytes of text, and padding again; `first_byte` is the place
     /// of the text in the file. `real_length` is `length`, or one less when the caller put a row end behind a last line
-    /// that has none. `slab` gives memory of at least the asked size for the typed columns. `on_reject` takes the rejects, in
+    /// that has none. `ended` says that the slice ends with this block, so that a qualifier left open in it is never closed.
+    /// `slab` gives memory of at least the asked size for the typed columns. `on_reject` takes the rejects, in
     /// file order; an error of it ends the block.
     ///
     /// # Errors
     /// Those of `on_reject`; `Internal` when the block is smaller than it claims.
+    #[allow(clippy::too_many_arguments)] // places and lengths of one block; a struct of them would be made for one call
     pub fn parse(
         &mut self,
         block: &Buffer,
         length: usize,
         real_length: usize,
         first_byte: u64,
+        ended: bool,
         slab: impl FnOnce(usize) -> Memory,
         on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
     ) -> Result<Parsed, CoreError> {
@@ -148,7 +153,9 @@ impl Parser {
         let real_end = first_byte + real_length as u64;
         let first_byte = first_byte + skipped_bytes as u64;
 
-        self.structure.index(self.cpu_path, text, self.delimiter);
+        let is_crlf = self.shape.row_end == RowEnd::Crlf;
+        let find = Find { delimiter: self.delimiter, qualifier: self.qualifier, is_crlf };
+        self.structure.index(self.cpu_path, text, find);
         self.rows.find(self.shape, text, &self.structure);
         self.bad.clear();
         let consumed = &text.bytes()[..self.rows.consumed];
@@ -164,25 +171,49 @@ impl Parser {
         let first_line = self.next_line + header_lines;
         let origin = Origin { text: text.bytes(), first_byte, first_line, real_end };
         self.reject_rows(&origin, on_reject)?;
-        self.next_line = first_line + self.rows.lines;
-        let parsed = Parsed {
+        let mut parsed = Parsed {
             consumed: skipped_bytes + self.rows.consumed,
             lines: header_lines + self.rows.lines,
             skipped: header_lines + self.rows.skipped,
             batch,
             rejected: (self.rows.bad.len() + self.bad.found.len()) as u64,
         };
+        if ended && seen.open {
+            on_reject(self.unclosed(&origin))?;
+            parsed.consumed = length;
+            parsed.lines += 1;
+            parsed.rejected += 1;
+        }
+        self.next_line += parsed.lines;
         self.structure.release_surplus();
         self.rows.release_surplus();
         Ok(parsed)
+    }
+
+    /// The reject of everything behind the last row end: a row whose last qualifier is never closed.
+    fn unclosed(&self, origin: &Origin<'_>) -> Reject {
+        let start = self.rows.consumed;
+        let marks = &self.structure.marks()[1..];
+        let delimiters = &marks[marks.partition_point(|&mark| (mark as usize) < start)..];
+        let opening = delimiters.last().map_or(start, |&mark| mark as usize + 1);
+        let column = Some(delimiters.len()).filter(|&column| column < self.columns.len());
+        let end = origin.text.len().min((origin.real_end - origin.first_byte) as usize);
+        let row = start..origin.text.len();
+        origin.reject(self.rows.lines, row, opening..end, column, Rule::UnclosedQualifier, None)
+    }
+
+    /// A scanner at the start of a row.
+    fn scanner(&self) -> RowScanner {
+        RowScanner::new(self.delimiter, self.qualifier)
     }
 
     /// Bytes and lines of the header at the front of the block.
     fn skip_header(&mut self, whole: &[u8], length: usize) -> (usize, u64) {
         let text = whole.get(PADDING_BYTES..PADDING_BYTES + length).unwrap_or_default();
         let (mut bytes, mut lines) = (0, 0);
+        let mut scanner = self.scanner();
         while self.header_left > 0 {
-            let Some(end) = memchr::memchr(b'\n', &text[bytes..]) else { break };
+            let Some(end) = scanner.next_row_end(&text[bytes..]) else { break };
             bytes += end + 1;
             lines += 1;
             self.header_left -= 1;
@@ -200,17 +231,34 @@ impl Parser {
     ) -> Result<RecordBatch, CoreError> {
         let rows = self.rows.rows;
         let marks = self.rows.marks(&self.structure);
-        let table = FieldTable::new(text, marks, self.rows.stride, rows, self.columns.len())
+        let table = FieldTable::new(text, marks, self.rows.stride, rows, self.columns.len(), self.qualifier)
             .ok_or_else(|| internal("the structural positions do not ascend"))?;
-        let mut slab = slab(self.columns.iter().map(|column| column.slab_bytes(rows)).sum());
+        let seen = self.structure.seen;
+        let escaping = self.qualifier.filter(|_| seen.doubled);
+        let unescaped_bytes = if escaping.is_some() { carved_bytes::<u8>(text.len()) } else { 0 };
+        let columns_bytes: usize = self.columns.iter().map(|column| column.slab_bytes(rows)).sum();
+        let mut slab = slab(columns_bytes + unescaped_bytes);
         let mut carver = Carver::new(&mut slab);
         let mut outputs = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
             outputs.push(column.output(rows, &mut carver).ok_or_else(too_small)?);
         }
-        let (path, bad) = (self.cpu_path, &mut self.bad);
-        convert_tiles(path, &table, &self.columns, suspicious, path.has_wide_vectors(), &mut outputs, bad)
-            .ok_or_else(too_small)?;
+        let unescaped = match escaping {
+            Some(qualifier) => {
+                let (offset, bytes) = carver.carve(text.len()).ok_or_else(too_small)?;
+                Some(Unescaped::new(qualifier, offset, bytes).ok_or_else(too_small)?)
+            }
+            None => None,
+        };
+        let facts = BlockFacts {
+            suspicious,
+            wide: self.cpu_path.has_wide_vectors(),
+            unescaped: unescaped.as_ref(),
+            text_behind: self.qualifier.filter(|_| seen.text_behind),
+        };
+        let tiles =
+            ConvertTiles { table: &table, columns: &self.columns, facts, outputs: &mut outputs, bad: &mut self.bad };
+        self.cpu_path.run(tiles).ok_or_else(too_small)?;
         let converted: Vec<_> = outputs.into_iter().map(ColumnOutput::finish).collect();
         let slab = slab.freeze();
         let arrays: Vec<ArrayRef> = std::iter::zip(&self.columns, converted)
@@ -233,7 +281,7 @@ impl Parser {
         let marks = self.rows.marks(&self.structure);
         let mut shapes = self.rows.bad.iter().peekable();
         for &(row, column, rule) in &self.bad.found {
-            let (start, next) = self.rows.span(row, origin.text, marks);
+            let (start, next) = self.rows.span(row, origin.text, marks, self.scanner());
             while let Some(bad) = shapes.next_if(|bad| (bad.start as usize) < start) {
                 on_reject(origin.bad_shape(bad, self.shape))?;
             }
@@ -255,21 +303,25 @@ impl Parser {
     }
 }
 
-per_cpu_path! {
-    /// Converts all columns of a tile, then those of the next. `None` when an output is too small.
-    fn convert_tiles(
-        table: &FieldTable<'_>,
-        columns: &[ColumnPlan],
-        suspicious: bool,
-        wide: bool,
-        outputs: &mut [ColumnOutput<'_>],
-        bad: &mut BadRows,
-    ) -> Option<()> {
+/// Converts all columns of a tile, then those of the next. `None` when an output is too small.
+struct ConvertTiles<'a, 'o> {
+    table: &'a FieldTable<'a>,
+    columns: &'a [ColumnPlan],
+    facts: BlockFacts<'a>,
+    outputs: &'a mut [ColumnOutput<'o>],
+    bad: &'a mut BadRows,
+}
+
+impl Task for ConvertTiles<'_, '_> {
+    type Output = Option<()>;
+
+    #[inline(always)]
+    fn run(self) -> Option<()> {
         let mut memory = TileMemory::default();
-        for first_row in (0..table.rows()).step_by(TILE_ROWS) {
-            for (column, output) in std::iter::zip(columns, &mut *outputs) {
-                let tile = table.load(column.index, first_row, &mut memory)?;
-                column.convert_tile(tile, suspicious, wide, output, bad)?;
+        for first_row in (0..self.table.rows()).step_by(TILE_ROWS) {
+            for (column, output) in std::iter::zip(self.columns, &mut *self.outputs) {
+                let tile = self.table.load(column.index, first_row, &mut memory)?;
+                column.convert_tile(tile, self.facts, output, self.bad)?;
             }
         }
         Some(())

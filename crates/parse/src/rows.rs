@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 
 use headrace_types::{RowEnd, Rule};
 
-use crate::fields::Text;
-use crate::structure::{BEFORE_TEXT, Structure, release_surplus};
+use crate::automaton::RowScanner;
+use crate::raw::fields::Text;
+use crate::raw::structure::{BEFORE_TEXT, Structure, release_surplus};
 
 /// Shape of a row, from the layout.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +79,7 @@ pub struct Rows {
 impl Rows {
     /// Finds the rows of a block.
     pub fn find(&mut self, shape: Shape, text: Text<'_>, structure: &Structure) {
-        let lines = structure.seen.line_feeds;
+        let lines = structure.seen.row_ends;
         self.bad.clear();
         self.line_of_row.clear();
         self.compacted.clear();
@@ -105,15 +106,15 @@ impl Rows {
         release_surplus(&mut self.line_of_row);
     }
 
-    /// Marks of the table; see [`crate::fields::Fields`].
+    /// Marks of the table; see [`crate::raw::fields::FieldTable`].
     pub fn marks<'a>(&'a self, structure: &'a Structure) -> &'a [u32] {
         if self.is_compacted { &self.compacted } else { &structure.marks()[..=self.rows * self.stride] }
     }
 
     /// First and one-past-last byte of row `row`, with its row end.
-    pub fn span(&self, row: usize, text: &[u8], marks: &[u32]) -> (usize, usize) {
+    pub fn span(&self, row: usize, text: &[u8], marks: &[u32], mut scanner: RowScanner) -> (usize, usize) {
         let start = marks[row * self.stride].wrapping_add(1) as usize;
-        let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |length| start + length + 1);
+        let end = scanner.next_row_end(&text[start..]).map_or(text.len(), |length| start + length + 1);
         (start, end)
     }
 
@@ -201,7 +202,7 @@ enum RowShape {
 fn is_regular(shape: Shape, bytes: &[u8], structure: &Structure) -> bool {
     let stride = shape.marks();
     let marks = structure.marks();
-    let lines = structure.seen.line_feeds;
+    let lines = structure.seen.row_ends;
     if lines * stride >= marks.len() {
         return false;
     }

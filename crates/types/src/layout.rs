@@ -34,6 +34,10 @@ pub enum RowEnd {
 pub struct Layout {
     /// One ASCII character between fields.
     pub delimiter: char,
+    /// One ASCII character that, as the first byte of a field, opens text in which delimiters and row ends are data; it
+    /// stands there doubled where it is data itself. None when the files have no such fields.
+    #[serde(default)]
+    pub qualifier: Option<char>,
     /// Whether the delimiter also follows the last field of a row.
     #[serde(default)]
     pub trailing_delimiter: bool,
@@ -52,6 +56,20 @@ impl Layout {
     pub fn check(&self) -> Result<(), String> {
         if !self.delimiter.is_ascii() || matches!(self.delimiter, '\n' | '\r' | '\0') {
             return Err(format!("delimiter {:?} is not one ASCII character other than NUL, CR and LF", self.delimiter));
+        }
+        if let Some(qualifier) = self.qualifier {
+            // A letter, digit or blank would be the first byte of ordinary fields.
+            if !qualifier.is_ascii()
+                || qualifier.is_ascii_alphanumeric()
+                || matches!(qualifier, '\n' | '\r' | '\0' | ' ')
+            {
+                return Err(format!(
+                    "qualifier {qualifier:?} is not one ASCII character other than letters, digits, blank, NUL, CR and LF"
+                ));
+            }
+            if qualifier == self.delimiter {
+                return Err(format!("qualifier {qualifier:?} is the delimiter as well"));
+            }
         }
         if self.columns.is_empty() {
             return Err("the layout has no columns".to_owned());
@@ -75,7 +93,7 @@ mod tests {
             .iter()
             .map(|name| Column { name: (*name).to_owned(), column_type: ColumnType::Int32, nullable: false })
             .collect();
-        Layout { delimiter, trailing_delimiter: false, header_rows: 0, null_tokens: vec![], columns }
+        Layout { delimiter, qualifier: None, trailing_delimiter: false, header_rows: 0, null_tokens: vec![], columns }
     }
 
     #[test]
@@ -84,5 +102,24 @@ mod tests {
         for bad in [layout('|', &[]), layout('|', &["a", "a"]), layout('é', &["a"]), layout('\n', &["a"])] {
             assert!(bad.check().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn qualifiers_that_cannot_be_told_from_other_bytes_are_refused() {
+        let qualified = |qualifier| Layout { qualifier: Some(qualifier), ..layout('|', &["a"]) };
+        for good in ['"', '\'', '`', '~', '\t', '\x02'] {
+            assert_eq!(qualified(good).check(), Ok(()), "{good:?}");
+        }
+        for bad in ['|', '\n', '\r', '\0', ' ', 'a', 'Z', '0', '\u{201C}'] {
+            assert!(qualified(bad).check().is_err_and(|text| text.starts_with("qualifier ")), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_qualifier_may_be_left_out() {
+        let text = r#"{"delimiter":",","columns":[]}"#;
+        assert_eq!(serde_json::from_str::<Layout>(text).map(|layout| layout.qualifier).ok(), Some(None));
+        let text = r#"{"delimiter":",","qualifier":"\"","columns":[]}"#;
+        assert_eq!(serde_json::from_str::<Layout>(text).map(|layout| layout.qualifier).ok(), Some(Some('"')));
     }
 }

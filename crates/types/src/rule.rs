@@ -12,6 +12,10 @@ pub enum Rule {
     TooManyFields,
     /// The row is longer than `max_row`.
     RowTooLong,
+    /// Text between a closing qualifier and the next delimiter or row end.
+    TextAfterQualifier,
+    /// A qualifier that opens a field and is never closed.
+    UnclosedQualifier,
     /// An empty field or null token in a column that is not nullable.
     NullNotAllowed,
     /// Not a whole number.
@@ -48,10 +52,12 @@ pub enum Rule {
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 19] = [
+    pub const ALL: [Rule; 21] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
+        Rule::TextAfterQualifier,
+        Rule::UnclosedQualifier,
         Rule::NullNotAllowed,
         Rule::BadInteger,
         Rule::BadDecimal,
@@ -102,7 +108,17 @@ impl Rule {
             RowTooLong => (
                 "HR103",
                 "a row no longer than `max_row`",
-                "A row end is missing, or the delimiter is not this file's.",
+                "A row end or a closing qualifier is missing, or the delimiter is not this file's.",
+            ),
+            TextAfterQualifier => (
+                "HR104",
+                "a delimiter or the row end behind a closing qualifier",
+                "Double every qualifier that belongs to the text of a qualified field.",
+            ),
+            UnclosedQualifier => (
+                "HR105",
+                "a closing qualifier",
+                "Close the field, or leave `qualifier` out of the layout if this file has none.",
             ),
             NullNotAllowed => (
                 "HR201",
@@ -165,6 +181,8 @@ impl std::fmt::Display for Rule {
             TooFewFields => "too_few_fields",
             TooManyFields => "too_many_fields",
             RowTooLong => "row_too_long",
+            TextAfterQualifier => "text_after_qualifier",
+            UnclosedQualifier => "unclosed_qualifier",
             NullNotAllowed => "null_not_allowed",
             BadInteger => "bad_integer",
             BadDecimal => "bad_decimal",

@@ -75,6 +75,7 @@ def _source(source: Source) -> dict[str, object]:
 def _layout(layout: Layout) -> dict[str, object]:
     return {
         "delimiter": layout.delimiter,
+        "qualifier": layout.qualifier,
         "trailing_delimiter": layout.trailing_delimiter,
         "header_rows": layout.header_rows,
         "null_tokens": list(layout.null_tokens),

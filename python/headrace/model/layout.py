@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
@@ -73,6 +73,19 @@ def _check_delimiter(delimiter: str) -> str:
     return delimiter
 
 
+def _check_qualifier(qualifier: str) -> str:
+    expected = "one ASCII character that is not a letter, digit, blank, line break or NUL"
+    if len(qualifier) != 1:
+        raise own_error(
+            "the qualifier must be one character",
+            expected=expected,
+            hint="Leave `qualifier` out if the fields of these files stand in no quotes." if not qualifier else None,
+        )
+    if not qualifier.isascii() or qualifier.isalnum() or qualifier in " \r\n\0":
+        raise own_error(f"{quote(qualifier)} cannot be the qualifier", expected=expected)
+    return qualifier
+
+
 def _check_null_tokens(tokens: list[str]) -> list[str]:
     for number, token in enumerate(tokens):
         if any(character in token for character in "\r\n\0"):
@@ -109,6 +122,11 @@ class Layout(SpecModel):
     delimiter: Annotated[str, AfterValidator(_check_delimiter)] = setting(
         "The one byte between two fields.", kind=SettingKind.VALUE
     )
+    qualifier: Annotated[str, AfterValidator(_check_qualifier)] | None = setting(
+        "The character that a field may stand between, so that delimiters and line breaks in it are text.",
+        default=None,
+        kind=SettingKind.VALUE,
+    )
     trailing_delimiter: bool = setting(
         "Whether a delimiter also follows the last field of a row.", default=False, kind=SettingKind.VALUE
     )
@@ -126,6 +144,25 @@ class Layout(SpecModel):
     )
     columns: Annotated[list[Column], AfterValidator(_check_columns)] = setting("The columns in the order of the file.")
 
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.qualifier is None:
+            return self
+        if self.qualifier == self.delimiter:
+            raise own_error(
+                f"{quote(self.qualifier)} is the delimiter and the qualifier",
+                expected="two different characters",
+                path=("qualifier",),
+            )
+        for number, token in enumerate(self.null_tokens):
+            if token.startswith(self.qualifier):
+                raise own_error(
+                    f"the null token {quote(token)} begins with the qualifier, and a qualified field is never null",
+                    expected="texts as they stand in unqualified fields",
+                    path=("null_tokens", number),
+                )
+        return self
+
     def column_names(self) -> list[str]:
         """Names of the columns in the order of the file."""
         return [column.name for column in self.columns]
@@ -134,6 +171,7 @@ class Layout(SpecModel):
         """The layout as the Rust core reads it; `columns_not_null` are those that the target forbids to be null."""
         return {
             "delimiter": self.delimiter,
+            "qualifier": self.qualifier,
             "trailing_delimiter": self.trailing_delimiter,
             "header_rows": self.header_rows,
             "null_tokens": list(self.null_tokens),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.errors import TargetError
-from headrace.model import DataFlowTask, Destination
+from headrace.model import DataFlowTask, Destination, FileSource
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogTable
 from headrace.planning.columns import map_columns
@@ -42,6 +42,9 @@ def plan_data_flow(
         )
     mapping = map_columns(table_name, layout.columns, destination.columns, catalog, capabilities)
     notes += mapping.notes
+    if layout.qualifier is not None and isinstance(task.source, FileSource):
+        # Whether a line break ends a row is only known to who has read the file up to it.
+        notes.append("the layout has a qualifier: every file is one slice, read by one stream")
     working_streams = _working_streams(source, streams, notes)
     return DataFlowPlan(
         task=task.id,

@@ -299,6 +299,14 @@ def test_an_overridden_connection_needs_no_secrets(tmp_path: Path) -> None:
     assert load(tmp_path, text, connections=["warehouse=null:"]).connections["warehouse"].type == "null"
 
 
+@pytest.mark.parametrize(
+    ("written", "qualifier"), [("'\"'", '"'), ('"\'"', "'"), ('"\\t"', "\t"), ("null", None), ('"`"', "`")]
+)
+def test_the_qualifier_of_a_layout(tmp_path: Path, written: str, qualifier: str | None) -> None:
+    layout = file_source(tmp_path, change('delimiter: "|"', f'delimiter: "|"\n    qualifier: {written}')).layout
+    assert (layout.qualifier, layout.to_core()["qualifier"]) == (qualifier, qualifier)
+
+
 @pytest.mark.parametrize("spelling", ["null", '"null"', "~"])
 def test_the_null_connection_as_yaml_null_or_as_text(tmp_path: Path, spelling: str) -> None:
     text = change("{type: duckdb, path: w.duckdb}", f"{{type: {spelling}}}")
@@ -317,6 +325,7 @@ def test_a_layout_in_a_file(tmp_path: Path) -> None:
     layout = file_source(tmp_path, text).layout
     assert layout.to_core() == {
         "delimiter": ";",
+        "qualifier": None,
         "trailing_delimiter": False,
         "header_rows": 0,
         "null_tokens": ["NA"],

@@ -183,6 +183,14 @@ CASES: dict[str, str | bytes] = {
     "layout_delimiter_backslash_t": change('delimiter: "|"', "delimiter: \\t"),
     "layout_delimiter_letter": change('delimiter: "|"', "delimiter: x"),
     "layout_delimiter_missing": change('    delimiter: "|"\n', ""),
+    "layout_qualifier_two_characters": change('delimiter: "|"', 'delimiter: "|"\n    qualifier: \'""\''),
+    "layout_qualifier_empty": change('delimiter: "|"', 'delimiter: "|"\n    qualifier: ""'),
+    "layout_qualifier_blank": change('delimiter: "|"', 'delimiter: "|"\n    qualifier: " "'),
+    "layout_qualifier_not_ascii": change('delimiter: "|"', 'delimiter: "|"\n    qualifier: "\u201c"'),
+    "layout_qualifier_is_the_delimiter": change('delimiter: "|"', 'delimiter: "\'"\n    qualifier: "\'"'),
+    "layout_qualifier_begins_a_null_token": change(
+        'delimiter: "|"', 'delimiter: "|"\n    qualifier: \'"\'\n    null_tokens: [NA, \'""\']'
+    ),
     "layout_header_rows_negative": change('delimiter: "|"', 'delimiter: "|"\n    header_rows: -1'),
     "layout_null_token_twice": change('delimiter: "|"', 'delimiter: "|"\n    null_tokens: [NA, NULL, NA]'),
     "layout_null_token_null": change('delimiter: "|"', 'delimiter: "|"\n    null_tokens: [null]'),

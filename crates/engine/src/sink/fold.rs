@@ -8,7 +8,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, PrimitiveArray, StringViewArray};
 use arrow_buffer::{Buffer, i256};
 use arrow_schema::{DataType, TimeUnit};
-use headrace_parse::{CpuPath, per_cpu_path};
+use headrace_parse::{CpuPath, Task};
 
 /// Aggregates of one column.
 #[derive(Debug, Clone, Default)]
@@ -53,20 +53,18 @@ impl Fold {
         let nulls = array.null_count() as u64;
         let mut fold = Fold { rows: array.len() as u64, nulls, ..Fold::default() };
         match array.data_type() {
-            DataType::Int16 => fold.whole = narrow::<Int16Type>(array, |values| fold_16(path, values)),
-            DataType::Int32 => fold.whole = narrow::<Int32Type>(array, |values| fold_32(path, values)),
-            DataType::Int64 => fold.whole = narrow::<Int64Type>(array, |values| fold_64(path, values)),
-            DataType::Decimal64(..) => fold.whole = narrow::<Decimal64Type>(array, |values| fold_64(path, values)),
+            DataType::Int16 => fold.whole = narrow::<Int16Type>(array, path),
+            DataType::Int32 => fold.whole = narrow::<Int32Type>(array, path),
+            DataType::Int64 => fold.whole = narrow::<Int64Type>(array, path),
+            DataType::Decimal64(..) => fold.whole = narrow::<Decimal64Type>(array, path),
             DataType::Decimal128(..) => fold.whole = wide(array),
-            DataType::Date32 => fold.whole = narrow::<Date32Type>(array, |values| fold_32(path, values)),
-            DataType::Time64(TimeUnit::Microsecond) => {
-                fold.whole = narrow::<Time64MicrosecondType>(array, |values| fold_64(path, values))
-            }
+            DataType::Date32 => fold.whole = narrow::<Date32Type>(array, path),
+            DataType::Time64(TimeUnit::Microsecond) => fold.whole = narrow::<Time64MicrosecondType>(array, path),
             DataType::Timestamp(TimeUnit::Microsecond, _) => {
-                fold.whole = narrow::<TimestampMicrosecondType>(array, |values| fold_64(path, values));
+                fold.whole = narrow::<TimestampMicrosecondType>(array, path);
             }
-            DataType::Float32 => fold.float = floats::<Float32Type>(array, |values| range_32(path, values)),
-            DataType::Float64 => fold.float = floats::<Float64Type>(array, |values| range_64(path, values)),
+            DataType::Float32 => fold.float = floats::<Float32Type>(array, path),
+            DataType::Float64 => fold.float = floats::<Float64Type>(array, path),
             DataType::Utf8View => fold.text = texts(array.as_string_view(), path, plain),
             // Bytes, uuids and truth values have rows and NULLs only.
             _ => {}
@@ -116,11 +114,16 @@ impl PlainBuffers {
 /// The bits that no byte of ASCII text has.
 const NOT_ASCII: u128 = 0x8080_8080_8080_8080_8080_8080;
 
-per_cpu_path! {
-    /// Lengths that views say (bytes), and all bytes of the texts that views hold themselves, one over the other.
-    fn fold_views(views: &[u128]) -> (TextFold, u128) {
+/// Lengths that views say (bytes), and all bytes of the texts that views hold themselves, one over the other.
+struct FoldViews<'a>(&'a [u128]);
+
+impl Task for FoldViews<'_> {
+    type Output = (TextFold, u128);
+
+    #[inline(always)]
+    fn run(self) -> (TextFold, u128) {
         let (mut total, mut min, mut max, mut all) = (0, u32::MAX, 0, 0);
-        for &view in views {
+        for &view in self.0 {
             let length = view as u32;
             total += u64::from(length);
             min = min.min(length);
@@ -138,7 +141,7 @@ fn texts(array: &StringViewArray, path: CpuPath, plain: &mut PlainBuffers) -> Op
         return None;
     }
     if array.null_count() == 0 && array.data_buffers().iter().all(|buffer| plain.contains(buffer)) {
-        let (fold, own_texts) = fold_views(path, array.views());
+        let (fold, own_texts) = path.run(FoldViews(array.views()));
         if own_texts & NOT_ASCII == 0 {
             return Some(fold);
         }
@@ -166,36 +169,30 @@ fn merge_text(left: Option<TextFold>, right: Option<TextFold>) -> Option<TextFol
 /// summed apart. A batch has fewer than 2^31 rows, so neither sum overflows.
 type Sums = (i64, i64, i64, i64);
 
-#[inline(always)]
-fn fold_whole<T: Copy + Into<i64>>(values: &[T]) -> Sums {
-    values.iter().fold((0, 0, i64::MAX, i64::MIN), |(upper, lower, min, max), &value| {
-        let value = value.into();
-        (upper + (value >> 32), lower + (value & 0xFFFF_FFFF), min.min(value), max.max(value))
-    })
-}
+/// Folds whole numbers of one batch.
+struct FoldWhole<'a, T>(&'a [T]);
 
-per_cpu_path! {
-    fn fold_16(values: &[i16]) -> Sums {
-        fold_whole(values)
-    }
-}
-per_cpu_path! {
-    fn fold_32(values: &[i32]) -> Sums {
-        fold_whole(values)
-    }
-}
-per_cpu_path! {
-    fn fold_64(values: &[i64]) -> Sums {
-        fold_whole(values)
+impl<T: Copy + Into<i64>> Task for FoldWhole<'_, T> {
+    type Output = Sums;
+
+    #[inline(always)]
+    fn run(self) -> Sums {
+        self.0.iter().fold((0, 0, i64::MAX, i64::MIN), |(upper, lower, min, max), &value| {
+            let value = value.into();
+            (upper + (value >> 32), lower + (value & 0xFFFF_FFFF), min.min(value), max.max(value))
+        })
     }
 }
 
 /// Values of at most 64 bits.
-fn narrow<T: ArrowPrimitiveType>(array: &ArrayRef, fold: impl Fn(&[T::Native]) -> Sums) -> Option<WholeFold> {
+fn narrow<T: ArrowPrimitiveType>(array: &ArrayRef, path: CpuPath) -> Option<WholeFold>
+where
+    T::Native: Into<i64>,
+{
     let array: &PrimitiveArray<T> = array.as_primitive();
     let (upper, lower, min, max) = match array.null_count() {
-        0 => fold(array.values()),
-        _ => fold(&array.iter().flatten().collect::<Vec<_>>()),
+        0 => path.run(FoldWhole(array.values())),
+        _ => path.run(FoldWhole(&array.iter().flatten().collect::<Vec<_>>())),
     };
     let sum = (i128::from(upper) << 32) + i128::from(lower);
     let sum = i256::from_i128(sum);
@@ -229,31 +226,30 @@ fn order(bits: i64) -> i64 {
     bits ^ ((bits >> 63) as u64 >> 1) as i64
 }
 
-#[inline(always)]
-fn range<T: Copy + Into<f64>>(values: &[T]) -> (f64, f64) {
-    let (min, max) = values.iter().fold((i64::MAX, i64::MIN), |(min, max), &value| {
-        let place = order(value.into().to_bits() as i64);
-        (min.min(place), max.max(place))
-    });
-    (f64::from_bits(order(min) as u64), f64::from_bits(order(max) as u64))
-}
+/// Least and greatest float of one batch.
+struct FindRange<'a, T>(&'a [T]);
 
-per_cpu_path! {
-    fn range_32(values: &[f32]) -> (f64, f64) {
-        range(values)
-    }
-}
-per_cpu_path! {
-    fn range_64(values: &[f64]) -> (f64, f64) {
-        range(values)
+impl<T: Copy + Into<f64>> Task for FindRange<'_, T> {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn run(self) -> (f64, f64) {
+        let (min, max) = self.0.iter().fold((i64::MAX, i64::MIN), |(min, max), &value| {
+            let place = order(value.into().to_bits() as i64);
+            (min.min(place), max.max(place))
+        });
+        (f64::from_bits(order(min) as u64), f64::from_bits(order(max) as u64))
     }
 }
 
-fn floats<T: ArrowPrimitiveType>(array: &ArrayRef, range: impl Fn(&[T::Native]) -> (f64, f64)) -> Option<(f64, f64)> {
+fn floats<T: ArrowPrimitiveType>(array: &ArrayRef, path: CpuPath) -> Option<(f64, f64)>
+where
+    T::Native: Into<f64>,
+{
     let array: &PrimitiveArray<T> = array.as_primitive();
     let range = match array.null_count() {
-        0 => range(array.values()),
-        _ => range(&array.iter().flatten().collect::<Vec<_>>()),
+        0 => path.run(FindRange(array.values())),
+        _ => path.run(FindRange(&array.iter().flatten().collect::<Vec<_>>())),
     };
     (array.null_count() < array.len()).then_some(range)
 }

@@ -55,7 +55,7 @@ fn orders() -> Layout {
         column("o_shippriority", ColumnType::Int32),
         column("o_comment", ColumnType::Varchar { length: 79 }),
     ];
-    Layout { delimiter: '|', trailing_delimiter: true, header_rows: 0, null_tokens: vec![], columns }
+    Layout { delimiter: '|', qualifier: None, trailing_delimiter: true, header_rows: 0, null_tokens: vec![], columns }
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub fn layout() -> Layout {
     let column = |name: &str, column_type, nullable| Column { name: name.to_owned(), column_type, nullable };
     Layout {
         delimiter: '|',
+        qualifier: None,
         trailing_delimiter: false,
         header_rows: 0,
         null_tokens: vec![],

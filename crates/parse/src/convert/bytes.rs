@@ -3,7 +3,7 @@
 use headrace_types::Rule;
 
 use super::Convert;
-use crate::fields::Field;
+use crate::raw::fields::Field;
 
 fn nibble(character: u8) -> Option<u8> {
     (character as char).to_digit(16).map(|digit| digit as u8)

@@ -1,6 +1,6 @@
 //! Up to eight ASCII digits at once in one 64-bit register.
 
-use crate::fields::Field;
+use crate::raw::fields::Field;
 
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH_NIBBLES: u64 = 0xF0F0_F0F0_F0F0_F0F0;

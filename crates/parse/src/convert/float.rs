@@ -4,10 +4,10 @@ use headrace_types::Rule;
 
 use super::Convert;
 use super::digits::{FloatingPoint, floating_number};
-use crate::fields::{Field, TILE_ROWS, Tile, Words};
+use crate::raw::fields::{Field, TILE_ROWS, Tile, Words};
 
 /// Binary floats of a column.
-pub trait Float: crate::memory::Plain + Default + fast_float2::FastFloat {
+pub trait Float: crate::raw::memory::Plain + Default + fast_float2::FastFloat {
     /// Whether the value is infinite.
     fn infinite(self) -> bool;
     /// `magnitude` / 10^`scale`, negated if asked (1), and whether (not 0) that is not the nearest float. Integers and powers

@@ -10,20 +10,22 @@ mod number;
 mod plan;
 mod temporal;
 mod text;
+mod unescape;
 
 use headrace_types::Rule;
 
-use crate::fields::{Field, TILE_ROWS, Tile};
-use crate::memory::Plain;
+use crate::raw::fields::{Field, TILE_ROWS, Tile};
+use crate::raw::memory::Plain;
 
 pub use nulls::NullRule;
 pub use plan::{ColumnOutput, ColumnPlan};
+pub use unescape::{Unescaped, note_text_behind};
 
 /// Converts one field. Never allocates, never panics.
 trait Convert {
     /// Value written to the column.
     type Value: Plain + Default;
-    /// Value of the field, which is not empty, or the rule it breaks.
+    /// Value of the field, or the rule it breaks. It may only be empty if it is qualified.
     fn convert(&self, field: Field<'_>) -> Result<Self::Value, Rule>;
     /// The same for a tile, by loops without branches that know the common texts only: values, and for each row whether
     /// (not 0) it needs [`Convert::convert`]. False when the type, or this tile, has no such loop.
@@ -31,6 +33,19 @@ trait Convert {
     fn convert_tile(&self, _tile: Tile<'_, '_>, _values: &mut [Self::Value], _inexact: &mut [u8]) -> bool {
         false
     }
+}
+
+/// What the converters must know of the block they work on.
+#[derive(Clone, Copy)]
+pub struct BlockFacts<'a> {
+    /// Whether it holds NUL bytes or bytes that are not UTF-8, so that every text must be looked at.
+    pub suspicious: bool,
+    /// Whether the processor has vectors for which the loops of [`Convert::convert_tile`] pay.
+    pub wide: bool,
+    /// Where texts go whose doubled qualifiers are made single; none when there are no such texts.
+    pub unescaped: Option<&'a Unescaped<'a>>,
+    /// The qualifier, when text may stand behind a closing one.
+    pub text_behind: Option<u8>,
 }
 
 /// Rows of a block that break a rule; the first column of a row wins.
@@ -53,6 +68,7 @@ impl BadRows {
         self.bits.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
+    /// Notes a bad row, unless it is known already.
     fn add(&mut self, row: usize, column: usize, rule: Rule) {
         if self.contains(row) {
             return;
@@ -78,7 +94,7 @@ impl OneColumn<'_> {
     /// A field that did not convert: NULL, or a bad row.
     #[cold]
     fn miss(&mut self, row: usize, field: Field<'_>, rule: Rule) {
-        if field.len() > 0 && !self.nulls.is_token(field.bytes()) {
+        if field.is_qualified || (field.len() > 0 && !self.nulls.is_token(field.bytes())) {
             self.bad.add(row, self.index, rule);
             return;
         }
@@ -89,8 +105,8 @@ impl OneColumn<'_> {
     }
 }
 
-/// Converts the fields of a tile into `values`, one per row; NULL and bad rows hold the default value. `wide` says whether
-/// the processor has vectors for which the loops of [`Convert::convert_tile`] pay.
+/// Converts the fields of a tile into `values`, one per row; NULL and bad rows hold the default value. `wide` is that of
+/// [`BlockFacts`].
 #[inline(always)]
 fn convert_tile<C: Convert>(
     converter: &C,
@@ -127,7 +143,7 @@ fn convert_tile<C: Convert>(
 #[inline(always)]
 fn convert_field<C: Convert>(converter: &C, tile: Tile<'_, '_>, row: usize, column: &mut OneColumn<'_>) -> C::Value {
     let field = tile.field(row);
-    let is_null = field.len() == 0 || column.nulls.is_value_token(field);
+    let is_null = !field.is_qualified && (field.len() == 0 || column.nulls.is_value_token(field));
     let result = if is_null { Err(Rule::NullNotAllowed) } else { converter.convert(field) };
     result.unwrap_or_else(|rule| {
         column.miss(tile.first_row() + row, field, rule);

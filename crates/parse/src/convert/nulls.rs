@@ -1,6 +1,6 @@
 //! What NULL looks like in a column.
 
-use crate::fields::Field;
+use crate::raw::fields::Field;
 
 /// The null tokens of a column; an empty field is NULL besides.
 #[derive(Debug, Clone, Default)]

@@ -4,10 +4,10 @@ use headrace_types::Rule;
 
 use super::Convert;
 use super::digits::{LongDigits, Point, long_digits, long_number, short_number, up_to_16_digits};
-use crate::fields::{Field, TILE_ROWS, Tile};
+use crate::raw::fields::{Field, TILE_ROWS, Tile};
 
 /// Integer types of a column.
-pub trait Integer: crate::memory::Plain + Default + TryFrom<i128> + TryFrom<i64> {
+pub trait Integer: crate::raw::memory::Plain + Default + TryFrom<i128> + TryFrom<i64> {
     /// The value, and whether (not 0) it does not fit.
     fn wrap(number: i64) -> (Self, u64);
 }
@@ -114,7 +114,7 @@ fn sign(characters: &[u8]) -> (bool, &[u8]) {
 }
 
 /// Unscaled integers of a decimal column: i64 up to 18 digits, i128 up to 38.
-pub trait Unscaled: crate::memory::Plain + Default + TryFrom<i128> {
+pub trait Unscaled: crate::raw::memory::Plain + Default + TryFrom<i128> {
     /// From a number known to fit.
     fn from_i64(number: i64) -> Self;
 }
@@ -264,7 +264,7 @@ impl Convert for Truth {
         if tile.longest() > 1 {
             return false;
         }
-        for ((value, inexact), field) in std::iter::zip(values, inexact).zip(tile.fields()) {
+        for ((value, inexact), field) in std::iter::zip(values, inexact).zip(tile.places()) {
             let character = field.byte_before(1);
             *value = u8::from(matches!(character, b'1' | b't' | b'T' | b'y' | b'Y'));
             let is_false = matches!(character, b'0' | b'f' | b'F' | b'n' | b'N');

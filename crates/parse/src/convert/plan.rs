@@ -1,9 +1,8 @@
 //! Which converter a column needs and where its values go: resolved once, before the first row.
 
+use arrow_array::ArrayRef;
 use arrow_array::builder::BinaryViewBuilder;
-use arrow_array::{ArrayRef, make_array};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
-use arrow_data::ArrayData;
+use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 use headrace_types::{Column, ColumnType, MAX_DECIMAL64_PRECISION};
 use std::sync::Arc;
@@ -13,9 +12,10 @@ use super::float::Floating;
 use super::number::{Decimal, Truth, Whole};
 use super::temporal::{Date, Time, Timestamp};
 use super::text::Texts;
-use super::{BadRows, Convert, NullRule, OneColumn, convert_tile};
-use crate::fields::{Field, Text, Tile};
-use crate::memory::{Carver, PADDING_BYTES, carved_bytes, values_mut};
+use super::{BadRows, BlockFacts, Convert, NullRule, OneColumn, convert_tile, note_text_behind};
+use crate::raw::arrays::Written;
+use crate::raw::fields::{Field, Text, Tile};
+use crate::raw::memory::{Carver, PADDING_BYTES, carved_bytes, values_mut};
 
 /// Where the converted values of one column of a block go.
 pub struct ColumnOutput<'a> {
@@ -73,12 +73,13 @@ pub struct ColumnPlan {
 
 /// Runs `$body` with `$converter` bound to the converter of the column's type: the one place that lists all kinds.
 macro_rules! with_converter {
-    ($column_type:expr, $suspicious:expr, $converter:ident => $body:expr, bytes => $bytes:expr) => {{
+    ($column_type:expr, $facts:expr, $converter:ident => $body:expr, bytes => $bytes:expr) => {{
         let text = |max_length: u32, drop_trailing_blanks, json| Texts {
             max_length: max_length as usize,
             drop_trailing_blanks,
-            suspicious: $suspicious,
+            suspicious: $facts.suspicious,
             json,
+            unescaped: $facts.unescaped,
         };
         macro_rules! run {
             ($made:expr) => {{
@@ -129,7 +130,7 @@ impl ColumnPlan {
         fn width<C: Convert>(_: &C) -> usize {
             size_of::<C::Value>()
         }
-        with_converter!(self.column_type, false, converter => width(&converter), bytes => 0)
+        with_converter!(self.column_type, NO_FACTS, converter => width(&converter), bytes => 0)
     }
 
     /// Slab bytes the column needs for `rows` rows.
@@ -163,17 +164,19 @@ impl ColumnPlan {
     pub fn convert_tile(
         &self,
         tile: Tile<'_, '_>,
-        suspicious: bool,
-        wide: bool,
+        facts: BlockFacts<'_>,
         output: &mut ColumnOutput<'_>,
         bad: &mut BadRows,
     ) -> Option<()> {
+        if let Some(qualifier) = facts.text_behind {
+            note_text_behind(tile, qualifier, self.index, bad);
+        }
         let validity = output.validity.as_mut().map(|(_, words)| &mut **words);
         let mut column = OneColumn { index: self.index, nulls: &self.nulls, validity, bad };
         match &mut output.values {
             Values::Decoded(builder) => convert_bytes(tile, &mut column, builder),
-            Values::Slab(_, bytes) => with_converter!(self.column_type, suspicious, converter => {
-                convert_tile(&converter, tile, &mut column, values_of(&converter, bytes, tile)?, wide);
+            Values::Slab(_, bytes) => with_converter!(self.column_type, facts, converter => {
+                convert_tile(&converter, tile, &mut column, values_of(&converter, bytes, tile)?, facts.wide);
             }, bytes => return None),
         }
         Some(())
@@ -187,23 +190,14 @@ impl ColumnPlan {
                 (values_offset, values_bytes, validity_offset)
             }
         };
-        let mut values = slab.slice_with_length(values_offset, values_bytes);
-        if self.column_type == ColumnType::Bool {
-            values = BooleanBuffer::collect_bool(rows, |row| values[row] != 0).into_inner();
-        }
-        let nulls = validity_offset
-            .map(|offset| slab.slice_with_length(offset, rows.div_ceil(64) * 8))
-            .map(|bits| NullBuffer::new(BooleanBuffer::new(bits, 0, rows)))
-            .filter(|nulls| nulls.null_count() > 0);
-        let mut builder = ArrayData::builder(self.arrow_type.clone()).len(rows).nulls(nulls).add_buffer(values);
-        if self.arrow_type == DataType::Utf8View {
-            builder = builder.add_buffer(text.clone());
-        }
-        // SAFETY: the values buffer holds `rows` values of the type's width, 64-byte aligned, written by the converter of
-        // exactly this type; views refer to bytes of `text` that were checked to be UTF-8; the null buffer has `rows` bits.
-        make_array(unsafe { builder.build_unchecked() })
+        let values = slab.slice_with_length(values_offset, values_bytes);
+        let validity = validity_offset.map(|offset| slab.slice_with_length(offset, rows.div_ceil(64) * 8));
+        Written { arrow_type: &self.arrow_type, rows, values, validity, texts: [text, slab] }.array()
     }
 }
+
+/// For converters that do not convert.
+const NO_FACTS: BlockFacts<'_> = BlockFacts { suspicious: true, wide: false, unescaped: None, text_behind: None };
 
 /// Whether the text is that of a value of the type.
 fn is_value(column_type: ColumnType, text: &[u8]) -> bool {
@@ -211,7 +205,7 @@ fn is_value(column_type: ColumnType, text: &[u8]) -> bool {
     padded.extend_from_slice(text);
     padded.resize(text.len() + 2 * PADDING_BYTES, 0);
     let Some(field) = Text::new(&padded, text.len()).map(Field::whole) else { return true };
-    let converts = with_converter!(column_type, true, converter => converter.convert(field).is_ok(), bytes => true);
+    let converts = with_converter!(column_type, NO_FACTS, converter => converter.convert(field).is_ok(), bytes => true);
     field.len() > 0 && converts
 }
 
@@ -225,9 +219,10 @@ fn values_of<'a, C: Convert>(_: &C, bytes: &'a mut [u8], tile: Tile<'_, '_>) -> 
 #[inline(never)]
 fn convert_bytes(tile: Tile<'_, '_>, column: &mut OneColumn<'_>, builder: &mut BinaryViewBuilder) {
     let mut decoded = Vec::new();
-    for (row, field) in tile.fields().enumerate() {
+    for row in 0..tile.rows() {
+        let field = tile.field(row);
         decoded.clear();
-        let is_null = field.len() == 0 || column.nulls.is_token(field.bytes());
+        let is_null = !field.is_qualified && (field.len() == 0 || column.nulls.is_token(field.bytes()));
         let result = match is_null {
             true => Err(headrace_types::Rule::NullNotAllowed),
             false => decode_hexadecimal(field.bytes(), &mut decoded),

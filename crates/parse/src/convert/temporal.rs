@@ -4,7 +4,7 @@ use headrace_types::Rule;
 
 use super::Convert;
 use super::digits::{are_digits, not_digits, number_of};
-use crate::fields::{Field, TILE_ROWS, Tile};
+use crate::raw::fields::{Field, TILE_ROWS, Tile};
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 const MICROSECONDS_PER_MINUTE: i64 = 60 * MICROSECONDS_PER_SECOND;

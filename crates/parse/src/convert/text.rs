@@ -1,26 +1,42 @@
 //! Text as 16-byte string views into the block (Arrow's "view" layout): length, then up to 12 bytes of text, or a 4-byte
-//! prefix, the buffer number (always 0: the block) and the offset.
+//! prefix, the buffer number (0: the block, 1: the slab with texts whose doubled qualifiers were made single) and the offset.
 
 use headrace_types::Rule;
 
-use super::Convert;
-use crate::fields::{Field, TILE_ROWS, Tile};
+use super::{Convert, Unescaped};
+use crate::raw::fields::{Field, TILE_ROWS, Tile};
 
 /// Longest text a view holds itself.
-const INLINE_BYTES: usize = 12;
+const INLINE_BYTES: u32 = 12;
 
-/// View of the bytes `start..start + length` of the block, whose first 16 bytes from `start` are `head`.
+/// The first `count` (0..=8) bytes of a word.
 #[inline(always)]
-fn view(head: u128, start: u32, length: usize) -> u128 {
-    let shift = 8 * length.min(INLINE_BYTES) as u32;
-    let inline = (head & ((1_u128 << shift) - 1)) << 32;
-    let prefix = u128::from(head as u32) << 32;
-    let reference = prefix | (u128::from(start) << 96);
-    length as u128 | if length <= INLINE_BYTES { inline } else { reference }
+fn kept(word: u64, count: u32) -> u64 {
+    word & u64::MAX.unbounded_shr(64 - 8 * count)
+}
+
+/// View of a text of the block: of the eight bytes from `start`, and the eight bytes from `start + 4`.
+#[inline(always)]
+fn view(first: u64, second: u64, start: u32, length: u32) -> u128 {
+    let low = u64::from(length) | kept(first, length.min(4)) << 32;
+    let inline = kept(second, length.saturating_sub(4).min(8));
+    let high = if length <= INLINE_BYTES { inline } else { u64::from(start) << 32 };
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// View of a text that stands in the slab.
+fn view_of_slab(text: &[u8], offset: u32) -> u128 {
+    let mut words = [0; 16];
+    let copied = text.len().min(INLINE_BYTES as usize);
+    words[..copied].copy_from_slice(&text[..copied]);
+    let length = text.len() as u32;
+    let inline = (u128::from_le_bytes(words) << 32) | u128::from(length);
+    let (prefix, buffer) = (inline as u64, 1);
+    if length <= INLINE_BYTES { inline } else { u128::from(prefix) | buffer << 64 | u128::from(offset) << 96 }
 }
 
 /// What a text column demands of its values.
-pub struct Texts {
+pub struct Texts<'a> {
     /// Code points at most; `u32::MAX` without limit.
     pub max_length: usize,
     /// Whether trailing blanks mean nothing and are dropped (char).
@@ -29,22 +45,22 @@ pub struct Texts {
     pub suspicious: bool,
     /// Whether values must be JSON documents.
     pub json: bool,
+    /// Where texts go whose doubled qualifiers are made single; none when there are no such texts.
+    pub unescaped: Option<&'a Unescaped<'a>>,
 }
 
-impl Convert for Texts {
+impl Convert for Texts<'_> {
     type Value = u128;
 
     #[inline(always)]
     fn convert(&self, field: Field<'_>) -> Result<u128, Rule> {
-        let mut length = field.len();
-        if self.drop_trailing_blanks && field.byte_before(1) == b' ' {
-            length = without_trailing_blanks(field.bytes());
+        if let Some(unescaped) = self.unescaped
+            && unescaped.concerns(field)
+        {
+            return self.convert_escaped(unescaped, field);
         }
-        // A value has at most as many code points as bytes.
-        if length > self.max_length || self.suspicious || self.json {
-            self.check(&field.bytes()[..length])?;
-        }
-        Ok(view(field.u128_at(0), field.start, length))
+        let length = self.length(field.bytes())?;
+        Ok(view(field.u64_at(0), field.u64_at(4), field.start(), length as u32))
     }
 
     #[inline(always)]
@@ -60,29 +76,45 @@ impl Convert for Texts {
         let max_length = self.max_length.min(u32::MAX as usize) as u32;
         for row in 0..rows {
             let length = ends[row] - starts[row];
-            values[row] = view_of_words(first[row], second[row], starts[row], length);
+            values[row] = view(first[row], second[row], starts[row], length);
             inexact[row] = u8::from(length == 0) | u8::from(length > max_length);
         }
         if self.drop_trailing_blanks {
-            for (inexact, field) in std::iter::zip(inexact, tile.fields()) {
+            for (inexact, field) in std::iter::zip(&mut *inexact, tile.places()) {
                 *inexact |= u8::from(field.byte_before(1) == b' ');
+            }
+        }
+        if let Some(unescaped) = self.unescaped
+            && tile.has_qualified()
+        {
+            for (row, inexact) in inexact.iter_mut().enumerate() {
+                *inexact |= u8::from(unescaped.concerns(tile.field(row)));
             }
         }
         true
     }
 }
 
-/// The same as [`view`] of the eight bytes from `start` and the eight bytes from `start + 4`.
-#[inline(always)]
-fn view_of_words(first: u64, second: u64, start: u32, length: u32) -> u128 {
-    let kept = |word: u64, bytes: u32| word & u64::MAX.unbounded_shr(64 - 8 * bytes);
-    let low = u64::from(length) | kept(first, length.min(4)) << 32;
-    let inline = kept(second, length.saturating_sub(4).min(8));
-    let high = if length <= INLINE_BYTES as u32 { inline } else { u64::from(start) << 32 };
-    u128::from(low) | u128::from(high) << 64
-}
+impl Texts<'_> {
+    /// Length of the value that a text stands for, or the rule it breaks.
+    #[inline(always)]
+    fn length(&self, text: &[u8]) -> Result<usize, Rule> {
+        let mut length = text.len();
+        if self.drop_trailing_blanks && text.last() == Some(&b' ') {
+            length = without_trailing_blanks(text);
+        }
+        // A value has at most as many code points as bytes.
+        if length > self.max_length || self.suspicious || self.json {
+            self.check(&text[..length])?;
+        }
+        Ok(length)
+    }
 
-impl Texts {
+    #[inline(never)]
+    fn convert_escaped(&self, unescaped: &Unescaped<'_>, field: Field<'_>) -> Result<u128, Rule> {
+        unescaped.with_text(field, |text, offset| Ok(view_of_slab(&text[..self.length(text)?], offset)))
+    }
+
     #[inline(never)]
     fn check(&self, value: &[u8]) -> Result<(), Rule> {
         let text = std::str::from_utf8(value).map_err(|_| Rule::InvalidUtf8)?;

@@ -8,6 +8,7 @@ use proptest::sample::select;
 pub fn one_column(column_type: ColumnType, nullable: bool, null_tokens: &[&str]) -> Layout {
     Layout {
         delimiter: '|',
+        qualifier: None,
         trailing_delimiter: false,
         header_rows: 0,
         null_tokens: null_tokens.iter().map(|token| (*token).to_owned()).collect(),

@@ -6,6 +6,7 @@ mod conversions;
 mod drive;
 mod examples;
 mod json;
+mod qualified;
 mod random;
 mod reference;
 mod reference_values;

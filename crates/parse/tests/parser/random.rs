@@ -12,9 +12,12 @@ fn layout() -> impl Strategy<Value = Layout> {
     let columns = prop::collection::vec((column_type(), any::<bool>()), 1..7);
     let delimiter = prop_oneof![8 => select(vec!['|', ',', '\t', ';']), 1 => select(vec!['5', '.', '-', ' ', '"', '\u{1}', '\u{7f}'])];
     let tokens = subsequence(vec!["NULL", "\\N", "0", "-", "n/a", ""], 0..3);
-    (columns, delimiter, any::<bool>(), prop_oneof![3 => Just(0), 1 => 1_u32..4], tokens).prop_map(
-        |(columns, delimiter, trailing_delimiter, header_rows, tokens)| Layout {
+    let qualifier =
+        prop_oneof![2 => Just(None), 3 => Just(Some('"')), 1 => select(vec![Some('\''), Some('-'), Some('\u{1}')])];
+    (columns, delimiter, qualifier, any::<bool>(), prop_oneof![3 => Just(0), 1 => 1_u32..4], tokens).prop_map(
+        |(columns, delimiter, qualifier, trailing_delimiter, header_rows, tokens)| Layout {
             delimiter,
+            qualifier: qualifier.filter(|qualifier| *qualifier != delimiter),
             trailing_delimiter,
             header_rows,
             null_tokens: tokens.into_iter().map(str::to_owned).collect(),
@@ -38,9 +41,54 @@ enum Fate {
     Junk(Vec<u8>),
 }
 
+/// What happens to a field on its way into a row, when the layout has a qualifier.
+#[derive(Debug, Clone)]
+enum Dress {
+    Plain,
+    Qualified,
+    /// Qualified, with more text in it.
+    Longer(Vec<u8>),
+    /// Something stands behind the closing qualifier.
+    TextBehind(Vec<u8>),
+    /// A qualifier somewhere, doubled or not.
+    Stray(usize),
+    Unclosed,
+}
+
+impl Dress {
+    fn put_on(&self, qualifier: u8, text: &[u8]) -> Vec<u8> {
+        let double = |text: &[u8]| text.split(|&byte| byte == qualifier).collect::<Vec<_>>().join(&[qualifier; 2][..]);
+        let qualified = |text: &[u8]| [&[qualifier], double(text).as_slice(), &[qualifier]].concat();
+        match self {
+            Dress::Plain => text.to_vec(),
+            Dress::Qualified => qualified(text),
+            Dress::Longer(more) => qualified(&[text, more].concat()),
+            Dress::TextBehind(behind) => [qualified(text).as_slice(), behind].concat(),
+            Dress::Stray(at) => {
+                let (front, back) = text.split_at(*at % (text.len() + 1));
+                [front, &[qualifier], back].concat()
+            }
+            Dress::Unclosed => [&[qualifier], double(text).as_slice()].concat(),
+        }
+    }
+}
+
+fn dress(dirt: u32) -> impl Strategy<Value = Dress> {
+    // Bytes that mean something; `"` and `'` are usual qualifiers.
+    let telling = || prop::collection::vec(select(b"\n\n\r|,\t;\"\"'- ab".to_vec()), 1..12);
+    prop_oneof![
+        30 => Just(Dress::Plain),
+        30 => Just(Dress::Qualified),
+        10 => telling().prop_map(Dress::Longer),
+        dirt / 10 => telling().prop_map(Dress::TextBehind),
+        dirt / 10 => (0_usize..20).prop_map(Dress::Stray),
+        dirt / 40 => Just(Dress::Unclosed),
+    ]
+}
+
 /// A file of the layout. `dirt` says how often something is wrong with it; 0 gives the regular blocks of the quick path.
 fn file(layout: &Layout, row_end: RowEnd, dirt: u32) -> impl Strategy<Value = Vec<u8>> + use<> {
-    let fields: Vec<_> = layout.columns.iter().map(|column| field(column.column_type, dirt)).collect();
+    let fields: Vec<_> = layout.columns.iter().map(|column| (field(column.column_type, dirt), dress(dirt))).collect();
     let fate = prop_oneof![
         60 => Just(Fate::Whole),
         dirt / 4 => Just(Fate::WithoutLastField),
@@ -55,7 +103,11 @@ fn file(layout: &Layout, row_end: RowEnd, dirt: u32) -> impl Strategy<Value = Ve
     (prop::collection::vec(row, 0..90), any::<bool>()).prop_map(move |(rows, last_end)| {
         let mut bytes = vec![];
         for (fields, fate, other_end) in rows {
-            let mut fields = fields;
+            let dressed = |(field, dress): (Vec<u8>, Dress)| match layout.qualifier {
+                Some(qualifier) => dress.put_on(qualifier as u8, &field),
+                None => field,
+            };
+            let mut fields: Vec<Vec<u8>> = fields.into_iter().map(dressed).collect();
             let mut trailing = layout.trailing_delimiter;
             let mut blank = false;
             match fate {
@@ -161,7 +213,7 @@ proptest! {
     fn parser_equals_reference_on_noise(
         layout in layout(),
         row_end in select(vec![RowEnd::Lf, RowEnd::Crlf]),
-        bytes in prop::collection::vec(prop_oneof![3 => select(b"\n\r|,1".to_vec()), 1 => hostile_byte()], 0..400),
+        bytes in prop::collection::vec(prop_oneof![3 => select(b"\n\r|,1\"\"".to_vec()), 1 => hostile_byte()], 0..400),
         reads in prop::collection::vec(1_usize..100, 1..4),
     ) {
         check(&Case { layout, row_end, at_file_start: true, bytes, first_byte: 0, reads, padding: b"|1\n".to_vec() });
@@ -170,7 +222,7 @@ proptest! {
     /// One text file cut at every place: the cut never shows.
     #[test]
     fn every_cut_gives_the_same_rows(layout in layout(), seed in prop::collection::vec(hostile_byte(), 0..20)) {
-        let mut bytes = b"1|2|3|\n\n4,5\r\nabc".to_vec();
+        let mut bytes = b"1|\"2|\"|3|\n\n4,\"5\"\"\r\n\"\r\nabc".to_vec();
         bytes.extend(seed);
         for first in 1..=bytes.len() {
             let reads = vec![first, 100];

@@ -40,21 +40,16 @@ pub fn parse(layout: &Layout, row_end: RowEnd, at_file_start: bool, bytes: &[u8]
     let mut outcome = Outcome::default();
     let mut at = 0;
     while at < bytes.len() {
-        let mut end = at;
-        while end < bytes.len() && bytes[end] != b'\n' {
-            end += 1;
-        }
-        let next = if end < bytes.len() { end + 1 } else { end };
-        let mut content = &bytes[at..end];
-        if row_end == RowEnd::Crlf && content.ends_with(b"\r") {
-            content = &content[..content.len() - 1];
-        }
+        let row = RawRow::cut(layout, row_end, &bytes[at..]);
+        let next = at + row.length;
+        let unclosed = matches!(row.fields.last(), Some(Field { form: Form::Unclosed, .. }));
         let is_header = at_file_start && outcome.lines < u64::from(layout.header_rows);
         let can_be_empty = layout.columns.len() == 1 && !layout.trailing_delimiter;
-        if is_header || (content.is_empty() && !can_be_empty) {
+        // Behind a qualifier that is never closed there may be rows: even in a header this is not passed over in silence.
+        if !unclosed && (is_header || (row.content.is_empty() && !can_be_empty)) {
             outcome.skipped += 1;
         } else {
-            match parse_row(layout, content) {
+            match parse_row(layout, &row) {
                 Ok(row) => outcome.rows.push(row),
                 Err(bad) => {
                     let row_byte = first_byte + at as u64;
@@ -85,18 +80,100 @@ struct Bad {
     note: Option<String>,
 }
 
-fn parse_row(layout: &Layout, content: &[u8]) -> Result<Vec<Value>, Bad> {
-    let mut fields: Vec<(usize, &[u8])> = vec![];
-    let mut start = 0;
-    for at in 0..=content.len() {
-        if at == content.len() || content[at] == layout.delimiter as u8 {
-            fields.push((start, &content[start..at]));
-            start = at + 1;
+/// How a field is written.
+enum Form {
+    /// As it is.
+    Plain,
+    /// Between qualifiers; its text.
+    Qualified(Vec<u8>),
+    /// Something stands behind its closing qualifier.
+    TextBehind,
+    /// To the end of the slice.
+    Unclosed,
+}
+
+/// A field as it stands in the file.
+struct Field<'a> {
+    offset: usize,
+    raw: &'a [u8],
+    form: Form,
+}
+
+/// A row as it stands in the file.
+struct RawRow<'a> {
+    fields: Vec<Field<'a>>,
+    /// Without its row end.
+    content: &'a [u8],
+    /// With its row end.
+    length: usize,
+}
+
+impl<'a> RawRow<'a> {
+    /// Cuts the first row off.
+    fn cut(layout: &Layout, row_end: RowEnd, bytes: &'a [u8]) -> Self {
+        let delimiter = layout.delimiter as u8;
+        let mut fields = vec![];
+        let mut offset = 0;
+        loop {
+            let (form, length) = cut_field(layout, &bytes[offset..]);
+            let end = offset + length;
+            let ends_row = bytes.get(end) != Some(&delimiter);
+            fields.push(Field { offset, raw: &bytes[offset..end], form });
+            if !ends_row {
+                offset = end + 1;
+                continue;
+            }
+            let last = fields.last_mut().unwrap();
+            let mut content = &bytes[..end];
+            let is_crlf = row_end == RowEnd::Crlf && last.raw.ends_with(b"\r") && !matches!(last.form, Form::Unclosed);
+            if is_crlf {
+                content = &content[..end - 1];
+                // The carriage return may be all there is behind a closing qualifier.
+                last.form = cut_field(layout, &content[offset..]).0;
+                last.raw = &content[offset..];
+            }
+            return RawRow { fields, content, length: (end + 1).min(bytes.len()) };
         }
     }
+}
+
+/// Form of the first field and how long it is.
+fn cut_field(layout: &Layout, bytes: &[u8]) -> (Form, usize) {
+    let ends_plain = |byte: &u8| *byte == layout.delimiter as u8 || *byte == b'\n';
+    let plain_length = |bytes: &[u8]| bytes.iter().position(ends_plain).unwrap_or(bytes.len());
+    let Some(qualifier) = layout.qualifier.filter(|&qualifier| bytes.first() == Some(&(qualifier as u8))) else {
+        return (Form::Plain, plain_length(bytes));
+    };
+    // Of each run of qualifiers every two are one of the text; the first run with one left over closes the field.
+    let qualifier = qualifier as u8;
+    let (mut text, mut at) = (vec![], 1);
+    loop {
+        let Some(data) = bytes[at..].iter().position(|&byte| byte == qualifier) else {
+            return (Form::Unclosed, bytes.len());
+        };
+        let run = bytes[at + data..].iter().take_while(|&&byte| byte == qualifier).count();
+        text.extend_from_slice(&bytes[at..at + data]);
+        text.extend(std::iter::repeat_n(qualifier, run / 2));
+        at += data + run;
+        if run % 2 == 1 {
+            let behind = plain_length(&bytes[at..]);
+            return (if behind == 0 { Form::Qualified(text) } else { Form::TextBehind }, at + behind);
+        }
+    }
+}
+
+fn parse_row(layout: &Layout, row: &RawRow<'_>) -> Result<Vec<Value>, Bad> {
+    let mut fields: Vec<&Field<'_>> = row.fields.iter().collect();
+    let last = fields[fields.len() - 1];
+    if let Form::Unclosed = last.form {
+        let column = (fields.len() <= layout.columns.len()).then_some(fields.len() - 1);
+        let (offset, value) = (last.offset, last.raw.to_vec());
+        return Err(Bad { rule: Rule::UnclosedQualifier, column, offset, value, note: None });
+    }
     let bad_shape =
-        |rule, note: String| Bad { rule, column: None, offset: 0, value: content.to_vec(), note: Some(note) };
-    let closed = content.last() == Some(&(layout.delimiter as u8));
+        |rule, note: String| Bad { rule, column: None, offset: 0, value: row.content.to_vec(), note: Some(note) };
+    // Nothing stands between the last delimiter and the row end.
+    let closed = fields.len() > 1 && last.raw.is_empty();
     if layout.trailing_delimiter && closed {
         fields.pop();
     }
@@ -109,17 +186,25 @@ fn parse_row(layout: &Layout, content: &[u8]) -> Result<Vec<Value>, Bad> {
     if layout.trailing_delimiter && !closed {
         return Err(bad_shape(Rule::TooFewFields, "no delimiter after the last field".to_owned()));
     }
-    let mut row = vec![];
-    for (index, (offset, field)) in fields.into_iter().enumerate() {
-        match convert_field(layout, &layout.columns[index], field) {
-            Ok(value) => row.push(value),
-            Err(rule) => return Err(Bad { rule, column: Some(index), offset, value: field.to_vec(), note: None }),
+    let mut values = vec![];
+    for (index, field) in fields.into_iter().enumerate() {
+        let converted = match &field.form {
+            Form::Qualified(text) => convert(layout.columns[index].column_type, text),
+            Form::TextBehind => Err(Rule::TextAfterQualifier),
+            Form::Plain | Form::Unclosed => convert_plain(layout, &layout.columns[index], field.raw),
+        };
+        match converted {
+            Ok(value) => values.push(value),
+            Err(rule) => {
+                let (offset, value) = (field.offset, field.raw.to_vec());
+                return Err(Bad { rule, column: Some(index), offset, value, note: None });
+            }
         }
     }
-    Ok(row)
+    Ok(values)
 }
 
-fn convert_field(layout: &Layout, column: &Column, field: &[u8]) -> Result<Value, Rule> {
+fn convert_plain(layout: &Layout, column: &Column, field: &[u8]) -> Result<Value, Rule> {
     if field.is_empty() || layout.null_tokens.iter().any(|token| token.as_bytes() == field) {
         return if column.nullable { Ok(Value::Null) } else { Err(Rule::NullNotAllowed) };
     }

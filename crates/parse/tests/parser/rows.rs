@@ -23,7 +23,7 @@ fn layout(columns: &[(ColumnType, bool)], trailing_delimiter: bool, header_rows:
             nullable: *nullable,
         })
         .collect();
-    Layout { delimiter: '|', trailing_delimiter, header_rows, null_tokens: vec![], columns }
+    Layout { delimiter: '|', qualifier: None, trailing_delimiter, header_rows, null_tokens: vec![], columns }
 }
 
 fn pair(trailing_delimiter: bool) -> Layout {
@@ -149,7 +149,7 @@ fn a_header_line_the_caller_skipped_is_counted() {
     parser.skip_line();
     let mut memory = Memory::new(2 * PADDING_BYTES + 4);
     memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + 4].copy_from_slice(b"1\n2\n");
-    let parsed = parser.parse(&memory.freeze(), 4, 4, 50, Memory::new, &mut no_reject).unwrap();
+    let parsed = parser.parse(&memory.freeze(), 4, 4, 50, false, Memory::new, &mut no_reject).unwrap();
     assert_eq!((parsed.rows(), parsed.skipped, parser.next_line()), (2, 0, 3));
 }
 
@@ -188,7 +188,7 @@ fn a_batch_of_good_rows_has_no_null_buffer_without_nulls() {
     parser.begin_slice(RowEnd::Lf, false);
     let mut memory = Memory::new(2 * PADDING_BYTES + 4);
     memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + 4].copy_from_slice(b"1|a\n");
-    let batch = parser.parse(&memory.freeze(), 4, 4, 0, Memory::new, &mut no_reject).unwrap().batch.unwrap();
+    let batch = parser.parse(&memory.freeze(), 4, 4, 0, false, Memory::new, &mut no_reject).unwrap().batch.unwrap();
     assert!(batch.columns().iter().all(|column| column.nulls().is_none()));
 }
 
@@ -197,8 +197,8 @@ fn a_block_smaller_than_it_claims_is_an_error() {
     let mut parser = Parser::new(&pair(false)).unwrap();
     parser.begin_slice(RowEnd::Lf, false);
     let block = Memory::new(2 * PADDING_BYTES).freeze();
-    assert!(parser.parse(&block, 1, 1, 0, Memory::new, &mut no_reject).is_err());
-    assert!(parser.parse(&block, 0, 0, 0, Memory::new, &mut no_reject).unwrap().batch.is_none());
+    assert!(parser.parse(&block, 1, 1, 0, false, Memory::new, &mut no_reject).is_err());
+    assert!(parser.parse(&block, 0, 0, 0, false, Memory::new, &mut no_reject).unwrap().batch.is_none());
 }
 
 #[test]

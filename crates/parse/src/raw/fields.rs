@@ -1,6 +1,6 @@
 //! The fields of one column of a block, and loads that may read into the padding around them.
 
-use crate::memory::PADDING_BYTES;
+use super::memory::PADDING_BYTES;
 
 /// A block's text with [`PADDING_BYTES`] readable bytes on both sides.
 #[derive(Clone, Copy)]
@@ -33,14 +33,14 @@ impl<'a> Text<'a> {
     }
 }
 
-/// One field: `start..end` in the text, and the right to load around it.
+/// One field: `start..end` in the text, without qualifiers, and the right to load around it.
 #[derive(Clone, Copy)]
 pub struct Field<'a> {
     text: *const u8,
-    /// First byte, in the text.
-    pub start: u32,
-    /// Byte after the last, in the text.
-    pub end: u32,
+    start: u32,
+    end: u32,
+    /// Whether it stands between qualifiers, and so is never NULL.
+    pub is_qualified: bool,
     lifetime: std::marker::PhantomData<&'a [u8]>,
 }
 
@@ -50,7 +50,7 @@ macro_rules! load {
         #[inline(always)]
         pub fn $name(&self, offset: usize) -> $type {
             debug_assert!(offset <= PADDING_BYTES / 2);
-            // SAFETY: `Fields::new` checked start <= end <= text length, and the text has PADDING_BYTES (64) readable bytes
+            // SAFETY: start <= end <= text length (`FieldTable`), and the text has PADDING_BYTES (64) readable bytes
             // on both sides; an offset of at most 32 plus 16 loaded bytes stays inside. `from_le` after an unaligned load
             // has no alignment demand.
             let at = unsafe { self.text.offset(self.$anchor as isize + $offset(offset)) };
@@ -68,7 +68,6 @@ impl<'a> Field<'a> {
         |offset: usize| offset as isize,
         "Eight bytes from `start + offset`, first byte lowest; offset <= 32."
     );
-    load!(u128_at, u128, start, |offset: usize| offset as isize, "Sixteen bytes from `start + offset`; offset <= 32.");
     load!(
         u64_before,
         u64,
@@ -80,7 +79,14 @@ impl<'a> Field<'a> {
     /// The whole text as one field.
     pub fn whole(text: Text<'a>) -> Self {
         // `Text` has fewer than 2^32 bytes, see `Text::new`.
-        Field { text: text.start(), start: 0, end: text.length as u32, lifetime: std::marker::PhantomData }
+        let end = text.length as u32;
+        Field { text: text.start(), start: 0, end, is_qualified: false, lifetime: std::marker::PhantomData }
+    }
+
+    /// First byte, in the text.
+    #[inline(always)]
+    pub fn start(&self) -> u32 {
+        self.start
     }
 
     /// The byte `offset` bytes before `end`; `offset` in 1..=32.
@@ -100,7 +106,7 @@ impl<'a> Field<'a> {
     /// The field's bytes.
     #[inline(always)]
     pub fn bytes(&self) -> &'a [u8] {
-        // SAFETY: start <= end <= text length, checked by `Fields::new`; the text lives for 'a.
+        // SAFETY: start <= end <= text length (`FieldTable`); the text lives for 'a.
         unsafe { std::slice::from_raw_parts(self.text.offset(self.start as isize), self.len()) }
     }
 }
@@ -114,14 +120,22 @@ pub struct FieldTable<'a> {
     stride: usize,
     rows: usize,
     columns: usize,
+    qualifier: Option<u8>,
 }
 
 impl<'a> FieldTable<'a> {
     /// `None` when the marks of a row do not ascend or do not fit the text: then no load would be proved safe.
-    pub fn new(text: Text<'a>, marks: &'a [u32], stride: usize, rows: usize, columns: usize) -> Option<Self> {
+    pub fn new(
+        text: Text<'a>,
+        marks: &'a [u32],
+        stride: usize,
+        rows: usize,
+        columns: usize,
+        qualifier: Option<u8>,
+    ) -> Option<Self> {
         let fits = stride >= columns && marks.len() > (rows.max(1) - 1) * stride + columns;
         let proved = fits && (ascend(marks, text.len()) || rows_ascend(marks, stride, rows, columns, text.len()));
-        proved.then_some(FieldTable { text, marks, stride, rows, columns })
+        proved.then_some(FieldTable { text, marks, stride, rows, columns, qualifier })
     }
 
     /// Rows.
@@ -147,7 +161,25 @@ impl<'a> FieldTable<'a> {
                 *end = *before.add(1);
             }
         }
-        Some(Tile { text: self.text, starts: &tile.starts[..rows], ends: &tile.ends[..rows], first_row })
+        let is_qualified = &mut tile.is_qualified[..rows];
+        match self.qualifier {
+            None => is_qualified.fill(false),
+            Some(qualifier) => {
+                let places = std::iter::zip(&mut tile.starts[..rows], &mut tile.ends[..rows]);
+                for ((start, end), is_qualified) in places.zip(is_qualified) {
+                    // SAFETY: start <= end <= text length, and there is padding on both sides of the text.
+                    let (first, last) = unsafe {
+                        (*self.text.start().add(*start as usize), *self.text.start().add(*end as usize).sub(1))
+                    };
+                    *is_qualified = (first == qualifier) & (last == qualifier) & (*end - *start >= 2);
+                    // Two bytes fewer of two or more: start <= end still.
+                    *start += u32::from(*is_qualified);
+                    *end -= u32::from(*is_qualified);
+                }
+            }
+        }
+        let (starts, ends) = (&tile.starts[..rows], &tile.ends[..rows]);
+        Some(Tile { text: self.text, starts, ends, is_qualified: &tile.is_qualified[..rows], first_row })
     }
 }
 
@@ -180,11 +212,12 @@ pub const TILE_ROWS: usize = 128;
 pub struct TileMemory {
     starts: [u32; TILE_ROWS],
     ends: [u32; TILE_ROWS],
+    is_qualified: [bool; TILE_ROWS],
 }
 
 impl Default for TileMemory {
     fn default() -> Self {
-        TileMemory { starts: [0; TILE_ROWS], ends: [0; TILE_ROWS] }
+        TileMemory { starts: [0; TILE_ROWS], ends: [0; TILE_ROWS], is_qualified: [false; TILE_ROWS] }
     }
 }
 
@@ -198,6 +231,7 @@ pub struct Tile<'a, 't> {
     /// Start and end of every field: start <= end <= text length, checked by [`FieldTable::new`]. Of equal length.
     starts: &'t [u32],
     ends: &'t [u32],
+    is_qualified: &'t [bool],
     first_row: usize,
 }
 
@@ -226,6 +260,12 @@ impl<'a, 't> Tile<'a, 't> {
         self.ends
     }
 
+    /// Whether any field stands between qualifiers.
+    #[inline(always)]
+    pub fn has_qualified(&self) -> bool {
+        self.is_qualified.iter().fold(false, |any, is_qualified| any | is_qualified)
+    }
+
     /// Length of the longest field, bytes.
     #[inline(always)]
     pub fn longest(&self) -> u32 {
@@ -239,18 +279,20 @@ impl<'a, 't> Tile<'a, 't> {
             text: self.text.start(),
             start: self.starts[row],
             end: self.ends[row],
+            is_qualified: self.is_qualified[row],
             lifetime: std::marker::PhantomData,
         }
     }
 
-    /// The fields, one per row.
+    /// The fields, one per row, for loads: what does not matter for them is not said.
     #[inline(always)]
-    pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a, 't> {
+    pub fn places(&self) -> impl Iterator<Item = Field<'a>> + use<'a, 't> {
         let text = self.text.start();
         std::iter::zip(self.starts, self.ends).map(move |(&start, &end)| Field {
             text,
             start,
             end,
+            is_qualified: false,
             lifetime: std::marker::PhantomData,
         })
     }
@@ -259,7 +301,7 @@ impl<'a, 't> Tile<'a, 't> {
     #[inline(always)]
     pub fn words_at<'w>(&self, offset: usize, words: &'w mut Words) -> &'w [u64] {
         let words = &mut words[..self.rows()];
-        for (word, field) in std::iter::zip(&mut *words, self.fields()) {
+        for (word, field) in std::iter::zip(&mut *words, self.places()) {
             *word = field.u64_at(offset);
         }
         words
@@ -269,7 +311,7 @@ impl<'a, 't> Tile<'a, 't> {
     #[inline(always)]
     pub fn words_before<'w>(&self, offset: usize, words: &'w mut Words) -> &'w [u64] {
         let words = &mut words[..self.rows()];
-        for (word, field) in std::iter::zip(&mut *words, self.fields()) {
+        for (word, field) in std::iter::zip(&mut *words, self.places()) {
             *word = field.u64_before(offset);
         }
         words
