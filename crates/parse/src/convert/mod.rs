@@ -25,6 +25,8 @@ pub use unescape::{Unescaped, note_text_behind};
 trait Convert {
     /// Value written to the column.
     type Value: Plain + Default;
+    /// Whether the converter itself makes doubled qualifiers single, because it keeps the text.
+    const IS_TEXT: bool = false;
     /// Value of the field, or the rule it breaks. It may only be empty if it is qualified.
     fn convert(&self, field: Field<'_>) -> Result<Self::Value, Rule>;
     /// The same for a tile, by loops without branches that know the common texts only: values, and for each row whether
@@ -105,21 +107,20 @@ impl OneColumn<'_> {
     }
 }
 
-/// Converts the fields of a tile into `values`, one per row; NULL and bad rows hold the default value. `wide` is that of
-/// [`BlockFacts`].
+/// Converts the fields of a tile into `values`, one per row; NULL and bad rows hold the default value.
 #[inline(always)]
 fn convert_tile<C: Convert>(
     converter: &C,
     tile: Tile<'_, '_>,
     column: &mut OneColumn<'_>,
     values: &mut [C::Value],
-    wide: bool,
+    facts: BlockFacts<'_>,
 ) {
     let mut inexact = [0; TILE_ROWS];
     let inexact = &mut inexact[..tile.rows()];
-    if !(wide && converter.convert_tile(tile, values, inexact)) {
+    if !(facts.wide && converter.convert_tile(tile, values, inexact)) {
         for (row, value) in values.iter_mut().enumerate() {
-            *value = convert_field(converter, tile, row, column);
+            *value = convert_field(converter, tile, row, column, facts);
         }
         return;
     }
@@ -135,16 +136,28 @@ fn convert_tile<C: Convert>(
             continue;
         }
         for row in (first..tile.rows().min(first + 8)).filter(|&row| inexact[row] != 0) {
-            values[row] = convert_field(converter, tile, row, column);
+            values[row] = convert_field(converter, tile, row, column, facts);
         }
     }
 }
 
 #[inline(always)]
-fn convert_field<C: Convert>(converter: &C, tile: Tile<'_, '_>, row: usize, column: &mut OneColumn<'_>) -> C::Value {
+fn convert_field<C: Convert>(
+    converter: &C,
+    tile: Tile<'_, '_>,
+    row: usize,
+    column: &mut OneColumn<'_>,
+    facts: BlockFacts<'_>,
+) -> C::Value {
     let field = tile.field(row);
     let is_null = !field.is_qualified && (field.len() == 0 || column.nulls.is_value_token(field));
-    let result = if is_null { Err(Rule::NullNotAllowed) } else { converter.convert(field) };
+    let result = match facts.unescaped {
+        _ if is_null => Err(Rule::NullNotAllowed),
+        Some(unescaped) if !C::IS_TEXT && unescaped.concerns(field) => {
+            unescaped.convert(field, |field| converter.convert(field))
+        }
+        _ => converter.convert(field),
+    };
     result.unwrap_or_else(|rule| {
         column.miss(tile.first_row() + row, field, rule);
         C::Value::default()

@@ -174,9 +174,9 @@ impl ColumnPlan {
         let validity = output.validity.as_mut().map(|(_, words)| &mut **words);
         let mut column = OneColumn { index: self.index, nulls: &self.nulls, validity, bad };
         match &mut output.values {
-            Values::Decoded(builder) => convert_bytes(tile, &mut column, builder),
+            Values::Decoded(builder) => convert_bytes(tile, &mut column, facts, builder),
             Values::Slab(_, bytes) => with_converter!(self.column_type, facts, converter => {
-                convert_tile(&converter, tile, &mut column, values_of(&converter, bytes, tile)?, facts.wide);
+                convert_tile(&converter, tile, &mut column, values_of(&converter, bytes, tile)?, facts);
             }, bytes => return None),
         }
         Some(())
@@ -217,15 +217,23 @@ fn values_of<'a, C: Convert>(_: &C, bytes: &'a mut [u8], tile: Tile<'_, '_>) -> 
 
 /// Bytes columns are decoded into memory of their own.
 #[inline(never)]
-fn convert_bytes(tile: Tile<'_, '_>, column: &mut OneColumn<'_>, builder: &mut BinaryViewBuilder) {
+fn convert_bytes(
+    tile: Tile<'_, '_>,
+    column: &mut OneColumn<'_>,
+    facts: BlockFacts<'_>,
+    builder: &mut BinaryViewBuilder,
+) {
     let mut decoded = Vec::new();
     for row in 0..tile.rows() {
         let field = tile.field(row);
         decoded.clear();
         let is_null = !field.is_qualified && (field.len() == 0 || column.nulls.is_token(field.bytes()));
-        let result = match is_null {
-            true => Err(headrace_types::Rule::NullNotAllowed),
-            false => decode_hexadecimal(field.bytes(), &mut decoded),
+        let result = match facts.unescaped {
+            _ if is_null => Err(headrace_types::Rule::NullNotAllowed),
+            Some(unescaped) if unescaped.concerns(field) => {
+                unescaped.convert(field, |field| decode_hexadecimal(field.bytes(), &mut decoded))
+            }
+            _ => decode_hexadecimal(field.bytes(), &mut decoded),
         };
         match result {
             Ok(()) => builder.append_value(&decoded),

@@ -51,6 +51,7 @@ pub struct Texts<'a> {
 
 impl Convert for Texts<'_> {
     type Value = u128;
+    const IS_TEXT: bool = true;
 
     #[inline(always)]
     fn convert(&self, field: Field<'_>) -> Result<u128, Rule> {
@@ -112,7 +113,7 @@ impl Texts<'_> {
 
     #[inline(never)]
     fn convert_escaped(&self, unescaped: &Unescaped<'_>, field: Field<'_>) -> Result<u128, Rule> {
-        unescaped.with_text(field, |text, offset| Ok(view_of_slab(&text[..self.length(text)?], offset)))
+        unescaped.keep(field, |text, offset| Ok(view_of_slab(&text[..self.length(text)?], offset)))
     }
 
     #[inline(never)]

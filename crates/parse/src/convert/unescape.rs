@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use headrace_types::Rule;
 
 use super::BadRows;
-use crate::raw::fields::{Field, Tile};
+use crate::raw::fields::{Field, Text, Tile};
+use crate::raw::memory::PADDING_BYTES;
 
 /// Memory of the slab for texts whose doubled qualifiers are made single.
 pub struct Unescaped<'a> {
@@ -35,17 +36,11 @@ impl<'a> Unescaped<'a> {
     }
 
     /// Calls `take` with the text of a field and its place in the slab; keeps the text if `take` does.
-    pub fn with_text<T>(&self, field: Field<'_>, take: impl FnOnce(&[u8], u32) -> Result<T, Rule>) -> Result<T, Rule> {
+    pub fn keep<T>(&self, field: Field<'_>, take: impl FnOnce(&[u8], u32) -> Result<T, Rule>) -> Result<T, Rule> {
         let mut memory = self.memory.borrow_mut();
         let start = memory.used;
         let mut end = start;
-        let mut after_qualifier = false;
-        for &byte in field.bytes() {
-            // Of two in a row the second is the text; one alone is of a field that is rejected for it.
-            after_qualifier = byte == self.qualifier && !after_qualifier;
-            if after_qualifier {
-                continue;
-            }
+        for byte in single(self.qualifier, field.bytes()) {
             // Fields do not overlap, so all of them together fit.
             let Some(place) = memory.bytes.get_mut(end) else { return Err(Rule::TextAfterQualifier) };
             *place = byte;
@@ -57,6 +52,30 @@ impl<'a> Unescaped<'a> {
         }
         taken
     }
+
+    /// Calls `take` with a field that holds the text of another. For values that are no texts: that one of them holds its
+    /// qualifier (a date between hyphens) is so rare that its memory need not be recycled.
+    #[inline(never)]
+    pub fn convert<T>(&self, field: Field<'_>, take: impl FnOnce(Field<'_>) -> Result<T, Rule>) -> Result<T, Rule> {
+        let mut padded = vec![0; PADDING_BYTES];
+        padded.extend(single(self.qualifier, field.bytes()));
+        let length = padded.len() - PADDING_BYTES;
+        padded.resize(length + 2 * PADDING_BYTES, 0);
+        let text = Text::new(&padded, length).ok_or(Rule::TextAfterQualifier)?;
+        let mut field = Field::whole(text);
+        field.is_qualified = true;
+        take(field)
+    }
+}
+
+/// The bytes of a text, of two qualifiers in a row only the first. One alone is of a field that is rejected for it.
+fn single(qualifier: u8, text: &[u8]) -> impl Iterator<Item = u8> {
+    let mut is_second = false;
+    text.iter().copied().filter(move |&byte| {
+        let keep = byte != qualifier || !is_second;
+        is_second = byte == qualifier && !is_second;
+        keep
+    })
 }
 
 /// Rejects rows of a tile with text behind the closing qualifier of a field.
