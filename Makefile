@@ -80,9 +80,16 @@ docs: .venv-ci/.requirements ## write docs/reference/cli.md from the program (`m
 	@touch $@
 
 .PHONY: bench
-bench: build .venv-bench/.requirements ## figures beside the peers (about 5 minutes; ARGUMENTS="--repetitions 3" for a quick look)
+bench: .venv-bench/.built ## figures beside the peers (about 35 minutes, 20 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3" for a quick look)
+	@.venv-bench/bin/python -m bench run $(ARGUMENTS)
+
+.PHONY: bench-smoke
+bench-smoke: .venv-bench/.built ## every method of the bench on tiny files: all run, all agree; nothing is timed (1 minute)
+	@.venv-bench/bin/python -m bench smoke
+
+.venv-bench/.built: .venv/.built .venv-bench/.requirements
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/wheel-release/*.whl
-	@.venv-bench/bin/python bench/first_load.py $(ARGUMENTS)
+	@touch $@
 
 .venv-bench/.requirements: requirements/runtime.txt requirements/bench.txt requirements/venv.sh | tools
 	@requirements/venv.sh .venv-bench requirements/runtime.txt requirements/bench.txt
@@ -92,7 +99,7 @@ bench: build .venv-bench/.requirements ## figures beside the peers (about 5 minu
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded, and the demo
-	rm -rf .venv .venv-ci .venv-bench target dist demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ci .venv-bench .bench target dist demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find python tests docs -name __pycache__ -prune -exec rm -rf {} +
 	find python -name '_native*.so' -delete
 
