@@ -80,7 +80,7 @@ docs: .venv-ci/.requirements ## write docs/reference/cli.md from the program (`m
 	@touch $@
 
 .PHONY: bench
-bench: .venv-bench/.built ## figures beside the peers (about 35 minutes, 20 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3" for a quick look)
+bench: .venv-bench/.built ## figures beside the peers (45 minutes, 20 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3": a quick look)
 	@.venv-bench/bin/python -m bench run $(ARGUMENTS)
 
 .PHONY: bench-smoke

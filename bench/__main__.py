@@ -139,7 +139,7 @@ def _entry(
                 "call": method.call,
                 "base": method.base,
                 "problem": problems.get(method.name),
-                "command": command(kind, method.name, sets[-1], cores),
+                "command": _shown_command(kind, method, sets[-1], cores, arguments.data),
                 "samples": samples.get(method.name, []),
             }
             for method in methods
@@ -147,7 +147,14 @@ def _entry(
     }
 
 
+def _shown_command(kind: str, method: Method, data: DataSet, cores: list[int], folder: Path) -> str:
+    """The command as the documents print it: with the folder that everybody has."""
+    words = ["python", *command(kind, method.name, data, cores)]
+    return " ".join(words).replace(str(data.folder), str(Path(".bench", data.folder.relative_to(folder))))
+
+
 def _run(arguments: argparse.Namespace) -> None:
+    arguments.data = arguments.data.resolve()
     for kind in arguments.kinds.split(","):
         started, stolen, load = time.time(), machine.stolen_seconds(), machine.load_average()
         tables: dict[str, Any] = {}
@@ -179,7 +186,9 @@ def _keep(name: str, kind: str, results: dict[str, Any]) -> None:
     """Other kinds of the file stay as they are."""
     path = figures.RESULTS / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
-    document = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"format": 1, "kinds": {}}
+    document: dict[str, Any] = {"format": 1, "kinds": {}}
+    if path.exists():
+        document = json.loads(path.read_text(encoding="utf-8"))
     document["kinds"][kind] = results
     path.write_text(figures.json_text(document), encoding="utf-8")
     say(f"kept in {path}; `python -m bench figures` writes docs/benchmarks.md")

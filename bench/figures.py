@@ -64,7 +64,10 @@ def slope(pair: list[dict[str, Any]]) -> Slope:
 
 @dataclass(frozen=True)
 class MethodFigures:
-    """All slopes of one method on one table, and the ratios to the base method, each formed inside one repetition."""
+    """All slopes of one method on one table, and the ratios to the base method, each formed inside one repetition.
+
+    `base`: the method before it in the list that is compared with; `streams` has one for each destination.
+    """
 
     name: str
     peer: str
@@ -73,7 +76,8 @@ class MethodFigures:
     problem: str | None
     slopes: list[Slope]
     faster: list[float]
-    cpu_ratio: list[float]
+    # Of the slopes, and of whole processes over the large set.
+    cpu: tuple[list[float], list[float]]
     peak_resident_bytes: list[int]
 
     def speed(self) -> Spread:
@@ -86,12 +90,14 @@ def method_figures(entry: Mapping[str, Any]) -> list[MethodFigures]:
     slopes = {
         name: [slope(pair) for pair in method["samples"] if len(pair) == 2] for name, method in entry["methods"].items()
     }
-    found = []
-    base: list[Slope] = []
+    found = list[MethodFigures]()
+    base, base_seconds = list[Slope](), list[float]()
     for name, method in entry["methods"].items():
+        seconds = [pair[-1]["cpu_seconds"] for pair in method["samples"]]
         if method["base"]:
-            base = slopes[name]
+            base, base_seconds = slopes[name], seconds
         pairs = [] if method["base"] else list(zip(base, slopes[name], strict=False))
+        whole = [] if method["base"] else list(zip(base_seconds, seconds, strict=False))
         found.append(
             MethodFigures(
                 name,
@@ -101,7 +107,10 @@ def method_figures(entry: Mapping[str, Any]) -> list[MethodFigures]:
                 method["problem"],
                 slopes[name],
                 [own.mb_per_second / other.mb_per_second for own, other in pairs],
-                [other.cpu_seconds_per_gb / own.cpu_seconds_per_gb for own, other in pairs],
+                (
+                    [other.cpu_seconds_per_gb / own.cpu_seconds_per_gb for own, other in pairs],
+                    [other / own for own, other in whole],
+                ),
                 [pair[-1]["peak_resident_bytes"] for pair in method["samples"]],
             )
         )
@@ -119,7 +128,7 @@ def table_text(header: list[str], rows: list[list[str]]) -> str:
 
 def parse_text(kind: Mapping[str, Any]) -> str:
     """The fastest peer of each table, then every method of each table."""
-    overview, details = [], []
+    overview, details = list[list[str]](), list[str]()
     for table, entry in kind["tables"].items():
         figures = method_figures(entry)
         peers = [item for item in figures if item.slopes and not item.base]
@@ -141,7 +150,7 @@ def parse_text(kind: Mapping[str, Any]) -> str:
 
 def load_text(kind: Mapping[str, Any]) -> str:
     """Every method, with the best wall time beside the median."""
-    parts = []
+    parts = list[str]()
     for table, entry in kind["tables"].items():
         parts.append(f"`{table}`: {_size(entry)}\n\n" + _methods_text(method_figures(entry), two_cores=True))
     return "\n".join(parts) + _calls(kind)
@@ -149,20 +158,19 @@ def load_text(kind: Mapping[str, Any]) -> str:
 
 def streams_text(kind: Mapping[str, Any]) -> str:
     """CPU-seconds of 16 streams over those of 2, per destination."""
-    rows = []
+    rows = list[list[str]]()
     for table, entry in kind["tables"].items():
         for item in method_figures(entry):
             cpu = Spread.of(slope.cpu_seconds_per_gb for slope in item.slopes)
-            more = Spread.of(100 * (ratio - 1) for ratio in item.cpu_ratio).text(1) if item.cpu_ratio else ""
-            rows.append([f"`{table}` {item.name}", f"{item.speed().median:,.0f}", cpu.text(2), more])
-    return table_text(
-        ["into, streams", "MB/s", "CPU-seconds per GB", "more CPU-seconds than 2 streams, %"], rows
-    ) + _calls(kind)
+            more = [Spread.of(100 * (ratio - 1) for ratio in ratios).text(1) if ratios else "" for ratios in item.cpu]
+            rows.append([f"`{table}` {item.name}", f"{item.speed().median:,.0f}", cpu.text(2), *more])
+    header = ["into, streams", "MB/s", "CPU-seconds per GB", "more than 2 streams, %", "more in whole process, %"]
+    return table_text(header, rows) + _calls(kind)
 
 
 def memory_text(kind: Mapping[str, Any]) -> str:
     """Peaks per scale."""
-    rows = []
+    rows = list[list[str]]()
     for table, entry in kind["tables"].items():
         for name, method in entry["methods"].items():
             peaks = Spread.of(pair[-1]["peak_resident_bytes"] / 1e6 for pair in method["samples"])
@@ -192,11 +200,11 @@ def machine_text(kinds: Mapping[str, Any]) -> str:
 
 def commands_text(kinds: Mapping[str, Any]) -> str:
     """The command of every kind, and that of one process of every method."""
-    lines = []
-    for name, kind in kinds.items():
-        lines += [f'make bench ARGUMENTS="{kind["arguments"]}"', ""]
+    lines = list[str]()
+    for kind in kinds.values():
+        lines += [f'make bench ARGUMENTS="{kind["arguments"]}"']
         for entry in list(kind["tables"].values())[:1]:
-            lines += ["python " + " ".join(method["command"]) for method in entry["methods"].values()]
+            lines += [method["command"] for method in entry["methods"].values()]
         lines.append("")
     return "```\n" + "\n".join(lines).rstrip("\n") + "\n```\n"
 
@@ -232,8 +240,8 @@ def _size(entry: Mapping[str, Any]) -> str:
 
 def _methods_text(figures: list[MethodFigures], *, two_cores: bool) -> str:
     header = ["method", "MB/s", *(["best", "cores busy"] if two_cores else []), "CPU-seconds per GB", "peak MB"]
-    header += ["Headrace is faster by"]
-    rows = []
+    header += ["Headrace is faster by", "and needs less CPU by"]
+    rows = list[list[str]]()
     for item in figures:
         title = f"**{item.name}**" if item.base else item.name
         if item.problem is not None or not item.slopes:
@@ -247,6 +255,7 @@ def _methods_text(figures: list[MethodFigures], *, two_cores: bool) -> str:
         row.append(f"{statistics.median(slope.cpu_seconds_per_gb for slope in item.slopes):.2f}")
         row.append(f"{statistics.median(item.peak_resident_bytes) / 1e6:,.0f}")
         row.append(Spread.of(item.faster).text(2) if item.faster else "")
+        row.append(f"{statistics.median(item.cpu[0]):.2f}" if item.cpu[0] else "")
         rows.append(row)
     return table_text(header, rows)
 

@@ -38,8 +38,7 @@ class Sample:
 def command(kind: str, method: str, data: DataSet, cores: Sequence[int], *options: str) -> list[str]:
     """The command of one measurement; `python -m bench one --help` explains it."""
     cores_text = ",".join(str(core) for core in cores)
-    folder = os.path.relpath(data.folder, ROOT) if data.folder.is_relative_to(ROOT) else str(data.folder)
-    return ["-m", "bench", "one", kind, method, data.table.name, folder, "--cores", cores_text, *options]
+    return ["-m", "bench", "one", kind, method, data.table.name, str(data.folder), "--cores", cores_text, *options]
 
 
 def run_process(arguments: Sequence[str], data: DataSet, scratch_parent: Path) -> tuple[dict[str, Any], Sample]:
@@ -55,8 +54,8 @@ def run_process(arguments: Sequence[str], data: DataSet, scratch_parent: Path) -
             seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
-            said = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise MeasurementError(said[-1] if said else f"exit code {process.returncode}")
+            said = errors.read_text(encoding="utf-8", errors="replace").replace(scratch, "SCRATCH")
+            raise MeasurementError(_first_cause(said) or f"exit code {process.returncode}")
         printed: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
     sample = Sample(
         round(seconds - printed["excluded_seconds"], 4),
@@ -66,6 +65,12 @@ def run_process(arguments: Sequence[str], data: DataSet, scratch_parent: Path) -
         printed["rows"],
     )
     return printed, sample
+
+
+def _first_cause(said: str) -> str:
+    """Headrace's own `error:` line, or the last line of a traceback. Names no folder: results are published."""
+    lines = said.replace(str(ROOT), ".").strip().splitlines()
+    return next((line for line in lines if line.startswith("error: ")), lines[-1] if lines else "")[:200]
 
 
 def interleave(

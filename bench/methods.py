@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,7 @@ def run_headrace(job: Job, destination: str, streams: int, tables: tuple[Table, 
     with contextlib.redirect_stdout(io.StringIO()) as output:
         code = run_app(app, arguments)
     if code != 0:
-        raise SystemExit(f"headrace {' '.join(arguments)} ended with code {code}")
+        raise SystemExit(f"headrace run ended with code {code}")
     summary: dict[str, Any] = json.loads(output.getvalue())
     assert summary["rows_rejected"] == 0
     return summary
@@ -195,25 +196,25 @@ METHODS: dict[str, tuple[Method, ...]] = {
             "duckdb",
             "duckdb",
             "`read_csv` with all types declared, `preserve_insertion_order = false`, `count` of every column",
-            lambda job: parse_duckdb(job, ordered=False),
+            partial(parse_duckdb, ordered=False),
         ),
         Method(
             "duckdb-ordered",
             "duckdb",
             "the same, `preserve_insertion_order = true`",
-            lambda job: parse_duckdb(job, ordered=True),
+            partial(parse_duckdb, ordered=True),
         ),
         Method(
             "pyarrow",
             "pyarrow",
             "`csv.open_csv` with all types declared, blocks of 1 MiB, batches dropped",
-            lambda job: parse_pyarrow(job, block_bytes=1 << 20),
+            partial(parse_pyarrow, block_bytes=1 << 20),
         ),
         Method(
             "pyarrow-256k",
             "pyarrow",
             "the same, blocks of 256 KiB",
-            lambda job: parse_pyarrow(job, block_bytes=1 << 18),
+            partial(parse_pyarrow, block_bytes=1 << 18),
         ),
         Method(
             "polars-max",
@@ -230,13 +231,13 @@ METHODS: dict[str, tuple[Method, ...]] = {
             "duckdb",
             "duckdb",
             "`INSERT .. SELECT .. FROM read_csv`, `preserve_insertion_order = false`, CHECKPOINT; 2 threads",
-            lambda job: load_duckdb(job, ordered=False),
+            partial(load_duckdb, ordered=False),
         ),
         Method(
             "duckdb-ordered",
             "duckdb",
             "the same, `preserve_insertion_order = true`",
-            lambda job: load_duckdb(job, ordered=True),
+            partial(load_duckdb, ordered=True),
         ),
         Method(
             "ready-stream",
@@ -250,7 +251,7 @@ METHODS: dict[str, tuple[Method, ...]] = {
             f"{into}-{streams}",
             "headrace",
             f"`headrace run`, connection `{into}:`, {streams} streams",
-            lambda job, into=into, streams=streams: streams_headrace(job, into=into, streams=streams),
+            partial(streams_headrace, into=into, streams=streams),
             base=streams == 2,
         )
         for into in ("null", "duckdb")
@@ -261,7 +262,7 @@ METHODS: dict[str, tuple[Method, ...]] = {
             f"{into}-{streams}",
             "headrace",
             f"`headrace run`, connection `{into}:`, {streams} streams",
-            lambda job, into=into, streams=streams: memory_headrace(job, into=into, streams=streams),
+            partial(memory_headrace, into=into, streams=streams),
             base=streams == 16,
         )
         for into, streams in (("duckdb", 16), ("duckdb", 2), ("null", 16))
