@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +37,13 @@ def main() -> None:
     _add_one(commands.add_parser("one", help="one method once, in this process"))
     smoke = commands.add_parser("smoke", help="tiny sizes: every method runs and all agree; nothing is timed")
     smoke.set_defaults(run=_smoke)
+    profile = commands.add_parser(
+        "profile", help="where the time of a LINEITEM row goes (crates/parse/examples/profile.rs)"
+    )
+    profile.add_argument("--core", type=int, default=0)
+    profile.add_argument("--data", type=Path, default=figures.ROOT / ".bench", help="folder of the generated files")
+    profile.add_argument("--name", help="keep the result in bench/results/NAME-profile.md")
+    profile.set_defaults(run=_profile)
     page = commands.add_parser("figures", help="write the tables of docs/benchmarks.md from bench/results")
     page.set_defaults(run=_figures)
     arguments = parser.parse_args()
@@ -214,6 +223,20 @@ def _smoke(_: argparse.Namespace) -> None:
             say(f"{kind}: every method ran and read as many rows as the others")
     say(f"{'FAILED' if failed else 'all of it agrees'}, {time.time() - started:.0f} s")
     raise SystemExit(1 if failed else 0)
+
+
+def _profile(arguments: argparse.Namespace) -> None:
+    _, large = prepare(LINEITEM, arguments.data.resolve())
+    cargo = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "headrace-parse", "--example", "profile"]
+    subprocess.run(cargo, cwd=figures.ROOT, check=True)
+    cargo[1] = "run"
+    os.sched_setaffinity(0, [arguments.core])
+    command = [*cargo, "--", str(large.files[0])]
+    text = subprocess.run(command, cwd=figures.ROOT, check=True, capture_output=True, text=True).stdout
+    print(text)
+    if arguments.name:
+        figures.RESULTS.mkdir(exist_ok=True)
+        (figures.RESULTS / f"{arguments.name}-profile.md").write_text(text, encoding="utf-8")
 
 
 def _figures(_: argparse.Namespace) -> None:

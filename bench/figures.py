@@ -213,7 +213,10 @@ PARTS = {"parse": parse_text, "load": load_text, "streams": streams_text, "memor
 
 
 def render(name: str, part: str) -> str:
-    """One generated part of the page, from bench/results/NAME.json."""
+    """One generated part of the page, from bench/results/NAME.json or NAME-profile.md."""
+    if part == "profile":
+        profile = RESULTS / f"{name}-profile.md"
+        return profile.read_text(encoding="utf-8") if profile.exists() else _NOT_MEASURED
     path = RESULTS / f"{name}.json"
     kinds = json.loads(path.read_text(encoding="utf-8"))["kinds"] if path.exists() else {}
     if part in ("machine", "commands"):

@@ -19,7 +19,8 @@
 //! | `texts but` one column, which has its type | as `texts`, with one column converted |
 //! | `not ASCII`: as `all`, one letter of each block is `é` | UTF-8 check of the block, longer way of text lengths |
 //!
-//! A round runs every variant once; the least time of all rounds counts, because other work on the machine only adds.
+//! A round runs every variant once. For each block the least time of all rounds counts, because whatever else the machine does
+//! only adds, and a block (a fraction of a millisecond) is often left alone.
 //!
 //! **What it can tell.** The structural pass, exactly. The extra of a column's conversion over that of a `string`, and the
 //! extra of the UTF-8 check, well. What a row and what a text field cost besides, from one and sixteen columns: a straight
@@ -31,7 +32,7 @@
 
 #![allow(clippy::panic, clippy::expect_used)] // a measuring tool: what goes wrong has to end it
 
-#[path = "../benches/support.rs"]
+#[path = "../benches/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;
@@ -97,9 +98,8 @@ struct Variant {
     change: Change,
     parser: Parser,
     has_rows: bool,
-    /// Least of all rounds.
-    read: Duration,
-    parse: Duration,
+    /// Of each block, reading and parsing, the least of all rounds.
+    least: Vec<[Duration; 2]>,
 }
 
 impl Variant {
@@ -116,33 +116,39 @@ impl Variant {
             change,
             parser: Parser::new(&layout).expect("a layout of LINEITEM"),
             has_rows: !matches!(change, Change::NoRows | Change::OneFieldNoRows),
-            read: Duration::MAX,
-            parse: Duration::MAX,
+            least: vec![],
         }
     }
 
     /// Reads and parses all blocks once.
     fn round(&mut self, file: &File, spans: &[(u64, usize)], rows: u64, shelves: &[Arc<Shelf>; 2]) {
         let [blocks, slabs] = shelves;
-        let (mut read, mut parse, mut found) = (Duration::ZERO, Duration::ZERO, 0);
+        let mut found = 0;
         self.parser.begin_slice(RowEnd::Lf, false);
-        for &(start, length) in spans {
+        self.least.resize(spans.len(), [Duration::MAX; 2]);
+        for (&(start, length), [least_read, least_parse]) in std::iter::zip(spans, &mut self.least) {
             let memory = blocks.take(support::block_bytes(length));
             let block = support::block(memory, length, |place| {
                 let started = Instant::now();
                 file.read_exact_at(place, start).expect("the file is as long as it was");
-                read += started.elapsed();
+                *least_read = (*least_read).min(started.elapsed());
                 self.change.apply(place);
             });
             let started = Instant::now();
             let parsed = black_box(support::parse(&mut self.parser, &block, length, slabs));
             found += parsed.rows();
             drop(parsed); // counts: the arrays of a block have to go
-            parse += started.elapsed();
+            *least_parse = (*least_parse).min(started.elapsed());
         }
         assert_eq!(found, if self.has_rows { rows } else { 0 });
-        self.read = self.read.min(read);
-        self.parse = self.parse.min(parse);
+    }
+
+    /// Nanoseconds per row: reading, parsing.
+    fn per_row(&self, rows: u64) -> [f64; 2] {
+        [0, 1].map(|stage| {
+            let time: Duration = self.least.iter().map(|block| block[stage]).sum();
+            time.as_nanos() as f64 / rows as f64
+        })
     }
 }
 
@@ -203,10 +209,9 @@ fn main() {
 
 /// Nanoseconds per row of every stage.
 fn report(types: &[ColumnType], variants: &[Variant], rows: u64, bytes: usize) {
-    let per_row = |time: Duration| time.as_nanos() as f64 / rows as f64;
-    let parse: Vec<f64> = variants.iter().map(|variant| per_row(variant.parse)).collect();
+    let parse: Vec<f64> = variants.iter().map(|variant| variant.per_row(rows)[1]).collect();
     let [all, no_rows, texts, one_text, one_text_no_rows, not_ascii, columns @ ..] = &parse[..] else { return };
-    let read = per_row(variants[0].read);
+    let read = variants[0].per_row(rows)[0];
     let one = one_text - one_text_no_rows;
     let field = (texts - no_rows - one) / (types.len() - 1) as f64;
 
