@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def _add_one(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", choices=TABLES)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--cores", default="0")
-    parser.add_argument("--scratch", type=Path, help="an empty folder; without it, a temporary one")
+    parser.add_argument("--scratch", type=Path, help="an empty folder (otherwise a temporary one)")
     parser.add_argument("--facts", action="store_true", help="also print what the method's reader or its table holds")
     parser.set_defaults(run=_one)
 
@@ -76,25 +77,21 @@ def _add_one(parser: argparse.ArgumentParser) -> None:
 def _one(arguments: argparse.Namespace) -> None:
     """Measured from outside: the whole life of this process, less what it prints as excluded."""
     use_cores([int(core) for core in arguments.cores.split(",")])
-    scratch = arguments.scratch or Path(tempfile.mkdtemp(prefix="bench-"))
-    job = Job(DataSet(TABLES[arguments.table], arguments.folder), scratch, len(arguments.cores.split(",")))
     method = find(arguments.kind, arguments.method)
-    printed: dict[str, Any] = {}
-    if arguments.facts:
-        from bench import facts
+    data = DataSet(TABLES[arguments.table], arguments.folder)
+    with ExitStack() as stack:
+        # A measurement's folder is deleted by the process that measures, outside the measured time.
+        scratch = arguments.scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        job = Job(data, scratch, len(arguments.cores.split(",")))
+        printed: dict[str, Any] = {}
+        if arguments.facts:
+            from bench import facts
 
-        printed["facts"] = facts.of(arguments.kind, method, job)
-    rows = printed["facts"]["rows"] if arguments.facts else method.run(job)
-    print(
-        json.dumps(
-            {
-                "rows": int(rows),
-                "excluded_seconds": job.excluded_seconds,
-                "excluded_cpu_seconds": job.excluded_cpu_seconds,
-                **printed,
-            }
-        )
-    )
+            printed["facts"] = facts.of(arguments.kind, method, job)
+        printed["rows"] = int(printed["facts"]["rows"]) if arguments.facts else method.run(job)
+        printed["excluded_seconds"] = job.excluded_seconds
+        printed["excluded_cpu_seconds"] = job.excluded_cpu_seconds
+        print(json.dumps(printed), flush=True)
 
 
 def _check(kind: str, methods: list[Method], data: DataSet, cores: list[int]) -> dict[str, str | None]:
@@ -170,8 +167,7 @@ def _run(arguments: argparse.Namespace) -> None:
         methods = _methods(kind, arguments)
         if kind == "memory":
             for scale in _MEMORY_SCALES:
-                folder = prepare_tpch((LINEITEM, ORDERS), scale * arguments.size, arguments.data)
-                sets = [DataSet(LINEITEM, folder)]
+                sets = [prepare_tpch((LINEITEM, ORDERS), scale * arguments.size, arguments.data)]
                 tables[f"scale {scale * arguments.size:g}"] = _entry(kind, "LINEITEM, ORDERS", sets, methods, arguments)
         else:
             for name in arguments.tables.split(",") if kind == "parse" else ["lineitem"]:
@@ -218,7 +214,7 @@ def _smoke(_: argparse.Namespace) -> None:
             cores = [0] if kind in _ONE_CORE else [0, 1]
             sets = [small, large] if kind == "load" else [large]
             if kind == "memory":
-                sets = [DataSet(LINEITEM, prepare_tpch((LINEITEM, ORDERS), _SMOKE_FACTOR, data))]
+                sets = [prepare_tpch((LINEITEM, ORDERS), _SMOKE_FACTOR, data)]
             interleave(kind, METHODS[kind], sets, cores, 1, data, lambda text: None)
             say(f"{kind}: every method ran and read as many rows as the others")
     say(f"{'FAILED' if failed else 'all of it agrees'}, {time.time() - started:.0f} s")

@@ -24,10 +24,11 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class DataSet:
-    """Files of one table in one folder."""
+    """Files of one table in one folder; `also`: tables beside it that are read as well."""
 
     table: Table
     folder: Path
+    also: tuple[Table, ...] = ()
 
     @property
     def files(self) -> list[Path]:
@@ -37,7 +38,8 @@ class DataSet:
     @property
     def size_bytes(self) -> int:
         """All files together."""
-        return sum(file.stat().st_size for file in self.files)
+        files = [file for table in (self.table, *self.also) for file in self.folder.glob(f"{table.name}.tbl.*")]
+        return sum(file.stat().st_size for file in files)
 
 
 def prepare(table: Table, data: Path, factor: float = 1.0) -> tuple[DataSet, DataSet]:
@@ -67,8 +69,8 @@ def prepare(table: Table, data: Path, factor: float = 1.0) -> tuple[DataSet, Dat
     return small, large
 
 
-def prepare_tpch(tables: tuple[Table, ...], scale: float, data: Path) -> Path:
-    """A folder with several TPC-H tables of one scale."""
+def prepare_tpch(tables: tuple[Table, ...], scale: float, data: Path) -> DataSet:
+    """Several TPC-H tables of one scale in one folder."""
     folder = data / f"scale-{scale:g}"
     stamp = folder / "complete.json"
     if not stamp.exists():
@@ -77,7 +79,7 @@ def prepare_tpch(tables: tuple[Table, ...], scale: float, data: Path) -> Path:
         for table in tables:
             _generate(table, scale, folder)
         stamp.write_text("{}", encoding="utf-8")
-    return folder
+    return DataSet(tables[0], folder, tables[1:])
 
 
 def write_package(tables: tuple[Table, ...], path: Path) -> None:
