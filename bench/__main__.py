@@ -91,6 +91,7 @@ def _one(arguments: argparse.Namespace) -> None:
         printed["rows"] = int(printed["facts"]["rows"]) if arguments.facts else method.run(job)
         printed["excluded_seconds"] = job.excluded_seconds
         printed["excluded_cpu_seconds"] = job.excluded_cpu_seconds
+        printed["peak_resident_bytes"] = machine.own_peak_resident_bytes()
         print(json.dumps(printed), flush=True)
 
 
@@ -159,6 +160,13 @@ def _shown_command(kind: str, method: Method, data: DataSet, cores: list[int], f
     return " ".join(words).replace(str(data.folder), str(Path(".bench", data.folder.relative_to(folder))))
 
 
+def _shown_arguments(kind: str, arguments: argparse.Namespace) -> str:
+    shown = f"--kinds {kind} --repetitions {arguments.repetitions} --size {arguments.size:g}"
+    if kind == "parse" and arguments.tables != ",".join(DEFAULT_TABLES):
+        shown += f" --tables {arguments.tables}"
+    return shown
+
+
 def _run(arguments: argparse.Namespace) -> None:
     arguments.data = arguments.data.resolve()
     for kind in arguments.kinds.split(","):
@@ -176,7 +184,7 @@ def _run(arguments: argparse.Namespace) -> None:
         results = {
             "machine": machine.machine(),
             "versions": machine.versions(),
-            "arguments": f"--kinds {kind} --repetitions {arguments.repetitions} --size {arguments.size:g}",
+            "arguments": _shown_arguments(kind, arguments),
             "repetitions": arguments.repetitions,
             "load_average_before": load,
             "stolen_seconds": round(machine.stolen_seconds() - stolen, 1),

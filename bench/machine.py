@@ -55,6 +55,17 @@ def stolen_seconds() -> float:
     return int(fields[8]) / os.sysconf("SC_CLK_TCK")
 
 
+def own_peak_resident_bytes() -> int:
+    """Of this process since it started its program.
+
+    What `wait4` gives would not do: that of a child begins with what its parent had when it was started.
+    """
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    peak = re.search(r"VmHWM:\s*(\d+) kB", status)
+    assert peak is not None
+    return int(peak[1]) * 1024
+
+
 def _caches() -> str:
     found = {}
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):

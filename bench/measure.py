@@ -60,7 +60,7 @@ def run_process(arguments: Sequence[str], data: DataSet, scratch_parent: Path) -
     sample = Sample(
         round(seconds - printed["excluded_seconds"], 4),
         round(usage.ru_utime + usage.ru_stime - printed["excluded_cpu_seconds"], 4),
-        usage.ru_maxrss * 1024,
+        printed["peak_resident_bytes"],
         data.size_bytes,
         printed["rows"],
     )
