@@ -79,10 +79,21 @@ docs: .venv-ci/.requirements ## write docs/reference/cli.md from the program (`m
 	@$(call IN_VENV,.venv-ci) PIP_QUIET=1 maturin develop --quiet --profile ci --locked
 	@touch $@
 
+INSTALL_IN_BENCH = .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(1)/*.whl
+
 .PHONY: bench
-bench: build .venv-bench/.requirements ## figures beside the peers (about 5 minutes; ARGUMENTS="--repetitions 3" for a quick look)
-	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall target/wheel-release/*.whl
-	@.venv-bench/bin/python bench/first_load.py $(ARGUMENTS)
+bench: .venv-bench/.built ## figures beside the peers (45 minutes, 16 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3": a quick look)
+	@.venv-bench/bin/python -m bench run $(ARGUMENTS)
+
+.PHONY: bench-smoke
+bench-smoke: wheel .venv-bench/.requirements ## every method of the bench on tiny files: all run, all agree; nothing is timed (1 minute)
+	@rm -f .venv-bench/.built # this wheel has its run-time checks on: `make bench` must not measure it
+	@$(call INSTALL_IN_BENCH,dist)
+	@.venv-bench/bin/python -m bench smoke
+
+.venv-bench/.built: .venv/.built .venv-bench/.requirements
+	@$(call INSTALL_IN_BENCH,target/wheel-release)
+	@touch $@
 
 .venv-bench/.requirements: requirements/runtime.txt requirements/bench.txt requirements/venv.sh | tools
 	@requirements/venv.sh .venv-bench requirements/runtime.txt requirements/bench.txt
@@ -92,7 +103,7 @@ bench: build .venv-bench/.requirements ## figures beside the peers (about 5 minu
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded, and the demo
-	rm -rf .venv .venv-ci .venv-bench target dist demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ci .venv-bench .bench target dist demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find python tests docs -name __pycache__ -prune -exec rm -rf {} +
 	find python -name '_native*.so' -delete
 

@@ -1,0 +1,252 @@
+"""Command line: `python -m bench COMMAND` from the repository's folder."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from bench import figures, machine
+from bench.data import DataSet, prepare, prepare_tpch
+from bench.measure import MeasurementError, command, interleave, run_process
+from bench.methods import METHODS, Job, Method, find, use_cores
+from bench.tables import LINEITEM, ORDERS, TABLES
+
+# Cores of a kind: the first of --cores, or all of them.
+_ONE_CORE = ("parse",)
+_MEMORY_SCALES = (1.0, 10.0)
+_SMOKE_FACTOR = 0.002
+
+
+def say(text: str) -> None:
+    """Talk goes to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Dispatch."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_run(commands.add_parser("run", help="measure and print; --name also keeps the results"))
+    _add_one(commands.add_parser("one", help="one method once, in this process"))
+    smoke = commands.add_parser("smoke", help="tiny sizes: every method runs and all agree; nothing is timed")
+    smoke.set_defaults(run=_smoke)
+    profile = commands.add_parser(
+        "profile", help="where the time of a LINEITEM row goes (crates/parse/examples/profile.rs)"
+    )
+    profile.add_argument("--core", type=int, default=0)
+    profile.add_argument("--data", type=Path, default=figures.ROOT / ".bench", help="folder of the generated files")
+    profile.add_argument("--name", help="keep the result in bench/results/NAME-profile.md")
+    profile.set_defaults(run=_profile)
+    page = commands.add_parser("figures", help="write the tables of docs/benchmarks.md from bench/results")
+    page.set_defaults(run=_figures)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kinds", default=",".join(METHODS), help="parse, load, streams, memory (default: all)")
+    parser.add_argument("--tables", default=",".join(TABLES), help=f"of `parse`: {', '.join(TABLES)}")
+    parser.add_argument("--methods", help="only these methods of each kind")
+    parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--size", type=float, default=1.0, help="factor for the sizes of all tables (default 1)")
+    parser.add_argument("--cores", default="0,1", help="processors; `parse` uses the first (default 0,1)")
+    parser.add_argument("--data", type=Path, default=figures.ROOT / ".bench", help="folder of the generated files")
+    parser.add_argument("--name", help="keep the results in bench/results/NAME.json, kind by kind")
+    parser.set_defaults(run=_run)
+
+
+def _add_one(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=METHODS)
+    parser.add_argument("method")
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--cores", default="0")
+    parser.add_argument("--scratch", type=Path, help="an empty folder (otherwise a temporary one)")
+    parser.add_argument("--facts", action="store_true", help="also print what the method's reader or its table holds")
+    parser.set_defaults(run=_one)
+
+
+def _one(arguments: argparse.Namespace) -> None:
+    """Measured from outside: the whole life of this process, less what it prints as excluded."""
+    use_cores([int(core) for core in arguments.cores.split(",")])
+    method = find(arguments.kind, arguments.method)
+    data = DataSet(TABLES[arguments.table], arguments.folder)
+    with ExitStack() as stack:
+        # A measurement's folder is deleted by the process that measures, outside the measured time.
+        scratch = arguments.scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        job = Job(data, scratch, len(arguments.cores.split(",")))
+        printed: dict[str, Any] = {}
+        if arguments.facts:
+            from bench import facts
+
+            printed["facts"] = facts.of(arguments.kind, method, job)
+        printed["rows"] = int(printed["facts"]["rows"]) if arguments.facts else method.run(job)
+        printed["excluded_seconds"] = job.excluded_seconds
+        printed["excluded_cpu_seconds"] = job.excluded_cpu_seconds
+        printed["peak_resident_bytes"] = machine.own_peak_resident_bytes()
+        print(json.dumps(printed), flush=True)
+
+
+def _check(kind: str, methods: list[Method], data: DataSet, cores: list[int]) -> dict[str, str | None]:
+    """Per method None, or why its figures would be worth nothing. One process per different reader."""
+    from bench import facts
+
+    # `parse` methods of one peer share its reader; every `load` method has its own table.
+    keys = {method.name: method.peer if kind == "parse" else method.name for method in methods}
+    found: dict[str, facts.Facts | str] = {}
+    for method in methods:
+        if keys[method.name] in found:
+            continue
+        arguments = command(kind, method.name, data, cores, "--facts")
+        try:
+            found[keys[method.name]] = run_process(arguments, data, data.folder.parent)[0]["facts"]
+        except MeasurementError as error:
+            found[keys[method.name]] = str(error)
+    verdicts = facts.verdicts(found)
+    for name, verdict in verdicts.items():
+        say(f"{kind} {data.table.name} check {name}: {verdict or 'agrees'}")
+    return {method.name: verdicts[keys[method.name]] for method in methods}
+
+
+def _methods(kind: str, arguments: argparse.Namespace) -> list[Method]:
+    wanted = arguments.methods.split(",") if arguments.methods else [method.name for method in METHODS[kind]]
+    return [method for method in METHODS[kind] if method.name in wanted]
+
+
+def _cores(kind: str, arguments: argparse.Namespace) -> list[int]:
+    cores = [int(core) for core in arguments.cores.split(",")]
+    return cores[:1] if kind in _ONE_CORE else cores
+
+
+def _entry(
+    kind: str, what: str, sets: list[DataSet], methods: list[Method], arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """The results of one table."""
+    cores = _cores(kind, arguments)
+    problems = _check(kind, methods, sets[0], cores) if kind in ("parse", "load") else {}
+    good = [method for method in methods if problems.get(method.name) is None]
+    repetitions = min(arguments.repetitions, 3) if kind == "memory" else arguments.repetitions
+    samples = interleave(kind, good, sets, cores, repetitions, sets[-1].folder.parent, say)
+    rows = next((pairs[0][-1]["rows"] for pairs in samples.values() if pairs), 0)
+    return {
+        "what": what,
+        "rows": rows,
+        "source_bytes": sets[-1].size_bytes,
+        "methods": {
+            method.name: {
+                "peer": method.peer,
+                "call": method.call,
+                "base": method.base,
+                "problem": problems.get(method.name),
+                "command": _shown_command(kind, method, sets[-1], cores, arguments.data),
+                "samples": samples.get(method.name, []),
+            }
+            for method in methods
+        },
+    }
+
+
+def _shown_command(kind: str, method: Method, data: DataSet, cores: list[int], folder: Path) -> str:
+    """The command as the documents print it: with the folder that everybody has."""
+    words = ["python", *command(kind, method.name, data, cores)]
+    return " ".join(words).replace(str(data.folder), str(Path(".bench", data.folder.relative_to(folder))))
+
+
+def _shown_arguments(kind: str, arguments: argparse.Namespace) -> str:
+    shown = f"--kinds {kind} --repetitions {arguments.repetitions} --size {arguments.size:g}"
+    if kind == "parse" and arguments.tables != ",".join(TABLES):
+        shown += f" --tables {arguments.tables}"
+    return shown
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    arguments.data = arguments.data.resolve()
+    for kind in arguments.kinds.split(","):
+        started, stolen, load = time.time(), machine.stolen_seconds(), machine.load_average()
+        tables: dict[str, Any] = {}
+        methods = _methods(kind, arguments)
+        if kind == "memory":
+            for scale in _MEMORY_SCALES:
+                sets = [prepare_tpch((LINEITEM, ORDERS), scale * arguments.size, arguments.data)]
+                tables[f"scale {scale * arguments.size:g}"] = _entry(kind, "LINEITEM, ORDERS", sets, methods, arguments)
+        else:
+            for name in arguments.tables.split(",") if kind == "parse" else ["lineitem"]:
+                sets = list(prepare(TABLES[name], arguments.data, arguments.size))
+                tables[name] = _entry(kind, TABLES[name].what, sets, methods, arguments)
+        results = {
+            "machine": machine.machine(),
+            "versions": machine.versions(),
+            "arguments": _shown_arguments(kind, arguments),
+            "repetitions": arguments.repetitions,
+            "load_average_before": load,
+            "stolen_seconds": round(machine.stolen_seconds() - stolen, 1),
+            "tables": tables,
+        }
+        print(f"\n{kind}, {time.time() - started:.0f} s\n\n{figures.PARTS[kind](results)}", flush=True)
+        if arguments.name:
+            _keep(arguments.name, kind, results)
+
+
+def _keep(name: str, kind: str, results: dict[str, Any]) -> None:
+    """Other kinds of the file stay as they are."""
+    path = figures.RESULTS / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    document: dict[str, Any] = {"format": 1, "kinds": {}}
+    if path.exists():
+        document = json.loads(path.read_text(encoding="utf-8"))
+    document["kinds"][kind] = results
+    path.write_text(figures.json_text(document), encoding="utf-8")
+    say(f"kept in {path}; `python -m bench figures` writes docs/benchmarks.md")
+
+
+def _smoke(_: argparse.Namespace) -> None:
+    """Every reader on every table, every method once."""
+    started = time.time()
+    failed = False
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        data = Path(folder)
+        for table in TABLES:
+            small, _large = prepare(TABLES[table], data, _SMOKE_FACTOR)
+            failed |= any(_check("parse", list(METHODS["parse"]), small, [0]).values())
+        small, large = prepare(LINEITEM, data, _SMOKE_FACTOR)
+        failed |= any(_check("load", list(METHODS["load"]), small, [0, 1]).values())
+        for kind in METHODS:
+            cores = [0] if kind in _ONE_CORE else [0, 1]
+            sets = [small, large] if kind == "load" else [large]
+            if kind == "memory":
+                sets = [prepare_tpch((LINEITEM, ORDERS), _SMOKE_FACTOR, data)]
+            interleave(kind, METHODS[kind], sets, cores, 1, data, lambda text: None)
+            say(f"{kind}: every method ran and read as many rows as the others")
+    say(f"{'FAILED' if failed else 'all of it agrees'}, {time.time() - started:.0f} s")
+    raise SystemExit(1 if failed else 0)
+
+
+def _profile(arguments: argparse.Namespace) -> None:
+    _, large = prepare(LINEITEM, arguments.data.resolve())
+    cargo = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "headrace-parse", "--example", "profile"]
+    subprocess.run(cargo, cwd=figures.ROOT, check=True)
+    cargo[1] = "run"
+    os.sched_setaffinity(0, [arguments.core])
+    command = [*cargo, "--", str(large.files[0])]
+    text = subprocess.run(command, cwd=figures.ROOT, check=True, capture_output=True, text=True).stdout
+    print(text)
+    if arguments.name:
+        figures.RESULTS.mkdir(exist_ok=True)
+        (figures.RESULTS / f"{arguments.name}-profile.md").write_text(text, encoding="utf-8")
+
+
+def _figures(_: argparse.Namespace) -> None:
+    page = figures.PAGE.read_text(encoding="utf-8")
+    figures.PAGE.write_text(figures.rendered_page(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

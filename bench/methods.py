@@ -1,0 +1,284 @@
+"""What is measured: one function per method, each run in a process of its own. METHOD.md says what is equal in them.
+
+A function reads the files of one table and returns how many rows it read, so that every single measurement is checked.
+Libraries are imported inside the functions: a process imports what it needs and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench import readers
+from bench.data import DataSet, write_package
+from bench.tables import LINEITEM, ORDERS, Table
+
+# DuckDB 2 writes this format for Headrace and for its own loader alike.
+STORAGE_VERSION = "v1.5.0"
+
+
+@dataclass
+class Job:
+    """One measurement: the files, an empty folder to write to, and how many cores the process has."""
+
+    data: DataSet
+    scratch: Path
+    cores: int
+    # Set by methods that must prepare what they do not measure.
+    excluded_seconds: float = 0.0
+    excluded_cpu_seconds: float = 0.0
+
+    @property
+    def database(self) -> Path:
+        """Where `load` methods write."""
+        return self.scratch / "loaded.duckdb"
+
+
+@dataclass(frozen=True)
+class Method:
+    """`call`: what it does, in one line, for the documents. `peer`: whose version counts."""
+
+    name: str
+    peer: str
+    call: str
+    run: Callable[[Job], int]
+    base: bool = field(default=False, kw_only=True)
+
+
+# --- parse: text to typed columns that nobody keeps -------------------------------------------------------------------
+
+
+def parse_headrace(job: Job) -> int:
+    """Through the command line, as a user would."""
+    return int(run_headrace(job, "null:", streams=1)["rows_read"])
+
+
+def parse_duckdb(job: Job, *, ordered: bool) -> int:
+    """count(column) of every column: the cheapest aggregate that needs the converted values."""
+    connection = readers.duckdb_connection(job.cores, ordered=ordered)
+    counts = ", ".join(f"count({column.name})" for column in job.data.table.columns)
+    row = connection.execute(f"SELECT {counts} FROM {readers.duckdb_source(job.data)}").fetchone()
+    assert row is not None
+    (rows,) = set(row)
+    return int(rows)
+
+
+def parse_pyarrow(job: Job, *, block_bytes: int) -> int:
+    """Batches are dropped."""
+    return sum(batch.num_rows for batch in readers.pyarrow_batches(job.data, block_bytes))
+
+
+def parse_polars_max(job: Job) -> int:
+    """The maximum of every column, on the streaming engine."""
+    import polars
+
+    names = [column.name for column in job.data.table.columns]
+    result = readers.polars_scan(job.data, job.cores).select(polars.col(names).max(), polars.len().alias("rows of it"))
+    return int(result.collect(engine="streaming")["rows of it"][0])
+
+
+def parse_polars_count(job: Job) -> int:
+    """The number of values of every column, on the streaming engine: cheaper than the maximum."""
+    import polars
+
+    names = [column.name for column in job.data.table.columns]
+    result = readers.polars_scan(job.data, job.cores).select(polars.col(names).count()).collect(engine="streaming")
+    (rows,) = set(result.row(0))
+    return int(rows)
+
+
+def parse_polars_batches(job: Job) -> int:
+    """Batches are dropped."""
+    names = [column.name for column in job.data.table.columns]
+    batches = readers.polars_scan(job.data, job.cores).select(names).collect_batches(maintain_order=False)
+    return sum(batch.height for batch in batches)
+
+
+# --- load: text into a DuckDB file ------------------------------------------------------------------------------------
+
+
+def load_headrace(job: Job) -> int:
+    """Ledger, accounts and memory limit included: `headrace run` as it is."""
+    return int(run_headrace(job, f"duckdb:{job.database}", streams=job.cores)["rows_loaded"])
+
+
+def load_duckdb(job: Job, *, ordered: bool) -> int:
+    """DuckDB's own loader into a table that exists, then CHECKPOINT."""
+    connection = readers.duckdb_connection(job.cores, ordered=ordered)
+    _create(connection, job)
+    return _insert(connection, job.data.table, readers.duckdb_source(job.data))
+
+
+def load_ready(job: Job) -> int:
+    """Typed batches that are in memory already, as one Arrow C stream; making them is not counted."""
+    import pyarrow
+
+    started, cpu_started = time.perf_counter(), time.process_time()
+    batches = list(readers.headrace_like_batches(job.data))
+    stream = readers.OnlyStream(pyarrow.RecordBatchReader.from_batches(batches[0].schema, batches))
+    job.excluded_seconds = time.perf_counter() - started
+    job.excluded_cpu_seconds = time.process_time() - cpu_started
+    connection = readers.duckdb_connection(job.cores, ordered=False)
+    _create(connection, job)
+    connection.register("ready", stream)
+    return _insert(connection, job.data.table, "ready")
+
+
+def _create(connection: Any, job: Job) -> None:
+    table = job.data.table
+    connection.execute(f"ATTACH '{job.database}' AS loaded (STORAGE_VERSION '{STORAGE_VERSION}')")
+    connection.execute(f"CREATE TABLE loaded.{table.name} ({readers.duckdb_columns(table)})")
+
+
+def _insert(connection: Any, table: Table, source: str) -> int:
+    names = ", ".join(column.name for column in table.columns)
+    row = connection.execute(f"INSERT INTO loaded.{table.name} SELECT {names} FROM {source}").fetchone()
+    connection.execute("CHECKPOINT loaded")
+    return int(row[0])
+
+
+# --- streams and memory: Headrace against itself ----------------------------------------------------------------------
+
+
+def streams_headrace(job: Job, *, into: str, streams: int) -> int:
+    """The same load by more or fewer streams."""
+    destination = "null:" if into == "null" else f"duckdb:{job.database}"
+    return int(run_headrace(job, destination, streams)["rows_read"])
+
+
+def memory_headrace(job: Job, *, into: str, streams: int) -> int:
+    """LINEITEM and ORDERS, one after the other."""
+    destination = "null:" if into == "null" else f"duckdb:{job.database}"
+    return int(run_headrace(job, destination, streams, tables=(LINEITEM, ORDERS))["rows_read"])
+
+
+def run_headrace(job: Job, destination: str, streams: int, tables: tuple[Table, ...] = ()) -> dict[str, Any]:
+    """`headrace run --json` in this process; its summary."""
+    from headrace.cli.app import app
+    from headrace.cli.failures import run_app
+
+    package = job.scratch / "load.yaml"
+    write_package(tables or (job.data.table,), package)
+    arguments = ["run", str(package), "--set", f"data={job.data.folder.resolve()}"]
+    arguments += ["--connection", f"warehouse={destination}", "--streams", str(streams)]
+    arguments += ["--runs-dir", str(job.scratch / "runs"), "--json", "--quiet"]
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        code = run_app(app, arguments)
+    if code != 0:
+        raise SystemExit(f"headrace run ended with code {code}")
+    summary: dict[str, Any] = json.loads(output.getvalue())
+    assert summary["rows_rejected"] == 0
+    return summary
+
+
+# --- the lists --------------------------------------------------------------------------------------------------------
+
+_HEADRACE_LOAD = "`headrace run`, connection `duckdb:FILE`, {} streams, `memory` 1 GB"
+
+METHODS: dict[str, tuple[Method, ...]] = {
+    "parse": (
+        Method(
+            "headrace",
+            "headrace",
+            "`headrace run`, connection `null:`, 1 stream: sum, minimum, maximum or lengths of every column",
+            parse_headrace,
+            base=True,
+        ),
+        Method(
+            "duckdb",
+            "duckdb",
+            "`read_csv` with all types declared, `preserve_insertion_order = false`, `count` of every column",
+            partial(parse_duckdb, ordered=False),
+        ),
+        Method(
+            "duckdb-ordered",
+            "duckdb",
+            "the same, `preserve_insertion_order = true`",
+            partial(parse_duckdb, ordered=True),
+        ),
+        Method(
+            "pyarrow",
+            "pyarrow",
+            "`csv.open_csv` with all types declared, blocks of 1 MiB, batches dropped",
+            partial(parse_pyarrow, block_bytes=1 << 20),
+        ),
+        Method(
+            "pyarrow-256k",
+            "pyarrow",
+            "the same, blocks of 256 KiB",
+            partial(parse_pyarrow, block_bytes=1 << 18),
+        ),
+        Method(
+            "polars-max",
+            "polars",
+            "`scan_csv` with all types declared, streaming engine, `max` of every column",
+            parse_polars_max,
+        ),
+        Method("polars-count", "polars", "the same, `count` of every column", parse_polars_count),
+        Method("polars-batches", "polars", "the same, `collect_batches`, batches dropped", parse_polars_batches),
+    ),
+    "load": (
+        Method("headrace", "headrace", _HEADRACE_LOAD.format(2), load_headrace, base=True),
+        Method(
+            "duckdb",
+            "duckdb",
+            "`INSERT .. SELECT .. FROM read_csv`, `preserve_insertion_order = false`, CHECKPOINT; 2 threads",
+            partial(load_duckdb, ordered=False),
+        ),
+        Method(
+            "duckdb-ordered",
+            "duckdb",
+            "the same, `preserve_insertion_order = true`",
+            partial(load_duckdb, ordered=True),
+        ),
+        Method(
+            "ready-stream",
+            "duckdb",
+            "`INSERT .. SELECT` from typed Arrow batches in memory, one C stream, order off, CHECKPOINT; 2 threads",
+            load_ready,
+        ),
+    ),
+    "streams": tuple(
+        Method(
+            f"{into}-{streams}",
+            "headrace",
+            f"`headrace run`, connection `{into}:`, {streams} streams",
+            partial(streams_headrace, into=into, streams=streams),
+            base=streams == 2,
+        )
+        for into in ("null", "duckdb")
+        for streams in (2, 16)
+    ),
+    "memory": tuple(
+        Method(
+            f"{into}-{streams}",
+            "headrace",
+            f"`headrace run`, connection `{into}:`, {streams} streams",
+            partial(memory_headrace, into=into, streams=streams),
+            base=streams == 16,
+        )
+        for into, streams in (("duckdb", 16), ("duckdb", 2), ("null", 16))
+    ),
+}
+
+
+def find(kind: str, name: str) -> Method:
+    """The method of that name."""
+    (method,) = (method for method in METHODS[kind] if method.name == name)
+    return method
+
+
+def use_cores(cores: list[int]) -> None:
+    """Only these cores, for this process and every thread it starts."""
+    os.sched_setaffinity(0, cores)
+    # Read when the libraries are loaded.
+    os.environ["POLARS_MAX_THREADS"] = str(len(cores))
+    os.environ["OMP_NUM_THREADS"] = str(len(cores))
