@@ -1,7 +1,7 @@
 //! Fuzz bytes to cases, and what must hold for them. `fuzz/` makes the bytes; [`replay`] is the same for its corpus.
 
 pub mod convert_one;
-mod input;
+pub mod input;
 pub mod parse_differential;
 #[cfg(test)]
 mod replay;
