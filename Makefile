@@ -51,6 +51,21 @@ test: .venv-ci/.requirements ## every check: format, lints, types, layers, all t
 lint: .venv-ci/.requirements ## only the checks that run nothing: format, lints, types, layers
 	@$(call IN_VENV,.venv-ci) .ci/steps lint
 
+# `make fuzz SECONDS=600 TARGET=convert_one JOBS=2`; `fuzz/run help` says what else there is.
+SECONDS ?= 60
+JOBS ?= 1
+.PHONY: fuzz
+fuzz: ## fuzz the parser under AddressSanitizer (SECONDS=60 per target, TARGET=all of them, JOBS=1)
+	@fuzz/run fuzz $(TARGET) --seconds $(SECONDS) --jobs $(JOBS)
+
+.PHONY: sanitize
+sanitize: ## tests of the parser and the engine under AddressSanitizer
+	@.ci/sanitize
+
+.PHONY: test-neon
+test-neon: ## tests of the parser on aarch64, in an emulator (.ci/install-neon-tools)
+	@.ci/test-neon
+
 .venv-ci/.requirements: requirements/runtime.txt requirements/build.txt requirements/dev.txt requirements/venv.sh | tools
 	@requirements/venv.sh .venv-ci requirements/runtime.txt requirements/build.txt requirements/dev.txt
 	@touch $@

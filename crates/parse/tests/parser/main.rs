@@ -1,10 +1,13 @@
 //! The parser against a plain second implementation, and against `docs/spec/text-to-types.md`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// Also the library of the fuzz targets (`fuzz/Cargo.toml`), which has no use for the tests.
+#![cfg_attr(not(test), allow(dead_code, unused_imports, missing_docs))]
 
 mod conversions;
 mod drive;
 mod examples;
+pub mod fuzzing;
 mod json;
 mod qualified;
 mod random;

@@ -1,0 +1,44 @@
+//! The fuzz targets of the engine over the corpus of `fuzz/`, by the ordinary test command.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[allow(dead_code)]
+#[path = "../../../parse/tests/parser/fuzzing/input.rs"]
+mod input;
+mod slicing;
+mod spec_json;
+
+use std::path::Path;
+
+/// Runs a check over every file of a corpus and over inputs nobody has chosen; a failure names the file.
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut inputs: Vec<(String, Vec<u8>)> = entries
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
+        .collect();
+    inputs.sort();
+    assert!(inputs.len() >= 10, "{} holds {} files", folder.display(), inputs.len());
+    let mut random = input::Random(3);
+    for number in 0..200 {
+        let length = random.between(4, 100);
+        inputs.push((format!("random {number}"), (0..length).map(|_| random.bits() as u8).collect()));
+    }
+    for (name, bytes) in inputs {
+        if let Err(panic) = std::panic::catch_unwind(|| check(&bytes)) {
+            eprintln!("corpus file {name}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+#[test]
+fn slicing_corpus() {
+    replay("slicing", slicing::check);
+}
+
+#[test]
+fn spec_json_corpus() {
+    replay("spec_json", spec_json::check);
+}

@@ -1,0 +1,98 @@
+//! Target `spec_json`: what comes as JSON from above. Anything may stand there; nothing may panic, and what is accepted must
+//! work: a layout is the same after a round trip, and a parser of it takes any text.
+
+use headrace_engine::slices::SlicingSpec;
+use headrace_engine::spec::FlowSpec;
+use headrace_parse::Parser;
+use headrace_parse::memory::{Memory, PADDING_BYTES};
+use headrace_types::{Layout, RowEnd};
+
+use crate::input::Input;
+
+const WORDS: &[&str] = &[
+    r#"{"delimiter":"|","columns":[{"name":"a","type":{"kind":"int32"},"nullable":true}]}"#,
+    r#""delimiter":"#,
+    r#""columns":"#,
+    r#""trailing_delimiter":true,"#,
+    r#""header_rows":"#,
+    r#""null_tokens":["NULL",""],"#,
+    r#""qualifier":"\"","#,
+    r#"{"name":"a","type":{"kind":"#,
+    r#"{"name":"é","type":{"kind":"decimal","precision":38,"scale":38},"nullable":false}"#,
+    r#""decimal","precision":"#,
+    r#","scale":"#,
+    r#""char","length":"#,
+    r#""varchar","length":4294967295},"nullable":true}"#,
+    r#""timestamptz"},"nullable":false}"#,
+    r#"{"name":"flow","layout":"#,
+    r#","source":{"files":[{"path":"x"}],"slices":[{"number":1,"file":0,"begin_byte":0,"end_byte":9}]},"sink":{"kind":"null"},"#,
+    r#""streams":1,"memory":{"block_bytes":4096,"blocks":1,"max_row_bytes":4096},"rejects":{"limit":0,"folder":"","file_stem":""}}"#,
+    r#"{"files":["x"],"slice_bytes":18446744073709551615,"layout":"#,
+    r#"{"kind":"arrow","columns":["a"]}"#,
+    r#""generate":{"table":"lineitem","scale":1e308,"chunks":0}"#,
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "0",
+    "-1",
+    "255",
+    "256",
+    "1e5",
+    "null",
+    "\"\\u0000\"",
+    "\"\\n\"",
+    "\"|\"",
+];
+
+/// Reads one document.
+///
+/// # Panics
+/// When something that was accepted does not work.
+pub fn check(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let mut document = vec![];
+    while !input.is_used_up() {
+        match input.below(WORDS.len() + 4) {
+            word if word < WORDS.len() => document.extend_from_slice(WORDS[word].as_bytes()),
+            _ => document.extend_from_slice(input.take(1)),
+        }
+    }
+    for document in [bytes, &document] {
+        if let Ok(layout) = serde_json::from_slice::<Layout>(document) {
+            check_layout(&layout, bytes);
+        }
+        if let Ok(flow) = serde_json::from_slice::<FlowSpec>(document)
+            && flow.check().is_ok()
+        {
+            check_layout(&flow.layout, bytes);
+        }
+        drop(serde_json::from_slice::<SlicingSpec>(document));
+    }
+}
+
+fn check_layout(layout: &Layout, text: &[u8]) {
+    let json = serde_json::to_string(layout).unwrap();
+    assert_eq!(*layout, serde_json::from_str::<Layout>(&json).unwrap(), "{json}");
+    if layout.check().is_err() {
+        assert!(Parser::new(layout).is_err());
+        return;
+    }
+    let mut parser = Parser::new(layout).unwrap();
+    parser.begin_slice(RowEnd::Lf, true);
+    let mut block = Memory::new(text.len() + 1 + 2 * PADDING_BYTES);
+    block.bytes_mut()[PADDING_BYTES..PADDING_BYTES + text.len()].copy_from_slice(text);
+    block.bytes_mut()[PADDING_BYTES + text.len()] = b'\n';
+    let mut rejected = 0;
+    let mut on_reject = |_| {
+        rejected += 1;
+        Ok(())
+    };
+    let length = text.len() + 1;
+    let parsed = parser.parse(&block.freeze(), length, length, 0, Memory::new, &mut on_reject).unwrap();
+    let kept = parsed.batch.map_or(0, |batch| batch.num_rows() as u64);
+    assert_eq!((parsed.rejected, parsed.lines), (rejected, parsed.skipped + rejected + kept));
+}

@@ -1,0 +1,102 @@
+//! Fuzz bytes to cases, and what must hold for them. `fuzz/` makes the bytes; [`replay`] is the same for its corpus.
+
+pub mod convert_one;
+pub mod input;
+pub mod parse_differential;
+#[cfg(test)]
+mod replay;
+mod texts;
+
+use headrace_types::{Column, ColumnType, Layout, RowEnd};
+
+use crate::drive::Driver;
+use crate::reference;
+use input::Input;
+
+/// What the padding around a block holds.
+const PADDINGS: &[&[u8]] = &[b"|,\t;1234567890", b"9", b"\n", b"\r\n", b"\xFF\0", b" ", b"\"", b"0"];
+/// Bytes of one file; enough for several tiles of rows and small enough for thousands of cases per second.
+const MOST_BYTES: usize = 48 * 1024;
+
+/// A file, or a piece of one, and how it is handed to the parser.
+#[derive(Debug)]
+pub struct Case {
+    layout: Layout,
+    row_end: RowEnd,
+    at_file_start: bool,
+    first_byte: u64,
+    bytes: Vec<u8>,
+    reads: Vec<usize>,
+    padding: Vec<u8>,
+    /// Which of the processor's instruction sets; `None` for all.
+    path: Option<usize>,
+}
+
+impl Case {
+    /// Decides everything but the bytes.
+    fn new(layout: Layout, input: &mut Input<'_>) -> Case {
+        let flags = input.byte();
+        let reads = match input.below(4) {
+            0 => vec![1 << 20],
+            1 => vec![1 + input.below(256)],
+            2 => vec![1 + usize::from(input.word()), 1 + input.below(64)],
+            _ => vec![1 + input.below(16), 1 + usize::from(input.word()), 1 + input.below(256)],
+        };
+        Case {
+            layout,
+            row_end: if flags & 1 == 0 { RowEnd::Lf } else { RowEnd::Crlf },
+            at_file_start: flags & 2 == 0,
+            first_byte: [0, 3, 5_000_000_000][usize::from(flags >> 2 & 3).min(2)],
+            bytes: vec![],
+            reads,
+            padding: PADDINGS[usize::from(flags >> 4 & 7)].to_vec(),
+            path: input.byte().checked_sub(64).map(usize::from),
+        }
+    }
+
+    /// The parser agrees with the reference: rows, rejects with all that they say, lines, skipped lines.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn check(&self, all_paths: bool) {
+        let Case { layout, row_end, at_file_start, first_byte, bytes, .. } = self;
+        // Every read is a block: a long file in single bytes would take minutes and show nothing new.
+        let reads: Vec<usize> = self.reads.iter().map(|read| (*read).max(bytes.len() / 300)).collect();
+        let expected = reference::parse(layout, *row_end, *at_file_start, bytes, *first_byte);
+        let drivers = Driver::all(&reads, &self.padding);
+        let chosen = self.path.filter(|_| !all_paths).map(|path| path % drivers.len());
+        for (_, driver) in drivers.iter().enumerate().filter(|(index, _)| chosen.is_none_or(|path| path == *index)) {
+            let found = driver.run(layout, *row_end, *at_file_start, bytes, *first_byte);
+            if found == expected {
+                continue;
+            }
+            let about = || format!("{driver:?}\n{layout:?} {row_end:?} {}", bytes.escape_ascii());
+            for (found, expected) in std::iter::zip(&found.rejects, &expected.rejects) {
+                assert_eq!(found, expected, "{}", about());
+            }
+            for (row, (found, expected)) in std::iter::zip(&found.rows, &expected.rows).enumerate() {
+                assert_eq!(found, expected, "good row {row}, {}", about());
+            }
+            assert_eq!(found, expected, "{}", about());
+        }
+    }
+}
+
+/// A layout without columns.
+fn dialect(delimiter: char, qualifier: Option<char>) -> Layout {
+    Layout { delimiter, qualifier, trailing_delimiter: false, header_rows: 0, null_tokens: vec![], columns: vec![] }
+}
+
+fn column(index: usize, column_type: ColumnType, nullable: bool) -> Column {
+    Column { name: format!("c{index}"), column_type, nullable }
+}
+
+fn null_tokens(input: &mut Input<'_>) -> Vec<String> {
+    const TOKENS: &[&str] = &["NULL", "\\N", "0", "-", "n/a", "", "1970-01-01", "a null token of more than 16 bytes"];
+    (0..input.byte().saturating_sub(128) % 5)
+        .map(|_| match input.below(2 * TOKENS.len()) {
+            index if index < TOKENS.len() => TOKENS[index].to_owned(),
+            length => String::from_utf8_lossy(input.take(length)).into_owned(),
+        })
+        .collect()
+}

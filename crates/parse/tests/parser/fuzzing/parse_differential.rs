@@ -1,0 +1,166 @@
+//! Target `parse_differential`: any layout, any file, any cuts.
+//!
+//! The first bytes decide the layout and how the file is handed over, the rest is a little program that writes the file:
+//! runs of plausible rows, so that tiles and vector groups fill up, single rows field by field, raw bytes, and patches.
+
+use headrace_types::{Layout, RowEnd};
+
+use super::input::{Input, Random};
+use super::{Case, MOST_BYTES, column, dialect, null_tokens, texts};
+
+const DELIMITERS: &[char] =
+    &['|', ',', '\t', ';', '|', ',', '5', '.', '-', ' ', '"', '\u{1}', '\u{7f}', 'e', ':', '\''];
+const QUALIFIERS: &[Option<char>] = &[None, Some('"'), None, Some('"'), Some('\''), None, Some('-'), Some('.')];
+
+/// Case of the fuzz bytes; `None` when the layout is none.
+pub fn case(bytes: &[u8]) -> Option<Case> {
+    let mut input = Input::new(bytes);
+    let layout = layout(&mut input);
+    layout.check().ok()?;
+    let raw = input.below(8) == 7;
+    let mut case = Case::new(layout, &mut input);
+    if raw {
+        case.bytes = input.take(MOST_BYTES).to_vec();
+    } else {
+        let qualifier = case.layout.qualifier.map(|qualifier| qualifier as u8);
+        let mut writer = Writer { layout: &case.layout, qualifier, row_end: case.row_end, bytes: vec![] };
+        while !input.is_used_up() && writer.bytes.len() < MOST_BYTES {
+            writer.step(&mut input);
+        }
+        case.bytes = std::mem::take(&mut writer.bytes);
+        case.bytes.truncate(MOST_BYTES);
+    }
+    Some(case)
+}
+
+fn layout(input: &mut Input<'_>) -> Layout {
+    let mut layout = dialect(input.pick(DELIMITERS), input.pick(QUALIFIERS));
+    let flags = input.byte();
+    layout.trailing_delimiter = flags & 1 == 1;
+    layout.header_rows = [0, 0, 0, 0, 0, 1, 2, 5][usize::from(flags >> 1 & 7)];
+    layout.null_tokens = null_tokens(input);
+    let columns = match input.below(16) {
+        15 => 60, // more marks in a row than a vector has
+        count => 1 + count % 8,
+    };
+    for index in 0..columns {
+        let column_type = texts::column_type(input);
+        layout.columns.push(column(index, column_type, input.flag()));
+    }
+    layout
+}
+
+struct Writer<'a> {
+    layout: &'a Layout,
+    qualifier: Option<u8>,
+    row_end: RowEnd,
+    bytes: Vec<u8>,
+}
+
+impl Writer<'_> {
+    fn step(&mut self, input: &mut Input<'_>) {
+        match input.below(12) {
+            0..=2 => {
+                let rows = [8, 9, 40, 256, 257, 300, 600, 1][input.below(8)] + input.below(8);
+                let dirt = [0, 0, 0, 1, 2, 10, 60, 255][input.below(8)];
+                let mut random = input.random();
+                for _ in 0..rows {
+                    if self.bytes.len() >= MOST_BYTES {
+                        break;
+                    }
+                    self.random_row(dirt, &mut random);
+                }
+            }
+            3..=5 => {
+                let fields: Vec<_> = (self.layout.columns.iter())
+                    .map(|column| {
+                        let text = texts::field(column.column_type, &self.layout.null_tokens, input);
+                        self.qualified(text, input.byte())
+                    })
+                    .collect();
+                self.row(&fields, input.byte());
+            }
+            6 => self.bytes.extend_from_slice(input.run()),
+            7 => {
+                // Again what was written last.
+                let from = self.bytes.len().saturating_sub(1 + usize::from(input.word()) % 512);
+                let times = 1 + input.below(64);
+                let again = self.bytes[from..].to_vec();
+                for _ in 0..times {
+                    if self.bytes.len() < MOST_BYTES {
+                        self.bytes.extend_from_slice(&again);
+                    }
+                }
+            }
+            8 => {
+                let back = 1 + usize::from(input.word()) % self.bytes.len().max(1);
+                let byte = input.byte();
+                if let Some(at) = self.bytes.len().checked_sub(back) {
+                    self.bytes[at] = byte;
+                }
+            }
+            9 => self.bytes.extend_from_slice(input.pick(&[&b"\n"[..], b"\r\n", b"\r", b"\0", b"\xEF\xBB\xBF"])),
+            10 => {
+                let cut = input.below(8);
+                self.bytes.truncate(self.bytes.len().saturating_sub(cut));
+            }
+            _ => {
+                let byte = input.pick(&[self.layout.delimiter as u8, self.qualifier.unwrap_or(b'"'), b'\r']);
+                self.bytes.extend(std::iter::repeat_n(byte, 1 + input.below(70)));
+            }
+        }
+    }
+
+    fn random_row(&mut self, dirt: u8, random: &mut Random) {
+        let shape = if dirt > 0 && random.below(1024) < usize::from(dirt) { random.below(256) as u8 } else { 0 };
+        let fields: Vec<_> = (self.layout.columns.iter())
+            .map(|column| {
+                let text = texts::random_field(column.column_type, &self.layout.null_tokens, dirt, random);
+                let dirty = random.below(1024) < usize::from(dirt);
+                self.qualified(text, if dirty { random.below(256) as u8 } else { random.below(2) as u8 })
+            })
+            .collect();
+        self.row(&fields, shape);
+    }
+
+    /// The text as the dialect writes it: right for `how` below 128 if it can be, otherwise somehow.
+    fn qualified(&self, text: Vec<u8>, how: u8) -> Vec<u8> {
+        let Some(qualifier) = self.qualifier else { return text };
+        let around = |inner: &[u8]| [&[qualifier], inner, &[qualifier]].concat();
+        let doubled = || {
+            let twice = |&byte: &u8| std::iter::repeat_n(byte, if byte == qualifier { 2 } else { 1 });
+            text.iter().flat_map(twice).collect::<Vec<u8>>()
+        };
+        let special = |byte: &u8| *byte == qualifier || *byte == self.layout.delimiter as u8 || *byte == b'\n';
+        match how {
+            0..128 if how.is_multiple_of(2) && !text.iter().any(special) => text,
+            0..128 => around(&doubled()),
+            _ => match how % 8 {
+                0 => around(&text),
+                1 => [&[qualifier], &*doubled()].concat(),
+                2 => [&*doubled(), &[qualifier]].concat(),
+                3 => [&*around(&doubled()), b"x"].concat(),
+                4 => [b" ", &*around(&doubled())].concat(),
+                5 => around(&[&*doubled(), &[self.layout.delimiter as u8], b"\n"].concat()),
+                6 => around(&[&*doubled(), &[qualifier, qualifier], b"\r\n"].concat()),
+                _ => text,
+            },
+        }
+    }
+
+    /// A row; a `shape` of 128 and more is another than the layout's.
+    fn row(&mut self, fields: &[Vec<u8>], shape: u8) {
+        let delimiter = self.layout.delimiter as u8;
+        let wrong = if shape < 128 { 0 } else { shape % 8 };
+        let fields = if wrong == 1 { &fields[1..] } else { fields };
+        self.bytes.extend(fields.join(&delimiter));
+        if wrong == 2 {
+            self.bytes.extend([delimiter, b'1']);
+        }
+        if self.layout.trailing_delimiter != (wrong == 3) {
+            self.bytes.push(delimiter);
+        }
+        let end: &[u8] = if (self.row_end == RowEnd::Crlf) != (wrong == 4) { b"\r\n" } else { b"\n" };
+        self.bytes.extend_from_slice(if wrong == 5 { b"" } else { end });
+    }
+}
