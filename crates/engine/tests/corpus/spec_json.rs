@@ -92,7 +92,7 @@ fn check_layout(layout: &Layout, text: &[u8]) {
         Ok(())
     };
     let length = text.len() + 1;
-    let parsed = parser.parse(&block.freeze(), length, length, 0, Memory::new, &mut on_reject).unwrap();
+    let parsed = parser.parse(&block.freeze(), length, length, 0, false, Memory::new, &mut on_reject).unwrap();
     let kept = parsed.batch.map_or(0, |batch| batch.num_rows() as u64);
     assert_eq!((parsed.rejected, parsed.lines), (rejected, parsed.skipped + rejected + kept));
 }
