@@ -79,7 +79,7 @@ QUOTED = Table(
     LINEITEM.columns,
     Dialect(delimiter=",", qualifier='"'),
     megabytes=400,
-    rows=lambda random: texts.quoted_rows(random, [column.kind for column in LINEITEM.columns]),
+    rows=lambda random: texts.quoted_rows(random, [column.type for column in LINEITEM.columns]),
 )
 
 TABLES = {table.name: table for table in (LINEITEM, ORDERS, PART, CUSTOMER, WIDE, NARROW, FLOATS, QUOTED)}

@@ -37,11 +37,10 @@ def mixed_rows(random: Random, types: Sequence[str]) -> Iterator[str]:
         yield ",".join([make() for make in makers]) + "\n"
 
 
-def quoted_rows(random: Random, kinds: Sequence[str]) -> Iterator[str]:
+def quoted_rows(random: Random, types: Sequence[str]) -> Iterator[str]:
     """Rows like LINEITEM's; every text is qualified, the last one is long and often needs it."""
-    texts = kinds[:-1]
-    makers = [_maker(random, "varchar(25)" if kind == "varchar" else kind) for kind in texts]
-    is_text = [kind in ("char", "varchar") for kind in texts]
+    makers = [_maker(random, type_text) for type_text in types[:-1]]
+    is_text = [type_text.startswith(("char", "varchar")) for type_text in types[:-1]]
     below = random.random
 
     def comment() -> str:
@@ -75,6 +74,7 @@ def _maker(random: Random, type_text: str) -> Callable[[], str]:
         return lambda: f"{1970 + int(below() * 60)}-{1 + int(below() * 12):02}-{1 + int(below() * 28):02}"
     if kind == "char":
         return lambda: "ANRFO"[int(below() * 5)]
-    # Text: 1 to 24 characters.
-    pool = ["".join(random.choices(_LETTERS, k=1 + int(below() * 24))) for _ in range(_TEXT_POOL)]
+    # Text: 1 to 24 characters, or as many as the column takes.
+    longest = min(24, int(type_text.partition("(")[2].rstrip(")")))
+    pool = ["".join(random.choices(_LETTERS, k=1 + int(below() * longest))) for _ in range(_TEXT_POOL)]
     return lambda: pool[int(below() * _TEXT_POOL)]

@@ -231,8 +231,9 @@ impl Parser {
     ) -> Result<RecordBatch, CoreError> {
         let rows = self.rows.rows;
         let marks = self.rows.marks(&self.structure);
-        let table = FieldTable::new(text, marks, self.rows.stride, rows, self.columns.len(), self.qualifier)
-            .ok_or_else(|| internal("the structural positions do not ascend"))?;
+        let table =
+            FieldTable::new(text, marks, self.rows.stride, rows, self.columns.len(), self.qualifier, self.cpu_path)
+                .ok_or_else(|| internal("the structural positions do not ascend"))?;
         let seen = self.structure.seen;
         let escaping = self.qualifier.filter(|_| seen.doubled);
         let unescaped_bytes = if escaping.is_some() { carved_bytes::<u8>(text.len()) } else { 0 };
@@ -246,7 +247,7 @@ impl Parser {
         let unescaped = match escaping {
             Some(qualifier) => {
                 let (offset, bytes) = carver.carve(text.len()).ok_or_else(too_small)?;
-                Some(Unescaped::new(qualifier, offset, bytes).ok_or_else(too_small)?)
+                Some(Unescaped::new(qualifier, offset, bytes))
             }
             None => None,
         };
@@ -259,10 +260,13 @@ impl Parser {
         let tiles =
             ConvertTiles { table: &table, columns: &self.columns, facts, outputs: &mut outputs, bad: &mut self.bad };
         self.cpu_path.run(tiles).ok_or_else(too_small)?;
+        let used = facts.unescaped.map(Unescaped::used).filter(|&(_, length)| length > 0);
         let converted: Vec<_> = outputs.into_iter().map(ColumnOutput::finish).collect();
         let slab = slab.freeze();
+        let mut texts = vec![text_buffer.clone()];
+        texts.extend(used.map(|(offset, length)| slab.slice_with_length(offset, length)));
         let arrays: Vec<ArrayRef> = std::iter::zip(&self.columns, converted)
-            .map(|(column, values)| column.array(values, rows, &slab, text_buffer))
+            .map(|(column, values)| column.array(values, rows, &slab, &texts))
             .collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)

@@ -95,6 +95,9 @@ impl<T: Float> Convert for Floating<T> {
     type Value = T;
 
     fn convert(&self, field: Field<'_>) -> Result<T, Rule> {
+        if let Some(value) = with_exponent(field) {
+            return Ok(value);
+        }
         let characters = field.bytes();
         let value: T = fast_float2::parse(characters).map_err(|_| Rule::BadFloat)?;
         // A finite text that became infinite does not fit; "inf" is meant.
@@ -113,6 +116,34 @@ impl<T: Float> Convert for Floating<T> {
         }
         true
     }
+}
+
+/// `[-]digits[.digits]e[+-]digits` with up to 24 characters before the `e` and up to three digits behind it, if the nearest
+/// float is found by exact arithmetic.
+fn with_exponent<T: Float>(field: Field<'_>) -> Option<T> {
+    let characters = field.bytes();
+    let end = characters.iter().rev().take(5).position(|character| matches!(character, b'e' | b'E'))?;
+    let (mantissa, exponent) = field.split(characters.len() - end - 1)?;
+    let (sign, digits) = match exponent.bytes() {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] | digits => (1, digits),
+    };
+    if digits.is_empty() || digits.len() > 3 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let exponent = digits.iter().fold(0, |number, digit| 10 * number + i64::from(digit - b'0')) * sign;
+    let words = std::array::from_fn::<_, 3, _>(|index| mantissa.u64_before(8 * index));
+    let FloatingPoint { magnitude, scale, negative, wrong } = floating_number(words, mantissa.len() as u64);
+    if wrong != 0 || magnitude == 0 {
+        return None;
+    }
+    let exponent = exponent - scale as i64;
+    if (0..=MAX_SCALE as i64).contains(&exponent) {
+        // Whole numbers are exact in 64 bits, or are left to the library.
+        let magnitude = magnitude.checked_mul(POWERS_OF_TEN[exponent as usize])?;
+        return Some(T::nearest(magnitude, 0, negative));
+    }
+    (-(MAX_SCALE as i64)..0).contains(&exponent).then(|| T::nearest(magnitude, exponent.unsigned_abs(), negative))
 }
 
 /// Floats of a tile from up to 8 N characters.

@@ -183,7 +183,7 @@ impl ColumnPlan {
     }
 
     /// The Arrow array of converted values.
-    pub fn array(&self, converted: Converted, rows: usize, slab: &Buffer, text: &Buffer) -> ArrayRef {
+    pub fn array(&self, converted: Converted, rows: usize, slab: &Buffer, texts: &[Buffer]) -> ArrayRef {
         let (values_offset, values_bytes, validity_offset) = match converted {
             Converted::Array(array) => return array,
             Converted::Slab { values_offset, values_bytes, validity_offset } => {
@@ -192,7 +192,7 @@ impl ColumnPlan {
         };
         let values = slab.slice_with_length(values_offset, values_bytes);
         let validity = validity_offset.map(|offset| slab.slice_with_length(offset, rows.div_ceil(64) * 8));
-        Written { arrow_type: &self.arrow_type, rows, values, validity, texts: [text, slab] }.array()
+        Written { arrow_type: &self.arrow_type, rows, values, validity, texts }.array()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::raw::memory::PADDING_BYTES;
 pub struct Unescaped<'a> {
     qualifier: u8,
     /// Place of the memory in the slab.
-    offset: u32,
+    slab_offset: usize,
     memory: RefCell<Memory<'a>>,
 }
 
@@ -22,11 +22,14 @@ struct Memory<'a> {
 }
 
 impl<'a> Unescaped<'a> {
-    /// As many bytes as the block's text are enough: no text grows. `None` when 32 bits do not reach the end.
-    pub fn new(qualifier: u8, offset: usize, bytes: &'a mut [u8]) -> Option<Self> {
-        let end = u32::try_from(offset + bytes.len()).ok()?;
-        let offset = end - bytes.len() as u32;
-        Some(Unescaped { qualifier, offset, memory: RefCell::new(Memory { bytes, used: 0 }) })
+    /// As many bytes as the block's text are enough: no text grows. `slab_offset` is their place in the slab.
+    pub fn new(qualifier: u8, slab_offset: usize, bytes: &'a mut [u8]) -> Self {
+        Unescaped { qualifier, slab_offset, memory: RefCell::new(Memory { bytes, used: 0 }) }
+    }
+
+    /// The part of the slab that holds texts: offset and length. Views refer to it.
+    pub fn used(&self) -> (usize, usize) {
+        (self.slab_offset, self.memory.borrow().used)
     }
 
     /// Whether the field holds a doubled qualifier.
@@ -35,7 +38,7 @@ impl<'a> Unescaped<'a> {
         field.is_qualified && memchr::memchr(self.qualifier, field.bytes()).is_some()
     }
 
-    /// Calls `take` with the text of a field and its place in the slab; keeps the text if `take` does.
+    /// Calls `take` with the text of a field and its place among the texts of the slab (below 2^32, as in the block); keeps the text if `take` does.
     pub fn keep<T>(&self, field: Field<'_>, take: impl FnOnce(&[u8], u32) -> Result<T, Rule>) -> Result<T, Rule> {
         let mut memory = self.memory.borrow_mut();
         let start = memory.used;
@@ -46,7 +49,7 @@ impl<'a> Unescaped<'a> {
             *place = byte;
             end += 1;
         }
-        let taken = take(&memory.bytes[start..end], self.offset + start as u32);
+        let taken = take(&memory.bytes[start..end], start as u32);
         if taken.is_ok() {
             memory.used = end;
         }

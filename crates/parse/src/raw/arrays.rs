@@ -15,8 +15,8 @@ pub struct Written<'a> {
     pub values: Buffer,
     /// One bit per row, if the column is nullable.
     pub validity: Option<Buffer>,
-    /// What views refer to: the block, and the slab that holds texts whose doubled qualifiers were made single.
-    pub texts: [&'a Buffer; 2],
+    /// What views refer to: the text of the block and, if there are any, the texts whose doubled qualifiers were made single.
+    pub texts: &'a [Buffer],
 }
 
 impl Written<'_> {
@@ -32,10 +32,10 @@ impl Written<'_> {
             .filter(|nulls| nulls.null_count() > 0);
         let mut builder = ArrayData::builder(arrow_type.clone()).len(rows).nulls(nulls).add_buffer(values);
         if *arrow_type == DataType::Utf8View {
-            builder = builder.add_buffers(texts.map(Buffer::clone).to_vec());
+            builder = builder.add_buffers(texts.iter().cloned());
         }
         // SAFETY: the values buffer holds `rows` values of the type's width, 64-byte aligned, written by the converter of
-        // exactly this type; views refer to bytes of the two texts that were checked to be UTF-8; the null buffer has `rows`
+        // exactly this type; views refer to bytes of `texts` that were checked to be UTF-8; the null buffer has `rows`
         // bits.
         make_array(unsafe { builder.build_unchecked() })
     }
