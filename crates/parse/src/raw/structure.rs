@@ -127,8 +127,8 @@ impl Structure {
     }
 }
 
-/// Marks that scratch memory keeps from block to block: twice those of a block of 1 MiB.
-const KEPT_MARKS: usize = 2 << 20;
+/// Marks that scratch memory keeps from block to block: one per byte of two blocks of 512 KiB.
+const KEPT_MARKS: usize = 1 << 20;
 
 /// Empties scratch memory that grew for one large row: a row of 64 MB must not cost every stream 256 MB ever after.
 pub fn release_surplus(marks: &mut Vec<u32>) {
