@@ -65,21 +65,42 @@ pub fn number_of(digits: u64) -> u64 {
     fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xFFFF_FFFF
 }
 
-/// The first of the last `length` (1..=8) characters of `word`.
+/// How many of a number's last `length` characters are in `words[index]`, when `words[0]` holds the last eight characters,
+/// `words[1]` the eight before them, and so on.
 #[inline(always)]
-fn first_of_last(word: u64, length: u64) -> u64 {
-    word.unbounded_shr(64 - 8 * length.min(8) as u32) & 0xFF
+fn characters_in(index: usize, length: u64) -> u64 {
+    length.saturating_sub(8 * index as u64).min(8)
 }
 
-/// A number with an optional minus: its value and whether (not 0) the text is another one.
-pub type Signed = (i64, u64);
-
+/// 1 when the first of the last `length` characters of `words` is a minus.
 #[inline(always)]
-fn signed(magnitude: u64, negative: u64) -> i64 {
-    (magnitude ^ negative.wrapping_neg()).wrapping_add(negative) as i64
+fn minus<const N: usize>(words: [u64; N], length: u64) -> u64 {
+    let mut first = 0;
+    for (index, &word) in words.iter().enumerate() {
+        let characters = characters_in(index, length);
+        let own = word.unbounded_shr(64 - 8 * characters as u32) & 0xFF;
+        first = if characters > 0 { own } else { first };
+    }
+    u64::from(first == u64::from(b'-'))
 }
 
-/// A texts's place after the point: mask of the bytes that stand behind it, and where it must stand.
+/// Number of the last `digits` characters of `words`; not 0 when one of them is no digit, or the number may not fit 64 bits.
+#[inline(always)]
+fn magnitude<const N: usize>(words: [u64; N], digits: u64) -> (u64, u64) {
+    let (mut magnitude, mut wrong, mut factor) = (0_u64, 0, 1_u64);
+    for (index, &word) in words.iter().enumerate() {
+        let kept = digits_kept(word, digits.saturating_sub(8 * index as u64));
+        let number = number_of(kept);
+        magnitude = magnitude.wrapping_add(number.wrapping_mul(factor));
+        factor = factor.wrapping_mul(100_000_000);
+        wrong |= not_digits(kept);
+        // 19 digits always fit.
+        wrong |= u64::from(index == 2 && number > 999);
+    }
+    (magnitude, wrong)
+}
+
+/// A decimal point at a fixed place.
 #[derive(Clone, Copy)]
 pub struct Point {
     /// Bytes of the last word behind the point.
@@ -99,49 +120,29 @@ impl Point {
             scale: scale.into(),
         })
     }
+}
 
-    /// The last word without the point, the byte `carried` from the word before moved in; not 0 when there is no point.
-    #[inline(always)]
-    fn squeeze(self, word: u64, carried: u64) -> (u64, u64) {
-        let found = (word >> self.shift) & 0xFF;
-        ((word & self.behind) | (((word << 8) | carried) & !self.behind), found ^ u64::from(b'.'))
+/// Number written by the 1 to 8 N characters, N at most 3, at the end of `words` (see [`characters_in`]): `[-]digits`, or with
+/// a point `[-]digits.digits` and at least one digit before it. Not 0 when the text is something else or does not fit.
+#[inline(always)]
+pub fn fixed_number<const N: usize>(words: [u64; N], length: u64, point: Option<Point>) -> (i64, u64) {
+    let negative = minus(words, length);
+    let mut digits = length.wrapping_sub(negative);
+    let (mut squeezed, mut wrong, mut least) = (words, u64::from(length > 8 * N as u64), 1);
+    if let Some(point) = point {
+        wrong |= ((words[0] >> point.shift) & 0xFF) ^ u64::from(b'.');
+        digits = digits.wrapping_sub(1);
+        least = point.scale + 1;
+        // What stands before the point moves up one place.
+        for index in 0..N {
+            let carried = if index + 1 < N { words[index + 1] >> 56 } else { 0 };
+            let behind = if index == 0 { point.behind } else { 0 };
+            squeezed[index] = (words[index] & behind) | (((words[index] << 8) | carried) & !behind);
+        }
     }
-}
-
-/// Number written by the last `length` characters of `word`, if there are 1 to 8 of them: `[-]digits`, or with a point
-/// `[-]digits.digits` and at least one digit before it.
-#[inline(always)]
-pub fn short_number(word: u64, length: u64, point: Option<Point>) -> Signed {
-    let negative = u64::from(first_of_last(word, length) == u64::from(b'-'));
-    let (word, no_point, least, digits) = match point {
-        None => (word, 0, 1, length.wrapping_sub(negative)),
-        Some(point) => {
-            let (squeezed, no_point) = point.squeeze(word, 0);
-            (squeezed, no_point, point.scale + 1, length.wrapping_sub(negative).wrapping_sub(1))
-        }
-    };
-    let kept = digits_kept(word, digits);
-    let wrong_length = u64::from(length > 8) | u64::from((digits as i64) < least as i64);
-    (signed(number_of(kept), negative), not_digits(kept) | no_point | wrong_length)
-}
-
-/// The same for 1 to 16 characters, of which `last` holds the last eight and `before` those before them.
-#[inline(always)]
-pub fn long_number(before: u64, last: u64, length: u64, point: Option<Point>) -> Signed {
-    let first = if length > 8 { first_of_last(before, length.wrapping_sub(8)) } else { first_of_last(last, length) };
-    let negative = u64::from(first == u64::from(b'-'));
-    let (before, last, no_point, least, digits) = match point {
-        None => (before, last, 0, 1, length.wrapping_sub(negative)),
-        Some(point) => {
-            let (squeezed, no_point) = point.squeeze(last, before >> 56);
-            (before << 8, squeezed, no_point, point.scale + 1, length.wrapping_sub(negative).wrapping_sub(1))
-        }
-    };
-    let low = digits_kept(last, digits);
-    let high = digits_kept(before, digits.saturating_sub(8));
-    let wrong_length = u64::from(length > 16) | u64::from((digits as i64) < least as i64);
-    let magnitude = number_of(high).wrapping_mul(100_000_000).wrapping_add(number_of(low));
-    (signed(magnitude, negative), not_digits(low) | not_digits(high) | no_point | wrong_length)
+    let (magnitude, no_number) = magnitude(squeezed, digits);
+    let number = (magnitude ^ negative.wrapping_neg()).wrapping_add(negative) as i64;
+    (number, wrong | no_number | magnitude >> 63 | u64::from((digits as i64) < least as i64))
 }
 
 /// High bit of every byte of `word` that equals the byte repeated in `pattern`; exact, without borrow between bytes.
@@ -164,17 +165,16 @@ pub struct FloatingPoint {
     pub wrong: u64,
 }
 
-/// A number of 1 to 8 N characters, N at most 3, with the point anywhere or nowhere. `words[0]` holds the last eight
-/// characters, `words[1]` the eight before them, and so on.
+/// The same as [`fixed_number`] with the point anywhere or nowhere.
 #[inline(always)]
 pub fn floating_number<const N: usize>(words: [u64; N], length: u64) -> FloatingPoint {
     const POINTS: u64 = 0x2E2E_2E2E_2E2E_2E2E;
-    let characters_in = |word: usize| length.saturating_sub(8 * word as u64).min(8) as u32;
     // From the last word to the first: behind the last point nothing moves, before it everything moves one place up.
     let (mut squeezed, mut scale, mut found) = ([0; N], 0, false);
     for index in 0..N {
         let word = words[index];
-        let points = equal_bytes(word, POINTS) & u64::MAX.unbounded_shl(64 - 8 * characters_in(index));
+        let own = u64::MAX.unbounded_shl(64 - 8 * characters_in(index, length) as u32);
+        let points = equal_bytes(word, POINTS) & own;
         let behind = points.leading_zeros() / 8;
         let here = !found & (points != 0);
         let unmoved = if here { u64::MAX.unbounded_shl(64 - 8 * behind) } else { u64::MAX };
@@ -184,25 +184,11 @@ pub fn floating_number<const N: usize>(words: [u64; N], length: u64) -> Floating
         scale = if here { 8 * index as u64 + u64::from(behind) } else { scale };
         found |= here;
     }
-    let mut first = 0;
-    for (index, &word) in words.iter().enumerate() {
-        let is_first_word = (length > 8 * index as u64) & (length <= 8 * index as u64 + 8);
-        first = if is_first_word { first_of_last(word, u64::from(characters_in(index))) } else { first };
-    }
-    let negative = u64::from(first == u64::from(b'-'));
+    let negative = minus(words, length);
     let digits = length.wrapping_sub(negative).wrapping_sub(u64::from(found));
     let wrong_length = u64::from(length > 8 * N as u64) | u64::from((digits as i64) < 1);
-    let (mut magnitude, mut wrong, mut factor) = (0_u64, wrong_length, 1_u64);
-    for (index, &word) in squeezed.iter().enumerate() {
-        let kept = digits_kept(word, digits.saturating_sub(8 * index as u64));
-        let number = number_of(kept);
-        magnitude = magnitude.wrapping_add(number.wrapping_mul(factor));
-        factor = factor.wrapping_mul(100_000_000);
-        wrong |= not_digits(kept);
-        // More than 19 digits may not fit 64 bits.
-        wrong |= u64::from(index == 2 && number > 999);
-    }
-    FloatingPoint { magnitude, scale, negative, wrong }
+    let (magnitude, no_number) = magnitude(squeezed, digits);
+    FloatingPoint { magnitude, scale, negative, wrong: wrong_length | no_number }
 }
 
 /// Number written by ASCII digits of any count; `None` when one is no digit or the number needs more than 127 bits.

@@ -149,10 +149,7 @@ fn with_exponent<T: Float>(field: Field<'_>) -> Option<T> {
 /// Floats of a tile from up to 8 N characters.
 #[inline(always)]
 fn floats<T: Float, const N: usize>(tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) {
-    let mut words = [[0; TILE_ROWS]; N];
-    for (index, words) in words.iter_mut().enumerate() {
-        tile.words_before(8 * index, words);
-    }
+    let words = tile.last_words::<N>();
     let rows = tile.rows();
     let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
     let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);

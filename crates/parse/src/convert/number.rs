@@ -3,8 +3,8 @@
 use headrace_types::Rule;
 
 use super::Convert;
-use super::digits::{LongDigits, Point, long_digits, long_number, short_number, up_to_16_digits};
-use crate::raw::fields::{Field, TILE_ROWS, Tile};
+use super::digits::{LongDigits, Point, fixed_number, long_digits, up_to_16_digits};
+use crate::raw::fields::{Field, Tile};
 
 /// Integer types of a column.
 pub trait Integer: crate::raw::memory::Plain + Default + TryFrom<i128> + TryFrom<i64> {
@@ -34,26 +34,32 @@ fn numbers<T>(
     inexact: &mut [u8],
     finish: impl Fn(i64) -> (T, u64),
 ) {
-    let (mut before, mut last) = ([0; TILE_ROWS], [0; TILE_ROWS]);
+    match tile.longest() {
+        ..=8 => numbers_of::<T, 1>(tile, point, values, inexact, finish),
+        9..=16 => numbers_of::<T, 2>(tile, point, values, inexact, finish),
+        _ => numbers_of::<T, 3>(tile, point, values, inexact, finish),
+    }
+}
+
+/// The same for up to 8 N characters.
+#[inline(always)]
+fn numbers_of<T, const N: usize>(
+    tile: Tile<'_, '_>,
+    point: Option<Point>,
+    values: &mut [T],
+    inexact: &mut [u8],
+    finish: impl Fn(i64) -> (T, u64),
+) {
+    let words = tile.last_words::<N>();
     let rows = tile.rows();
-    let last = &tile.words_before(0, &mut last)[..rows];
     let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
     let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
-    if tile.longest() <= 8 {
-        for row in 0..rows {
-            let (number, wrong) = short_number(last[row], u64::from(ends[row] - starts[row]), point);
-            let (value, unfit) = finish(number);
-            values[row] = value;
-            inexact[row] = u8::from(wrong | unfit != 0);
-        }
-    } else {
-        let before = &tile.words_before(8, &mut before)[..rows];
-        for row in 0..rows {
-            let (number, wrong) = long_number(before[row], last[row], u64::from(ends[row] - starts[row]), point);
-            let (value, unfit) = finish(number);
-            values[row] = value;
-            inexact[row] = u8::from(wrong | unfit != 0);
-        }
+    for row in 0..rows {
+        let length = u64::from(ends[row] - starts[row]);
+        let (number, wrong) = fixed_number(std::array::from_fn::<_, N, _>(|index| words[index][row]), length, point);
+        let (value, unfit) = finish(number);
+        values[row] = value;
+        inexact[row] = u8::from(wrong | unfit != 0);
     }
 }
 

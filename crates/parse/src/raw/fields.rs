@@ -348,4 +348,14 @@ impl<'a, 't> Tile<'a, 't> {
         }
         words
     }
+
+    /// Of every field the last 8 N bytes: the last eight of all fields, then the eight before them, and so on.
+    #[inline(always)]
+    pub fn last_words<const N: usize>(&self) -> [Words; N] {
+        let mut words = [[0; TILE_ROWS]; N];
+        for (index, words) in words.iter_mut().enumerate() {
+            self.words_before(8 * index, words);
+        }
+        words
+    }
 }
