@@ -57,6 +57,11 @@ def cpu_path() -> str:
     return _call(_native.cpu_path)
 
 
+def cpu_paths() -> list[str]:
+    """All instruction sets that the parser can use on this machine, fastest first; `HEADRACE_CPU` takes one of them."""
+    return _native.cpu_paths()
+
+
 def plan_slices(spec: Mapping[str, Any]) -> Data:
     """Cut files into slices that start and end on row boundaries.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace import core
 from tests.integration.driver import Project
 
 _KEPT_BYTES = 5_000_000
@@ -32,3 +33,10 @@ def tpch_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ended = project.command([*command, "--scale", "0.05", "--chunks", "8", "--out", str(project.inbox), "--json"])
     assert ended.exit_code == 0, ended.stderr
     return project.inbox
+
+
+@pytest.fixture(params=core.cpu_paths())
+def cpu_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every instruction set of this machine, for the command lines that a test runs."""
+    monkeypatch.setenv("HEADRACE_CPU", request.param)
+    return str(request.param)

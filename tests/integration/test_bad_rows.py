@@ -11,6 +11,9 @@ import pytest
 from tests.integration.driver import GOOD_ROWS, Before, Project
 from tests.snapshots import assert_snapshot
 
+# What is wrong with a row does not depend on the processor.
+pytestmark = pytest.mark.usefixtures("cpu_path")
+
 # A row that breaks a rule, by the rule.
 BAD_ROWS = {
     "too_few_fields": b"101|1.00|2024-01-01|x\n",

@@ -11,6 +11,9 @@ import pytest
 from tests.integration.driver import PACKAGE, Before, Project
 from tests.snapshots import assert_snapshot
 
+# What is wrong with a row does not depend on the processor.
+pytestmark = pytest.mark.usefixtures("cpu_path")
+
 QUALIFIED = PACKAGE.replace('delimiter: "|"', "delimiter: ','\n    qualifier: '\"'\n    header_rows: 1")
 HEADER = 'id,amount,"day,\nas it was",customer,note\n'
 # What matters between qualifiers; NULL is nothing at all, an empty text is two qualifiers.

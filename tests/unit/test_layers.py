@@ -160,8 +160,6 @@ def test_no_file_names_this_machine_or_a_registry() -> None:
 @pytest.mark.parametrize("lock_file", ["Cargo.lock", "fuzz/Cargo.lock"])
 def test_cargo_lock_names_one_registry_and_no_other_source(lock_file: str) -> None:
     sources = {
-        package["source"]
-        for package in tomllib.loads((ROOT / lock_file).read_text())["package"]
-        if "source" in package
+        package["source"] for package in tomllib.loads((ROOT / lock_file).read_text())["package"] if "source" in package
     }
     assert [source.partition("+")[0] for source in sources] == ["registry"]

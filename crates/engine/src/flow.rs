@@ -21,9 +21,9 @@ use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
 use crate::stream::{self, BLOCK_OVERHEAD_BYTES};
 
-/// The typed columns of a block are at most this many times as large as its text: 16 bytes for an empty text field, which
-/// takes at least its delimiter, and a validity bit.
-const SLAB_FACTOR: usize = 17;
+/// The slab of a block is at most this many times as large as its text: 16 bytes for an empty text field, which takes at least
+/// its delimiter, a validity bit, and the texts whose doubled qualifiers were made single.
+const SLAB_FACTOR: usize = 18;
 
 /// A data flow. Does nothing before [`Flow::start`].
 pub struct Flow {

@@ -125,13 +125,16 @@ fn after_row_end(file: &File, from: u64, end: u64) -> std::io::Result<u64> {
     Ok(end)
 }
 
+/// A first row that is longer than this is rejected whatever its row end is: `max_row` is not larger.
+const LONGEST_FIRST_ROW_BYTES: u64 = 64 << 20;
+
 /// Row ends of a file, by its first row.
 fn first_row_end(file: &File, from: u64, mut scanner: RowScanner) -> std::io::Result<RowEnd> {
     let mut window = vec![0; WINDOW_BYTES];
     let (mut at, mut previous) = (from, 0);
     loop {
         let count = read_some(file, &mut window, at)?;
-        if count == 0 {
+        if count == 0 || at - from > LONGEST_FIRST_ROW_BYTES {
             return Ok(RowEnd::Lf);
         }
         if let Some(found) = scanner.next_row_end(&window[..count]) {

@@ -99,4 +99,10 @@ fn lines_around_64_mb_need_that_much_memory_and_no_more() {
     let columns = report.columns.unwrap();
     assert_eq!(columns[1].max_length, Some(64 * MEGABYTE - 3));
     assert!(peak < BOUND, "{peak} MB");
+
+    // A row of qualifiers, each doubled: half of them are its text, which is kept beside the row.
+    let (report, peak) = run(64 * MEGABYTE - 2, b'"', Some('"'));
+    assert_eq!((report.status, report.sink.rows, report.rejects.count), (Status::Ok, 3, 0));
+    assert_eq!(report.columns.unwrap()[1].max_length, Some((64 * MEGABYTE - 6) / 2));
+    assert!(peak < BOUND + 32, "{peak} MB");
 }

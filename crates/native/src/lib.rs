@@ -47,7 +47,13 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// Instructions the parser uses on this machine: avx512, avx2 or portable.
+/// Names of all instruction sets that the parser can use on this machine, fastest first.
+#[pyfunction]
+fn cpu_paths() -> Vec<&'static str> {
+    headrace_parse::CpuPath::available().into_iter().map(headrace_parse::CpuPath::name).collect()
+}
+
+/// Instructions the parser uses: the first of [`cpu_paths`], or what HEADRACE_CPU says.
 #[pyfunction]
 fn cpu_path() -> PyResult<&'static str> {
     let path = headrace_parse::cpu_path();
@@ -163,6 +169,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Generation>()?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_path, module)?)?;
+    module.add_function(wrap_pyfunction!(cpu_paths, module)?)?;
     module.add_function(wrap_pyfunction!(plan_slices, module)?)?;
     module.add_function(wrap_pyfunction!(generate_tpch, module)?)
 }

@@ -236,9 +236,10 @@ impl Parser {
                 .ok_or_else(|| internal("the structural positions do not ascend"))?;
         let seen = self.structure.seen;
         let escaping = self.qualifier.filter(|_| seen.doubled);
-        let unescaped_bytes = if escaping.is_some() { carved_bytes::<u8>(text.len()) } else { 0 };
+        // Of two qualifiers in a row one is left, and those around a field are not kept at all.
+        let unescaped_bytes = if escaping.is_some() { text.len() - seen.qualifiers / 2 } else { 0 };
         let columns_bytes: usize = self.columns.iter().map(|column| column.slab_bytes(rows)).sum();
-        let mut slab = slab(columns_bytes + unescaped_bytes);
+        let mut slab = slab(columns_bytes + carved_bytes::<u8>(unescaped_bytes));
         let mut carver = Carver::new(&mut slab);
         let mut outputs = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
@@ -246,7 +247,7 @@ impl Parser {
         }
         let unescaped = match escaping {
             Some(qualifier) => {
-                let (offset, bytes) = carver.carve(text.len()).ok_or_else(too_small)?;
+                let (offset, bytes) = carver.carve(unescaped_bytes).ok_or_else(too_small)?;
                 Some(Unescaped::new(qualifier, offset, bytes))
             }
             None => None,

@@ -70,6 +70,11 @@ impl Layout {
             if qualifier == self.delimiter {
                 return Err(format!("qualifier {qualifier:?} is the delimiter as well"));
             }
+            if let Some(token) = self.null_tokens.iter().find(|token| token.starts_with(qualifier)) {
+                return Err(format!(
+                    "null token {token:?} begins with the qualifier, and qualified fields are never NULL"
+                ));
+            }
         }
         if self.columns.is_empty() {
             return Err("the layout has no columns".to_owned());
@@ -113,6 +118,8 @@ mod tests {
         for bad in ['|', '\n', '\r', '\0', ' ', 'a', 'Z', '0', '\u{201C}'] {
             assert!(qualified(bad).check().is_err_and(|text| text.starts_with("qualifier ")), "{bad:?}");
         }
+        let with_token = Layout { null_tokens: vec!["\"\"".to_owned()], ..qualified('"') };
+        assert!(with_token.check().is_err_and(|text| text.starts_with("null token ")));
     }
 
     #[test]

@@ -3,7 +3,7 @@
     budget = headroom + text blocks + typed slabs + the target's own engine (DuckDB's memory_limit)
 
 Headroom is what no counter sees: the interpreter and its libraries (about 90 MB resident), one row longer than a
-block, allocator slack, and what DuckDB uses beyond its limit (measured with 2.0.0: 4 MB per thread). The text and its
+block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses beyond its limit (measured with 2.0.0: 4 MB per thread). The text and its
 typed columns take at most a quarter. DuckDB gets the rest, but not more than the target's share: inserting
 LINEITEM was as fast with a limit of 64 MB as with 400 MB (2 threads), and it keeps every block it is allowed to keep.
 At the default 1 GB this holds the process under 700 MB resident with 16 streams.
@@ -28,8 +28,8 @@ _FIXED_WIDTH_BYTES: Final = {
     "date": 4, "time": 8, "timestamp": 8, "timestamptz": 8,
 }  # fmt: skip
 _VIEW_BYTES: Final = 16
-# Blocks of 1 MB, their positions and their typed columns do not fit the second-level cache (2 MB): 5 % slower, and more so
-# with more streams than cores. Below 512 KB nothing is gained.
+# Blocks of 1 MB, their positions and their typed columns do not fit the second-level cache (2 MB): 5 % slower, and more
+# so with more streams than cores. Below 512 KB nothing is gained.
 _BLOCK_CHOICES: Final = (512 * KIB, 256 * KIB)
 _FLOW_SHARE: Final = 0.25
 _HEADROOM_SHARE: Final = 0.35

@@ -38,7 +38,7 @@ impl Sink for NullSink {
         let folds = vec![Fold::default(); self.layout.columns.len()];
         Box::new(NullWriter {
             folds,
-            cpu_path: cpu_path().unwrap_or(CpuPath::Portable),
+            cpu_path: cpu_path().unwrap_or(CpuPath::PORTABLE),
             counters: SinkReport::default(),
             shared: self.shared.clone(),
         })

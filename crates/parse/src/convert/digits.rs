@@ -1,6 +1,7 @@
 //! Up to eight ASCII digits at once in one 64-bit register.
 
 use crate::raw::fields::Field;
+use crate::raw::portable::equal_bytes;
 
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH_NIBBLES: u64 = 0xF0F0_F0F0_F0F0_F0F0;
@@ -19,16 +20,13 @@ pub fn last_digits(field: &Field<'_>, offset: usize, count: usize) -> u64 {
 /// Whether all eight characters are '0'..='9'.
 #[inline(always)]
 pub fn are_digits(word: u64) -> bool {
-    (word & HIGH_NIBBLES) | ((word.wrapping_add(SIXES) & HIGH_NIBBLES) >> 4) == 0x3333_3333_3333_3333
+    not_digits(word ^ ZEROS) == 0
 }
 
 /// Number written by eight digits, first character in the lowest byte.
 #[inline(always)]
 pub fn eight_digits(word: u64) -> u64 {
-    let digits = word & 0x0F0F_0F0F_0F0F_0F0F;
-    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00FF_00FF_00FF_00FF;
-    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_FFFF_0000_FFFF;
-    fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xFFFF_FFFF
+    number_of(word ^ ZEROS)
 }
 
 /// Number written by the `count` (1..=16) characters that end `offset` (0..=16) bytes before the field's end; `None` when
@@ -143,14 +141,6 @@ pub fn fixed_number<const N: usize>(words: [u64; N], length: u64, point: Option<
     let (magnitude, no_number) = magnitude(squeezed, digits);
     let number = (magnitude ^ negative.wrapping_neg()).wrapping_add(negative) as i64;
     (number, wrong | no_number | magnitude >> 63 | u64::from((digits as i64) < least as i64))
-}
-
-/// High bit of every byte of `word` that equals the byte repeated in `pattern`; exact, without borrow between bytes.
-#[inline(always)]
-fn equal_bytes(word: u64, pattern: u64) -> u64 {
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    let difference = word ^ pattern;
-    !(((difference & !HIGH) + !HIGH) | difference) & HIGH
 }
 
 /// `[-]digits[.digits]` as a whole number and the characters behind the point.

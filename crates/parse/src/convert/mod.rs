@@ -21,7 +21,7 @@ pub use nulls::NullRule;
 pub use plan::{ColumnOutput, ColumnPlan};
 pub use unescape::{Unescaped, note_text_behind};
 
-/// Converts one field. Never allocates, never panics.
+/// Converts one field. Never panics; allocates in rare paths only.
 trait Convert {
     /// Value written to the column.
     type Value: Plain + Default;

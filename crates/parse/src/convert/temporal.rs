@@ -3,7 +3,7 @@
 use headrace_types::Rule;
 
 use super::Convert;
-use super::digits::{are_digits, not_digits, number_of};
+use super::digits::{not_digits, number_of};
 use crate::raw::fields::{Field, TILE_ROWS, Tile};
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
@@ -13,54 +13,11 @@ const MICROSECONDS_PER_DAY: i64 = 24 * 60 * MICROSECONDS_PER_MINUTE;
 /// Days from 0000-03-01 (start of the computational year) to 1970-01-01.
 const EPOCH_DAYS: i32 = 719_468;
 
-/// Days before each month of a year that starts in March, and the days of the month outside leap years; index 1..=12 is the
-/// calendar month. Months outside have 0 days, so that every day is beyond them.
-const MONTHS: [(u16, u8); 16] = [
-    (0, 0),
-    (306, 31), // January, of the computational year before
-    (337, 28),
-    (0, 31),
-    (31, 30),
-    (61, 31),
-    (92, 30),
-    (122, 31),
-    (153, 31),
-    (184, 30),
-    (214, 31),
-    (245, 30),
-    (275, 31),
-    (0, 0),
-    (0, 0),
-    (0, 0),
-];
-
-/// Days since 1970-01-01 of a calendar day, 0001-01-01 to 9999-12-31.
+/// Days since 1970-01-01 of a field's first ten characters, `YYYY-MM-DD`, 0001-01-01 to 9999-12-31.
 #[inline(always)]
-fn days(year: u32, month: u32, day: u32) -> Option<i32> {
-    let (days_before, month_days) = MONTHS[(month & 15) as usize];
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let last = u32::from(month_days) + u32::from(month == 2 && leap);
-    if month > 12 || day.wrapping_sub(1) >= last || year.wrapping_sub(1) >= 9999 {
-        return None;
-    }
-    let year = year as i32 - i32::from(month < 3);
-    // `year` may be 0 (January 0001 belongs to year 0): the divisions below are exact for 0 and above.
-    Some(365 * year + year / 4 - year / 100 + year / 400 + i32::from(days_before) + day as i32 - 1 - EPOCH_DAYS)
-}
-
-/// Days of `YYYY-MM-DD` in `head` (first eight characters, first one lowest) and `tail` (the last two).
-#[inline(always)]
-fn date(head: u64, tail: u16) -> Option<i32> {
-    const HYPHENS: u64 = 0x2D00_002D_0000_0000;
-    const HYPHEN_PLACES: u64 = 0xFF00_00FF_0000_0000;
-    let digits = (head & !HYPHEN_PLACES) | (0x3030_3030_3030_3030 & HYPHEN_PLACES);
-    let [d0, d1] = tail.to_le_bytes().map(|character| u32::from(character.wrapping_sub(b'0')));
-    if head & HYPHEN_PLACES != HYPHENS || !are_digits(digits) || d0 > 9 || d1 > 9 {
-        return None;
-    }
-    let at = |index: u32| (digits >> (8 * index) & 15) as u32;
-    let year = at(0) * 1000 + at(1) * 100 + at(2) * 10 + at(3);
-    days(year, at(5) * 10 + at(6), d0 * 10 + d1)
+fn date(field: Field<'_>) -> Option<i32> {
+    let (days, wrong) = civil_date(field.u64_at(0), field.u64_at(2));
+    (!wrong).then_some(days)
 }
 
 /// Dates: `YYYY-MM-DD`.
@@ -74,7 +31,7 @@ impl Convert for Date {
         if field.len() != 10 {
             return Err(Rule::BadDate);
         }
-        date(field.u64_at(0), field.u64_at(8) as u16).ok_or(Rule::BadDate)
+        date(field).ok_or(Rule::BadDate)
     }
 
     #[inline(always)]
@@ -93,8 +50,8 @@ impl Convert for Date {
     }
 }
 
-/// The same as [`date`] without branches and tables: days since 1970-01-01 of `YYYY-MM-DD`, whose first eight characters are
-/// `first` and whose last eight are `last`; and whether the text is no date.
+/// Days since 1970-01-01 of `YYYY-MM-DD`, whose first eight characters are `first` and whose last eight are `last`, and whether
+/// the text is no date: without branches and tables.
 /// Month arithmetic: C. Neri, L. Schneider, "Euclidean affine functions and their application to calendar algorithms", 2022.
 #[inline(always)]
 fn civil_date(first: u64, last: u64) -> (i32, bool) {
@@ -185,7 +142,7 @@ impl Convert for Timestamp {
         if characters.len() < 16 || !matches!(characters[10], b' ' | b'T') {
             return Err(Rule::BadTimestamp);
         }
-        let days = date(field.u64_at(0), field.u64_at(8) as u16).ok_or(Rule::BadTimestamp)?;
+        let days = date(field).ok_or(Rule::BadTimestamp)?;
         let (microseconds, rounds, rest) = time(&characters[11..]).ok_or(Rule::BadTimestamp)?;
         let offset = if self.with_offset { offset_microseconds(rest) } else { rest.is_empty().then_some(0) };
         let offset = offset.ok_or(Rule::BadTimestamp)?;
@@ -275,8 +232,9 @@ mod tests {
     use super::*;
 
     fn day(text: &[u8; 10]) -> Option<i32> {
-        let head = u64::from_le_bytes(text[..8].try_into().unwrap());
-        date(head, u16::from_le_bytes(text[8..].try_into().unwrap()))
+        let word = |from: usize| u64::from_le_bytes(text[from..from + 8].try_into().unwrap());
+        let (days, wrong) = civil_date(word(0), word(2));
+        (!wrong).then_some(days)
     }
 
     #[test]

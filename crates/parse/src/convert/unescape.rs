@@ -22,7 +22,7 @@ struct Memory<'a> {
 }
 
 impl<'a> Unescaped<'a> {
-    /// As many bytes as the block's text are enough: no text grows. `slab_offset` is their place in the slab.
+    /// `bytes` hold all texts of the block: those of its text less one for every two qualifiers. `slab_offset` is their place in the slab.
     pub fn new(qualifier: u8, slab_offset: usize, bytes: &'a mut [u8]) -> Self {
         Unescaped { qualifier, slab_offset, memory: RefCell::new(Memory { bytes, used: 0 }) }
     }
@@ -38,14 +38,15 @@ impl<'a> Unescaped<'a> {
         field.is_qualified && memchr::memchr(self.qualifier, field.bytes()).is_some()
     }
 
-    /// Calls `take` with the text of a field and its place among the texts of the slab (below 2^32, as in the block); keeps the text if `take` does.
+    /// Calls `take` with the text of a field and its place among the texts of the slab (below 2^32, as in the block); keeps the
+    /// text if `take` does.
     pub fn keep<T>(&self, field: Field<'_>, take: impl FnOnce(&[u8], u32) -> Result<T, Rule>) -> Result<T, Rule> {
         let mut memory = self.memory.borrow_mut();
         let start = memory.used;
         let mut end = start;
         for byte in single(self.qualifier, field.bytes()) {
-            // Fields do not overlap, so all of them together fit.
-            let Some(place) = memory.bytes.get_mut(end) else { return Err(Rule::TextAfterQualifier) };
+            // Fields do not overlap, so all of them together fit; a panic would be a defect of ours, and is reported as such.
+            let place = &mut memory.bytes[end];
             *place = byte;
             end += 1;
         }

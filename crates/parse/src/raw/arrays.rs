@@ -24,6 +24,12 @@ impl Written<'_> {
     /// the column's type, and views of bytes that were checked to be UTF-8.
     pub fn array(self) -> ArrayRef {
         let Written { arrow_type, rows, mut values, validity, texts } = self;
+        let width = match arrow_type {
+            DataType::Boolean => 1,
+            DataType::Utf8View | DataType::FixedSizeBinary(16) => 16,
+            other => other.primitive_width().unwrap_or(16),
+        };
+        assert!(values.len() >= rows * width, "fewer values than rows");
         if *arrow_type == DataType::Boolean {
             values = BooleanBuffer::collect_bool(rows, |row| values[row] != 0).into_inner();
         }
@@ -34,7 +40,7 @@ impl Written<'_> {
         if *arrow_type == DataType::Utf8View {
             builder = builder.add_buffers(texts.iter().cloned());
         }
-        // SAFETY: the values buffer holds `rows` values of the type's width, 64-byte aligned, written by the converter of
+        // SAFETY: the values buffer holds `rows` values of the type's width (checked), 64-byte aligned, written by the converter of
         // exactly this type; views refer to bytes of `texts` that were checked to be UTF-8; the null buffer has `rows`
         // bits.
         make_array(unsafe { builder.build_unchecked() })

@@ -2,9 +2,14 @@
 
 use std::sync::OnceLock;
 
-/// Instructions of the structural pass and of the loops over columns.
+/// Instructions of the structural pass and of the loops over columns. There are only values that this processor can run:
+/// they come from [`CpuPath::available`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CpuPath {
+pub struct CpuPath(Kind);
+
+/// The instruction sets there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
     /// What every processor has.
     Portable,
     /// ARM's 16-byte vectors, for the structural pass.
@@ -54,65 +59,73 @@ pub trait Task {
 }
 
 impl CpuPath {
+    /// What every processor can run.
+    pub const PORTABLE: CpuPath = CpuPath(Kind::Portable);
+
+    /// For the choice of a kernel.
+    pub(super) fn kind(self) -> Kind {
+        self.0
+    }
+
     /// All paths this processor can run, fastest first.
     pub fn available() -> Vec<CpuPath> {
         let mut paths = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
             if has_avx512() && has_avx2() {
-                paths.push(CpuPath::Avx512);
+                paths.push(CpuPath(Kind::Avx512));
             }
             if has_avx2() {
-                paths.push(CpuPath::Avx2);
+                paths.push(CpuPath(Kind::Avx2));
             }
         }
         #[cfg(target_arch = "aarch64")]
         if std::arch::is_aarch64_feature_detected!("neon") {
-            paths.push(CpuPath::Neon);
+            paths.push(CpuPath(Kind::Neon));
         }
-        paths.push(CpuPath::Portable);
+        paths.push(CpuPath::PORTABLE);
         paths
     }
 
     /// Name, as `HEADRACE_CPU` spells it.
     pub fn name(self) -> &'static str {
-        match self {
-            CpuPath::Portable => "portable",
+        match self.0 {
+            Kind::Portable => "portable",
             #[cfg(target_arch = "aarch64")]
-            CpuPath::Neon => "neon",
+            Kind::Neon => "neon",
             #[cfg(target_arch = "x86_64")]
-            CpuPath::Avx2 => "avx2",
+            Kind::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            CpuPath::Avx512 => "avx512",
+            Kind::Avx512 => "avx512",
         }
     }
 
     /// Whether vectors hold four or more 64-bit numbers, with shifts by different counts: only then are eight fields at once
     /// faster than one after the other.
     pub fn has_wide_vectors(self) -> bool {
-        match self {
-            CpuPath::Portable => false,
+        match self.0 {
+            Kind::Portable => false,
             #[cfg(target_arch = "aarch64")]
-            CpuPath::Neon => false,
+            Kind::Neon => false,
             #[cfg(target_arch = "x86_64")]
-            CpuPath::Avx2 | CpuPath::Avx512 => true,
+            Kind::Avx2 | Kind::Avx512 => true,
         }
     }
 
     /// Runs the copy of a task that was compiled for the path's instructions.
     #[inline]
     pub fn run<T: Task>(self, task: T) -> T::Output {
-        match self {
-            CpuPath::Portable => task.run(),
+        match self.0 {
+            Kind::Portable => task.run(),
             #[cfg(target_arch = "aarch64")]
-            CpuPath::Neon => task.run(),
-            // SAFETY: `available` is where paths come from (see `cpu_path` and the tests), and gives this one only when the
-            // processor has its features: the list is the same.
+            Kind::Neon => task.run(),
+            // SAFETY: a value of this kind is only made by `available`, and only when the processor has the features: the
+            // list is the same.
             #[cfg(target_arch = "x86_64")]
-            CpuPath::Avx2 => unsafe { run_avx2(task) },
+            Kind::Avx2 => unsafe { run_avx2(task) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            CpuPath::Avx512 => unsafe { run_avx512(task) },
+            Kind::Avx512 => unsafe { run_avx512(task) },
         }
     }
 }
@@ -141,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_path_that_the_processor_lacks_is_refused() {
-        assert_eq!(choose(Some("portable")), Ok(CpuPath::Portable));
+        assert_eq!(choose(Some("portable")), Ok(CpuPath::PORTABLE));
         assert_eq!(choose(Some("")), choose(None));
         let refused = choose(Some("mmx")).unwrap_err();
         assert!(refused.starts_with("HEADRACE_CPU is `mmx`; this processor has ") && refused.ends_with("portable"));

@@ -50,9 +50,9 @@ macro_rules! load {
         #[doc = $doc]
         #[inline(always)]
         pub fn $name(&self, offset: usize) -> $type {
-            debug_assert!(offset <= PADDING_BYTES / 2);
+            let offset = offset.min(PADDING_BYTES / 2);
             // SAFETY: start <= end <= text length (`FieldTable`), and the text has PADDING_BYTES (64) readable bytes
-            // on both sides; an offset of at most 32 plus 16 loaded bytes stays inside. `from_le` after an unaligned load
+            // on both sides; an offset of at most 32 plus 8 loaded bytes stays inside. `from_le` after an unaligned load
             // has no alignment demand.
             let at = unsafe { self.text.offset(self.$anchor as isize + $offset(offset)) };
             // SAFETY: as above.
@@ -100,7 +100,7 @@ impl<'a> Field<'a> {
     /// The byte `offset` bytes before `end`; `offset` in 1..=32.
     #[inline(always)]
     pub fn byte_before(&self, offset: usize) -> u8 {
-        debug_assert!((1..=PADDING_BYTES / 2).contains(&offset));
+        let offset = offset.clamp(1, PADDING_BYTES / 2);
         // SAFETY: as in `load!`: end <= text length, at most 32 bytes before it are text or padding.
         unsafe { *self.text.offset(self.end as isize - offset as isize) }
     }
@@ -210,14 +210,13 @@ impl Task for Ascend<'_> {
     #[inline(always)]
     fn run(self) -> bool {
         let [first, rest @ ..] = self.marks else { return false };
-        let last = rest.last().unwrap_or(first).wrapping_add(1) as usize;
         let ascending = |earlier: &[u32], later: &[u32]| {
             std::iter::zip(earlier, later).fold(true, |all, (earlier, later)| all & (earlier < later))
         };
         // The first mark may be the greatest number, which stands for -1.
         (*first == u32::MAX || rest.first().is_none_or(|second| first < second))
             && ascending(rest, rest.get(1..).unwrap_or_default())
-            && last <= self.length
+            && rest.last().is_none_or(|&last| (last as usize) < self.length)
     }
 }
 
@@ -352,10 +351,40 @@ impl<'a, 't> Tile<'a, 't> {
     /// Of every field the last 8 N bytes: the last eight of all fields, then the eight before them, and so on.
     #[inline(always)]
     pub fn last_words<const N: usize>(&self) -> [Words; N] {
+        const { assert!(8 * N <= PADDING_BYTES / 2) };
         let mut words = [[0; TILE_ROWS]; N];
         for (index, words) in words.iter_mut().enumerate() {
             self.words_before(8 * index, words);
         }
         words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_that_do_not_ascend_or_leave_the_text_are_refused() {
+        let whole = [b'x'; 10 + 2 * PADDING_BYTES];
+        let text = Text::new(&whole, 10).unwrap();
+        let accepts = |marks: &[u32], stride, rows| {
+            let accepted: Vec<bool> = CpuPath::available()
+                .into_iter()
+                .map(|path| FieldTable::new(text, marks, stride, rows, stride, None, path).is_some())
+                .collect();
+            assert!(accepted.iter().all(|&one| one == accepted[0]), "{marks:?}");
+            accepted[0]
+        };
+        assert!(accepts(&[u32::MAX, 3, 9], 2, 1));
+        assert!(accepts(&[0, 1, 2, 3, 9], 2, 2));
+        assert!(accepts(&[u32::MAX, 0, 1, 5, 9], 2, 2));
+        for bad in [&[u32::MAX, 3, u32::MAX][..], &[u32::MAX, 3, 11], &[5, 3, 9], &[u32::MAX, u32::MAX, 4], &[3, 3, 3]]
+        {
+            assert!(!accepts(bad, 2, 1), "{bad:?}");
+        }
+        assert!(!accepts(&[u32::MAX, 3], 2, 1), "too few");
+        // In compacted marks a row may begin where the one before ended.
+        assert!(accepts(&[u32::MAX, 1, 3, 3, 4, 5], 3, 2) || !accepts(&[u32::MAX, 1, 3, 3, 4, 5, 6], 3, 2));
     }
 }

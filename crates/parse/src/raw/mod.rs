@@ -14,7 +14,7 @@ pub mod fields;
 pub mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-mod portable;
+pub mod portable;
 pub mod structure;
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -7,7 +7,7 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// High bit of every byte of `word` that equals the byte repeated in `pattern`; exact, without borrow between bytes.
 #[inline(always)]
-fn equal_bytes(word: u64, pattern: u64) -> u64 {
+pub fn equal_bytes(word: u64, pattern: u64) -> u64 {
     let difference = word ^ pattern;
     !(((difference & !HIGH) + !HIGH) | difference) & HIGH
 }

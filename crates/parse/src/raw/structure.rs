@@ -4,7 +4,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::cpu::{CpuPath, Task};
+use super::cpu::{CpuPath, Kind, Task};
 use super::fields::Text;
 use super::portable::Portable;
 use crate::automaton::{Event, RowScanner, State};
@@ -74,6 +74,8 @@ pub struct Seen {
     pub marks: usize,
     /// Row ends among them.
     pub row_ends: usize,
+    /// Qualifiers, wherever they stand.
+    pub qualifiers: usize,
     /// Whether any byte is 0x80 or above.
     pub non_ascii: bool,
     /// Whether any byte is NUL.
@@ -102,14 +104,14 @@ impl Structure {
         self.marks.reserve(text.len() + 1 + MARKS_PER_CHUNK);
         self.marks.push(BEFORE_TEXT);
         let room = &mut self.marks.spare_capacity_mut()[..text.len() + MARKS_PER_CHUNK];
-        self.seen = match path {
-            CpuPath::Portable => path.run(Pass::<Portable>::new(text, find, room)),
+        self.seen = match path.kind() {
+            Kind::Portable => path.run(Pass::<Portable>::new(text, find, room)),
             #[cfg(target_arch = "aarch64")]
-            CpuPath::Neon => path.run(Pass::<super::neon::Neon>::new(text, find, room)),
+            Kind::Neon => path.run(Pass::<super::neon::Neon>::new(text, find, room)),
             #[cfg(target_arch = "x86_64")]
-            CpuPath::Avx2 => path.run(Pass::<super::x86::Avx2>::new(text, find, room)),
+            Kind::Avx2 => path.run(Pass::<super::x86::Avx2>::new(text, find, room)),
             #[cfg(target_arch = "x86_64")]
-            CpuPath::Avx512 => path.run(Pass::<super::x86::Avx512>::new(text, find, room)),
+            Kind::Avx512 => path.run(Pass::<super::x86::Avx512>::new(text, find, room)),
         };
         // SAFETY: the pass initialised the first `seen.marks` places of the spare room: each chunk's marks follow those of
         // the chunk before.
@@ -170,7 +172,10 @@ impl<K: Kernel> Task for Pass<'_, K> {
             let length = (text.len() - MARKS_PER_CHUNK * index).min(MARKS_PER_CHUNK);
             let (delimiters, row_ends) = match find.qualifier {
                 None => (masks.delimiters, masks.line_feeds),
-                Some(_) => qualified.outside(chunk, length, &masks),
+                Some(_) => {
+                    seen.qualifiers += masks.qualifiers.count_ones() as usize;
+                    qualified.outside(chunk, length, &masks)
+                }
             };
             let marks = delimiters | row_ends;
             // At most as many marks as bytes precede this chunk, and the room holds a chunk's marks more than bytes.
@@ -315,6 +320,7 @@ mod tests {
             }
         }
         (seen.marks, seen.open) = (marks.len(), scanner.inside_qualifier());
+        seen.qualifiers = bytes.iter().filter(|&&byte| find.qualifier == Some(byte)).count();
         (marks, seen)
     }
 

@@ -17,7 +17,10 @@ fn layout() -> impl Strategy<Value = Layout> {
     (columns, delimiter, qualifier, any::<bool>(), prop_oneof![3 => Just(0), 1 => 1_u32..4], tokens).prop_map(
         |(columns, delimiter, qualifier, trailing_delimiter, header_rows, tokens)| Layout {
             delimiter,
-            qualifier: qualifier.filter(|qualifier| *qualifier != delimiter),
+            // Layouts in which a null token could never be met are refused.
+            qualifier: qualifier.filter(|qualifier| {
+                *qualifier != delimiter && !tokens.iter().any(|token| token.starts_with(*qualifier))
+            }),
             trailing_delimiter,
             header_rows,
             null_tokens: tokens.into_iter().map(str::to_owned).collect(),

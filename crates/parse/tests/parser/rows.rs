@@ -214,5 +214,5 @@ fn more_columns_than_a_vector_has_marks() {
 
 #[test]
 fn the_portable_path_is_always_there() {
-    assert_eq!(CpuPath::available().last(), Some(&CpuPath::Portable));
+    assert_eq!(CpuPath::available().last(), Some(&CpuPath::PORTABLE));
 }
