@@ -3,9 +3,10 @@
     budget = headroom + text blocks + typed slabs + the target's own engine (DuckDB's memory_limit)
 
 Headroom is what no counter sees: the interpreter and its libraries (about 90 MB resident), one row longer than a
-block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses beyond its limit (measured with 2.0.0: 4 MB per thread). The text and its
-typed columns take at most a quarter. DuckDB gets the rest, but not more than the target's share: inserting
-LINEITEM was as fast with a limit of 64 MB as with 400 MB (2 threads), and it keeps every block it is allowed to keep.
+block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses beyond its limit (measured with
+2.0.0: 4 MB per thread). The text and its typed columns take at most a quarter. DuckDB gets the rest, but not more than
+the target's share: inserting LINEITEM was as fast with a limit of 64 MB as with 400 MB (2 threads), and it keeps every
+block it is allowed to keep.
 At the default 1 GB this holds the process under 700 MB resident with 16 streams.
 """
 
