@@ -3,8 +3,8 @@
 use headrace_types::Rule;
 
 use super::Convert;
-use super::digits::{FloatingPoint, floating_number};
-use crate::raw::fields::{Field, TILE_ROWS, Tile, Words};
+use super::digits::floating_number;
+use crate::raw::fields::{Field, TILE_ROWS, Tile, TileMemory, Words};
 
 /// Binary floats of a column.
 pub trait Float: crate::raw::memory::Plain + Default + fast_float2::FastFloat {
@@ -95,9 +95,6 @@ impl<T: Float> Convert for Floating<T> {
     type Value = T;
 
     fn convert(&self, field: Field<'_>) -> Result<T, Rule> {
-        if let Some(value) = with_exponent(field) {
-            return Ok(value);
-        }
         let characters = field.bytes();
         let value: T = fast_float2::parse(characters).map_err(|_| Rule::BadFloat)?;
         // A finite text that became infinite does not fit; "inf" is meant.
@@ -118,67 +115,133 @@ impl<T: Float> Convert for Floating<T> {
     }
 }
 
-/// `[-]digits[.digits]e[+-]digits` with up to 24 characters before the `e` and up to three digits behind it, if the nearest
-/// float is found by exact arithmetic.
-fn with_exponent<T: Float>(field: Field<'_>) -> Option<T> {
-    let characters = field.bytes();
-    let end = characters.iter().rev().take(5).position(|character| matches!(character, b'e' | b'E'))?;
-    let (mantissa, exponent) = field.split(characters.len() - end - 1)?;
-    let (sign, digits) = match exponent.bytes() {
-        [b'-', digits @ ..] => (-1, digits),
-        [b'+', digits @ ..] | digits => (1, digits),
-    };
-    if digits.is_empty() || digits.len() > 3 || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let exponent = digits.iter().fold(0, |number, digit| 10 * number + i64::from(digit - b'0')) * sign;
-    let words = std::array::from_fn::<_, 3, _>(|index| mantissa.u64_before(8 * index));
-    let FloatingPoint { magnitude, scale, negative, wrong } = floating_number(words, mantissa.len() as u64);
-    if wrong != 0 || magnitude == 0 {
-        return None;
-    }
-    let exponent = exponent - scale as i64;
-    if (0..=MAX_SCALE as i64).contains(&exponent) {
-        // Whole numbers are exact in 64 bits, or are left to the library.
-        let magnitude = magnitude.checked_mul(POWERS_OF_TEN[exponent as usize])?;
-        return Some(T::nearest(magnitude, 0, negative));
-    }
-    (-(MAX_SCALE as i64)..0).contains(&exponent).then(|| T::nearest(magnitude, exponent.unsigned_abs(), negative))
+/// The numbers of a tile, decomposed: row by row.
+struct Decomposed {
+    magnitudes: Words,
+    /// Digits behind the point.
+    scales: Words,
+    negatives: Words,
+    /// Not 0 when the text is no `[-]digits[.digits]`, or too long.
+    wrongs: Words,
 }
 
-/// Floats of a tile from up to 8 N characters.
+impl Decomposed {
+    /// Of up to 8 N characters.
+    #[inline(always)]
+    fn new<const N: usize>(tile: Tile<'_, '_>) -> Self {
+        let words = tile.last_words::<N>();
+        let rows = tile.rows();
+        let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
+        let none = [0; TILE_ROWS];
+        let mut all = Decomposed { magnitudes: none, scales: none, negatives: none, wrongs: none };
+        let (magnitudes, scales) = (&mut all.magnitudes[..rows], &mut all.scales[..rows]);
+        let (negatives, wrongs) = (&mut all.negatives[..rows], &mut all.wrongs[..rows]);
+        for row in 0..rows {
+            let length = u64::from(ends[row] - starts[row]);
+            let number = floating_number(std::array::from_fn::<_, N, _>(|index| words[index][row]), length);
+            magnitudes[row] = number.magnitude;
+            scales[row] = number.scale;
+            negatives[row] = number.negative;
+            wrongs[row] = number.wrong | u64::from(number.scale > MAX_SCALE);
+        }
+        all
+    }
+}
+
+const _: () = assert!(TILE_ROWS <= 256, "rows of a tile are numbered by bytes");
+
+/// Rows of a tile, listed without branches: which of them are wanted cannot be predicted.
+struct Listed {
+    rows: [u8; TILE_ROWS],
+    count: usize,
+}
+
+impl Listed {
+    #[inline(always)]
+    fn new(wanted: impl Iterator<Item = bool>) -> Self {
+        // A number of its own, not the field: it has to stay in a register.
+        let (mut rows, mut count) = ([0; TILE_ROWS], 0);
+        for (row, wanted) in wanted.enumerate().take(TILE_ROWS) {
+            rows[count] = row as u8;
+            count += usize::from(wanted);
+        }
+        Listed { rows, count }
+    }
+
+    #[inline(always)]
+    fn rows(&self) -> &[u8] {
+        &self.rows[..self.count]
+    }
+}
+
+/// Floats of a tile from up to 8 N characters, and those with exponents behind them.
 #[inline(always)]
 fn floats<T: Float, const N: usize>(tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) {
-    let words = tile.last_words::<N>();
+    let numbers = Decomposed::new::<N>(tile);
     let rows = tile.rows();
-    let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
+    let (magnitudes, scales) = (&numbers.magnitudes[..rows], &numbers.scales[..rows]);
+    let (negatives, wrongs) = (&numbers.negatives[..rows], &numbers.wrongs[..rows]);
     let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
-    let (mut magnitudes, mut scales): (Words, Words) = ([0; TILE_ROWS], [0; TILE_ROWS]);
-    let (magnitudes, scales) = (&mut magnitudes[..rows], &mut scales[..rows]);
+    let mut unfits = [0; TILE_ROWS];
+    let unfits = &mut unfits[..rows];
     for row in 0..rows {
-        let length = u64::from(ends[row] - starts[row]);
-        let number = floating_number(std::array::from_fn::<_, N, _>(|index| words[index][row]), length);
-        let FloatingPoint { magnitude, scale, negative, wrong } = number;
-        let (value, unfit) = T::divide(magnitude, scale, negative);
-        let wrong = wrong | u64::from(scale > MAX_SCALE);
-        let divides = u8::from((unfit != 0) & (wrong == 0));
+        let (value, unfit) = T::divide(magnitudes[row], scales[row], negatives[row]);
         values[row] = value;
-        inexact[row] = u8::from(wrong != 0);
-        magnitudes[row] = magnitude;
-        scales[row] = scale << 2 | negative << 1 | u64::from(divides);
+        inexact[row] = u8::from(wrongs[row] != 0);
+        unfits[row] = u8::from((unfit != 0) & (wrongs[row] == 0));
     }
-    // Listed first: whether a float has many digits cannot be predicted.
-    let mut listed = [0; TILE_ROWS];
-    let mut divisions = 0;
-    for (row, scale) in scales.iter().enumerate() {
-        listed[divisions] = row;
-        divisions += (scale & 1) as usize;
-    }
-    for &row in &listed[..divisions] {
+    for &row in Listed::new(unfits.iter().map(|&unfit| unfit != 0)).rows() {
+        let row = usize::from(row);
         // A magnitude of 0 (many zeros behind the point) has no leading bit.
         match magnitudes[row] {
             0 => inexact[row] = 1,
-            magnitude => values[row] = T::nearest(magnitude, scales[row] >> 2, scales[row] >> 1 & 1),
+            magnitude => values[row] = T::nearest(magnitude, scales[row], negatives[row]),
         }
     }
+    let rest = Listed::new(inexact.iter().map(|&inexact| inexact != 0));
+    if rest.count > 0 {
+        with_exponents(tile, rest.rows(), values, inexact);
+    }
+}
+
+/// Of the given rows those that are `[-]digits[.digits]e[+-]digits`, with up to 24 characters before the `e` and up to three
+/// digits behind it, if the nearest float is found by exact arithmetic.
+#[inline(always)]
+fn with_exponents<T: Float>(tile: Tile<'_, '_>, rows: &[u8], values: &mut [T], inexact: &mut [u8]) {
+    let (mut lengths, mut exponents) = ([0; TILE_ROWS], [0; TILE_ROWS]);
+    for (place, &row) in rows.iter().enumerate() {
+        let row = usize::from(row);
+        (lengths[place], exponents[place]) = exponent(tile.field(row)).unwrap_or((u32::MAX, 0));
+    }
+    let mut memory = TileMemory::default();
+    let numbers = Decomposed::new::<3>(tile.shortened(rows, &lengths, &mut memory));
+    for (place, &row) in rows.iter().enumerate() {
+        let row = usize::from(row);
+        let (magnitude, negative) = (numbers.magnitudes[place], numbers.negatives[place]);
+        let exponent = exponents[place] - numbers.scales[place] as i64;
+        let power = POWERS_OF_TEN.get(exponent.unsigned_abs() as usize).copied();
+        // Whole numbers are exact in 64 bits, or are left to the library.
+        let (whole, scale) = match exponent {
+            0.. => (power.and_then(|power| magnitude.checked_mul(power)), 0),
+            _ => (power.map(|_| magnitude), exponent.unsigned_abs()),
+        };
+        if let Some(whole) = whole.filter(|&whole| whole != 0 && numbers.wrongs[place] == 0) {
+            values[row] = T::nearest(whole, scale, negative);
+            inexact[row] = 0;
+        }
+    }
+}
+
+/// Characters of a field from its `e`, which is one of its last five, and the exponent behind it.
+#[inline(always)]
+fn exponent(field: Field<'_>) -> Option<(u32, i64)> {
+    let characters = field.bytes();
+    let behind = characters.iter().rev().take(5).position(|character| matches!(character, b'e' | b'E'))?;
+    let (sign, digits) = match &characters[characters.len() - behind..] {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] | digits => (1, digits),
+    };
+    let is_number = matches!(digits.len(), 1..=3) && digits.iter().all(u8::is_ascii_digit);
+    let number = digits.iter().fold(0, |number, digit| 10 * number + i64::from(digit & 15));
+    is_number.then_some((behind as u32 + 1, sign * number))
 }

@@ -90,13 +90,6 @@ impl<'a> Field<'a> {
         self.start
     }
 
-    /// What stands before and behind the byte at `place`; `None` behind the end.
-    pub fn split(self, place: usize) -> Option<(Self, Self)> {
-        // Both parts lie in the field, so start <= end <= text length holds for them.
-        let place = (place < self.len()).then_some(self.start + place as u32)?;
-        Some((Field { end: place, ..self }, Field { start: place + 1, ..self }))
-    }
-
     /// The byte `offset` bytes before `end`; `offset` in 1..=32.
     #[inline(always)]
     pub fn byte_before(&self, offset: usize) -> u8 {
@@ -313,6 +306,21 @@ impl<'a, 't> Tile<'a, 't> {
             is_qualified: self.is_qualified[row],
             lifetime: std::marker::PhantomData,
         }
+    }
+
+    /// The fields of some rows, each without the last so many bytes (all of it, if it is shorter). As many numbers as rows.
+    #[inline(always)]
+    pub fn shortened<'m>(&self, rows: &[u8], bytes: &[u32], memory: &'m mut TileMemory) -> Tile<'a, 'm> {
+        let count = rows.len().min(bytes.len()).min(TILE_ROWS);
+        for (place, (&row, &bytes)) in std::iter::zip(rows, bytes).take(count).enumerate() {
+            let row = usize::from(row);
+            // Not before the start: start <= end <= text length holds still.
+            memory.starts[place] = self.starts[row];
+            memory.ends[place] = self.ends[row].saturating_sub(bytes).max(self.starts[row]);
+            memory.is_qualified[place] = self.is_qualified[row];
+        }
+        let (starts, ends) = (&memory.starts[..count], &memory.ends[..count]);
+        Tile { text: self.text, starts, ends, is_qualified: &memory.is_qualified[..count], first_row: self.first_row }
     }
 
     /// The fields, one per row, for loads: what does not matter for them is not said.
