@@ -13,7 +13,7 @@ use headrace_types::{CoreError, ErrorKind};
 use crate::memory_pool::MemoryPool;
 use crate::outcome::{Outcome, lock};
 use crate::rejects::{RejectStore, SliceRejects};
-use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, StreamReport};
+use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
 use crate::row_numbers::first_lines;
 use crate::sink::arrow::BatchReader;
 use crate::sink::{self, Sink};
@@ -35,7 +35,7 @@ pub struct Flow {
 /// What the streams of a flow share.
 pub struct Shared {
     /// The plan.
-    pub spec: FlowSpec,
+    pub spec: Arc<FlowSpec>,
     /// Failure, cancellation.
     pub outcome: Arc<Outcome>,
     /// Text blocks.
@@ -51,7 +51,9 @@ pub struct Shared {
     /// Live counters.
     pub counters: Counters,
     filling_large_row: AtomicUsize,
-    queue: Mutex<Vec<SliceSpec>>,
+    /// Groups of slices, each for one stream.
+    queue: Mutex<Vec<Vec<SliceSpec>>>,
+    groups: usize,
     slices: Mutex<Vec<SliceReport>>,
     streams: Mutex<Vec<StreamReport>>,
     active: AtomicUsize,
@@ -95,13 +97,17 @@ impl Flow {
     /// `Specification` when it contradicts itself.
     pub fn new(spec: FlowSpec) -> Result<Self, CoreError> {
         spec.check()?;
+        let spec = Arc::new(spec);
         let outcome = Arc::new(Outcome::default());
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let queue_batches = (spec.memory.blocks.saturating_sub(spec.streams) / 2).max(1);
-        let (sink, reader) = sink::make(&spec.sink, &spec.layout, queue_batches, outcome.clone());
-        let mut queue = spec.source.slices.clone();
+        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone())?;
+        let mut queue = sink.groups(&spec.source.slices);
         // Taken from the end: largest first, file order among equals.
-        queue.sort_by_key(|slice| (slice.bytes(), std::cmp::Reverse(slice.number)));
+        queue.sort_by_key(|group| {
+            let bytes: u64 = group.iter().map(SliceSpec::bytes).sum();
+            (bytes, std::cmp::Reverse(group.first().map(|slice| slice.number)))
+        });
         let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
             outcome,
@@ -112,6 +118,7 @@ impl Flow {
             rejects: RejectStore::new(&spec),
             counters: Counters::default(),
             filling_large_row: AtomicUsize::new(0),
+            groups: queue.len(),
             queue: Mutex::new(queue),
             slices: Mutex::default(),
             streams: Mutex::default(),
@@ -134,8 +141,8 @@ impl Flow {
             return Ok(());
         }
         *lock(&self.shared.started) = Instant::now();
-        // More streams than slices would only start and end.
-        let streams = self.shared.spec.streams.min(self.shared.spec.source.slices.len()).max(1);
+        // More streams than groups of slices would only start and end.
+        let streams = self.shared.spec.streams.min(self.shared.groups).max(1);
         self.shared.active.store(streams, Ordering::Release);
         for number in 1..=streams {
             let shared = self.shared.clone();
@@ -163,6 +170,17 @@ impl Flow {
     /// Stops the flow from outside.
     pub fn cancel(&self, reason: &str) {
         self.shared.outcome.fail(CoreError::new(ErrorKind::Cancelled, reason));
+    }
+
+    /// Commits what the writers left open. To be called once, after [`Flow::join`] gave a report without error.
+    ///
+    /// # Errors
+    /// `Specification` while the flow runs or when it failed; those of the destination.
+    pub fn commit(&self) -> Result<(), CoreError> {
+        match lock(&self.shared.report).as_ref().map(|report| report.status) {
+            Some(Status::Ok) => self.shared.sink.commit(),
+            _ => Err(CoreError::new(ErrorKind::Specification, "a flow that has not ended well cannot be committed")),
+        }
     }
 
     /// Live counters.
@@ -197,8 +215,8 @@ impl Drop for Flow {
 }
 
 impl Shared {
-    /// The next slice of the queue, unless the flow was stopped.
-    pub fn next_slice(&self) -> Option<SliceSpec> {
+    /// The next slices of the queue, unless the flow was stopped.
+    pub fn next_group(&self) -> Option<Vec<SliceSpec>> {
         if self.outcome.stopped() { None } else { lock(&self.queue).pop() }
     }
 

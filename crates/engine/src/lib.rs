@@ -5,8 +5,12 @@
 
 pub mod flow;
 pub mod generate_files;
+pub mod key_bounds;
+mod line_parser;
+mod locate;
 mod memory_pool;
 mod outcome;
+pub mod postgres;
 mod rejects;
 pub mod report;
 mod row_numbers;

@@ -2,7 +2,10 @@
 
 use headrace_generate::TpchTable;
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
+use headrace_wire::postgres::Form;
 use serde::{Deserialize, Serialize};
+
+use crate::postgres::ConnectionSpec;
 
 /// One data flow.
 #[derive(Debug, Clone, Deserialize)]
@@ -104,6 +107,80 @@ pub enum SinkSpec {
     },
     /// Per-column aggregates; the rows are discarded.
     Null,
+    /// Binary COPY over connections of the streams' own.
+    Postgres(PostgresSinkSpec),
+}
+
+/// Tables of a PostgreSQL server, and the SQL around their COPY. A *unit* is one transaction of one writer:
+/// `begin`, COPY, `commit_slices`, COMMIT.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PostgresSinkSpec {
+    /// How to log in; the writers append their number to its application name.
+    pub connection: ConnectionSpec,
+    /// Layout columns in the order of the COPY statements.
+    pub columns: Vec<CopyColumn>,
+    /// Tables; each slice belongs to exactly one of them.
+    pub tables: Vec<CopyTable>,
+    /// Inserts the commit rows of a unit behind the fence of its run. `$1`: partition, `$2`: slices (int[]), `$3`: rows loaded
+    /// (bigint[]), `$4`: rows rejected (bigint[]). Reports as many rows as slices, fewer if the run was fenced off. None:
+    /// there is no ledger.
+    pub commit_slices: Option<String>,
+    /// When the units commit.
+    pub commit: CommitTime,
+}
+
+/// A column on its way into a table.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopyColumn {
+    /// Column of the layout.
+    pub source: String,
+    /// How the server receives it.
+    pub form: Form,
+}
+
+/// A table that writers fill.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopyTable {
+    /// For messages.
+    pub name: String,
+    /// Partition in the ledger; empty without partitions.
+    pub partition: String,
+    /// Its slices.
+    pub slices: Vec<u32>,
+    /// Whether one stream takes all of them, in one unit.
+    pub owned: bool,
+    /// Statements that start a unit, `BEGIN` among them.
+    pub begin: String,
+    /// The COPY statement.
+    pub copy: String,
+    /// Keys that belong to the partition.
+    #[serde(default)]
+    pub bounds: Option<KeyBounds>,
+}
+
+/// A half-open range of keys, as the text that the layout's column accepts.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyBounds {
+    /// Column of the layout: whole numbers, decimals, dates or timestamps, not nullable.
+    pub column: String,
+    /// Least key.
+    pub minimum: String,
+    /// Behind the greatest key.
+    pub end: String,
+}
+
+/// When the units of a flow commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CommitTime {
+    /// Each when it is complete.
+    Unit,
+    /// All one after the other, when [`crate::Flow::commit`] is called.
+    Together,
 }
 
 /// Memory of blocks.

@@ -11,7 +11,7 @@ use headrace_types::{CoreError, ErrorKind, Location, Rule};
 use crate::flow::{FillingLargeRow, Shared};
 use crate::rejects::SliceRejects;
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
-use crate::sink::Writer;
+use crate::sink::{Origin, Writer};
 use crate::source::{ByteSource, open};
 use crate::spec::SliceSpec;
 
@@ -31,11 +31,8 @@ pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreErro
         carry: Vec::new(),
         report: StreamReport { number, ..StreamReport::default() },
     };
-    while let Some(slice) = shared.next_slice() {
-        if !stream.run_slice(&slice)? {
-            break;
-        }
-        stream.report.slices += 1;
+    if stream.run_groups()? {
+        stream.writer.finish(&mut stream.report.stages.write)?;
     }
     stream.report.cpu_seconds = thread_cpu_seconds();
     Ok(stream.report)
@@ -78,8 +75,24 @@ enum Filled<'a> {
 }
 
 impl<'a> Stream<'a> {
+    /// Takes slices until there are no more. False when the flow was stopped.
+    fn run_groups(&mut self) -> Result<bool, CoreError> {
+        while let Some(group) = self.shared.next_group() {
+            for slice in &group {
+                if !self.run_slice(slice)? {
+                    return Ok(false);
+                }
+                self.report.slices += 1;
+            }
+        }
+        Ok(!self.shared.outcome.stopped())
+    }
+
     /// False when the flow was stopped.
     fn run_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
+        if !self.writer.begin_slice(slice, &mut self.report.stages.write)? {
+            return Ok(false);
+        }
         let file = &self.shared.spec.source.files[slice.file];
         self.parser.begin_slice(file.row_end, slice.begin_byte == file.first_byte);
         self.carry.clear();
@@ -119,6 +132,7 @@ impl<'a> Stream<'a> {
         if stopped {
             return Ok(false);
         }
+        self.writer.end_slice(&progress.account);
         self.shared.end_slice(progress.account);
         Ok(true)
     }
@@ -208,6 +222,7 @@ impl<'a> Stream<'a> {
         let (at_byte, slice, rejects) = (progress.at_byte, progress.slice, &mut progress.rejects);
         let mut on_reject = |reject| shared.reject(slice, &reject, rejects);
         let slab = |bytes| shared.slabs.take(bytes);
+        let first_line = self.parser.next_line();
         let parsed = self.parser.parse(&block, length, real_length, at_byte, ended, slab, &mut on_reject)?;
         if parsed.consumed == 0 && !ended {
             // It would be asked the same question for ever.
@@ -234,7 +249,8 @@ impl<'a> Stream<'a> {
         self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64();
         self.shared.counters.add(consumed, rows, rejected);
         let Some(batch) = parsed.batch else { return Ok(true) };
-        if !self.writer.write(batch, &mut self.report.stages.write)? {
+        let origin = Origin { slice: slice.number, first_line, at_byte, bytes: consumed };
+        if !self.writer.write(batch, origin, &mut self.report.stages.write)? {
             return Ok(false);
         }
         progress.account.out += out;

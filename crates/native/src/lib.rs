@@ -9,6 +9,7 @@ use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use headrace_engine::generate_files::{self, GenerateJob};
+use headrace_engine::key_bounds::{KeyBoundsSpec, key_bounds as read_key_bounds};
 use headrace_engine::slices::{SlicingSpec, plan_slices as cut_files};
 use headrace_engine::{BatchReader, Flow as EngineFlow};
 use headrace_types::{CoreError as EngineError, ErrorKind};
@@ -68,6 +69,14 @@ fn plan_slices(py: Python<'_>, spec_json: &str) -> PyResult<String> {
     to_json(&slicing)
 }
 
+/// First and last key of files.
+#[pyfunction]
+fn key_bounds(py: Python<'_>, spec_json: &str) -> PyResult<String> {
+    let spec: KeyBoundsSpec = from_json("key bounds", spec_json)?;
+    let bounds = py.detach(|| read_key_bounds(&spec)).map_err(|error| to_python(&error))?;
+    to_json(&bounds)
+}
+
 /// A data flow.
 #[pyclass(frozen)]
 struct Flow(EngineFlow);
@@ -93,6 +102,10 @@ impl Flow {
 
     fn cancel(&self, py: Python<'_>, reason: &str) {
         py.detach(|| self.0.cancel(reason));
+    }
+
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.commit()).map_err(|error| to_python(&error))
     }
 
     fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
@@ -171,5 +184,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cpu_path, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_paths, module)?)?;
     module.add_function(wrap_pyfunction!(plan_slices, module)?)?;
+    module.add_function(wrap_pyfunction!(key_bounds, module)?)?;
     module.add_function(wrap_pyfunction!(generate_tpch, module)?)
 }

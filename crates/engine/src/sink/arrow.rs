@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bo
 use headrace_parse::arrow_schema;
 use headrace_types::{CoreError, ErrorKind, Layout};
 
-use super::{Sink, Writer};
+use super::{Origin, Sink, Writer};
 use crate::outcome::{Outcome, lock};
 use crate::report::{ColumnReport, SinkReport, StageReport};
 
@@ -92,7 +92,7 @@ struct ArrowWriter {
 }
 
 impl Writer for ArrowWriter {
-    fn write(&mut self, batch: RecordBatch, stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn write(&mut self, batch: RecordBatch, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
         let start = Instant::now();
         let batch = batch
             .project(&self.projection)

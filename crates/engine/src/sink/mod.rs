@@ -2,22 +2,29 @@
 
 pub mod arrow;
 mod fold;
+pub mod key;
 mod null;
+mod postgres;
 mod values;
 
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use headrace_types::{CoreError, Layout};
+use headrace_types::CoreError;
 
 use crate::outcome::Outcome;
-use crate::report::{ColumnReport, SinkReport, StageReport};
-use crate::spec::SinkSpec;
+use crate::report::{ColumnReport, SinkReport, SliceReport, StageReport};
+use crate::spec::{FlowSpec, SinkSpec, SliceSpec};
 
 /// A destination of batches, shared by all streams of a flow.
 pub trait Sink: Send + Sync {
     /// The writer of one stream.
     fn writer(&self) -> Box<dyn Writer>;
+
+    /// The slices in groups that one stream has to take together, in this order.
+    fn groups(&self, slices: &[SliceSpec]) -> Vec<Vec<SliceSpec>> {
+        slices.iter().map(|slice| vec![slice.clone()]).collect()
+    }
 
     /// Whether the consumer waits for input and has nothing left to take.
     fn starved(&self) -> bool;
@@ -30,26 +37,61 @@ pub trait Sink: Send + Sync {
 
     /// Per-column aggregates, when the sink makes any.
     fn columns(&self) -> Option<Vec<ColumnReport>>;
+
+    /// Commits what the writers left open, after the flow ended well. Nothing for sinks whose consumer commits.
+    fn commit(&self) -> Result<(), CoreError> {
+        Ok(())
+    }
 }
 
-/// Takes the batches of one stream.
+/// Takes the batches of one stream: slice after slice, then `finish`. Each call adds its work and waiting to `stage`; false
+/// says that the flow was stopped.
 pub trait Writer {
-    /// Takes one batch and adds its work and waiting to `stage`. False when the flow was stopped.
-    fn write(&mut self, batch: RecordBatch, stage: &mut StageReport) -> Result<bool, CoreError>;
+    /// Rows of this slice follow.
+    fn begin_slice(&mut self, _slice: &SliceSpec, _stage: &mut StageReport) -> Result<bool, CoreError> {
+        Ok(true)
+    }
+
+    /// Takes one batch.
+    fn write(&mut self, batch: RecordBatch, origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError>;
+
+    /// The slice ended well.
+    fn end_slice(&mut self, _account: &SliceReport) {}
+
+    /// The stream takes no more slices.
+    fn finish(&mut self, _stage: &mut StageReport) -> Result<bool, CoreError> {
+        Ok(true)
+    }
+}
+
+/// Where the rows of a batch stand.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin {
+    /// Number of the slice.
+    pub slice: u32,
+    /// Line of the slice, from 0, at the front of the block that became the batch.
+    pub first_line: u64,
+    /// First byte of that block in the file.
+    pub at_byte: u64,
+    /// Bytes of the block that were parsed.
+    pub bytes: u64,
 }
 
 /// The sink of a flow.
+///
+/// # Errors
+/// `Specification` when the sink contradicts the layout or itself.
 pub fn make(
-    spec: &SinkSpec,
-    layout: &Layout,
+    spec: &Arc<FlowSpec>,
     queue_batches: usize,
     outcome: Arc<Outcome>,
-) -> (Arc<dyn Sink>, Option<arrow::BatchReader>) {
-    match spec {
+) -> Result<(Arc<dyn Sink>, Option<arrow::BatchReader>), CoreError> {
+    Ok(match &spec.sink {
         SinkSpec::Arrow { columns } => {
-            let (sink, reader) = arrow::make(columns, layout, queue_batches, outcome);
+            let (sink, reader) = arrow::make(columns, &spec.layout, queue_batches, outcome);
             (Arc::new(sink), Some(reader))
         }
-        SinkSpec::Null => (Arc::new(null::NullSink::new(layout)), None),
-    }
+        SinkSpec::Null => (Arc::new(null::NullSink::new(&spec.layout)), None),
+        SinkSpec::Postgres(postgres) => (Arc::new(postgres::PostgresSink::new(spec, postgres, outcome)?), None),
+    })
 }

@@ -9,7 +9,7 @@ use headrace_types::{CoreError, Layout};
 
 use super::fold::{Fold, PlainBuffers};
 use super::values::{render, render_sum};
-use super::{Sink, Writer};
+use super::{Origin, Sink, Writer};
 use crate::outcome::lock;
 use crate::report::{ColumnReport, SinkReport, StageReport};
 
@@ -83,7 +83,7 @@ struct NullWriter {
 }
 
 impl Writer for NullWriter {
-    fn write(&mut self, batch: RecordBatch, stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn write(&mut self, batch: RecordBatch, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
         let start = Instant::now();
         let mut plain = PlainBuffers::default();
         for (fold, array) in std::iter::zip(&mut self.folds, batch.columns()) {

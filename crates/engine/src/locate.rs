@@ -1,0 +1,156 @@
+//! The place of a loaded row in its file, found by reading its block again. A destination that refuses a row counts rows from
+//! the start of a COPY; nobody keeps the places of all rows for that rare case.
+
+use headrace_parse::RowScanner;
+use headrace_types::{CoreError, Location};
+
+use crate::line_parser::{Line, LineParser};
+use crate::row_numbers::first_lines;
+use crate::sink::Origin;
+use crate::source::open;
+use crate::spec::{FlowSpec, SliceSpec};
+
+/// Where the row `row` (from 0) of the batch that came from `origin` stands. `None` if the block has no such row (any more).
+///
+/// # Errors
+/// Those of reading the source.
+pub fn locate(spec: &FlowSpec, origin: Origin, row: u64) -> Result<Option<Location>, CoreError> {
+    let Some(slice) = spec.source.slices.iter().find(|slice| slice.number == origin.slice) else { return Ok(None) };
+    let file = &spec.source.files[slice.file];
+    let text = read_block(spec, slice, origin)?;
+    let is_file_start = slice.begin_byte == file.first_byte;
+    let header = if is_file_start { u64::from(spec.layout.header_rows).saturating_sub(origin.first_line) } else { 0 };
+    let mut parser = LineParser::new(&spec.layout, file.row_end, header)?;
+    let mut scanner = RowScanner::of(&spec.layout);
+    let (mut start, mut rows_before) = (0, 0);
+    for line in 0.. {
+        let rest = &text[start..];
+        let length = match scanner.next_row_end(rest) {
+            Some(end) => end + 1,
+            None if rest.is_empty() => return Ok(None),
+            None => rest.len(),
+        };
+        if let Line::Row(_) = parser.parse(&rest[..length])? {
+            if rows_before == row {
+                let before = first_lines(spec, &[], &[slice.number])?[&slice.number];
+                return Ok(Some(Location {
+                    file: file.path.clone(),
+                    row: Some(before + origin.first_line + line + 1),
+                    byte: Some(origin.at_byte + start as u64),
+                }));
+            }
+            rows_before += 1;
+        }
+        start += length;
+    }
+    Ok(None)
+}
+
+fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<u8>, CoreError> {
+    let generated = spec.source.generate.is_some();
+    // Generated text can only be read from its start.
+    let (begin_byte, mut skip) = if generated { (slice.begin_byte, origin.at_byte - slice.begin_byte) } else { (origin.at_byte, 0) };
+    let end_byte = if generated { slice.end_byte } else { origin.at_byte + origin.bytes };
+    let mut source = open(&spec.source, &SliceSpec { begin_byte, end_byte, ..slice.clone() })?;
+    let mut text = vec![0; origin.bytes as usize];
+    let mut length = 0;
+    while length < text.len() {
+        let wanted = if skip > 0 { text.len().min(skip as usize) } else { text.len() };
+        match source.read(&mut text[length..wanted])? {
+            0 => break,
+            count if skip > 0 => skip -= count as u64,
+            count => length += count,
+        }
+    }
+    text.truncate(length);
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{FileSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use headrace_types::{Column, ColumnType, Layout};
+
+    /// A flow over `text`, cut behind the bytes `cuts`.
+    fn flow(folder: &std::path::Path, text: &str, cuts: &[usize], qualifier: Option<char>) -> FlowSpec {
+        let path = folder.join("file");
+        std::fs::write(&path, text).unwrap();
+        let metadata = std::fs::metadata(&path).unwrap();
+        let file = FileSpec {
+            path: path.to_str().unwrap().to_owned(),
+            size_bytes: text.len() as u64,
+            modified_ns: crate::source::modified_ns(&metadata),
+            inode: std::os::unix::fs::MetadataExt::ino(&metadata),
+            row_end: Default::default(),
+            first_byte: 0,
+        };
+        let mut ends = vec![0];
+        ends.extend(cuts);
+        ends.push(text.len());
+        let slices = std::iter::zip(1.., ends.windows(2));
+        let slices = slices.map(|(number, range)| SliceSpec {
+            number,
+            file: 0,
+            begin_byte: range[0] as u64,
+            end_byte: range[1] as u64,
+        });
+        FlowSpec {
+            name: "test".to_owned(),
+            layout: Layout {
+                delimiter: '|',
+                qualifier,
+                trailing_delimiter: false,
+                header_rows: 1,
+                null_tokens: vec![],
+                columns: vec![
+                    Column { name: "key".to_owned(), column_type: ColumnType::Int32, nullable: false },
+                    Column { name: "text".to_owned(), column_type: ColumnType::String, nullable: false },
+                ],
+            },
+            source: SourceSpec { files: vec![file], slices: slices.collect(), generate: None },
+            sink: SinkSpec::Null,
+            streams: 1,
+            memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },
+            rejects: RejectSpec { limit: 0, folder: String::new(), file_stem: String::new() },
+        }
+    }
+
+    fn place(spec: &FlowSpec, origin: Origin, row: u64) -> Option<(u64, u64)> {
+        locate(spec, origin, row).unwrap().map(|location| (location.row.unwrap(), location.byte.unwrap()))
+    }
+
+    #[test]
+    fn only_rows_that_were_loaded_count() {
+        let folder = tempfile::tempdir().unwrap();
+        //          header    row 2  bad    blank row 5  row 6 without row end
+        let text = "key|text\n1|one\nx|bad\n\n2|two\n3|three";
+        let spec = flow(folder.path(), text, &[], None);
+        let whole = Origin { slice: 1, first_line: 0, at_byte: 0, bytes: text.len() as u64 };
+        assert_eq!(place(&spec, whole, 0), Some((2, 9)));
+        assert_eq!(place(&spec, whole, 1), Some((5, 22)));
+        assert_eq!(place(&spec, whole, 2), Some((6, 28)));
+        assert_eq!(place(&spec, whole, 3), None);
+        let second_block = Origin { slice: 1, first_line: 2, at_byte: 15, bytes: text.len() as u64 - 15 };
+        assert_eq!(place(&spec, second_block, 0), Some((5, 22)), "the header is not expected again");
+    }
+
+    #[test]
+    fn rows_of_later_slices_are_counted_from_the_start_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "key|text\n1|one\n2|two\n3|three\n";
+        let spec = flow(folder.path(), text, &[15, 21], None);
+        let origin = Origin { slice: 3, first_line: 0, at_byte: 21, bytes: 8 };
+        assert_eq!(place(&spec, origin, 0), Some((4, 21)));
+    }
+
+    #[test]
+    fn row_ends_inside_qualifiers_do_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "key|text\n1|\"a\nb\"\n2|\"c\"\"\n\"\n3|d\n";
+        let spec = flow(folder.path(), text, &[], Some('"'));
+        let origin = Origin { slice: 1, first_line: 0, at_byte: 0, bytes: text.len() as u64 };
+        assert_eq!(place(&spec, origin, 1), Some((3, 17)));
+        assert_eq!(place(&spec, origin, 2), Some((4, 26)));
+    }
+}
