@@ -87,9 +87,11 @@ class Flow:
     def __init__(self, spec: Mapping[str, Any]) -> None:
         """Check the specification; raises InternalError when it contradicts itself."""
         self._flow = _call(_native.Flow, json.dumps(spec))
+        self.started = False
 
     def start(self) -> None:
-        """Start the stream threads; a second call does nothing."""
+        """Start the stream threads; a second call does nothing. A flow that was never started never ends."""
+        self.started = True
         _call(self._flow.start)
 
     def arrow_stream(self) -> _native.ArrowStream:

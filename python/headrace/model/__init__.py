@@ -12,6 +12,8 @@ from headrace.model.bound import (
     ForeachTask,
     GenerateSource,
     Iteration,
+    LoadOptions,
+    RangePartition,
     Source,
 )
 from headrace.model.connections import Connection, DuckdbConnection, FilesConnection, NullConnection
@@ -39,7 +41,9 @@ __all__ = [
     "GenerateSource",
     "Iteration",
     "Layout",
+    "LoadOptions",
     "NullConnection",
+    "RangePartition",
     "Source",
     "describe",
     "layout_schema",

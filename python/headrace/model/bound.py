@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -42,6 +42,34 @@ Source = FileSource | GenerateSource
 
 
 @dataclass(frozen=True, slots=True)
+class RangePartition:
+    """One range partition per source file, by the target's column `column`."""
+
+    column: str
+    bounds: Literal["files"] = "files"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """What bulk loaders call fast load options; `spec_tasks` says what each means."""
+
+    lock: bool = False
+    check_constraints: bool = True
+    keep_identity: bool = True
+    disable_triggers: bool = False
+    analyze: bool = False
+    indexes: Literal["before", "after"] = "after"
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready form."""
+        return asdict(self)
+
+    def changed(self) -> list[str]:
+        """Names of the options that differ from their defaults."""
+        return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
+
+
+@dataclass(frozen=True, slots=True)
 class Destination:
     """The table that rows go to. `columns` is target column: source column; None maps by equal names."""
 
@@ -52,6 +80,8 @@ class Destination:
     target: Literal["create", "append", "replace"]
     load: Literal["staged", "single", "view"] = "staged"
     columns: dict[str, str] | None = None
+    partition: RangePartition | None = None
+    options: LoadOptions = LoadOptions()
 
 
 @dataclass(frozen=True, slots=True)

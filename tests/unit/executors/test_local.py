@@ -29,6 +29,7 @@ class Recorder(NullTarget):
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         if self.error is not None and self.fail_first:
             raise self.error
+        flow.start()
         flow.arrow_stream()
         if self.error is not None:
             raise self.error
@@ -85,6 +86,8 @@ def test_error_of_the_target_stops_the_streams(fail_first: bool) -> None:
     assert outcome.error is target.error
     assert flow.cancelled_for == "the destination stopped"
     assert outcome.status == "failed"
+    # A target that fails before it is ready for rows has started no stream, and there is nothing to wait for.
+    assert (flow.started, outcome.result is None) == (not fail_first, fail_first)
 
 
 def test_cancel_while_the_target_waits_for_rows() -> None:

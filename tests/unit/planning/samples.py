@@ -14,7 +14,6 @@ STORING = Capabilities(
     sink_kind="arrow",
     loads=("single",),
     exactly_once="table_transaction",
-    partitions=False,
     one_transaction=True,
     stores_tables=True,
     ledger=True,
