@@ -102,7 +102,7 @@ impl Flow {
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let queue_batches = (spec.memory.blocks.saturating_sub(spec.streams) / 2).max(1);
         let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone())?;
-        let mut queue = sink.groups(&spec.source.slices);
+        let mut queue = sink.groups(&spec.source.to_load().cloned().collect::<Vec<_>>());
         // Taken from the end: largest first, file order among equals.
         queue.sort_by_key(|group| {
             let bytes: u64 = group.iter().map(SliceSpec::bytes).sum();
@@ -192,7 +192,7 @@ impl Flow {
             rows_out: shared.counters.rows_out.load(Ordering::Relaxed),
             rows_rejected: shared.counters.rejected.load(Ordering::Relaxed),
             slices_done: lock(&shared.slices).len() as u64,
-            slices_total: shared.spec.source.slices.len() as u64,
+            slices_total: shared.spec.source.to_load().count() as u64,
             streams_active: shared.active.load(Ordering::Relaxed) as u64,
         }
     }
@@ -311,13 +311,13 @@ impl Shared {
     fn check_complete(&self) -> Result<(), CoreError> {
         let ended = lock(&self.slices);
         let bytes: HashMap<u32, u64> = ended.iter().map(|slice| (slice.number, slice.bytes)).collect();
-        let planned = &self.spec.source.slices;
+        let planned: Vec<&SliceSpec> = self.spec.source.to_load().collect();
         if bytes.len() != planned.len() || ended.len() != planned.len() {
             let what = format!("{} of {} slices were accounted for", ended.len(), planned.len());
             return Err(CoreError::new(ErrorKind::Internal, what));
         }
         let is_whole = |slice: &&SliceSpec| bytes.get(&slice.number) == Some(&slice.bytes());
-        match planned.iter().find(|slice| self.spec.source.generate.is_none() && !is_whole(slice)) {
+        match planned.into_iter().find(|slice| self.spec.source.generate.is_none() && !is_whole(slice)) {
             None => Ok(()),
             Some(slice) => {
                 let what = format!("slice {} was not read to its end", slice.number);

@@ -108,7 +108,7 @@ mod tests {
                     Column { name: "text".to_owned(), column_type: ColumnType::String, nullable: false },
                 ],
             },
-            source: SourceSpec { files: vec![file], slices: slices.collect(), generate: None },
+            source: SourceSpec { files: vec![file], slices: slices.collect(), committed: Default::default(), generate: None },
             sink: SinkSpec::Null,
             streams: 1,
             memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },

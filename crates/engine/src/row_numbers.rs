@@ -109,6 +109,7 @@ mod tests {
                         first_byte: 0,
                     }],
                     slices: vec![slice(1, 0, end), slice(2, end, end + 2), slice(3, end + 2, end + 4)],
+                    committed: Default::default(),
                     generate: None,
                 },
                 sink: SinkSpec::Null,

@@ -1,5 +1,7 @@
 //! What a flow is told to do. Planned by Python, carried as JSON.
 
+use std::collections::HashSet;
+
 use headrace_generate::TpchTable;
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
 use headrace_wire::postgres::Form;
@@ -35,6 +37,9 @@ pub struct SourceSpec {
     pub files: Vec<FileSpec>,
     /// Slices, numbered from 1 in file order.
     pub slices: Vec<SliceSpec>,
+    /// Numbers of slices that an earlier attempt has committed: they are not read again.
+    #[serde(default)]
+    pub committed: HashSet<u32>,
     /// Set when rows are generated instead of read: slice k is chunk k.
     #[serde(default)]
     pub generate: Option<GenerateSource>,
@@ -75,6 +80,13 @@ pub struct SliceSpec {
     pub begin_byte: u64,
     /// Byte after the last.
     pub end_byte: u64,
+}
+
+impl SourceSpec {
+    /// The slices that this flow has to read.
+    pub fn to_load(&self) -> impl Iterator<Item = &SliceSpec> {
+        self.slices.iter().filter(|slice| !self.committed.contains(&slice.number))
+    }
 }
 
 impl SliceSpec {

@@ -302,6 +302,34 @@ def run(
 
 
 @app.command()
+def resume(
+    run: Annotated[
+        str, typer.Argument(metavar="[RUN]", help="Beginning of a run id, path of a run folder, or `last`.")
+    ] = "last",
+    sets: SetOption = None,
+    connections: ConnectionOption = None,
+    runs_folder: RunsFolderOption = DEFAULT_RUNS_FOLDER,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Go on with a run that failed, was cancelled or was killed.
+
+    Repeats the command line of that run, kept in its folder, without what
+    it has committed already. Refuses if the package or a source file has
+    changed, or if a later run of the package has begun. Options that held a
+    secret are not stored and have to be given again.
+
+    \b
+    Example:
+      headrace resume
+    """
+    from headrace.cli.run import RunOptions, run_resume
+
+    options = RunOptions(Path(), sets or [], connections or [], None, runs_folder, json_output=json, quiet=quiet)
+    raise typer.Exit(run_resume(run, options))
+
+
+@app.command()
 def schema(
     of: Annotated[str, typer.Argument(metavar="[package|layout]", help="Which file format.")] = "package",
     json: Annotated[

@@ -1,4 +1,4 @@
-"""`headrace run`: execute a package, show how it goes, print the accounts."""
+"""`headrace run` and `headrace resume`: execute a package, show how it goes, print the accounts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shlex
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +35,40 @@ class RunOptions:
 
 def run_run(options: RunOptions) -> int:
     """Run and report; returns the exit code."""
-    package = model.load_package(
-        options.package,
-        sets=options.sets,
-        connections=options.connections,
-        streams=options.streams,
+    request = run.RunRequest.of(options.package, options.sets, options.connections, options.streams, Path.cwd())
+    package = _load(replace(request, package=options.package))
+    return _execute_and_report(package, options, request=request)
+
+
+def run_resume(run_name: str, options: RunOptions) -> int:
+    """Go on with an unfinished run and report; returns the exit code. `options.package` is not used."""
+    folder = run.RunFolder.find_unfinished(options.runs_folder, run_name)
+    package = _load(run.load_request(folder, options.sets, options.connections))
+    return _execute_and_report(package, options, resumed=folder)
+
+
+def _load(request: run.RunRequest) -> model.BoundPackage:
+    return model.load_package(
+        request.package,
+        sets=request.sets,
+        connections=request.connections,
+        streams=request.streams,
         environ=os.environ,
+        folder=request.folder,
     )
+
+
+def _execute_and_report(
+    package: model.BoundPackage,
+    options: RunOptions,
+    request: run.RunRequest | None = None,
+    resumed: run.RunFolder | None = None,
+) -> int:
     cancel = threading.Event()
     with cancel_on_signals(cancel):
-        summary = execute_shown(package, options.runs_folder, cancel, quiet=options.quiet)
+        summary = execute_shown(
+            package, options.runs_folder, cancel, quiet=options.quiet, request=request, resumed=resumed
+        )
         try:
             with kept_result(summary):
                 if options.json_output:
@@ -58,7 +82,13 @@ def run_run(options: RunOptions) -> int:
 
 
 def execute_shown(
-    package: model.BoundPackage, runs_folder: Path, cancel: threading.Event, *, quiet: bool
+    package: model.BoundPackage,
+    runs_folder: Path,
+    cancel: threading.Event,
+    *,
+    quiet: bool,
+    request: run.RunRequest | None = None,
+    resumed: run.RunFolder | None = None,
 ) -> run.Summary:
     """Execute a package with progress on stderr; the first Ctrl-C sets `cancel`. Returns the summary.
 
@@ -73,7 +103,15 @@ def execute_shown(
             progress.listen(event)
 
         try:
-            return run.execute(package, runs_dir=runs_folder, listener=listen, cancel=cancel, judge=diagnose.judge)
+            return run.execute(
+                package,
+                runs_dir=runs_folder,
+                listener=listen,
+                cancel=cancel,
+                judge=diagnose.judge,
+                request=request,
+                resumed=resumed,
+            )
         except HeadraceError:
             raise
         except Exception as error:

@@ -38,7 +38,7 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
 
 def refuse_empty(plan: DataFlowPlan, result: dict[str, Any]) -> None:
     """Raises SourceError if the source had not one data row, rejected ones included, and does not allow that."""
-    if plan.source.may_be_empty or any(int(item["rows"]) for item in result["slices"]):
+    if plan.source.may_be_empty or plan.committed or any(int(item["rows"]) for item in result["slices"]):
         return
     files = [str(file["path"]) for file in plan.source.files]
     lines = sum(int(item["lines"]) for item in result["slices"])
@@ -56,7 +56,7 @@ _LISTED = 10
 
 
 def _slices(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
-    planned = {int(item["number"]) for item in plan.source.slices}
+    planned = {int(item["number"]) for item in plan.slices_to_load}
     reported = Counter(int(item["number"]) for item in result["slices"])
     problems = []
     missing = sorted(planned - reported.keys())

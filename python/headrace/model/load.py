@@ -34,18 +34,20 @@ def load_package(
     connections: Sequence[str] = (),
     streams: int | None = None,
     environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> BoundPackage:
     """The package at `path`, bound to the values of the command line.
 
-    `sets` are `name=value`, `connections` are `name=url`, `streams` overrides the package's number. Raises
-    PackageNotFoundError, PackageError (lists all problems) and CommandLineError.
+    `sets` are `name=value`, `connections` are `name=url`, `streams` overrides the package's number. Relative paths in
+    them start at `folder`, by default the current one. Raises PackageNotFoundError, PackageError (lists all problems)
+    and CommandLineError.
     """
     if streams is not None and not 1 <= streams <= MAXIMUM_STREAMS:
         raise CommandLineError(
             "--streams is out of range", found=str(streams), expected=f"a whole number from 1 to {MAXIMUM_STREAMS}"
         )
     document = _read(Path(path), str(path))
-    loader = _PackageLoader(document, os.environ if environ is None else environ)
+    loader = _PackageLoader(document, os.environ if environ is None else environ, folder or Path.cwd())
     try:
         return loader.load(sets, connections, streams)
     finally:
@@ -78,8 +80,9 @@ def _read(path: Path, file: str) -> Document:
 class _PackageLoader:
     """One loading of one package."""
 
-    def __init__(self, document: Document, environ: Mapping[str, str]) -> None:
+    def __init__(self, document: Document, environ: Mapping[str, str], command_folder: Path) -> None:
         self._document = document
+        self._command_folder = command_folder
         self._folder = Path(os.path.abspath(document.path)).parent
         self._problems = ProblemCollector(document.file)
         self._evaluator = ExpressionEvaluator()
@@ -94,7 +97,7 @@ class _PackageLoader:
         self._problems.raise_if_any()
         system = system_values(root["package"])
         parameters = self._parameters(root, sets, system)
-        command_connections = parse_overrides(overrides, root.get("connections") or {}, Path.cwd())
+        command_connections = parse_overrides(overrides, root.get("connections") or {}, self._command_folder)
         scope = parameters.scope(system)
         package_streams = self._setting("streams", root, scope)
         memory = self._setting("memory", root, scope) or DEFAULT_MEMORY
@@ -149,7 +152,7 @@ class _PackageLoader:
             specs,
             parse_sets(sets, specs),
             self._resolver,
-            (Path.cwd(), self._folder),
+            (self._command_folder, self._folder),
             system,
             self._document,
             self._problems,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from headrace.model import DataType, LoadOptions
 from headrace.planning.memory import MemorySplit
+from headrace.planning.wording import counted
 
 StepKind = Literal[
     "create_table",
@@ -130,6 +131,7 @@ class DataFlowPlan:
 
     `staging`: the tables that writers fill; empty for a target that takes one merged stream. `switch`: how they become
     the target. `partition_column`: the target's column by whose ranges it is partitioned, None without partitions.
+    `committed`: slices that an earlier attempt of the run has committed.
     """
 
     task: str
@@ -152,6 +154,22 @@ class DataFlowPlan:
     sink_kind: str
     rejects_limit: int
     file_stem: str
+    committed: frozenset[int] = frozenset()
+
+    @property
+    def slices_to_load(self) -> list[dict[str, Any]]:
+        """The slices that this attempt of the run has to load."""
+        return [item for item in self.source.slices if item["number"] not in self.committed]
+
+    def continued(self, committed: frozenset[int]) -> DataFlowPlan:
+        """The plan for what is left behind an attempt that had committed these slices."""
+        if not committed:
+            return self
+        left = len(self.source.slices) - len(committed)
+        note = f"{counted(len(committed), 'slice')} of {len(self.source.slices)} were committed before; {left} are left"
+        plan = replace(self, committed=committed, notes=(*self.notes, note))
+        groups = len({_group(self.staging, item["number"]) for item in plan.slices_to_load})
+        return replace(plan, streams=max(1, min(self.streams, groups)))
 
     def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:
         """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder; `sink` is the target's,
@@ -160,7 +178,7 @@ class DataFlowPlan:
         return {
             "name": self.task,
             "layout": self.layout,
-            "source": self.source.to_core(),
+            "source": {**self.source.to_core(), "committed": sorted(self.committed)},
             "sink": sink,
             "streams": self.streams,
             "memory": self.memory.to_core(),
@@ -191,6 +209,12 @@ class DataFlowPlan:
             "rejects_limit": self.rejects_limit,
             "flow": self.flow_spec("(run folder)/rejects", {"kind": self.sink_kind}),
         }
+
+
+def _group(staging: tuple[StagingTable, ...], number: int) -> tuple[str, int]:
+    """What one stream has to take together: the slices of a table that it owns, or one slice."""
+    owner = next((table for table in staging if table.owned and number in table.slices), None)
+    return ("slice", number) if owner is None else (owner.partition, 0)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
 """Running packages: `plan_package` shows what would happen, `execute` does it."""
 
 from headrace.run.events import Listener
+from headrace.run.folder import RunFolder
+from headrace.run.request import RunRequest
+from headrace.run.request import load as load_request
 from headrace.run.runner import execute, plan_package
 from headrace.run.summary import FlowCounters, Judge, Summary
 
-__all__ = ["FlowCounters", "Judge", "Listener", "Summary", "execute", "plan_package"]
+__all__ = ["FlowCounters", "Judge", "Listener", "RunFolder", "RunRequest", "Summary", "execute", "load_request", "plan_package"]

@@ -27,6 +27,7 @@ class EventLog:
     """
 
     def __init__(self, path: Path, redactor: Redactor, listener: Listener | None) -> None:
+        """Events of a resumed run go behind those of its first attempt."""
         self._path = path
         self._redactor = redactor
         self._listener = listener
@@ -34,7 +35,7 @@ class EventLog:
         self._given_up = False
         try:
             # A name that is not UTF-8 may be part of a message.
-            self._file = path.open("w", encoding="utf-8", errors="backslashreplace")
+            self._file = path.open("a", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise LedgerError(
                 "cannot write the events of the run",

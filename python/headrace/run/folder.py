@@ -1,4 +1,4 @@
-"""The folder of one run: `<runs>/<run id>/` with events.jsonl, summary.json and rejects/."""
+"""The folder of one run: `<runs>/<run id>/` with request, sources and summary (JSON), events.jsonl and rejects/."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import LedgerError
+from headrace.errors import CommandLineError, LedgerError
 
 DEFAULT_RUNS_FOLDER = Path(".headrace") / "runs"
 _ATTEMPTS = 5
@@ -31,6 +31,8 @@ class RunFolder:
         self.spill = path / "spill"
         self.events = path / "events.jsonl"
         self.summary = path / "summary.json"
+        self.request = path / "request.json"
+        self.sources = path / "sources.json"
 
     @classmethod
     def create(cls, runs_folder: Path, now: datetime) -> RunFolder:
@@ -55,20 +57,81 @@ class RunFolder:
             ) from error
         raise LedgerError("cannot find a new run id", at={"folder": str(runs_folder)})
 
+    @classmethod
+    def find_unfinished(cls, runs_folder: Path, run: str) -> RunFolder:
+        """The folder of a run that did not end with success. `run` is `last`, the beginning of an id, or a path.
+
+        Raises CommandLineError if there is none, or more than one.
+        """
+        if run != "last" and (Path(run) / "request.json").exists():
+            path = Path(run).absolute()
+            folders = [cls(path.name, path)]
+        else:
+            folders = _folders(runs_folder.absolute(), "" if run == "last" else run)
+        if not folders:
+            raise CommandLineError(
+                "there is no such run" if run != "last" else "there is no run that could be resumed",
+                at={"folder": str(runs_folder.absolute())},
+                found=None if run == "last" else run,
+                expected="the beginning of a run id, the path of a run folder, or `last`",
+                hint="Name the folder of the runs with --runs-dir.",
+            )
+        unfinished = [folder for folder in folders if folder.status() != "success"]
+        if not unfinished:
+            raise CommandLineError(
+                f"run {folders[-1].run_id} is complete: there is nothing to resume",
+                at={"folder": str(folders[-1].path)},
+                hint="Start a new run: `headrace run`.",
+            )
+        if run != "last" and len(folders) > 1:
+            raise CommandLineError(
+                f"several runs begin with `{run}`",
+                found=", ".join(folder.run_id for folder in folders),
+                hint="Write more of the id.",
+            )
+        return unfinished[-1]
+
+    def reopen(self) -> None:
+        """Makes the folder ready for another attempt of its run: what the attempt before said of its end is gone.
+
+        Raises LedgerError.
+        """
+        try:
+            self.summary.unlink(missing_ok=True)
+            self.rejects.mkdir(exist_ok=True)
+        except OSError as error:
+            raise LedgerError(
+                f"cannot resume run {self.run_id}",
+                at={"folder": str(self.path)},
+                found=error.strerror,
+                hint="Get the right to write there.",
+            ) from error
+
+    def status(self) -> str | None:
+        """How the run ended, as its summary says; None if it did not come to write one."""
+        try:
+            return str(json.loads(self.summary.read_text(encoding="utf-8"))["status"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
     def write_summary(self, document: dict[str, Any]) -> None:
-        """Writes summary.json whole or not at all: a temporary name, then rename. Raises LedgerError."""
-        temporary = self.path / ".summary.json"
+        """Writes summary.json whole or not at all. Raises LedgerError."""
+        self.write_document(self.summary, document)
+
+    def write_document(self, path: Path, document: dict[str, Any]) -> None:
+        """Writes a JSON document whole or not at all: a temporary name, then rename. Raises LedgerError."""
+        temporary = path.with_name(f".{path.name}")
         try:
             with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
                 json.dump(document, file, indent=2, ensure_ascii=False)
                 file.write("\n")
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(self.summary)
+            temporary.replace(path)
         except OSError as error:
             raise LedgerError(
-                "cannot write the summary of the run",
-                at={"file": str(self.summary)},
+                f"cannot write {path.name} of the run",
+                at={"file": str(path)},
                 found=error.strerror,
                 hint="Free space there, or choose another place with --runs-dir.",
             ) from error
@@ -79,3 +142,13 @@ class RunFolder:
             for folder in (self.rejects, self.spill):
                 if folder.is_dir() and not any(folder.iterdir()):
                     folder.rmdir()
+
+
+def _folders(runs_folder: Path, prefix: str) -> list[RunFolder]:
+    """The runs whose id begins with `prefix` and that have kept their request, oldest first."""
+    try:
+        names = sorted(path.name for path in runs_folder.iterdir() if path.name.startswith(prefix))
+    except OSError:
+        return []
+    folders = [RunFolder(name, runs_folder / name) for name in names]
+    return [folder for folder in folders if folder.request.exists()]

@@ -30,7 +30,7 @@ from headrace.planning import (
 from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows, unique_name
 from headrace.sources import snapshot_files, snapshot_generated
-from headrace.targets import OpenOptions, Target, capabilities_of, files_of, open_target, target_key
+from headrace.targets import OpenOptions, Target, TaskProgress, capabilities_of, files_of, open_target, target_key
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,16 @@ class OpenTargets:
         self.close()
 
 
-def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTask], targets: OpenTargets) -> RunPlan:
-    """Plans every data flow against its destination as it will be when the flow starts."""
+def plan_run(
+    package: BoundPackage,
+    prepared: Sequence[PreparedFlow | SkippedTask],
+    targets: OpenTargets,
+    resumed_run: str | None = None,
+) -> RunPlan:
+    """Plans every data flow against its destination as it will be when the flow starts.
+
+    With `resumed_run`, the id of a run that had an earlier attempt, only what that attempt has left.
+    """
     tables: dict[tuple[object, ...], CatalogTable | None] = {}
     loaders: dict[tuple[object, ...], str] = {}
     stems: set[str] = set()
@@ -145,6 +153,10 @@ def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTas
             continue
         destination = item.task.destination
         target = targets[destination.connection]
+        progress = target.task_progress(resumed_run, item.task.id) if resumed_run else TaskProgress()
+        if progress.finished:
+            planned.append(SkippedTask(item.task.id, destination.table, "loaded already by this run"))
+            continue
         name_key = target.capabilities.name_key
         schema = destination.schema or target.default_schema
         key = (target_key(destination.connection), name_key(schema or ""), name_key(destination.table))
@@ -166,7 +178,7 @@ def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTas
             file_stem=stem,
         )
         tables[key] = table_after(plan, tables[key])
-        planned.append(plan)
+        planned.append(plan.continued(progress.slices))
     return RunPlan(
         package=package.name,
         package_hash=package.content_hash,

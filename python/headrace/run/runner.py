@@ -21,9 +21,11 @@ from headrace.model import BoundPackage
 from headrace.model.load import usable_cpus
 from headrace.planning import DataFlowPlan, RunPlan, SkippedTask
 from headrace.run.events import EventLog, Listener
+from headrace.run import request as requests
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
+from headrace.run.request import RunRequest
 from headrace.run.summary import Judge, Summary, TableResult
 from headrace.run.tasks import nameable_flows
 from headrace.targets import RunRecord, Target
@@ -49,17 +51,30 @@ def execute(
     listener: Listener | None = None,
     cancel: threading.Event | None = None,
     judge: Judge | None = None,
+    request: RunRequest | None = None,
+    resumed: RunFolder | None = None,
 ) -> Summary:
     """Runs a package and returns its summary, also when the run failed or was cancelled (`Summary.failure`).
+
+    `request` is kept in the run folder, so that the run can be resumed. `resumed` is the folder of an unfinished run of
+    the same package, which goes on instead of a new one: what it has committed is not loaded again.
 
     `listener` gets every event on this thread, progress about ten times a second. Setting `cancel` from a signal
     handler or another thread rolls back the current table and ends the run. `judge` names the limit of the run.
     Raises LedgerError if the run folder cannot be made, and whatever a defect of Headrace itself raises.
     """
-    folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
     redactor = Redactor(package.secrets)
+    if resumed is None:
+        folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
+        if request is not None:
+            requests.save(folder, request, package, redactor)
+    else:
+        folder = resumed
+        requests.check_package(folder, package)
+        folder.reopen()
     with EventLog(folder.events, redactor, listener) as events:
-        return _Run(package, folder, redactor, events, cancel or threading.Event(), judge).execute()
+        run = _Run(package, folder, redactor, events, cancel or threading.Event(), judge, resumed is not None)
+        return run.execute()
 
 
 class _Run:
@@ -73,7 +88,9 @@ class _Run:
         events: EventLog,
         cancel: threading.Event,
         judge: Judge | None,
+        is_resumed: bool,
     ) -> None:
+        self._is_resumed = is_resumed
         self._package = package
         self._folder = folder
         self._redactor = redactor
@@ -108,15 +125,11 @@ class _Run:
                 self._started(None)
                 raise
             self._started(prepared)
+            self._compare_sources(prepared)
         with self._phase("start"):
             targets = _open(self._package, prepared, self._folder, self._events, self._cancel)
         try:
-            with self._phase("plan"):
-                plan = plan_run(self._package, prepared, targets)
-                for note in plan.notes:
-                    self._events.notice(note)
-            with self._phase("start"):
-                self._begin_ledger(targets)
+            plan = self._planned(prepared, targets)
             self._tasks(plan, prepared, targets)
         except BaseException as error:
             self._fail(_reported(error))  # before the ledger is closed, which says how the run ended
@@ -126,6 +139,29 @@ class _Run:
             with self._phase("finish"):
                 self._end_ledger()
                 self._close(targets)
+
+    def _planned(self, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> RunPlan:
+        """Plans and begins the ledger: a new run in this order, so that a plan that fails leaves no trace; a resumed
+        one asks the ledger what is left, after it has fenced the earlier attempt off.
+        """
+        if self._is_resumed:
+            with self._phase("start"):
+                self._resume_ledger(targets)
+        with self._phase("plan"):
+            plan = plan_run(self._package, prepared, targets, self._folder.run_id if self._is_resumed else None)
+            for note in plan.notes:
+                self._events.notice(note)
+        if not self._is_resumed:
+            with self._phase("start"):
+                self._begin_ledger(targets)
+        return plan
+
+    def _compare_sources(self, prepared: list[PreparedFlow | SkippedTask]) -> None:
+        sources = {item.task.id: item.source for item in prepared if isinstance(item, PreparedFlow)}
+        if self._is_resumed:
+            requests.check_sources(self._folder, sources, self._redactor)
+        else:
+            requests.save_sources(self._folder, sources, self._redactor)
 
     def _tasks(self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> None:
         executor = LocalExecutor(core.Flow)
@@ -144,7 +180,9 @@ class _Run:
 
     def _load(self, executor: LocalExecutor, plan: DataFlowPlan, target: Target) -> None:
         with self._phase("start"):
-            target.record_slices(self._folder.run_id, self._without_secrets(plan))
+            run_id = self._folder.run_id
+            if not (self._is_resumed and target.task_progress(run_id, plan.task).recorded):
+                target.record_slices(run_id, self._without_secrets(plan))
         self._events.emit(
             "task_started",
             task=plan.task,
@@ -239,8 +277,8 @@ class _Run:
             tasks=tasks,
         )
 
-    def _begin_ledger(self, targets: OpenTargets) -> None:
-        record = RunRecord(
+    def _record_of_run(self) -> RunRecord:
+        return RunRecord(
             run_id=self._folder.run_id,
             package=self._redactor.text(self._package.name),
             package_hash=self._package.content_hash,
@@ -249,6 +287,15 @@ class _Run:
             process_id=os.getpid(),
             started_at=datetime.now(UTC),
         )
+
+    def _resume_ledger(self, targets: OpenTargets) -> None:
+        record = self._record_of_run()
+        for target in targets.all():
+            target.resume_run(record)
+            self._begun.append(target)
+
+    def _begin_ledger(self, targets: OpenTargets) -> None:
+        record = self._record_of_run()
         for target in targets.all():
             lost_runs = target.begin_run(record)
             self._begun.append(target)
@@ -268,12 +315,13 @@ class _Run:
                 self._late_problem(problem)
 
     def _warn_of_appended(self) -> None:
-        """A table is committed when its task ends. What a failed run has appended would be appended again."""
+        """A table is committed when its task ends. What a failed run has appended a new one would append again."""
         tables = self._summary.tables
         again = [item.plan.table for item in tables if item.outcome.error is None and item.plan.target == "append"]
         if again:
             self._events.notice(
-                f"committed already: {', '.join(again)}; another run of the package appends to it again"
+                f"committed already: {', '.join(again)}; `headrace resume {self._folder.run_id}` goes on behind that, "
+                "a new run appends to it again"
             )
 
     def _close(self, targets: OpenTargets) -> None:

@@ -1,6 +1,6 @@
 """Destinations: one folder each, with the same slots."""
 
-from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, Target
+from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, Target, TaskProgress
 from headrace.targets.registry import capabilities_of, files_of, open_target, target_key
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "RunRecord",
     "Settle",
     "Target",
+    "TaskProgress",
     "capabilities_of",
     "files_of",
     "open_target",

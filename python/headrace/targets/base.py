@@ -50,6 +50,17 @@ class LostRun:
 
 
 @dataclass(frozen=True)
+class TaskProgress:
+    """What the ledger knows of a task of this run. `recorded`: its slices were planned; `finished`: its rows are
+    visible; `slices`: numbers of the slices whose rows are committed, visible or not.
+    """
+
+    recorded: bool = False
+    finished: bool = False
+    slices: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
 class LoadTimes:
     """Where the time of one load went, in seconds, and how many rows the destination confirmed.
 
@@ -103,6 +114,15 @@ class Target(Protocol):
 
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         """Writes the run into the ledger and returns the dead runs now marked as lost."""
+
+    def resume_run(self, record: RunRecord) -> None:
+        """Takes over an earlier attempt of this run, which can commit nothing from now on.
+
+        Writes the run if that attempt had not come to it. Raises LedgerError if a later run of the package has begun.
+        """
+
+    def task_progress(self, run_id: str, task: str) -> TaskProgress:
+        """What an earlier attempt of the run has done of a task."""
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         """Writes the planned slices of one task into the ledger."""

@@ -12,7 +12,7 @@ import duckdb
 
 from headrace.errors import LedgerError
 from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
-from headrace.targets.base import LostRun, RunRecord
+from headrace.targets.base import LostRun, RunRecord, TaskProgress
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.failures import ledger_failure
 
@@ -31,19 +31,34 @@ class Ledger:
             dead = self._connection.execute(sql("mark_lost"), {"now": _now()}).fetchall()
             lost = sorted(str(row[0]) for row in dead)
             committed = self._connection.execute(sql("lost_tables"), {"run_ids": lost}).fetchall()
-            self._connection.execute(
-                sql("insert_run"),
-                {
-                    "run_id": record.run_id,
-                    "package": record.package,
-                    "package_hash": record.package_hash,
-                    "headrace_version": record.headrace_version,
-                    "host": record.host,
-                    "process_id": record.process_id,
-                    "started_at": record.started_at,
-                },
-            )
+            self._insert_run(record)
         return [LostRun(run_id, tuple(table for owner, table in committed if owner == run_id)) for run_id in lost]
+
+    def resume_run(self, record: RunRecord) -> None:
+        """Counts another attempt of the run. Raises LedgerError if a later run of the package has begun."""
+        with self._transaction("cannot resume the run in the ledger"):
+            self._connection.execute(sql("ledger"))
+            values = {"run_id": record.run_id, "package": record.package}
+            later = self._connection.execute(sql("later_run"), values).fetchone()
+            if later is not None:
+                raise LedgerError(
+                    f"run {record.run_id} cannot be resumed: a later run of package {record.package} has begun",
+                    found=f"run {later[0]}",
+                    hint=f"Resume that one: `headrace resume {later[0]}`, or start a new run.",
+                )
+            self._connection.execute(sql("mark_lost"), {"now": _now()})
+            known = self._connection.execute(sql("next_attempt"), {"run_id": record.run_id}).fetchone()
+            if known is None:
+                self._insert_run(record)
+
+    def task_progress(self, run_id: str, task: str) -> TaskProgress:
+        """What is committed of a task: in one transaction, so either all of it or nothing."""
+        try:
+            row = self._connection.execute(sql("task_progress"), {"run_id": run_id, "task": task}).fetchone()
+        except duckdb.Error as error:
+            raise ledger_failure(error, f"cannot read the progress of {task} from the ledger", self._path) from error
+        recorded, finished = row if row else (False, False)
+        return TaskProgress(recorded=bool(recorded), finished=bool(finished))
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         """Writes all slices of one task in one statement."""
@@ -101,6 +116,20 @@ class Ledger:
         with self._transaction("cannot write the end of the run into the ledger"):
             values = {"run_id": run_id, "status": status, "error": error, "now": _now()}
             self._connection.execute(sql("end_run"), values)
+
+    def _insert_run(self, record: RunRecord) -> None:
+        self._connection.execute(
+            sql("insert_run"),
+            {
+                "run_id": record.run_id,
+                "package": record.package,
+                "package_hash": record.package_hash,
+                "headrace_version": record.headrace_version,
+                "host": record.host,
+                "process_id": record.process_id,
+                "started_at": record.started_at,
+            },
+        )
 
     @contextmanager
     def _transaction(self, what: str) -> Iterator[None]:

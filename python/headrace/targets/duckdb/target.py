@@ -11,7 +11,7 @@ import duckdb
 
 from headrace.errors import InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle
+from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, TaskProgress
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
 from headrace.targets.duckdb.catalog import missing_schema, read_table, refuse_ledger_schema
 from headrace.targets.duckdb.connection import attach_file, connect, engine_threads
@@ -60,6 +60,14 @@ class DuckdbTarget:
         if not self._attached:
             self._attach()
         return self._ledger().begin_run(record)
+
+    def resume_run(self, record: RunRecord) -> None:
+        if not self._attached:
+            self._attach()
+        self._ledger().resume_run(record)
+
+    def task_progress(self, run_id: str, task: str) -> TaskProgress:
+        return self._ledger().task_progress(run_id, task)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         self._ledger().record_slices(run_id, plan)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, LostRun, RunRecord, Settle
+from headrace.targets.base import Flow, LoadTimes, LostRun, RunRecord, Settle, TaskProgress
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 
 
@@ -25,6 +25,12 @@ class NullTarget:
 
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         return []
+
+    def resume_run(self, record: RunRecord) -> None:
+        return None
+
+    def task_progress(self, run_id: str, task: str) -> TaskProgress:
+        return TaskProgress()
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         return None

@@ -1,7 +1,9 @@
+-- The slices, and slice 0 for the task as a whole.
 INSERT INTO target.headrace.commit
 SELECT $run_id, $task, slice, $partition, rows_loaded, rows_rejected, $now
 FROM (
   SELECT unnest($slices::INTEGER[]) AS slice,
          unnest($rows_loaded::BIGINT[]) AS rows_loaded,
          unnest($rows_rejected::BIGINT[]) AS rows_rejected
+  UNION ALL SELECT 0, 0, 0
 )

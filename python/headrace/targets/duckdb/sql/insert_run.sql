@@ -1,2 +1,2 @@
 INSERT INTO target.headrace.run
-VALUES ($run_id, $package, $package_hash, $headrace_version, $host, $process_id, 'running', $started_at, NULL, NULL)
+VALUES ($run_id, $package, $package_hash, $headrace_version, $host, $process_id, 1, 'running', $started_at, NULL, NULL)

@@ -8,6 +8,7 @@ CREATE TABLE IF NOT EXISTS target.headrace.run (
   headrace_version VARCHAR NOT NULL,
   host             VARCHAR NOT NULL,
   process_id       BIGINT  NOT NULL,
+  attempt          INTEGER NOT NULL, -- 1, and one more for each `headrace resume`
   status           VARCHAR NOT NULL, -- running, success, failed, cancelled; lost: died without saying so
   started_at       TIMESTAMP WITH TIME ZONE NOT NULL,
   finished_at      TIMESTAMP WITH TIME ZONE,
@@ -29,6 +30,7 @@ CREATE TABLE IF NOT EXISTS target.headrace.slice (
 );
 
 -- One row per slice, inserted in the transaction that holds the slice's rows. Partition is '' without partitions.
+-- Slice 0 stands for the task itself: all its rows are visible.
 CREATE TABLE IF NOT EXISTS target.headrace.commit (
   run_id        VARCHAR NOT NULL,
   task          VARCHAR NOT NULL,

@@ -1,0 +1,172 @@
+"""What a run was asked to do, kept in its folder: `resume` repeats it, and refuses if the world has changed since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from headrace.errors import CommandLineError, FileChangedError, LedgerError, PackageError
+from headrace.model import BoundPackage
+from headrace.planning import SourceSnapshot
+from headrace.run.folder import RunFolder
+from headrace.run.redact import Redactor
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The command line of a run. `sets` and `connections` are `name=value` options; relative paths in them start at
+    `folder`.
+    """
+
+    package: Path
+    folder: Path
+    sets: tuple[str, ...]
+    connections: tuple[str, ...]
+    streams: int | None
+
+    @classmethod
+    def of(
+        cls, package: Path, sets: Sequence[str], connections: Sequence[str], streams: int | None, folder: Path
+    ) -> RunRequest:
+        """The request of a command line that was given in `folder`."""
+        return cls((folder / package).absolute(), folder, tuple(sets), tuple(connections), streams)
+
+    def again_with(self, sets: Sequence[str], connections: Sequence[str]) -> RunRequest:
+        """The same request; options that are given now take the place of those stored under their names."""
+        return replace(self, sets=_exchanged(self.sets, sets), connections=_exchanged(self.connections, connections))
+
+
+def save(folder: RunFolder, request: RunRequest, package: BoundPackage, redactor: Redactor) -> None:
+    """Writes the request into the run folder. Options that hold a secret are named there, not stored."""
+    folder.write_document(
+        folder.request,
+        {
+            "package": str(request.package),
+            "package_hash": package.content_hash,
+            "folder": str(request.folder),
+            "sets": _options(request.sets, redactor),
+            "connections": _options(request.connections, redactor),
+            "streams": package.streams,
+        },
+    )
+
+
+def load(folder: RunFolder, sets: Sequence[str], connections: Sequence[str]) -> RunRequest:
+    """The request of an earlier run, with what is given anew. Raises LedgerError if it is not there, CommandLineError
+    if an option that was not stored is missing.
+    """
+    stored = _read(folder, folder.request)
+    request = RunRequest(
+        Path(stored["package"]),
+        Path(stored["folder"]),
+        _known(stored["sets"], sets, "--set"),
+        _known(stored["connections"], connections, "--connection"),
+        int(stored["streams"]),
+    )
+    return request.again_with(sets, connections)
+
+
+def check_package(folder: RunFolder, package: BoundPackage) -> None:
+    """Raises PackageError if the package or one of its layouts is not what it was when the run started."""
+    if _read(folder, folder.request)["package_hash"] == package.content_hash:
+        return
+    raise PackageError(
+        f"run {folder.run_id} cannot be resumed: the package or a layout has changed since it started",
+        at={"file": str(package.path)},
+        hint="Start a new run: `headrace run`.",
+    )
+
+
+def save_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> None:
+    """Writes what the run reads: files and slices of each task."""
+    folder.write_document(folder.sources, _described(sources, redactor))
+
+
+def check_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> None:
+    """Raises FileChangedError unless every task reads the same slices of the same, unchanged files."""
+    if not folder.sources.exists():
+        return  # the run ended before it had looked at its files, and so before it could load any
+    before, now = _read(folder, folder.sources), _described(sources, redactor)
+    for task, source in before.items():
+        known = {file["path"]: file for file in source["files"]}
+        found = {file["path"]: file for file in now.get(task, {"files": []})["files"]}
+        for path in [*known, *found]:
+            if known.get(path) != found.get(path):
+                raise _changed(folder, path, _difference(known.get(path), found.get(path)))
+    if before != now:
+        raise _changed(folder, None, "its files are cut into other slices")
+
+
+def _changed(folder: RunFolder, path: str | None, found: str) -> FileChangedError:
+    return FileChangedError(
+        f"run {folder.run_id} cannot be resumed: its source files have changed since it started",
+        at=None if path is None else {"file": path},
+        found=found,
+        hint="Start a new run: `headrace run`.",
+    )
+
+
+def _difference(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str:
+    if before is None:
+        return "a file that was not there"
+    if now is None:
+        return "no such file any more"
+    if before["size_bytes"] != now["size_bytes"]:
+        return f"{now['size_bytes']} bytes instead of {before['size_bytes']}"
+    return "another modification time"
+
+
+def _described(sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> dict[str, Any]:
+    return {
+        redactor.text(task): {
+            "files": [
+                {
+                    "path": redactor.text(str(file["path"])),
+                    "size_bytes": file.get("size_bytes", 0),
+                    "modified_ns": file.get("modified_ns", 0),
+                }
+                for file in source.files
+            ],
+            "slices": [[item["file"], item["begin_byte"], item["end_byte"]] for item in source.slices],
+        }
+        for task, source in sources.items()
+    }
+
+
+def _read(folder: RunFolder, path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LedgerError(
+            f"run {folder.run_id} cannot be resumed: its folder is not complete",
+            at={"file": str(path)},
+            found=getattr(error, "strerror", None) or "not a JSON document",
+            hint="Start a new run: `headrace run`.",
+        ) from error
+    return dict(document)
+
+
+def _options(options: Sequence[str], redactor: Redactor) -> dict[str, str | None]:
+    """Values by name; None for one that holds a secret."""
+    pairs = (option.partition("=") for option in options)
+    return {name: value if redactor.text(value) == value else None for name, _, value in pairs}
+
+
+def _known(stored: Mapping[str, str | None], given: Sequence[str], option: str) -> tuple[str, ...]:
+    given_names = {text.partition("=")[0] for text in given}
+    missing = [name for name, value in stored.items() if value is None and name not in given_names]
+    if missing:
+        raise CommandLineError(
+            f"`{missing[0]}` has to be given again: it held a secret, and secrets are not stored",
+            expected=f"{option} {missing[0]}=...",
+            hint=f"Add the {option} that the run was started with.",
+        )
+    return tuple(f"{name}={value}" for name, value in stored.items() if value is not None)
+
+
+def _exchanged(stored: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+    names = {option.partition("=")[0] for option in given}
+    return (*(option for option in stored if option.partition("=")[0] not in names), *given)
