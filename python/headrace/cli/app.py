@@ -280,6 +280,9 @@ def run(
     streams: StreamsOption = None,
     runs_folder: RunsFolderOption = DEFAULT_RUNS_FOLDER,
     engine: Annotated[str, typer.Option("--engine", metavar="NAME", help="Where the streams run.")] = "local",
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Start anew although an unfinished run has appended rows already.")
+    ] = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -297,7 +300,9 @@ def run(
     _only("engine", engine, ["local"], "headrace run")
     from headrace.cli.run import RunOptions, run_run
 
-    options = RunOptions(package, sets or [], connections or [], streams, runs_folder, json_output=json, quiet=quiet)
+    options = RunOptions(
+        package, sets or [], connections or [], streams, runs_folder, json_output=json, quiet=quiet, abandon=abandon
+    )
     raise typer.Exit(run_run(options))
 
 

@@ -31,6 +31,7 @@ class RunOptions:
     runs_folder: Path
     json_output: bool
     quiet: bool
+    abandon: bool = False
 
 
 def run_run(options: RunOptions) -> int:
@@ -67,7 +68,13 @@ def _execute_and_report(
     cancel = threading.Event()
     with cancel_on_signals(cancel):
         summary = execute_shown(
-            package, options.runs_folder, cancel, quiet=options.quiet, request=request, resumed=resumed
+            package,
+            options.runs_folder,
+            cancel,
+            quiet=options.quiet,
+            request=request,
+            resumed=resumed,
+            abandon=options.abandon,
         )
         try:
             with kept_result(summary):
@@ -89,6 +96,7 @@ def execute_shown(
     quiet: bool,
     request: run.RunRequest | None = None,
     resumed: run.RunFolder | None = None,
+    abandon: bool = False,
 ) -> run.Summary:
     """Execute a package with progress on stderr; the first Ctrl-C sets `cancel`. Returns the summary.
 
@@ -111,6 +119,7 @@ def execute_shown(
                 judge=diagnose.judge,
                 request=request,
                 resumed=resumed,
+                abandon=abandon,
             )
         except HeadraceError:
             raise

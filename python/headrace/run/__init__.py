@@ -7,4 +7,14 @@ from headrace.run.request import load as load_request
 from headrace.run.runner import execute, plan_package
 from headrace.run.summary import FlowCounters, Judge, Summary
 
-__all__ = ["FlowCounters", "Judge", "Listener", "RunFolder", "RunRequest", "Summary", "execute", "load_request", "plan_package"]
+__all__ = [
+    "FlowCounters",
+    "Judge",
+    "Listener",
+    "RunFolder",
+    "RunRequest",
+    "Summary",
+    "execute",
+    "load_request",
+    "plan_package",
+]

@@ -87,8 +87,6 @@ def save_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], redac
 
 def check_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> None:
     """Raises FileChangedError unless every task reads the same slices of the same, unchanged files."""
-    if not folder.sources.exists():
-        return  # the run ended before it had looked at its files, and so before it could load any
     before, now = _read(folder, folder.sources), _described(sources, redactor)
     for task, source in before.items():
         known = {file["path"]: file for file in source["files"]}

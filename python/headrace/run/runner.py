@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from headrace import core
-from headrace.errors import CancelledError, HeadraceError, InternalError
+from headrace.errors import CancelledError, HeadraceError, InternalError, LedgerError
 from headrace.executors import FlowOutcome, LocalExecutor
 from headrace.model import BoundPackage
 from headrace.model.load import usable_cpus
-from headrace.planning import DataFlowPlan, RunPlan, SkippedTask
-from headrace.run.events import EventLog, Listener
+from headrace.planning import DataFlowPlan, RunPlan, SkippedTask, SourceSnapshot
 from headrace.run import request as requests
+from headrace.run.events import EventLog, Listener
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
@@ -53,11 +53,13 @@ def execute(
     judge: Judge | None = None,
     request: RunRequest | None = None,
     resumed: RunFolder | None = None,
+    abandon: bool = False,
 ) -> Summary:
     """Runs a package and returns its summary, also when the run failed or was cancelled (`Summary.failure`).
 
     `request` is kept in the run folder, so that the run can be resumed. `resumed` is the folder of an unfinished run of
-    the same package, which goes on instead of a new one: what it has committed is not loaded again.
+    the same package, which goes on instead of a new one: what it has committed is not loaded again. `abandon` starts
+    anew even if an unfinished run has appended rows that will be appended again.
 
     `listener` gets every event on this thread, progress about ten times a second. Setting `cancel` from a signal
     handler or another thread rolls back the current table and ends the run. `judge` names the limit of the run.
@@ -66,15 +68,13 @@ def execute(
     redactor = Redactor(package.secrets)
     if resumed is None:
         folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
-        if request is not None:
-            requests.save(folder, request, package, redactor)
     else:
         folder = resumed
         requests.check_package(folder, package)
         folder.reopen()
     with EventLog(folder.events, redactor, listener) as events:
-        run = _Run(package, folder, redactor, events, cancel or threading.Event(), judge, resumed is not None)
-        return run.execute()
+        run = _Run(package, folder, redactor, events, cancel or threading.Event(), judge)
+        return run.execute(request, is_resumed=resumed is not None, abandon=abandon)
 
 
 class _Run:
@@ -88,9 +88,7 @@ class _Run:
         events: EventLog,
         cancel: threading.Event,
         judge: Judge | None,
-        is_resumed: bool,
     ) -> None:
-        self._is_resumed = is_resumed
         self._package = package
         self._folder = folder
         self._redactor = redactor
@@ -103,7 +101,10 @@ class _Run:
         )
         self._summary.phases = dict.fromkeys(("plan", "start", "prepare", "load", "commit", "finish"), 0.0)
 
-    def execute(self) -> Summary:
+    def execute(self, request: RunRequest | None, *, is_resumed: bool, abandon: bool) -> Summary:
+        self._request = request
+        self._is_resumed = is_resumed
+        self._abandon = abandon
         started = time.monotonic()
         defect: BaseException | None = None
         try:
@@ -125,7 +126,8 @@ class _Run:
                 self._started(None)
                 raise
             self._started(prepared)
-            self._compare_sources(prepared)
+            if self._is_resumed:
+                requests.check_sources(self._folder, _sources(prepared), self._redactor)
         with self._phase("start"):
             targets = _open(self._package, prepared, self._folder, self._events, self._cancel)
         try:
@@ -153,15 +155,14 @@ class _Run:
                 self._events.notice(note)
         if not self._is_resumed:
             with self._phase("start"):
+                if not self._abandon:
+                    self._refuse_second_append(plan, targets)
+                if self._request is not None:
+                    # Only what gets as far as the ledger can be resumed.
+                    requests.save_sources(self._folder, _sources(prepared), self._redactor)
+                    requests.save(self._folder, self._request, self._package, self._redactor)
                 self._begin_ledger(targets)
         return plan
-
-    def _compare_sources(self, prepared: list[PreparedFlow | SkippedTask]) -> None:
-        sources = {item.task.id: item.source for item in prepared if isinstance(item, PreparedFlow)}
-        if self._is_resumed:
-            requests.check_sources(self._folder, sources, self._redactor)
-        else:
-            requests.save_sources(self._folder, sources, self._redactor)
 
     def _tasks(self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> None:
         executor = LocalExecutor(core.Flow)
@@ -294,6 +295,20 @@ class _Run:
             target.resume_run(record)
             self._begun.append(target)
 
+    def _refuse_second_append(self, plan: RunPlan, targets: OpenTargets) -> None:
+        """What an unfinished run of the package has appended would be appended again."""
+        appended = {flow.table for flow in plan.flows if flow.target == "append"}
+        for target in targets.all():
+            unfinished = target.unfinished_run(self._record_of_run().package)
+            again = [] if unfinished is None else [table for table in unfinished.tables if table in appended]
+            if unfinished is not None and again:
+                raise LedgerError(
+                    f"run {unfinished.run_id} of this package did not end well, and has appended rows already",
+                    found=f"rows committed into {', '.join(again)}",
+                    hint=f"Go on with it: `headrace resume {unfinished.run_id}`. To append everything all the same, "
+                    "run with --abandon.",
+                )
+
     def _begin_ledger(self, targets: OpenTargets) -> None:
         record = self._record_of_run()
         for target in targets.all():
@@ -320,8 +335,7 @@ class _Run:
         again = [item.plan.table for item in tables if item.outcome.error is None and item.plan.target == "append"]
         if again:
             self._events.notice(
-                f"committed already: {', '.join(again)}; `headrace resume {self._folder.run_id}` goes on behind that, "
-                "a new run appends to it again"
+                f"committed already: {', '.join(again)}; `headrace resume {self._folder.run_id}` goes on behind that"
             )
 
     def _close(self, targets: OpenTargets) -> None:
@@ -383,6 +397,10 @@ class _Run:
     def _without_secrets(self, plan: DataFlowPlan) -> DataFlowPlan:
         files = [{**file, "path": self._redactor.text(str(file["path"]))} for file in plan.source.files]
         return replace(plan, table=self._redactor.text(plan.table), source=replace(plan.source, files=files))
+
+
+def _sources(prepared: list[PreparedFlow | SkippedTask]) -> dict[str, SourceSnapshot]:
+    return {item.task.id: item.source for item in prepared if isinstance(item, PreparedFlow)}
 
 
 def _reported(error: BaseException) -> HeadraceError:

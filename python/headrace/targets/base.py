@@ -43,7 +43,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class LostRun:
-    """A run that died without saying so, and the tables it had committed before."""
+    """A run that did not end well, and the tables it had committed before."""
 
     run_id: str
     tables: tuple[str, ...]
@@ -111,6 +111,9 @@ class Target(Protocol):
 
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         """The table as it is now; None if it does not exist."""
+
+    def unfinished_run(self, package: str) -> LostRun | None:
+        """The last run of the package, if it is over and has not ended with success."""
 
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         """Writes the run into the ledger and returns the dead runs now marked as lost."""

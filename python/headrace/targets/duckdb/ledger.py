@@ -24,6 +24,19 @@ class Ledger:
         self._connection = connection
         self._path = path
 
+    def unfinished_run(self, package: str) -> LostRun | None:
+        """The last run of the package, unless it was a success; whoever holds the file knows that it is over."""
+        try:
+            if self._connection.execute(sql("ledger_exists")).fetchone() is None:
+                return None
+            last = self._connection.execute(sql("last_run"), {"package": package}).fetchone()
+            if last is None or last[1] == "success":
+                return None
+            committed = self._connection.execute(sql("lost_tables"), {"run_ids": [last[0]]}).fetchall()
+        except duckdb.Error as error:
+            raise ledger_failure(error, "cannot read the runs of the ledger", self._path) from error
+        return LostRun(str(last[0]), tuple(str(table) for _, table in committed))
+
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         """Writes the run's row, creating the tables if needed. Returns the runs now marked as lost."""
         with self._transaction("cannot write the run into the ledger"):

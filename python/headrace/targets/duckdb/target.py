@@ -56,6 +56,9 @@ class DuckdbTarget:
             return None
         return read_table(self._connection, name, table)
 
+    def unfinished_run(self, package: str) -> LostRun | None:
+        return self._ledger().unfinished_run(package) if self._attached else None
+
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         if not self._attached:
             self._attach()

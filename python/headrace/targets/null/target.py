@@ -23,6 +23,9 @@ class NullTarget:
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         return None
 
+    def unfinished_run(self, package: str) -> LostRun | None:
+        return None
+
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         return []
 
