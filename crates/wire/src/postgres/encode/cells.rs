@@ -6,6 +6,7 @@ use arrow_array::Array;
 use arrow_buffer::NullBuffer;
 
 /// Rows that are encoded column by column before they are put together. Their cells stay in the processor's first cache.
+/// As many as a word has bits, because of NULLs.
 pub(crate) const TILE_ROWS: usize = 64;
 
 /// Bytes of the length in front of every value.
@@ -69,28 +70,40 @@ impl Cells<'_> {
         nulls: Option<&NullBuffer>,
         value: impl Fn(usize) -> Option<[u8; WIDTH]>,
     ) -> Result<(), usize> {
-        let (first, at) = (rows.start, self.at);
-        let cells = self.bytes.chunks_exact_mut(self.stride).take(rows.len()).enumerate();
-        let is_null = |row: usize| nulls.is_some_and(|nulls| nulls.is_null(first + row));
+        let at = self.at;
         let mut is_bad = false;
-        for (row, cell) in cells {
+        for (row, cell) in self.bytes.chunks_exact_mut(self.stride).take(rows.len()).enumerate() {
             let cell = &mut cell[at..at + LENGTH_BYTES + WIDTH];
-            if is_null(row) {
-                cell[..LENGTH_BYTES].copy_from_slice(&NULL);
-                self.lengths[row] = LENGTH_BYTES as u8;
-                continue;
-            }
             let bytes = value(row);
             is_bad |= bytes.is_none();
             cell[..LENGTH_BYTES].copy_from_slice(&(WIDTH as u32).to_be_bytes());
             cell[LENGTH_BYTES..].copy_from_slice(&bytes.unwrap_or([0; WIDTH]));
-            if nulls.is_some() {
-                self.lengths[row] = (LENGTH_BYTES + WIDTH) as u8;
-            }
         }
-        match is_bad.then(|| (0..rows.len()).find(|row| !is_null(*row) && value(*row).is_none())).flatten() {
-            Some(row) => Err(first + row),
-            None => Ok(()),
+        // What stands in the place of a NULL is no value.
+        let is_bad_row =
+            |row: &usize| value(*row).is_none() && nulls.is_none_or(|nulls| nulls.is_valid(rows.start + row));
+        if let Some(row) = is_bad.then(|| (0..rows.len()).find(is_bad_row)).flatten() {
+            return Err(rows.start + row);
+        }
+        if nulls.is_some() {
+            self.lengths.fill((LENGTH_BYTES + WIDTH) as u8);
+        }
+        self.overwrite_nulls(rows, nulls);
+        Ok(())
+    }
+
+    /// Makes the cells of all NULLs among these rows those of NULLs.
+    pub(crate) fn overwrite_nulls(&mut self, rows: Range<usize>, nulls: Option<&NullBuffer>) {
+        let Some(nulls) = nulls else { return };
+        let valid = nulls.inner().slice(rows.start, rows.len());
+        // One bit for each row of the tile; there are none behind the last row.
+        let mut null_bits =
+            !valid.bit_chunks().iter_padded().next().unwrap_or(0) & (u64::MAX >> (TILE_ROWS - rows.len()));
+        while null_bits != 0 {
+            let row = null_bits.trailing_zeros() as usize;
+            self.bytes[row * self.stride..][..LENGTH_BYTES].copy_from_slice(&NULL);
+            self.lengths[row] = LENGTH_BYTES as u8;
+            null_bits &= null_bits - 1;
         }
     }
 }

@@ -51,10 +51,7 @@ pub(crate) fn checked<S: ArrowPrimitiveType, const WIDTH: usize>(
     let fill = move |array: &dyn Array, rows: Range<usize>, cells: &mut Cells<'_>| {
         let array = array.as_primitive_opt::<S>().ok_or_else(|| Fault::of_type(array))?;
         let values = &array.values()[rows.clone()];
-        let written = match nulls_of(array) {
-            None => cells.write_fixed(rows, None, |row| convert(values[row])),
-            nulls => cells.write_fixed(rows, nulls, |row| convert(values[row])),
-        };
+        let written = cells.write_fixed(rows, nulls_of(array), |row| convert(values[row]));
         written.map_err(|row| Fault { row, found: format!("{:?}", array.value(row)) })
     };
     Encoding::Fixed(Fixed { width: WIDTH, fill: Box::new(fill) })

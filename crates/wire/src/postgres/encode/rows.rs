@@ -58,20 +58,8 @@ impl Rows {
                     Some(Stride::Bytes32) => copy_cell::<32>(strip, place, room, at),
                     Some(Stride::Bytes64) => copy_cell::<64>(strip, place, room, at),
                     None => {
-                        strip.pieces(columns, arrays, row, |piece| {
-                            // What is behind it in the row still needs its room.
-                            match room.get_mut(at..at + piece.len() + row_room) {
-                                Some(place) => {
-                                    place[..piece.len()].copy_from_slice(piece);
-                                    at += piece.len();
-                                }
-                                None => {
-                                    into.extend_from_slice(&room[..at]);
-                                    into.extend_from_slice(piece);
-                                    at = 0;
-                                }
-                            }
-                        })?;
+                        let to = Target { room: &mut *room, row_room, into: &mut *into };
+                        at = append_long(strip, columns, arrays, row, to, at)?;
                         continue;
                     }
                 }
@@ -87,4 +75,38 @@ impl Rows {
 #[inline(always)]
 fn copy_cell<const BYTES: usize>(strip: &Strip, place: usize, room: &mut [u8], at: usize) {
     room[at..at + BYTES].copy_from_slice(&strip.cells[place * BYTES..(place + 1) * BYTES]);
+}
+
+/// Where a long text goes.
+struct Target<'a> {
+    room: &'a mut [u8],
+    /// Bytes of the room that must stay free for the rest of the row.
+    row_room: usize,
+    into: &'a mut Vec<u8>,
+}
+
+/// Appends a long text at `at` of the room, or behind what is there; returns the place behind it in the room. Apart, so that
+/// `at` stays in a register where there are no long texts.
+#[inline(never)]
+fn append_long(
+    strip: &Strip,
+    columns: &[Column],
+    arrays: &[&dyn Array],
+    row: usize,
+    to: Target<'_>,
+    mut at: usize,
+) -> Result<usize, EncodeError> {
+    let Target { room, row_room, into } = to;
+    strip.pieces(columns, arrays, row, |piece| match room.get_mut(at..at + piece.len() + row_room) {
+        Some(place) => {
+            place[..piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        }
+        None => {
+            into.extend_from_slice(&room[..at]);
+            into.extend_from_slice(piece);
+            at = 0;
+        }
+    })?;
+    Ok(at)
 }

@@ -120,7 +120,7 @@ impl<'a> Views<'a> {
             *cell = (*view & !u128::from(u32::MAX) | u128::from(text_bytes.to_be())).to_le_bytes();
             *length = (LENGTH_BYTES + text_bytes as usize) as u8;
         }
-        self.overwrite_nulls(rows, cells);
+        cells.overwrite_nulls(rows, self.nulls);
         Ok(())
     }
 
@@ -140,18 +140,7 @@ impl<'a> Views<'a> {
                 cell[..text.len()].copy_from_slice(text);
             }
         }
-        self.overwrite_nulls(rows, cells);
+        cells.overwrite_nulls(rows, self.nulls);
         Ok(())
-    }
-
-    fn overwrite_nulls(&self, rows: Range<usize>, cells: &mut Cells<'_>) {
-        let Some(nulls) = self.nulls else { return };
-        let places = cells.bytes.chunks_exact_mut(cells.stride).zip(cells.lengths.iter_mut());
-        for (row, (cell, length)) in rows.zip(places) {
-            if nulls.is_null(row) {
-                cell[..LENGTH_BYTES].copy_from_slice(&NULL);
-                *length = LENGTH_BYTES as u8;
-            }
-        }
     }
 }
