@@ -1,0 +1,239 @@
+//! Exact decimal numbers: `numeric_send` and `numeric_recv` of the server's `numeric.c`.
+//!
+//! Four 16-bit numbers (count of digits, weight of the first digit, sign, decimal digits to show behind the point), then
+//! the digits: 16-bit numbers in base 10000, aligned to the decimal point, without zeros at either end.
+
+use std::ops::Range;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_buffer::NullBuffer;
+
+use super::cells::{Cells, Fault, LENGTH_BYTES, Stride, nulls_of};
+use crate::postgres::plan::Encoding;
+
+/// Decimal digits in one digit of the server.
+const GROUP_DECIMALS: u8 = 4;
+const GROUP: u64 = 10_000;
+/// Server digits that fit 64 bits, and the first number that needs more.
+const WORD_GROUPS: usize = 4;
+const WORD: u64 = 10_000_000_000_000_000;
+/// 38 decimal digits with the decimal point anywhere among them, in whole words.
+const MOST_GROUPS: usize = 12;
+/// Length and the four numbers in front of the digits.
+const FRONT_BYTES: usize = LENGTH_BYTES + 8;
+/// The byte of a cell that is [`NEGATIVE`] or not.
+const SIGN_AT: usize = LENGTH_BYTES + 4;
+const NEGATIVE: u8 = 0x40;
+/// Places that `front_place` can give.
+const FRONTS: usize = 5 << 3;
+
+type Fill = dyn Fn(&Shape, &dyn Array, Range<usize>, &mut Cells<'_>) -> Result<(), Fault> + Send + Sync;
+
+/// How to write a column of decimals.
+pub(crate) struct Numeric {
+    shape: Shape,
+    /// Writes the cells of some rows.
+    fill: Box<Fill>,
+}
+
+/// What all values of a column share.
+pub(crate) struct Shape {
+    /// Decimal digits behind the point.
+    scale: u8,
+    /// Groups behind the point.
+    fraction_groups: u8,
+    /// Decimal digits that the last group holds, 0 if it holds all four.
+    odd_decimals: u8,
+    /// Factor that fills up the last group.
+    align: u64,
+    /// Magnitudes below this one fit the lower half of a word when aligned.
+    tiny_end: u128,
+    /// Magnitudes below this one fit a word when aligned.
+    short_end: u128,
+    /// Magnitudes below this one are in the column's precision.
+    end: u128,
+    /// The first 16 bytes of a cell whose digits are in one word, but for the sign, and the count of its bytes in place of the last
+    /// one: by the zero groups of the word, see `front_place`.
+    fronts: [[u8; 16]; FRONTS],
+    /// Of a cell.
+    stride: Stride,
+}
+
+impl Numeric {
+    /// Numbers of type `S` with `precision` decimal digits, `scale` of them behind the point.
+    pub(crate) fn of<S>(precision: u8, scale: u8) -> Encoding
+    where
+        S: ArrowPrimitiveType,
+        S::Native: Into<i128>,
+    {
+        let shape = Shape::new(precision, scale);
+        Encoding::Numeric(Numeric { shape, fill: Box::new(fill::<S>) })
+    }
+
+    /// Of a cell.
+    pub(crate) fn stride(&self) -> Stride {
+        self.shape.stride
+    }
+
+    /// Writes the cells of some rows.
+    pub(crate) fn fill(&self, array: &dyn Array, rows: Range<usize>, cells: &mut Cells<'_>) -> Result<(), Fault> {
+        (self.fill)(&self.shape, array, rows, cells)
+    }
+}
+
+impl Shape {
+    fn new(precision: u8, scale: u8) -> Shape {
+        let odd_decimals = scale % GROUP_DECIMALS;
+        let align = if odd_decimals == 0 { 1 } else { 10u64.pow(u32::from(GROUP_DECIMALS - odd_decimals)) };
+        let fraction_groups = scale.div_ceil(GROUP_DECIMALS);
+        let groups = (precision - scale).div_ceil(GROUP_DECIMALS) + fraction_groups;
+        let end = 10u128.pow(u32::from(precision));
+        let mut shape = Shape {
+            scale,
+            fraction_groups,
+            odd_decimals,
+            align,
+            tiny_end: end.min(u128::from(GROUP * GROUP / align)),
+            short_end: end.min(u128::from(WORD / align)),
+            end,
+            fronts: [[0; 16]; FRONTS],
+            // A word is always stored as a whole.
+            stride: Stride::for_cells_of(FRONT_BYTES + 2 * usize::from(groups))
+                .unwrap_or(Stride::Bytes64)
+                .max(Stride::Bytes32),
+        };
+        for leading in 0..=WORD_GROUPS {
+            for trailing in 0..=WORD_GROUPS {
+                let groups = WORD_GROUPS.saturating_sub(leading + trailing);
+                let mut front = [0; 16];
+                front[..FRONT_BYTES].copy_from_slice(&shape.front(groups, WORD_GROUPS - leading));
+                front[15] = (FRONT_BYTES + 2 * groups) as u8;
+                shape.fronts[leading << 3 | trailing] = front;
+            }
+        }
+        shape
+    }
+
+    /// Length and the four numbers in front of `groups` digits, the first of which is the one of `place` from the end.
+    fn front(&self, groups: usize, place: usize) -> [u8; FRONT_BYTES] {
+        // Zero has no digits and so no weight.
+        let weight = if groups == 0 { 0 } else { place as i16 - 1 - i16::from(self.fraction_groups) };
+        let mut front = [0; FRONT_BYTES];
+        front[..4].copy_from_slice(&(8 + 2 * groups as u32).to_be_bytes());
+        front[4..6].copy_from_slice(&(groups as u16).to_be_bytes());
+        front[6..8].copy_from_slice(&weight.to_be_bytes());
+        front[10..].copy_from_slice(&u16::from(self.scale).to_be_bytes());
+        front
+    }
+
+    /// Writes a magnitude whose groups are in one word, without a branch; returns the bytes that count.
+    #[inline(always)]
+    fn write_word(&self, word: u64, is_negative: bool, cell: &mut [u8]) -> u8 {
+        let cell = &mut cell[..Stride::Bytes32.bytes()];
+        let leading_bits = word.leading_zeros();
+        // 0 to 4 leading groups and 0 to 4 trailing ones.
+        let front = &self.fronts[((leading_bits >> 4 << 3 | word.trailing_zeros() >> 4) as usize).min(FRONTS - 1)];
+        cell[..16].copy_from_slice(front);
+        cell[SIGN_AT] = if is_negative { NEGATIVE } else { 0 };
+        // A word of zeros may be shifted by anything.
+        cell[FRONT_BYTES..FRONT_BYTES + 8].copy_from_slice(&(word << (leading_bits & 0x30)).to_be_bytes());
+        front[15]
+    }
+
+    /// Writes any magnitude below `end`; returns the bytes that count.
+    #[inline(never)]
+    fn write_long(&self, magnitude: u128, is_negative: bool, cell: &mut [u8]) -> u8 {
+        // The last group apart: filled up to four decimals, the number as a whole could pass 128 bits.
+        let odd = 10u128.pow(u32::from(self.odd_decimals));
+        let last = (magnitude % odd) as u64 * self.align;
+        let mut whole = magnitude / odd;
+        let mut digits = [0; MOST_GROUPS * 2 + 2];
+        for place in (0..MOST_GROUPS / WORD_GROUPS).rev() {
+            let word = split((whole % u128::from(WORD)) as u64);
+            whole /= u128::from(WORD);
+            digits[place * 8..][..8].copy_from_slice(&word.to_be_bytes());
+        }
+        digits[MOST_GROUPS * 2..].copy_from_slice(&(last as u16).to_be_bytes());
+        let has_last = usize::from(self.odd_decimals != 0);
+        let all = &digits[..(MOST_GROUPS + has_last) * 2];
+
+        let is_zero = |group: &[u8]| group == [0, 0];
+        let leading = all.chunks_exact(2).take_while(|group| is_zero(group)).count();
+        let trailing = all[leading * 2..].rchunks_exact(2).take_while(|group| is_zero(group)).count();
+        let kept = &all[leading * 2..all.len() - trailing * 2];
+        cell[..FRONT_BYTES].copy_from_slice(&self.front(kept.len() / 2, all.len() / 2 - leading));
+        cell[SIGN_AT] = if is_negative { NEGATIVE } else { 0 };
+        cell[FRONT_BYTES..][..kept.len()].copy_from_slice(kept);
+        (FRONT_BYTES + kept.len()) as u8
+    }
+
+    /// Writes all values of some rows, in the shortest way that suffices for them.
+    ///
+    /// # Errors
+    /// The first row, counted from the first of `rows`, whose value is outside the precision.
+    #[inline(always)]
+    fn write_all<N: Into<i128> + Copy>(
+        &self,
+        values: &[N],
+        rows: Range<usize>,
+        nulls: Option<&NullBuffer>,
+        cells: &mut Cells<'_>,
+    ) -> Result<(), usize> {
+        // No magnitude is larger.
+        let bound = values.iter().fold(0, |bound, value| bound | (*value).into().unsigned_abs());
+        if bound < self.tiny_end {
+            self.write_words(values, cells, |aligned| pair(aligned as u32));
+        } else if bound < self.short_end {
+            self.write_words(values, cells, split);
+        } else {
+            let places = cells.bytes.chunks_exact_mut(cells.stride).zip(cells.lengths.iter_mut());
+            for (row, (value, (cell, length))) in values.iter().zip(places).enumerate() {
+                let value: i128 = (*value).into();
+                let magnitude = value.unsigned_abs();
+                if magnitude < self.short_end {
+                    *length = self.write_word(split(magnitude as u64 * self.align), value < 0, cell);
+                } else if magnitude < self.end {
+                    *length = self.write_long(magnitude, value < 0, cell);
+                } else if nulls.is_none_or(|nulls| nulls.is_valid(rows.start + row)) {
+                    return Err(row);
+                }
+            }
+        }
+        cells.overwrite_nulls(rows, nulls);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn write_words<N: Into<i128> + Copy>(&self, values: &[N], cells: &mut Cells<'_>, word: impl Fn(u64) -> u64) {
+        let places = cells.bytes.chunks_exact_mut(cells.stride).zip(cells.lengths.iter_mut());
+        for (value, (cell, length)) in values.iter().zip(places) {
+            let value: i128 = (*value).into();
+            *length = self.write_word(word(value.unsigned_abs() as u64 * self.align), value < 0, cell);
+        }
+    }
+}
+
+/// Four groups, the first one in the highest bits.
+#[inline(always)]
+fn split(number: u64) -> u64 {
+    pair((number / (GROUP * GROUP)) as u32) << 32 | pair((number % (GROUP * GROUP)) as u32)
+}
+
+/// Two groups in the lower half of a word.
+#[inline(always)]
+fn pair(number: u32) -> u64 {
+    u64::from(number / GROUP as u32) << 16 | u64::from(number % GROUP as u32)
+}
+
+fn fill<S>(shape: &Shape, array: &dyn Array, rows: Range<usize>, cells: &mut Cells<'_>) -> Result<(), Fault>
+where
+    S: ArrowPrimitiveType,
+    S::Native: Into<i128>,
+{
+    let array = array.as_primitive_opt::<S>().ok_or_else(|| Fault::of_type(array))?;
+    let values = &array.values()[rows.clone()];
+    let written = shape.write_all(values, rows.clone(), nulls_of(array), cells);
+    written.map_err(|row| Fault { row: rows.start + row, found: format!("{:?} (unscaled)", values[row]) })
+}

@@ -1,0 +1,36 @@
+//! What a server wrote with `COPY ... TO STDOUT (FORMAT binary)`, byte for byte. `tests/golden/postgres_copy/make.py` makes the
+//! files from `cases.json`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::values::{Text, Wanted, array, batch, stream};
+
+/// A table of one column.
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    #[serde(flatten)]
+    wanted: Wanted,
+    values: Vec<Text>,
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/postgres_copy")
+}
+
+#[test]
+fn the_bytes_are_those_of_the_server() {
+    let cases = fs::read_to_string(folder().join("cases.json")).unwrap();
+    let cases: Vec<Case> = serde_json::from_str(&cases).unwrap();
+    for Case { name, wanted, values } in cases {
+        let expected = fs::read(folder().join(format!("{name}.copy"))).unwrap();
+        let batch = batch(vec![array(wanted.column_type, &values)]);
+        for full in [1, 100, usize::MAX] {
+            let found = stream(std::slice::from_ref(&wanted), &batch, full);
+            assert_eq!(found, expected, "{name}, written in pieces of {full} bytes");
+        }
+    }
+}
