@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headrace import core
 from headrace.errors import PackageError
 from headrace.model import Connection, DuckdbConnection, NullConnection, PostgresConnection
 from headrace.planning import Capabilities
@@ -12,6 +13,8 @@ from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
 from headrace.targets.duckdb.target import DuckdbTarget
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 from headrace.targets.null.target import NullTarget
+from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
+from headrace.targets.postgres.target import PostgresTarget
 
 
 def capabilities_of(connection: Connection) -> Capabilities:
@@ -20,10 +23,12 @@ def capabilities_of(connection: Connection) -> Capabilities:
         return DUCKDB_CAPABILITIES
     if isinstance(connection, NullConnection):
         return NULL_CAPABILITIES
+    if isinstance(connection, PostgresConnection):
+        return POSTGRES_CAPABILITIES
     raise PackageError(
         f"connection `{connection.name}` cannot be a destination",
         found=f"type: {connection.type}",
-        expected="a connection of type duckdb or null",
+        expected="a connection of type duckdb, postgres or null",
         hint="Choose another connection for the destination.",
     )
 
@@ -50,5 +55,7 @@ def open_target(connection: Connection, options: OpenOptions) -> Target:
     """The opened target of a connection."""
     if isinstance(connection, DuckdbConnection):
         return DuckdbTarget(Path(connection.path).resolve(), connection.lock_timeout_seconds, options)
+    if isinstance(connection, PostgresConnection):
+        return PostgresTarget(connection, options, core.PostgresConnection)
     capabilities_of(connection)
     return NullTarget()
