@@ -64,7 +64,9 @@ class Switch:
         indexes = indexes_of(self._connection, old.oid)
         self._refuse_changed(old, new, indexes)
         appearance = texts(self._connection, sql("appearance"), (old.oid, self._target.sql, new.oid))
-        checks = [] if self._plan.options.check_constraints else self._unchecked(old)
+        checks: Sequence[str] = ()
+        if not self._plan.options.check_constraints:
+            checks = texts(self._connection, sql("unchecked"), (old.oid, self._target.sql))
         sequences = self._connection.query(sql("sequences"), (old.oid,)).rows
         new_sequences = self._connection.query(sql("sequences"), (new.oid,)).rows
         away = TableName(self._target.schema, short_name(hidden.name, "_old"))
@@ -176,13 +178,6 @@ class Switch:
                 found=what,
                 hint="Run again, and change the table before or after the load.",
             )
-
-    def _unchecked(self, old: Relation) -> list[str]:
-        rows = self._connection.query(sql("check_definitions"), (old.oid,)).rows
-        return [
-            f"ALTER TABLE {self._target.sql} ADD CONSTRAINT {quote(name or '')} {definition} NOT VALID"
-            for name, definition in rows
-        ]
 
     def _triggers(self, relation: Relation) -> list[tuple[str, str]]:
         """Triggers that fire for inserted rows, and the word that switches each on again as it was."""
