@@ -7,8 +7,9 @@ Rows never do: `Flow.arrow_stream` gives an Arrow C stream whose callbacks are R
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 from headrace import __version__, _native
 from headrace.errors import HeadraceError, InternalError, error_from_dict
@@ -135,6 +136,62 @@ def generate_tpch(spec: Mapping[str, Any]) -> Generation:
     result.
     """
     return Generation(_call(_native.generate_tpch, json.dumps(spec)))
+
+
+class QueryResult(NamedTuple):
+    """Rows of a statement as text; NULL is None. `tag` says what was done, such as `INSERT 0 3`."""
+
+    columns: list[str]
+    rows: list[list[str | None]]
+    tag: str
+
+
+class PostgresConnection:
+    """One session of a PostgreSQL server, for statements; rows in bulk go through a `Flow`.
+
+    Calls from several threads wait for one another; only `cancel` never waits. Errors of the server are TargetError or
+    TargetBusyError with `server` set. Connecting or any call fails with CancelledError after `cancel`.
+    """
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        """Connect and log in. The members of `spec` are listed in crates/engine/src/postgres/spec.rs."""
+        self._connection = _call(_native.PostgresConnection, json.dumps(spec))
+
+    def __enter__(self) -> PostgresConnection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def execute(self, sql: str) -> None:
+        """Run statements separated by semicolons; without BEGIN they are one transaction. Rows are dropped."""
+        _call(self._connection.execute, sql)
+
+    def query(self, sql: str, parameters: Sequence[str | None] = ()) -> QueryResult:
+        """Run one statement with `$1, $2, ...` given as text."""
+        return QueryResult(*_call(self._connection.query, sql, list(parameters)))
+
+    def cancel(self) -> None:
+        """End the wait of another thread and ask the server to stop; the connection is unusable afterwards."""
+        self._connection.cancel()
+
+    def process_id(self) -> int:
+        """Process of the server that serves this session."""
+        return self._connection.process_id()
+
+    def parameter(self, name: str) -> str | None:
+        """A setting that the server reports by itself, such as `server_version`, or None."""
+        return _call(self._connection.parameter, name)
+
+    def notices(self) -> list[Data]:
+        """Notices and warnings since the last call (at most 100), with the members of an error's `server`."""
+        return cast(list[Data], json.loads(_call(self._connection.notices)))
+
+    def close(self) -> None:
+        """End the session; a second call does nothing. An open transaction is rolled back by the server."""
+        self._connection.close()
 
 
 def raise_for_error(report: Mapping[str, Any]) -> None:

@@ -46,6 +46,9 @@ class HeadraceError(Exception):
         self.found = found
         self.expected = expected
         self.hint = hint
+        self.server: dict[str, object] | None = None
+        """What the server said, if a server reported it: severity, sqlstate, message, and, where known, detail, hint,
+        context, schema, table, column, constraint, position."""
 
     def __str__(self) -> str:
         return self.what
@@ -60,7 +63,7 @@ class HeadraceError(Exception):
 
     def to_dict(self) -> dict[str, object]:
         """The error as JSON-ready data; the same members as an error that the Rust core reports."""
-        return {
+        data: dict[str, object] = {
             "kind": self.kind,
             "what": self.what,
             "at": self.at,
@@ -69,6 +72,9 @@ class HeadraceError(Exception):
             "hint": self.hint,
             "retryable": self.retryable,
         }
+        if self.server is not None:
+            data["server"] = self.server
+        return data
 
 
 def _rebuild(error_class: type[HeadraceError], args: tuple[object, ...], state: dict[str, object]) -> HeadraceError:
@@ -320,13 +326,16 @@ def error_from_dict(data: Mapping[str, object]) -> HeadraceError:
     """The error that `to_dict` (or the Rust core) described; an unknown kind becomes an InternalError."""
     error_class = _CLASSES.get(str(data.get("kind")), InternalError)
     at = data.get("at")
-    return error_class(
+    error = error_class(
         str(data.get("what")),
         at=at if isinstance(at, Mapping) else None,
         found=_text_or_none(data.get("found")),
         expected=_text_or_none(data.get("expected")),
         hint=_text_or_none(data.get("hint")),
     )
+    server = data.get("server")
+    error.server = dict(server) if isinstance(server, Mapping) else None
+    return error
 
 
 def _text_or_none(value: object) -> str | None:

@@ -7,6 +7,7 @@ pub mod flow;
 pub mod generate_files;
 mod memory_pool;
 mod outcome;
+pub mod postgres;
 mod rejects;
 pub mod report;
 mod row_numbers;

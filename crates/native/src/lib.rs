@@ -3,6 +3,8 @@
 //! Specifications and results cross as JSON text; rows cross only as an Arrow C stream whose callbacks are Rust and never
 //! touch Python. Errors cross as `CoreError(json)`; `headrace.core` turns them into the package's own classes.
 
+mod postgres;
+
 use std::time::Duration;
 
 use arrow_array::RecordBatchReader;
@@ -167,6 +169,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Flow>()?;
     module.add_class::<ArrowStream>()?;
     module.add_class::<Generation>()?;
+    module.add_class::<postgres::PostgresConnection>()?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_path, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_paths, module)?)?;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ServerFields;
+
 /// Kind of an error; says who can mend it and whether to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -14,6 +16,10 @@ pub enum ErrorKind {
     RejectLimit,
     /// A file of the run folder or the output folder cannot be written.
     Output,
+    /// The destination refused something; trying again gives the same answer.
+    Target,
+    /// The destination cannot be reached, is locked, or is out of sessions: trying again later can work.
+    TargetBusy,
     /// The flow was cancelled from outside.
     Cancelled,
     /// A specification that contradicts itself; a defect of the caller.
@@ -52,12 +58,24 @@ pub struct CoreError {
     pub hint: Option<String>,
     /// Whether the same call may succeed later without any change.
     pub retryable: bool,
+    /// What the server said, if a server reported it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Box<ServerFields>>,
 }
 
 impl CoreError {
     /// A new error without location.
     pub fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
-        CoreError { kind, what: what.into(), at: None, found: None, expected: None, hint: None, retryable: false }
+        CoreError {
+            kind,
+            what: what.into(),
+            at: None,
+            found: None,
+            expected: None,
+            hint: None,
+            retryable: kind == ErrorKind::TargetBusy,
+            server: None,
+        }
     }
 
     /// Adds the file.
@@ -87,6 +105,12 @@ impl CoreError {
     /// Adds one action.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what the server said.
+    pub fn server(mut self, fields: ServerFields) -> Self {
+        self.server = Some(Box::new(fields));
         self
     }
 }

@@ -6,8 +6,10 @@ mod column_type;
 mod error;
 mod layout;
 mod rule;
+mod server_fields;
 
 pub use column_type::{ColumnType, MAX_DECIMAL64_PRECISION};
 pub use error::{CoreError, ErrorKind, Location};
 pub use layout::{Column, Layout, RowEnd};
 pub use rule::Rule;
+pub use server_fields::ServerFields;

@@ -1,0 +1,202 @@
+//! Messages to and from the server over a [`Channel`]. Whatever the server sends, memory stays bounded.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Buf, BytesMut};
+use headrace_types::ServerFields;
+use postgres_protocol::message::backend::{Header, Message};
+
+use super::channel::Channel;
+use super::server_message::server_fields;
+use super::wait::Broken;
+
+/// Largest message from the server that is accepted.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// The same before the login has ended: nobody has proved yet to be a PostgreSQL server.
+const MAX_LOGIN_MESSAGE_BYTES: usize = 64 << 10;
+/// Notices that are kept until somebody takes them; later ones are dropped.
+const MAX_NOTICES: usize = 100;
+/// Reported settings that are kept; servers report about 15.
+const MAX_PARAMETERS: usize = 200;
+/// Messages, and bytes of them, that may wait while we write. Then the server has to wait until we read.
+const MAX_WAITING_MESSAGES: usize = 1000;
+const READ_BYTES: usize = 16 << 10;
+
+/// Both directions of a session.
+pub struct Link {
+    /// The bytes below.
+    pub channel: Channel,
+    /// Read, not yet a whole message.
+    bytes: BytesMut,
+    /// Read and not yet asked for.
+    messages: VecDeque<Message>,
+    portion: Box<[u8]>,
+    max_message_bytes: usize,
+    parameters: BTreeMap<String, String>,
+    notices: Vec<ServerFields>,
+}
+
+impl Link {
+    /// A link before the login.
+    pub fn new(channel: Channel) -> Link {
+        Link {
+            channel,
+            bytes: BytesMut::new(),
+            messages: VecDeque::new(),
+            portion: vec![0; READ_BYTES].into_boxed_slice(),
+            max_message_bytes: MAX_LOGIN_MESSAGE_BYTES,
+            parameters: BTreeMap::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// From now on messages may be as large as rows get.
+    pub fn logged_in(&mut self) {
+        self.max_message_bytes = MAX_MESSAGE_BYTES;
+    }
+
+    /// A setting as the server last reported it.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
+    /// Notices since the last call.
+    pub fn take_notices(&mut self) -> Vec<ServerFields> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Writes all of it. Meanwhile it reads: a server that waits until its notices are read would not read either.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        let mut rest = bytes;
+        loop {
+            let written = if rest.is_empty() { 0 } else { self.channel.try_write(rest)? };
+            rest = &rest[written..];
+            if rest.is_empty() && self.channel.try_flush()? {
+                return Ok(());
+            }
+            if written == 0 {
+                let ready = self.channel.wait(self.has_room(), true)?;
+                if ready.readable && self.has_room() {
+                    self.fill()?;
+                }
+            } else {
+                self.channel.patience.check()?;
+            }
+        }
+    }
+
+    /// The next message; waits for it.
+    pub fn receive(&mut self) -> Result<Message, Broken> {
+        loop {
+            if let Some(message) = self.try_receive()? {
+                return Ok(message);
+            }
+            let flushed = self.channel.try_flush()?;
+            self.channel.wait(true, !flushed)?;
+        }
+    }
+
+    /// The next message if it is here already.
+    pub fn try_receive(&mut self) -> Result<Option<Message>, Broken> {
+        loop {
+            if let Some(message) = self.messages.pop_front() {
+                return Ok(Some(message));
+            }
+            self.channel.patience.check()?;
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The error that the server left behind before it closed the connection.
+    pub fn last_words(&mut self) -> Option<ServerFields> {
+        while let Ok(true) = self.fill() {
+            if self.messages.len() >= MAX_WAITING_MESSAGES {
+                break;
+            }
+        }
+        self.messages.iter().find_map(|message| match message {
+            Message::ErrorResponse(body) => server_fields(body.fields()).ok(),
+            _ => None,
+        })
+    }
+
+    /// One byte that is not part of a message: the answer to the wish for TLS. Nothing behind it is read.
+    pub fn receive_byte(&mut self) -> Result<u8, Broken> {
+        let mut byte = [0];
+        while self.channel.try_read(&mut byte)?.is_none() {
+            self.channel.wait(true, false)?;
+        }
+        Ok(byte[0])
+    }
+
+    fn has_room(&self) -> bool {
+        self.messages.len() < MAX_WAITING_MESSAGES && self.bytes.len() < self.max_message_bytes
+    }
+
+    /// Reads one portion and cuts it into messages; false if nothing was there.
+    fn fill(&mut self) -> Result<bool, Broken> {
+        let Some(count) = self.channel.try_read(&mut self.portion)? else { return Ok(false) };
+        self.bytes.extend_from_slice(&self.portion[..count]);
+        while let Some(message) = self.cut()? {
+            match message {
+                Message::NoticeResponse(body) => {
+                    let fields = server_fields(body.fields())?;
+                    if self.notices.len() < MAX_NOTICES {
+                        self.notices.push(fields);
+                    }
+                }
+                Message::ParameterStatus(body) => {
+                    let name = body.name().map_err(protocol)?.to_owned();
+                    let value = body.value().map_err(protocol)?.to_owned();
+                    if self.parameters.contains_key(&name) || self.parameters.len() < MAX_PARAMETERS {
+                        self.parameters.insert(name, value);
+                    }
+                }
+                Message::NotificationResponse(_) => {}
+                message => self.messages.push_back(message),
+            }
+        }
+        Ok(true)
+    }
+
+    fn cut(&mut self) -> Result<Option<Message>, Broken> {
+        let Some(header) = Header::parse(&self.bytes).map_err(protocol)? else { return Ok(None) };
+        let length = usize::try_from(header.len()).unwrap_or(usize::MAX);
+        if length > self.max_message_bytes {
+            let kind = char::from(header.tag()).escape_default();
+            return Err(Broken::Protocol(format!("a message of kind '{kind}' with {length} bytes")));
+        }
+        let message = Message::parse(&mut self.bytes).map_err(protocol)?;
+        if self.bytes.is_empty() && self.bytes.capacity() > 1 << 20 {
+            self.bytes = BytesMut::new(); // gives the memory of a large message back
+        }
+        Ok(message)
+    }
+}
+
+fn protocol(error: std::io::Error) -> Broken {
+    Broken::Protocol(error.to_string())
+}
+
+/// Messages to be sent, made by `postgres_protocol`.
+#[derive(Default)]
+pub struct Outgoing(BytesMut);
+
+impl Outgoing {
+    /// Appends a message whose parts may contain what the protocol cannot carry (a NUL byte).
+    pub fn add(&mut self, write: impl FnOnce(&mut BytesMut) -> std::io::Result<()>) -> Result<(), String> {
+        write(&mut self.0).map_err(|error| error.to_string())
+    }
+
+    /// Appends a message that cannot fail.
+    pub fn put(&mut self, write: impl FnOnce(&mut BytesMut)) {
+        write(&mut self.0);
+    }
+
+    /// The bytes so far.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.chunk()
+    }
+}

@@ -1,0 +1,35 @@
+//! A blocking PostgreSQL client (protocol 3.0, servers 15 to 18): login, TLS, statements, COPY from the client.
+//!
+//! Sockets never block: every wait is a `poll` of at most 100 ms, between which the [`Interrupt`] and the time limit are
+//! looked at. A connection whose wait was interrupted, or that was lost, stays unusable; the server rolls back.
+//!
+//! ```text
+//! address   names to addresses           login      startup message, password, session settings
+//! socket    TCP and Unix sockets         connect    hosts, addresses and TLS in libpq's order
+//! tls       what is trusted, handshake   query      statements
+//! channel   bytes, plain or through TLS  copy       COPY ... FROM STDIN with a sender thread
+//! link      messages                     failure    what went wrong, for people
+//! ```
+
+mod address;
+mod cancel;
+mod certificate;
+mod channel;
+mod connect;
+mod connection;
+mod copy;
+mod failure;
+mod link;
+mod login;
+mod query;
+mod server_message;
+mod socket;
+mod spec;
+mod tls;
+mod wait;
+
+pub use connection::Connection;
+pub use copy::CopyIn;
+pub use query::QueryResult;
+pub use spec::{ConnectionSpec, HostSpec, KeepaliveSpec, TlsMode, TlsSpec};
+pub use wait::Interrupt;

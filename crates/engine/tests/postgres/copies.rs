@@ -1,0 +1,101 @@
+//! COPY ... FROM STDIN.
+
+use headrace_engine::postgres::{Connection, CopyIn};
+use headrace_types::ErrorKind;
+
+use crate::server::{connect, servers};
+
+fn fill(copy: &mut CopyIn, rows: std::ops::Range<u64>) -> Result<(), headrace_types::CoreError> {
+    use std::io::Write;
+    for start in rows.clone().step_by(1000) {
+        let mut frame = copy.buffer()?;
+        for row in start..(start + 1000).min(rows.end) {
+            writeln!(frame, "{row}\trow number {row}").unwrap();
+        }
+        copy.send(frame)?;
+    }
+    Ok(())
+}
+
+fn count(connection: &mut Connection, table: &str) -> String {
+    connection.query(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().rows[0][0].clone().unwrap()
+}
+
+#[test]
+fn rows_arrive_and_the_connection_comes_back() {
+    for server in servers() {
+        for spec in [server.spec(), server.unix_spec()] {
+            let mut connection = connect(&spec);
+            connection.execute("CREATE TEMP TABLE t (a bigint, b text)").unwrap();
+            let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+            fill(&mut copy, 0..300_000).unwrap();
+            let (connection, rows) = copy.finish().unwrap();
+            assert_eq!(rows, 300_000);
+            let copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+            let (mut connection, rows) = copy.finish().unwrap();
+            assert_eq!((rows, count(&mut connection, "t").as_str()), (0, "300000"));
+        }
+    }
+}
+
+#[test]
+fn an_error_of_the_server_ends_the_copy_with_its_line() {
+    for server in servers() {
+        let mut connection = server.connect();
+        connection.execute("BEGIN; CREATE TEMP TABLE t (a bigint PRIMARY KEY, b text)").unwrap();
+        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        fill(&mut copy, 0..5000).unwrap();
+        let error = (0..1_000_000).find_map(|_| fill(&mut copy, 70..1000).err()).expect("no error");
+        let fields = error.server.as_ref().unwrap();
+        assert_eq!((fields.sqlstate.as_str(), fields.copy_line()), ("23505", Some(5001)));
+        let mut connection = copy.abort("it failed").expect("the session is alive");
+        connection.execute("ROLLBACK").unwrap();
+        assert_eq!(count(&mut connection, "(SELECT 1 WHERE to_regclass('t') IS NOT NULL) found"), "0");
+    }
+}
+
+#[test]
+fn abort_takes_everything_back() {
+    for server in servers() {
+        let mut connection = server.connect();
+        connection.execute("CREATE TEMP TABLE t (a bigint, b text)").unwrap();
+        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        fill(&mut copy, 0..10_000).unwrap();
+        let mut connection = copy.abort("changed our minds").unwrap();
+        assert_eq!(count(&mut connection, "t"), "0");
+        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        fill(&mut copy, 0..10_000).unwrap();
+        drop(copy);
+    }
+}
+
+#[test]
+fn statements_that_are_no_copy_are_refused() {
+    for server in servers() {
+        let error = server.connect().copy_in("SELECT 1").err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Specification);
+        let error = server.connect().copy_in("COPY nothing FROM STDIN").err().unwrap();
+        assert_eq!(error.server.unwrap().sqlstate, "42P01");
+        let mut connection = server.connect();
+        connection.execute("CREATE TEMP TABLE t (a int)").unwrap();
+        let error = connection.execute("COPY t FROM STDIN").unwrap_err();
+        assert_eq!(error.server.unwrap().sqlstate, "57014");
+        assert_eq!(count(&mut connection, "t"), "0");
+    }
+}
+
+#[test]
+fn a_terminated_session_says_so() {
+    for server in servers() {
+        let mut connection = server.connect();
+        connection.execute("CREATE TEMP TABLE t (a bigint, b text)").unwrap();
+        let process = connection.process_id().to_string();
+        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        fill(&mut copy, 0..1000).unwrap();
+        server.connect().query("SELECT pg_terminate_backend($1::int)", &[Some(&process)]).unwrap();
+        let error = (0..1_000_000).find_map(|_| fill(&mut copy, 0..1000).err()).expect("no error");
+        assert_eq!((error.kind, error.retryable), (ErrorKind::TargetBusy, true));
+        assert_eq!(error.server.unwrap().sqlstate, "57P01");
+        assert!(copy.abort("it failed").is_none());
+    }
+}

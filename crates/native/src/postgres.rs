@@ -1,0 +1,90 @@
+//! One PostgreSQL session for Python's own statements.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use headrace_engine::postgres::Connection;
+use headrace_types::{CoreError as EngineError, ErrorKind};
+use pyo3::prelude::*;
+
+use crate::{from_json, to_json, to_python};
+
+/// Columns, rows, tag.
+type Rows = (Vec<String>, Vec<Vec<Option<String>>>, String);
+
+/// A session. Calls of several threads wait for one another, except `cancel`.
+#[pyclass(frozen)]
+pub struct PostgresConnection {
+    /// None after `close`.
+    connection: Mutex<Option<Connection>>,
+    /// The interrupt of every wait.
+    cancelled: Arc<AtomicBool>,
+    process_id: i32,
+}
+
+#[pymethods]
+impl PostgresConnection {
+    #[new]
+    fn new(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
+        let spec = from_json("PostgreSQL connection", spec_json)?;
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&cancelled);
+        let interrupt = Arc::new(move || watched.load(Ordering::Acquire));
+        let connection = py.detach(|| Connection::connect(&spec, interrupt)).map_err(|error| to_python(&error))?;
+        Ok(PostgresConnection {
+            process_id: connection.process_id(),
+            connection: Mutex::new(Some(connection)),
+            cancelled,
+        })
+    }
+
+    fn execute(&self, py: Python<'_>, sql: &str) -> PyResult<()> {
+        self.with(py, |connection| connection.execute(sql))
+    }
+
+    fn query(&self, py: Python<'_>, sql: &str, parameters: Vec<Option<String>>) -> PyResult<Rows> {
+        let parameters: Vec<Option<&str>> = parameters.iter().map(Option::as_deref).collect();
+        let result = self.with(py, |connection| connection.query(sql, &parameters))?;
+        Ok((result.columns, result.rows, result.tag))
+    }
+
+    /// The thread that waits sends the CancelRequest.
+    fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+    }
+
+    fn process_id(&self) -> i32 {
+        self.process_id
+    }
+
+    fn parameter(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
+        self.with(py, |connection| Ok(connection.parameter(name).map(str::to_owned)))
+    }
+
+    fn notices(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(&self.with(py, |connection| Ok(connection.take_notices()))?)
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(connection) = connection {
+                connection.close();
+            }
+        });
+    }
+}
+
+impl PostgresConnection {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut Connection) -> Result<T, EngineError> + Send,
+    ) -> PyResult<T> {
+        let result = py.detach(|| match &mut *self.connection.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(connection) => call(connection),
+            None => Err(EngineError::new(ErrorKind::Internal, "a PostgreSQL connection was used after it was closed")),
+        });
+        result.map_err(|error| to_python(&error))
+    }
+}
