@@ -1,7 +1,7 @@
 """Runs one data flow inside this process.
 
 Three parties: the core's streams, the target on a worker thread, and the caller's thread, which waits in short steps so
-that Ctrl-C always works. The target starts the streams, when it is ready for rows. Whoever fails first stops the others:
+that Ctrl-C always works. The target starts the streams when it is ready for rows. Whoever fails first stops the others:
 
 - a stream fails: the Arrow stream ends with an error, the target rolls back;
 - the target fails: the flow is cancelled, which also wakes streams that wait for it;

@@ -16,7 +16,13 @@ from headrace.model.bound import (
     RangePartition,
     Source,
 )
-from headrace.model.connections import Connection, DuckdbConnection, FilesConnection, NullConnection
+from headrace.model.connections import (
+    Connection,
+    DuckdbConnection,
+    FilesConnection,
+    NullConnection,
+    PostgresConnection,
+)
 from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
 from headrace.model.layout import Column, Layout
@@ -43,6 +49,7 @@ __all__ = [
     "Layout",
     "LoadOptions",
     "NullConnection",
+    "PostgresConnection",
     "RangePartition",
     "Source",
     "describe",

@@ -17,7 +17,7 @@ from headrace.model.bound import (
     Iteration,
     Source,
 )
-from headrace.model.connections import Connection, DuckdbConnection, FilesConnection, NullConnection
+from headrace.model.connections import Connection, FilesConnection
 from headrace.model.layout import Layout
 from headrace.model.problems import ProblemCollector
 from headrace.model.resolver import Resolver, to_text
@@ -194,8 +194,8 @@ class TaskBinder:
         connection = self._look_up(self._environment.connections, spec.connection, (*path, "connection"), "connection")
         if connection is None:
             return None
-        if not isinstance(connection, (DuckdbConnection, NullConnection)):
-            self._wrong_connection(connection, (*path, "connection"), "a destination", "duckdb or null")
+        if isinstance(connection, FilesConnection):
+            self._wrong_connection(connection, (*path, "connection"), "a destination", "duckdb, postgres or null")
             return None
         schema, _, table = spec.table.rpartition(".")
         return Destination(

@@ -215,7 +215,7 @@ class DestinationSpec(SpecModel):
     """The table that rows go to."""
 
     input: str = setting("Name of the source whose rows arrive here.", kind=_SETTING)
-    connection: str = setting("Name of a connection of type duckdb or null.", kind=_SETTING)
+    connection: str = setting("Name of a connection of type duckdb, postgres or null.", kind=_SETTING)
     table: Annotated[str, AfterValidator(_check_table)] = setting(
         "`table` or `schema.table`; created if it does not exist.", kind=_SETTING
     )

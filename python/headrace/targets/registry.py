@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headrace import core
 from headrace.errors import PackageError
-from headrace.model import Connection, DuckdbConnection, NullConnection
+from headrace.model import Connection, DuckdbConnection, NullConnection, PostgresConnection
 from headrace.planning import Capabilities
 from headrace.targets.base import OpenOptions, Target
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
 from headrace.targets.duckdb.target import DuckdbTarget
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 from headrace.targets.null.target import NullTarget
+from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
+from headrace.targets.postgres.target import PostgresTarget
 
 
 def capabilities_of(connection: Connection) -> Capabilities:
@@ -20,10 +23,12 @@ def capabilities_of(connection: Connection) -> Capabilities:
         return DUCKDB_CAPABILITIES
     if isinstance(connection, NullConnection):
         return NULL_CAPABILITIES
+    if isinstance(connection, PostgresConnection):
+        return POSTGRES_CAPABILITIES
     raise PackageError(
         f"connection `{connection.name}` cannot be a destination",
         found=f"type: {connection.type}",
-        expected="a connection of type duckdb or null",
+        expected="a connection of type duckdb, postgres or null",
         hint="Choose another connection for the destination.",
     )
 
@@ -32,6 +37,9 @@ def target_key(connection: Connection) -> tuple[str, str]:
     """Equal for connections that are the same place, so that it is opened once."""
     if isinstance(connection, DuckdbConnection):
         return "duckdb", str(Path(connection.path).resolve())
+    if isinstance(connection, PostgresConnection):
+        parameters = connection.parameters
+        return "postgres", repr((parameters.hosts, parameters.database, parameters.user))
     return connection.type, connection.name
 
 
@@ -47,5 +55,7 @@ def open_target(connection: Connection, options: OpenOptions) -> Target:
     """The opened target of a connection."""
     if isinstance(connection, DuckdbConnection):
         return DuckdbTarget(Path(connection.path).resolve(), connection.lock_timeout_seconds, options)
+    if isinstance(connection, PostgresConnection):
+        return PostgresTarget(connection, options, core.PostgresConnection)
     capabilities_of(connection)
     return NullTarget()

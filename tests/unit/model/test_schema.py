@@ -84,7 +84,7 @@ BAD = {
     "type": change("type: int64", "type: bigint"),
     "streams": change("package: sales", "package: sales\nstreams: 0"),
     "memory": change("package: sales", "package: sales\nmemory: 1gb"),
-    "connection_type": change("type: duckdb", "type: postgres"),
+    "connection_type": change("type: duckdb", "type: sqlserver"),
     "reference_in_name": change("package: sales", 'package: "${mode}"'),
     "reserved_parameter": change("  day:", "  system:"),
     "expression_outside_tasks": change("package: sales", 'package: sales\nstreams: {expr: "1"}'),

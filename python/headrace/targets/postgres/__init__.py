@@ -1,0 +1,1 @@
+"""The PostgreSQL target: see `target.py` and README.md."""

@@ -1,0 +1,32 @@
+"""What PostgreSQL offers as a destination."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.planning import Capabilities
+from headrace.targets.postgres.types import STORED_KINDS
+
+# NAMEDATALEN - 1: the server cuts longer names silently.
+MAXIMUM_NAME_BYTES: Final = 63
+
+POSTGRES_CAPABILITIES: Final = Capabilities(
+    target_type="postgres",
+    sink_kind="postgres",
+    loads=("single", "staged", "view"),
+    exactly_once="writer_transactions",
+    one_transaction=True,
+    stores_tables=True,
+    ledger=True,
+    case_insensitive_names=False,
+    stored_kinds=STORED_KINDS,
+    max_decimal_precision=38,
+    memory_share=0.0,
+    writer_per_stream=True,
+    hidden_tables=True,
+    partition_key_kinds=frozenset({"int16", "int32", "int64", "decimal", "date", "timestamp"}),
+    stores_nul=False,
+    maximum_name_bytes=MAXIMUM_NAME_BYTES,
+    freezes=True,
+    options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),
+)

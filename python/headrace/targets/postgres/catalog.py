@@ -1,0 +1,159 @@
+"""Reads a table from the server's catalog: what a plan must know before row 1."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.errors import TargetError
+from headrace.planning import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
+from headrace.targets.postgres.connection import Connection, Row, one_row, sql, texts, transaction
+from headrace.targets.postgres.names import TableName, quote
+from headrace.targets.postgres.types import ServerType, server_type
+
+# "FOR VALUES FROM (1) TO ('-5')", as pg_get_expr writes the bounds of a key of one column.
+_BOUND: Final = re.compile(r"FOR VALUES FROM \((?P<minimum>'(?:[^']|'')*'|[^,()]+)\) TO \((?P<end>'(?:[^']|'')*'|[^,()]+)\)")
+_OPEN_ENDS: Final = ("MINVALUE", "MAXVALUE")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table, a view or whatever else has the name."""
+
+    oid: str
+    kind: str
+    partitioned: bool
+    owner: str
+    is_owner: bool
+
+
+def find_relation(connection: Connection, table: TableName) -> Relation | None:
+    """What has this name; None if nothing has."""
+    row = one_row(connection, sql("relation"), (table.schema, table.name))
+    if row is None:
+        return None
+    return Relation(_text(row[0]), _text(row[1]), row[2] == "t", _text(row[3]), row[4] == "t")
+
+
+def read_table(connection: Connection, table: TableName) -> CatalogTable | None:
+    """The table or view as it is now, None if there is none and one can be made.
+
+    Raises TargetError if the schema does not exist, or if the user lacks a right without which no load can work.
+    """
+    with transaction(connection):
+        # One snapshot for all the queries below; the catalogs are read as they are at the first of them.
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        relation = find_relation(connection, table)
+        if relation is None:
+            _require_schema(connection, table)
+            return None
+        return _described(connection, table, relation)
+
+
+def column_types(connection: Connection, oid: str) -> dict[str, ServerType]:
+    """How the columns of a table are filled, by name; columns that cannot be filled are left out."""
+    rows = connection.query(sql("columns"), (oid,)).rows
+    found = {_text(row[0]): _server_type(row) for row in rows}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def names_in_schema(connection: Connection, schema: str) -> frozenset[str]:
+    """Names that a new table of the schema cannot have."""
+    return frozenset(texts(connection, sql("names_in_schema"), (schema,)))
+
+
+def _described(connection: Connection, table: TableName, relation: Relation) -> CatalogTable:
+    oid = (relation.oid,)
+    columns = tuple(_column(row) for row in connection.query(sql("columns"), oid).rows)
+    if relation.kind != "table":
+        shown = texts(connection, sql("view_tables"), oid) if relation.kind == "view" else ()
+        return CatalogTable(table.schema, table.name, columns, relation.kind, view_tables=shown)
+    may_insert, may_truncate, _ = one_row(connection, sql("rights"), oid) or ["f", "f", "f"]
+    if may_insert != "t":
+        raise TargetError(
+            f"the user may not insert rows into table {table}",
+            found=f"it belongs to {relation.owner}",
+            hint=f"Ask its owner: GRANT INSERT, TRUNCATE ON {table.sql} TO the user of the connection",
+        )
+    hanging = ("its partitions",) if relation.partitioned else texts(connection, sql("hanging"), oid)
+    prevents_replace = () if may_truncate == "t" or relation.is_owner else ("the missing right to TRUNCATE it",)
+    partitioning = None
+    if relation.partitioned:
+        partitioning = _partitioning(connection, relation.oid)
+        prevents_replace += texts(connection, sql("hanging_on_partitions"), oid)
+    return CatalogTable(
+        schema=table.schema,
+        name=table.name,
+        columns=columns,
+        kind=relation.kind,
+        indexes=texts(connection, sql("indexes"), oid),
+        referenced_by=texts(connection, sql("referenced_by"), oid),
+        prevents_rename=hanging,
+        prevents_replace=prevents_replace,
+        checks=texts(connection, sql("checks"), oid),
+        triggers=texts(connection, sql("triggers"), oid),
+        partitioning=partitioning,
+    )
+
+
+def _column(row: Row) -> CatalogColumn:
+    name, native, _, _, nullable, has_default, generated, identity = row
+    found = _server_type(row)
+    return CatalogColumn(
+        name=_text(name),
+        type=None if found is None else found.type,
+        native_type=_text(native),
+        nullable=nullable == "t",
+        has_default=has_default == "t" or identity == "t",
+        generated=generated == "t",
+        identity=identity == "t",
+    )
+
+
+def _server_type(row: Row) -> ServerType | None:
+    return server_type(row[2], int(row[3] or -1))
+
+
+def _partitioning(connection: Connection, oid: str) -> CatalogPartitioning:
+    keys = connection.query(sql("partitioning"), (oid,)).rows
+    partitions = connection.query(sql("partitions"), (oid,)).rows
+    return CatalogPartitioning(
+        strategy=_text(keys[0][0]),
+        key=tuple(_text(row[1]) for row in keys),
+        partitions=tuple(_partition(_text(row[1]), _text(row[2])) for row in partitions),
+    )
+
+
+def _partition(name: str, bound: str) -> CatalogPartition:
+    found = _BOUND.fullmatch(bound)
+    if found is None:
+        return CatalogPartition(name, None, None, is_default=bound == "DEFAULT")
+    return CatalogPartition(name, _bound_value(found["minimum"]), _bound_value(found["end"]))
+
+
+def _bound_value(text: str) -> str | None:
+    if text in _OPEN_ENDS:
+        return None
+    return text[1:-1].replace("''", "'") if text.startswith("'") else text
+
+
+def _require_schema(connection: Connection, table: TableName) -> None:
+    rights = one_row(connection, sql("schema_rights"), (table.schema,))
+    if rights is None:
+        # Schemas are the administrator's; they are not created silently.
+        raise TargetError(
+            f"the database has no schema `{table.schema}`",
+            expected=f"one of: {', '.join(texts(connection, sql('schemas')))}",
+            hint=f"Create it first: CREATE SCHEMA {quote(table.schema)}",
+        )
+    if rights != ["t", "t"]:
+        raise TargetError(
+            f"the user may not create table {table}",
+            found=f"no right to create tables in schema `{table.schema}`",
+            hint=f"Ask its owner: GRANT USAGE, CREATE ON SCHEMA {quote(table.schema)} TO the user of the connection",
+        )
+
+
+def _text(value: str | None) -> str:
+    return value or ""

@@ -1,0 +1,126 @@
+"""The control connection: catalog, DDL, ledger and switch go through it; the rows never do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Protocol
+
+from headrace.errors import HeadraceError
+
+ConnectionSpec = Mapping[str, Any]
+Row = list[str | None]
+
+# A session of a load waits without a word while the others work, and its statements take as long as they need.
+# Names and text must mean in every session what they mean here.
+_SETTINGS: Final = {
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+    "transaction_timeout": "0",
+    "standard_conforming_strings": "on",
+    "quote_all_identifiers": "off",
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+}
+_NEWER_SETTINGS: Final = {"transaction_timeout": 17}
+
+
+class QueryResult(Protocol):
+    """Rows as text; `tag` is the server's word for what it did, such as `INSERT 0 4`."""
+
+    @property
+    def columns(self) -> list[str]: ...
+    @property
+    def rows(self) -> list[Row]: ...
+    @property
+    def tag(self) -> str: ...
+
+
+class Connection(Protocol):
+    """`core.PostgresConnection`, as this target uses it."""
+
+    def execute(self, sql: str) -> None: ...
+    def query(self, sql: str, parameters: Sequence[str | None] = ()) -> QueryResult: ...
+    def parameter(self, name: str) -> str | None: ...
+    def cancel(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@cache
+def sql(name: str) -> str:
+    """The text of `sql/<name>.sql`."""
+    return files("headrace.targets.postgres").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
+
+
+def server_major(connection: Connection) -> int:
+    """The server's major version, such as 16."""
+    text = connection.parameter("server_version") or "0"
+    digits = text.split(".")[0].split()[0]
+    return int("".join(character for character in digits if character.isdigit()) or 0)
+
+
+def session_settings(server_version: int) -> dict[str, str]:
+    """Settings of every session of a load, by name."""
+    return {name: value for name, value in _SETTINGS.items() if server_version >= _NEWER_SETTINGS.get(name, 0)}
+
+
+def startup_options(own: str | None, server_version: int) -> str:
+    """The `options` with which a writer logs in: those of its user, then ours."""
+    settings = [f"-c {name}={value}" for name, value in session_settings(server_version).items()]
+    return " ".join([own] * bool(own) + settings)
+
+
+def prepare_session(connection: Connection) -> None:
+    """Sets on the control connection what writers get when they log in."""
+    settings = session_settings(server_major(connection))
+    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+
+
+def one_row(connection: Connection, text: str, parameters: Sequence[str | None] = ()) -> Row | None:
+    """The first row; None if there is none."""
+    rows = connection.query(text, parameters).rows
+    return rows[0] if rows else None
+
+
+def one_value(connection: Connection, text: str, parameters: Sequence[str | None] = ()) -> str | None:
+    """The first value of the first row; None also if there is no row."""
+    row = one_row(connection, text, parameters)
+    return None if row is None else row[0]
+
+
+def texts(connection: Connection, text: str, parameters: Sequence[str | None] = ()) -> tuple[str, ...]:
+    """The first column of all rows, NULL left out."""
+    return tuple(row[0] for row in connection.query(text, parameters).rows if row[0] is not None)
+
+
+def rows_done(tag: str) -> int:
+    """The number of rows in a command tag."""
+    count = tag.rsplit(" ", 1)[-1]
+    return int(count) if count.isdecimal() else 0
+
+
+def array(values: Sequence[object]) -> str:
+    """The values as an array literal; texts are quoted."""
+    items = ('"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values)
+    return "{" + ",".join(items) + "}"
+
+
+@contextmanager
+def transaction(connection: Connection) -> Iterator[None]:
+    """BEGIN, and COMMIT or on any exception ROLLBACK."""
+    connection.execute("BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        roll_back(connection)
+        raise
+
+
+def roll_back(connection: Connection) -> None:
+    """Ends the open transaction, if the connection still lives."""
+    with suppress(HeadraceError):
+        connection.execute("ROLLBACK")

@@ -1,0 +1,94 @@
+"""SQL text for PostgreSQL that depends on the plan alone. Every identifier is quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.planning import DataFlowPlan, KeyBounds, OutputColumn
+from headrace.targets.postgres.names import TableName, literal, quote
+from headrace.targets.postgres.types import native_type
+
+# The constraint that spares ATTACH PARTITION the scan; dropped behind it.
+BOUNDS_CONSTRAINT = "headrace_bounds"
+# What LIKE copies besides names, types and NOT NULL. Indexes are made after the load.
+_LIKE = ("DEFAULTS", "GENERATED", "STORAGE", "COMPRESSION", "CONSTRAINTS", "COMMENTS")
+
+
+def column_definitions(columns: Sequence[OutputColumn]) -> str:
+    """The columns of a new table, one per line."""
+    return ",\n  ".join(
+        f"{quote(column.target)} {native_type(column.type)}{'' if column.nullable else ' NOT NULL'}"
+        for column in columns
+    )
+
+
+def create_new(table: TableName, plan: DataFlowPlan, bounds: KeyBounds | None) -> str:
+    """CREATE TABLE of a hidden table with the columns of the plan."""
+    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan.columns)}{_bounds(plan, bounds)}\n)"
+
+
+def create_like(
+    table: TableName, pattern: TableName, plan: DataFlowPlan, bounds: KeyBounds | None, storage: str, *, identity: bool
+) -> str:
+    """CREATE TABLE of a hidden table like an existing one. `storage` stands behind the columns."""
+    copied = [item for item in _LIKE if item != "CONSTRAINTS" or plan.options.check_constraints]
+    including = " ".join(f"INCLUDING {item}" for item in [*copied, *["IDENTITY"] * identity])
+    return f"CREATE TABLE {table.sql} (\n  LIKE {pattern.sql} {including}{_bounds(plan, bounds)}\n){storage}"
+
+
+def create_parent(table: TableName, plan: DataFlowPlan) -> str:
+    """CREATE TABLE of a new table that is partitioned by ranges of the plan's partition column."""
+    key = quote(plan.partition_column or "")
+    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan.columns)}\n) PARTITION BY RANGE ({key})"
+
+
+def begin_unit(statements: Sequence[str]) -> str:
+    """What a writer executes before its COPY."""
+    return ";\n".join(["BEGIN", *statements])
+
+
+def copy_into(table: TableName, plan: DataFlowPlan, *, freeze: bool) -> str:
+    """The COPY statement. `freeze`: the table is made in the same transaction, so nobody can miss its old rows."""
+    return (
+        f"COPY {table.sql} ({_target_columns(plan)}) FROM STDIN (FORMAT binary{', FREEZE' if freeze else ''})"
+    )
+
+
+def move_rows(table: TableName, hidden: TableName, plan: DataFlowPlan) -> str:
+    """INSERT of a hidden table's rows; numbers of the source go into an identity column as they are."""
+    columns = _target_columns(plan)
+    return f"INSERT INTO {table.sql} ({columns}) OVERRIDING SYSTEM VALUE\nSELECT {columns} FROM {hidden.sql}"
+
+
+def attach(table: TableName, partition: TableName, bounds: KeyBounds) -> str:
+    """ALTER TABLE ... ATTACH PARTITION."""
+    values = f"FROM ({literal(bounds.minimum)}) TO ({literal(bounds.end)})"
+    return f"ALTER TABLE {table.sql} ATTACH PARTITION {partition.sql} FOR VALUES {values}"
+
+
+def create_view(table: TableName, members: Sequence[TableName], plan: DataFlowPlan, *, replace: bool) -> str:
+    """The view over the writers' tables."""
+    columns = _target_columns(plan)
+    selects = "\nUNION ALL\n".join(f"SELECT {columns} FROM {member.sql}" for member in members)
+    return f"CREATE {'OR REPLACE ' if replace else ''}VIEW {table.sql} AS\n{selects}"
+
+
+def take_place(hidden: TableName, table: TableName) -> list[str]:
+    """Moves a hidden table into the schema of `table` and gives it that name, which must be free."""
+    moved = TableName(table.schema, hidden.name)
+    steps = [f"ALTER TABLE {hidden.sql} SET SCHEMA {quote(table.schema)}"] if hidden.schema != table.schema else []
+    return [*steps, f"ALTER TABLE {moved.sql} RENAME TO {quote(table.name)}"]
+
+
+def _target_columns(plan: DataFlowPlan) -> str:
+    return ", ".join(quote(column.target) for column in plan.columns)
+
+
+def _bounds(plan: DataFlowPlan, bounds: KeyBounds | None) -> str:
+    if bounds is None:
+        return ""
+    key = quote(plan.partition_column or "")
+    return (
+        f",\n  CONSTRAINT {quote(BOUNDS_CONSTRAINT)} CHECK "
+        f"({key} IS NOT NULL AND {key} >= {literal(bounds.minimum)} AND {key} < {literal(bounds.end)})"
+    )

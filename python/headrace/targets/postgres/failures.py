@@ -1,0 +1,148 @@
+"""The server's errors as Headrace errors. The SQLSTATE decides; the server's own words are always kept as `found`.
+
+Codes: PostgreSQL manual, appendix "PostgreSQL Error Codes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace.errors import CancelledError, HeadraceError, LedgerError, TargetBusyError, TargetError
+from headrace.targets.postgres.names import quote
+
+
+@dataclass(frozen=True)
+class _Advice:
+    """`reason` completes the sentence; `retry`: the same statement can work later."""
+
+    reason: str
+    hint: str | None = None
+    retry: bool = False
+
+
+_CHECK_ROW: Final = (
+    "Correct the row in the source, or change the constraint. Loading again without that gives the same answer."
+)
+_RETRY: Final = "Run again, or `headrace resume` to load only what is missing."
+# By code, else by its class: the first two characters.
+_ADVICE: Final[Mapping[str, _Advice]] = {
+    "23502": _Advice("a value is missing in a column that is NOT NULL", _CHECK_ROW),
+    "23503": _Advice("a row refers to a row of another table that is not there", "Load the other table first."),
+    "23505": _Advice("two rows have the same key", _CHECK_ROW),
+    "23514": _Advice("a row breaks a CHECK constraint or belongs to no partition", _CHECK_ROW),
+    "23P01": _Advice("two rows exclude each other", _CHECK_ROW),
+    "22": _Advice("the server cannot store a value", _CHECK_ROW),
+    "23": _Advice("a row breaks a constraint of the table", _CHECK_ROW),
+    "25006": _Advice("the server only reads: it is a standby, or its transactions are read-only", "Name the primary."),
+    "28": _Advice("the server refuses the login", "Check user, password and the server's pg_hba.conf."),
+    "3D000": _Advice("the database does not exist", "Create it first, or correct the name in the connection."),
+    "3F000": _Advice("the schema does not exist", "Create it first."),
+    "2BP01": _Advice("other objects depend on the table", "Drop them first, or use `target: append`."),
+    "40": _Advice("the server ended the transaction in favour of another one", _RETRY, retry=True),
+    "42501": _Advice("the user has not the right to do this", "Ask the owner for the right, or use another user."),
+    "42P01": _Advice("a table is gone that was there before", "Find out who has dropped it, and run again."),
+    "42P07": _Advice("another table of that name has appeared meanwhile", "Find out who has made it, and run again."),
+    "42P17": _Advice("a partition does not fit beside the others", "Compare the bounds of the partitions."),
+    "53100": _Advice("the server has no space left on its disk", "Free space there and run again."),
+    "53200": _Advice("the server has no memory left", "Use fewer streams, or give the server more memory.", retry=True),
+    "53300": _Advice(
+        "the server takes no more sessions", "Use fewer streams, or raise max_connections of the server.", retry=True
+    ),
+    "55006": _Advice("another session uses the table", _RETRY, retry=True),
+    "55P03": _Advice(
+        "other sessions did not give the table free in time",
+        "End them, or wait longer: `lock_timeout_seconds` of the connection. `headrace resume` needs not load again.",
+        retry=True,
+    ),
+    "57P": _Advice("the server has ended the session", _RETRY, retry=True),
+    "57014": _Advice("the server was told to stop the statement", _RETRY, retry=True),
+    "58": _Advice("the server's system failed", "Look into the log of the server."),
+    "08": _Advice("the connection was lost", _RETRY, retry=True),
+    "XX": _Advice("the server reports a defect of its own", "Look into the log of the server."),
+}
+_UNKNOWN: Final = _Advice("PostgreSQL refused")
+
+
+def explained(error: HeadraceError, what: str, consequence: str = "") -> HeadraceError:
+    """The error for a failed statement. `what` says what was being done; `consequence` what it means for the rows.
+
+    An error that is not the server's (a lost connection, a cancellation) keeps its class and its words.
+    """
+    server = fields_of(error)
+    if server is None:
+        if isinstance(error, CancelledError) or error.what.startswith(what):
+            return error
+        return _same_class(error, f"{what}: {error.what}{consequence}")
+    advice = _advice(str(server.get("sqlstate") or ""))
+    error_class = TargetBusyError if advice.retry else TargetError
+    changed = error_class(
+        f"{what}: {advice.reason}{consequence}",
+        at=error.at,
+        found=server_words(server),
+        hint=advice.hint or _text(server, "hint"),
+    )
+    changed.server = dict(server)  # type: ignore[attr-defined]
+    return changed
+
+
+def ledger_failure(error: HeadraceError, what: str, schema: str) -> HeadraceError:
+    """The error for a failed statement of the ledger."""
+    server = fields_of(error)
+    if isinstance(error, LedgerError | CancelledError | TargetBusyError) or server is None:
+        return error
+    advice = _advice(sqlstate(error))
+    if advice.retry:
+        return explained(error, what)
+    hint = f"The tables of schema `{schema}` may have been changed by hand; drop that schema to start a new ledger."
+    if sqlstate(error) == "42501":
+        hint = (
+            f"Grant what is missing (CREATE on the database, or on schema {quote(schema)} and its tables SELECT, INSERT, "
+            "UPDATE, DELETE), or set another place: `ledger: {schema: NAME}` of the connection."
+        )
+    elif sqlstate(error) == "53100":
+        hint = advice.hint or hint
+    return LedgerError(what, at={"schema": schema}, found=server_words(server), hint=hint)
+
+
+def sqlstate(error: HeadraceError) -> str:
+    """The server's code, empty if the error is not the server's."""
+    return str((fields_of(error) or {}).get("sqlstate") or "")
+
+
+def fields_of(error: HeadraceError) -> Mapping[str, Any] | None:
+    """What the server reported; None if the error is not the server's."""
+    server = getattr(error, "server", None)
+    return server if isinstance(server, Mapping) else None
+
+
+def is_connection_lost(error: BaseException) -> bool:
+    """True if the session is gone, so that nobody can say through it what became of its transaction."""
+    if not isinstance(error, HeadraceError):
+        return False
+    code = sqlstate(error)
+    return code.startswith(("08", "57P")) or (not code and isinstance(error, TargetBusyError))
+
+
+def server_words(server: Mapping[str, Any]) -> str:
+    """Message, detail and context as the server wrote them, one below the other, and the code."""
+    lines = [f"{_text(server, 'message') or 'no message'} (SQLSTATE {server.get('sqlstate')})"]
+    lines += [text for name in ("detail", "context") if (text := _text(server, name))]
+    return "\n".join(lines)
+
+
+def _advice(code: str) -> _Advice:
+    for length in (5, 3, 2):
+        if code[:length] in _ADVICE:
+            return _ADVICE[code[:length]]
+    return _UNKNOWN
+
+
+def _text(server: Mapping[str, Any], name: str) -> str | None:
+    value = server.get(name)
+    return None if value is None else str(value)
+
+
+def _same_class(error: HeadraceError, what: str) -> HeadraceError:
+    return type(error)(what, at=error.at, found=error.found, expected=error.expected, hint=error.hint)

@@ -1,0 +1,57 @@
+"""Indexes and constraints of an existing table, made anew on the hidden table that takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headrace.errors import InternalError
+from headrace.targets.postgres.connection import Connection, sql
+from headrace.targets.postgres.names import TableName, quote, short_name
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index of the old table. `definition`: what follows its name and table, in the server's own words."""
+
+    name: str
+    is_constraint: bool
+    is_unique: bool
+    definition: str
+
+    def create(self, table: TableName, name: str) -> str:
+        """The statement that makes it on `table`."""
+        if self.is_constraint:
+            return f"ALTER TABLE {table.sql} ADD CONSTRAINT {quote(name)} {self.definition}"
+        return f"CREATE {'UNIQUE ' if self.is_unique else ''}INDEX {quote(name)} ON {table.sql}{self.definition}"
+
+    def rename(self, table: TableName, old: str, new: str) -> str:
+        """The statement that renames it, once `table` is where it belongs."""
+        if self.is_constraint:
+            return f"ALTER TABLE {table.sql} RENAME CONSTRAINT {quote(old)} TO {quote(new)}"
+        return f"ALTER INDEX {quote(table.schema)}.{quote(old)} RENAME TO {quote(new)}"
+
+
+def indexes_of(connection: Connection, oid: str) -> tuple[Index, ...]:
+    """The indexes of a table, the primary key first. Raises InternalError for one the server describes otherwise."""
+    found = []
+    for name, is_constraint, is_unique, definition in connection.query(sql("rebuild"), (oid,)).rows:
+        if definition is None:
+            raise InternalError(f"the definition of index {name} is written in an unknown way")
+        found.append(Index(name or "", is_constraint == "t", is_unique == "t", definition))
+    return tuple(found)
+
+
+def create_indexes(indexes: Sequence[Index], table: TableName) -> list[str]:
+    """The statements that make them on a hidden table."""
+    return [index.create(table, hidden_index_name(table, number)) for number, index in enumerate(indexes, start=1)]
+
+
+def hidden_index_name(table: TableName, number: int) -> str:
+    """Name of the `number`th index while its table is hidden: unique in the schema, because the table's name is."""
+    return short_name(table.name, f"_i{number}")
+
+
+def partition_index_name(partition: TableName, number: int) -> str:
+    """Name of the `number`th index of a partition once it is attached."""
+    return short_name(partition.name, f"_i{number}")

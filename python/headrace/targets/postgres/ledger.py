@@ -1,0 +1,176 @@
+"""The ledger in the database: tables `run`, `slice` and `commit` of one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headrace.errors import HeadraceError, LedgerError
+from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
+from headrace.targets.base import RunRecord
+from headrace.targets.postgres.connection import (
+    Connection,
+    array,
+    one_row,
+    one_value,
+    rows_done,
+    sql,
+    texts,
+    transaction,
+)
+from headrace.targets.postgres.failures import ledger_failure
+from headrace.targets.postgres.names import TableName, literal, quote
+
+# Number of the commit row that says: the task is complete and its tables are switched in.
+SWITCHED_SLICE = 0
+
+
+class Ledger:
+    """Statements of the ledger. Each makes its own transaction, except where it says that it belongs into another.
+
+    `attempt` is that of this process; once somebody else resumes the run, nothing here passes the fence any more.
+    """
+
+    def __init__(self, connection: Connection, schema: str, attempt: int = 1) -> None:
+        self._connection = connection
+        self.schema = schema
+        self.attempt = attempt
+
+    def begin_run(self, record: RunRecord) -> None:
+        """Writes the run's row, creating schema and tables if needed."""
+        what = "cannot write the run into the ledger"
+        try:
+            with transaction(self._connection):
+                self._create()
+                self._connection.query(
+                    self._sql("insert_run"),
+                    (
+                        record.run_id,
+                        record.package,
+                        record.package_hash,
+                        record.headrace_version,
+                        record.host,
+                        str(record.process_id),
+                        record.started_at.isoformat(),
+                    ),
+                )
+        except HeadraceError as error:
+            raise ledger_failure(error, what, self.schema) from error
+
+    def record_slices(self, run_id: str, plan: DataFlowPlan, table: TableName, staging: Mapping[int, str]) -> None:
+        """Writes all slices of one task in one statement. `staging`: hidden table by slice, empty without one."""
+        slices = plan.source.slices
+        files = [plan.source.files[item["file"]] for item in slices]
+        names = [staging.get(item["number"]) for item in slices]
+        try:
+            self._connection.query(
+                self._sql("insert_slices"),
+                (
+                    run_id,
+                    plan.task,
+                    table.schema,
+                    table.name,
+                    array([item["number"] for item in slices]),
+                    "{" + ",".join("NULL" if name is None else f'"{name}"' for name in names) + "}",
+                    array([file["path"] for file in files]),
+                    array([item["begin_byte"] for item in slices]),
+                    array([item["end_byte"] for item in slices]),
+                    array([file.get("size_bytes", 0) for file in files]),
+                    array([file.get("modified_ns", 0) for file in files]),
+                ),
+            )
+        except HeadraceError as error:
+            what = f"cannot write the slices of {plan.task} into the ledger"
+            raise ledger_failure(error, what, self.schema) from error
+
+    def commit_statement(self, run_id: str, task: str) -> str:
+        """The last statement of a unit before COMMIT, with $1 partition, $2 slices, $3 rows loaded, $4 rows rejected.
+
+        It inserts as many rows as there are slices, or none if another attempt or a sweep has taken the run over.
+        """
+        return self._sql("commit_slices", run_id=literal(run_id), task=literal(task), attempt=str(self.attempt))
+
+    def mark_switched(self, run_id: str, task: str, rows_loaded: int, rows_rejected: int) -> None:
+        """Writes the commit row of the switch. Belongs into the transaction of the switch."""
+        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", f"{{{rows_loaded}}}", f"{{{rows_rejected}}}")
+        done = self._connection.query(self.commit_statement(run_id, task), values)
+        if rows_done(done.tag) != 1:
+            raise fenced_off(run_id, self.schema)
+
+    def is_switched(self, run_id: str, task: str) -> bool:
+        """True if the task was completed: its rows are where readers see them."""
+        return one_value(self._connection, self._sql("is_switched"), (run_id, task)) is not None
+
+    def committed_slices(self, run_id: str, task: str) -> int:
+        """How many slices of the task are committed."""
+        row = one_row(self._connection, self._sql("committed"), (run_id, task))
+        return 0 if row is None else int(row[0] or 0)
+
+    def check_committed(self, run_id: str, plan: DataFlowPlan, rows_loaded: int) -> None:
+        """Raises LedgerError unless the ledger has every slice of the task, with all its rows."""
+        row = one_row(self._connection, self._sql("committed"), (run_id, plan.task))
+        found = (0, 0) if row is None else (int(row[0] or 0), int(row[1] or 0))
+        expected = (len(plan.source.slices), rows_loaded)
+        if found != expected:
+            raise LedgerError(
+                f"the ledger does not agree with what {plan.task} has loaded; nothing of it was made visible",
+                at={"schema": self.schema},
+                found=_slices_and_rows(*found),
+                expected=_slices_and_rows(*expected),
+                hint="This is a defect of Headrace. Keep the run folder and report it.",
+            )
+
+    def end_run(self, run_id: str, status: str, error: str | None) -> None:
+        """Writes how the run ended, unless somebody has declared it lost."""
+        try:
+            self._connection.query(self._sql("end_run"), (run_id, status, error))
+        except HeadraceError as problem:
+            raise ledger_failure(problem, "cannot write the end of the run into the ledger", self.schema) from problem
+
+    def exists(self) -> bool:
+        """True if the ledger's tables are there."""
+        return one_value(self._connection, "SELECT to_regclass($1)", (f"{quote(self.schema)}.commit",)) is not None
+
+    def running(self, but_not: str) -> tuple[str, ...]:
+        """Runs that have not said how they ended."""
+        return texts(self._connection, self._sql("running"), (but_not,))
+
+    def mark_lost(self, run_id: str) -> None:
+        """Ends a dead run; from then on nothing of it can commit."""
+        self._connection.query(self._sql("mark_lost"), (run_id,))
+
+    def visible_tables(self, run_id: str) -> tuple[str, ...]:
+        """The tables whose rows of this run are visible."""
+        return texts(self._connection, self._sql("lost_tables"), (run_id,))
+
+    def forget_commits(self, run_id: str, staging: Sequence[str]) -> None:
+        """Deletes the commit rows of staging tables. Belongs into the transaction that drops them."""
+        self._connection.query(self._sql("forget_commits"), (run_id, array(staging)))
+
+    def half_appended(self, table: TableName, but_not: str) -> list[tuple[str, str, int, int]]:
+        """Dead runs of which the table holds some slices but not all: run, status, slices, slices committed."""
+        rows = self._connection.query(self._sql("half_appended"), (table.schema, table.name, but_not)).rows
+        return [(str(row[0]), str(row[1]), int(row[3] or 0), int(row[4] or 0)) for row in rows]
+
+    def _create(self) -> None:
+        """CREATE ... IF NOT EXISTS needs the right to create even where nothing is to be done, so we look first."""
+        schema = quote(self.schema)
+        if one_value(self._connection, "SELECT to_regnamespace($1)", (schema,)) is None:
+            self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        if not self.exists():
+            self._connection.execute(self._sql("ledger"))
+
+    def _sql(self, name: str, **members: str) -> str:
+        return sql(name).format(schema=quote(self.schema), **members)
+
+
+def fenced_off(run_id: str, schema: str) -> LedgerError:
+    """The error of an attempt that somebody else has taken over."""
+    return LedgerError(
+        f"run {run_id} was taken over by another session or declared dead; nothing of this attempt becomes visible",
+        at={"schema": schema},
+        hint=f"Look at {schema}.run, and run or resume again.",
+    )
+
+
+def _slices_and_rows(slices: int, rows: int) -> str:
+    return f"{counted(slices, 'slice')} with {counted(rows, 'row')}"

@@ -1,0 +1,68 @@
+"""Advisory locks: a run holds one for itself and one for the table that it loads; both end with its session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from headrace.errors import CancelledError, HeadraceError, TargetBusyError
+from headrace.targets.base import Notice
+from headrace.targets.postgres.connection import Connection, one_row, one_value, sql
+from headrace.targets.postgres.names import TableName, table_lock_key
+
+_POLL_SECONDS: Final = 0.2
+
+
+def try_lock(connection: Connection, key: int) -> bool:
+    """Takes the lock for this session if nobody else has it. It counts: each success needs one `unlock`."""
+    return one_value(connection, "SELECT pg_try_advisory_lock($1::bigint)", (str(key),)) == "t"
+
+
+def unlock(connection: Connection, key: int) -> None:
+    """Gives a lock back; with a dead connection it is gone already."""
+    with suppress(HeadraceError):
+        connection.query("SELECT pg_advisory_unlock($1::bigint)", (str(key),))
+
+
+@contextmanager
+def table_lock(
+    connection: Connection,
+    table: TableName,
+    timeout_seconds: float,
+    notice: Notice,
+    is_cancelled: Callable[[], bool],
+) -> Iterator[None]:
+    """Holds the lock of the table; waits for another run that does, and raises TargetBusyError after the timeout."""
+    database = one_value(connection, "SELECT current_database()") or ""
+    key = table_lock_key(database, table)
+    deadline = time.monotonic() + timeout_seconds
+    said = False
+    while not try_lock(connection, key):
+        holder = _holder(connection, key)
+        if time.monotonic() >= deadline:
+            raise TargetBusyError(
+                f"table {table} is being loaded by another run",
+                found=holder,
+                expected=f"it to end within {timeout_seconds:g} seconds",
+                hint="Wait for that run, or wait longer: `lock_timeout_seconds` of the connection.",
+            )
+        if not said:
+            said = True
+            notice(f"waiting up to {timeout_seconds:g} seconds for table {table}: {holder}")
+        if is_cancelled():
+            raise CancelledError(f"cancelled while waiting for table {table}")
+        time.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        unlock(connection, key)
+
+
+def _holder(connection: Connection, key: int) -> str:
+    row = one_row(connection, sql("lock_holder"), (str(key),))
+    if row is None:
+        return "a session that is just ending"
+    name, process_id, user, host = row
+    return f"session {process_id} (`{name}`) of user {user} from {host} loads it"

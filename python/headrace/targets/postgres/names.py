@@ -1,0 +1,109 @@
+"""Names and quoting: identifiers, literals, staging tables, sessions, and the keys of advisory locks."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.planning import WHOLE_TABLE
+from headrace.targets.postgres.capabilities import MAXIMUM_NAME_BYTES
+
+# What the writers append to the application name: ` w4096`.
+_WRITER_BYTES: Final = 6
+_LABEL_BYTES: Final = 16
+_KEY_DIGITS: Final = 8
+_WHOLE: Final = "s"
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table with its schema, both as the catalog has them."""
+
+    schema: str
+    name: str
+
+    @property
+    def sql(self) -> str:
+        """Quoted, for statements."""
+        return f"{quote(self.schema)}.{quote(self.name)}"
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True)
+class StagingName:
+    """What the name of a staging table tells: its run, the key of its target table, and its partition."""
+
+    run_id: str
+    table_key: str
+    partition: str
+
+
+def quote(identifier: str) -> str:
+    """A quoted identifier."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A string literal. The session has standard_conforming_strings on, so that a backslash is a backslash."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def short_name(text: str, suffix: str = "") -> str:
+    """`text` and `suffix`, `text` cut so that both fit into a name of the server."""
+    room = MAXIMUM_NAME_BYTES - len(suffix.encode())
+    return text.encode()[:room].decode(errors="ignore") + suffix
+
+
+def table_key(table: TableName) -> str:
+    """A short name of a table that is the same in every run."""
+    return _digest(f"{table.schema}\0{table.name}").hex()[:_KEY_DIGITS]
+
+
+def staging_name(run_id: str, table: TableName, partition: str) -> str:
+    """`<run id>_<some letters of the table>_<key of the table>_<partition, or s>`: ASCII, at most 63 bytes."""
+    label = "".join(letter for letter in table.name.lower() if letter.isascii() and letter.isalnum())
+    part = _WHOLE if partition == WHOLE_TABLE else partition
+    return f"{run_id}_{label[:_LABEL_BYTES]}_{table_key(table)}_{part}"
+
+
+def parse_staging_name(name: str) -> StagingName | None:
+    """What `staging_name` was given; None for the name of another table."""
+    parts = name.rsplit("_", 3)
+    if len(parts) != 4 or len(parts[2]) != _KEY_DIGITS or not (parts[3] == _WHOLE or parts[3].isdecimal()):
+        return None
+    return StagingName(parts[0], parts[2], WHOLE_TABLE if parts[3] == _WHOLE else parts[3])
+
+
+def session_prefix(run_id: str) -> str:
+    """How the application names of a run's sessions begin: what fencing looks for."""
+    return f"headrace {run_id} "
+
+
+def session_name(run_id: str, task: str) -> str:
+    """The application name of a task's sessions, with room for the number that a writer appends.
+
+    ASCII, because the server replaces everything else.
+    """
+    name = (session_prefix(run_id) + task).encode("ascii", "replace").decode()
+    return name[: MAXIMUM_NAME_BYTES - _WRITER_BYTES]
+
+
+def run_lock_key(run_id: str) -> int:
+    """Key of the advisory lock that a living run holds."""
+    return _lock_key(f"headrace run\0{run_id}")
+
+
+def table_lock_key(database: str, table: TableName) -> int:
+    """Key of the advisory lock that the one run holds which loads the table."""
+    return _lock_key(f"headrace table\0{database}\0{table.schema}\0{table.name}")
+
+
+def _lock_key(text: str) -> int:
+    return int.from_bytes(_digest(text)[:8], "big", signed=True)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,2 @@
+UPDATE {schema}.run SET status = $2, finished_at = clock_timestamp(), error = $3
+WHERE run_id = $1 AND status = 'running'

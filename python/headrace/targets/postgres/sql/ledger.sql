@@ -1,0 +1,44 @@
+-- The ledger: three tables beside the data. Only `run` is ever updated; commit rows go when their rows go.
+CREATE TABLE IF NOT EXISTS {schema}.run (
+  run_id           text        NOT NULL PRIMARY KEY,
+  package          text        NOT NULL,
+  package_hash     text        NOT NULL,
+  headrace_version text        NOT NULL,
+  host             text        NOT NULL,
+  process_id       bigint      NOT NULL,
+  attempt          integer     NOT NULL, -- from 1; `resume` raises it, which shuts out the sessions of the one before
+  status           text        NOT NULL, -- running, success, failed, cancelled; lost: died without saying so
+  started_at       timestamptz NOT NULL,
+  finished_at      timestamptz,
+  error            text
+);
+
+-- The slices of the plan, written before the first row. Bytes count from 0; the end is not part of the slice.
+-- staging: the hidden table its rows go into; NULL: straight into the table.
+CREATE TABLE IF NOT EXISTS {schema}.slice (
+  run_id      text    NOT NULL,
+  task        text    NOT NULL,
+  slice       integer NOT NULL,
+  "schema"    text    NOT NULL,
+  "table"     text    NOT NULL,
+  staging     text,
+  file        text    NOT NULL,
+  begin_byte  bigint  NOT NULL,
+  end_byte    bigint  NOT NULL,
+  file_bytes  bigint  NOT NULL,
+  modified_ns bigint  NOT NULL,
+  PRIMARY KEY (run_id, task, slice)
+);
+
+-- One row per slice, inserted in the transaction that holds the slice's rows. Partition is '' without partitions.
+-- Slice 0: the task is complete, its tables are switched in.
+CREATE TABLE IF NOT EXISTS {schema}.commit (
+  run_id        text        NOT NULL,
+  task          text        NOT NULL,
+  slice         integer     NOT NULL,
+  "partition"   text        NOT NULL,
+  rows_loaded   bigint      NOT NULL,
+  rows_rejected bigint      NOT NULL,
+  committed_at  timestamptz NOT NULL,
+  PRIMARY KEY (run_id, task, slice, "partition")
+);

@@ -1,0 +1,142 @@
+"""The hidden tables of one task: their names, how they are made, and the sink that fills them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.errors import TargetError
+from headrace.planning import DataFlowPlan, StagingTable
+from headrace.targets.postgres import ddl
+from headrace.targets.postgres.catalog import Relation, column_types, find_relation
+from headrace.targets.postgres.connection import Connection, one_value, sql
+from headrace.targets.postgres.indexes import create_indexes, indexes_of
+from headrace.targets.postgres.names import TableName, literal, staging_name
+from headrace.targets.postgres.types import form_of
+
+
+@dataclass(frozen=True)
+class Staging:
+    """One hidden table of a plan. `create`: statements that make it."""
+
+    planned: StagingTable
+    table: TableName
+    create: tuple[str, ...]
+
+
+class TableStaging:
+    """All hidden tables of a plan; none for a load straight into the target."""
+
+    def __init__(self, connection: Connection, run_id: str, plan: DataFlowPlan, hidden_schema: str) -> None:
+        self._connection = connection
+        self._plan = plan
+        self.target = TableName(plan.schema or "", plan.table)
+        self.relation = find_relation(connection, self.target)
+        self.is_direct = plan.switch == "none"
+        self.hidden = hidden_tables(run_id, plan, hidden_schema)
+        pattern = self._pattern()
+        carries_indexes = pattern is not None and plan.switch in ("rename", "attach")
+        self._indexes = indexes_of(connection, pattern.oid) if pattern and carries_indexes else ()
+        self.tables = tuple(
+            Staging(planned, self.hidden[planned.partition], self._create(planned, pattern)) for planned in plan.staging
+        )
+
+    def sink_spec(self, connection: Mapping[str, Any], commit_slices: str | None) -> dict[str, Any]:
+        """The `sink` member of the flow spec."""
+        return {
+            "kind": "postgres",
+            "connection": dict(connection),
+            "columns": self._columns(),
+            "tables": [self._sink_table(staging) for staging in self.tables],
+            "commit_slices": commit_slices,
+            "commit": "together" if self.is_direct else "unit",
+        }
+
+    def shared_statements(self) -> list[str]:
+        """Statements for the tables that several streams fill together."""
+        if self.is_direct:
+            return []
+        return [text for staging in self.tables if not staging.planned.owned for text in staging.create]
+
+    def index_statements(self) -> list[str]:
+        """Statements that make the target's indexes on the hidden tables, unless they were made before the load."""
+        if self._plan.options.indexes == "before":
+            return []
+        return [text for staging in self.tables for text in create_indexes(self._indexes, staging.table)]
+
+    def _columns(self) -> list[dict[str, str]]:
+        types = {} if self.relation is None else column_types(self._connection, self.relation.oid)
+        forms = {name: column.form for name, column in types.items()}
+        missing = [column.target for column in self._plan.columns if self.relation and column.target not in forms]
+        if missing:
+            raise TargetError(
+                f"table {self.target} was changed after the load was planned",
+                found=f"no column {', '.join(missing)}, or one of another type",
+                hint="Run again.",
+            )
+        return [
+            {"source": column.source, "form": forms.get(column.target) or form_of(column.type)}
+            for column in self._plan.columns
+        ]
+
+    def _sink_table(self, staging: Staging) -> dict[str, Any]:
+        planned = staging.planned
+        makes_table = planned.owned and not self.is_direct
+        into = self.target if self.is_direct else staging.table
+        locks = [f"LOCK TABLE {into.sql} IN SHARE ROW EXCLUSIVE MODE"] * (self.is_direct and self._plan.options.lock)
+        return {
+            "name": planned.table,
+            "partition": planned.partition,
+            "slices": list(planned.slices),
+            "owned": planned.owned,
+            "begin": ddl.begin_unit(staging.create if makes_table else locks),
+            "copy": ddl.copy_into(into, self._plan, freeze=makes_table),
+            "bounds": None if planned.bounds is None else planned.bounds.to_dict(),
+        }
+
+    def _create(self, planned: StagingTable, pattern: Relation | None) -> tuple[str, ...]:
+        if self.is_direct:
+            return ()
+        table = self.hidden[planned.partition]
+        if pattern is None:
+            return (ddl.create_new(table, self._plan, planned.bounds),)
+        # A partition gets its numbers from the table that it is part of.
+        identity = not pattern.partitioned
+        storage = one_value(self._connection, sql("storage"), (pattern.oid,)) or ""
+        like = ddl.create_like(table, self.target, self._plan, planned.bounds, storage, identity=identity)
+        numbers = self._continue_numbers(table, pattern) if identity else []
+        indexes = create_indexes(self._indexes, table) if self._plan.options.indexes == "before" else []
+        return (like, *numbers, *indexes)
+
+    def _pattern(self) -> Relation | None:
+        """The existing table that the hidden ones must be like."""
+        is_like = self._plan.switch in ("rename", "move", "attach")
+        return self.relation if is_like and self.relation and self.relation.kind == "table" else None
+
+    def _continue_numbers(self, table: TableName, pattern: Relation) -> list[str]:
+        """A copied identity starts anew; these statements let it go on where the table's own stands."""
+        statements = []
+        for column, schema, sequence, is_identity in self._connection.query(sql("sequences"), (pattern.oid,)).rows:
+            if is_identity == "t":
+                own = f"pg_get_serial_sequence({literal(table.sql)}, {literal(column or '')})"
+                old = TableName(schema or "", sequence or "")
+                statements.append(f"SELECT setval({own}, last_value, is_called) FROM {old.sql}")
+        return statements
+
+
+def hidden_tables(run_id: str, plan: DataFlowPlan, hidden_schema: str) -> dict[str, TableName]:
+    """The hidden tables of a plan by partition."""
+    target = TableName(plan.schema or "", plan.table)
+    return {
+        planned.partition: TableName(hidden_schema, staging_name(run_id, target, planned.partition))
+        for planned in plan.staging
+    }
+
+
+def staging_by_slice(run_id: str, plan: DataFlowPlan, hidden_schema: str) -> dict[int, str]:
+    """Hidden table by slice, for the ledger; empty for a load straight into the target."""
+    if plan.switch == "none":
+        return {}
+    names = hidden_tables(run_id, plan, hidden_schema)
+    return {number: names[table.partition].name for table in plan.staging for number in table.slices}

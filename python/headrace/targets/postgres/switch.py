@@ -1,0 +1,194 @@
+"""Makes hidden tables (part of) the target. All of it happens in one transaction, which the caller holds open.
+
+What could have changed since the plan was made is looked at again, behind the lock of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from headrace.errors import AccountsError, InternalError, TargetError
+from headrace.planning import DataFlowPlan, counted
+from headrace.targets.postgres import ddl
+from headrace.targets.postgres.catalog import Relation, find_relation
+from headrace.targets.postgres.connection import Connection, rows_done, sql, texts
+from headrace.targets.postgres.indexes import (
+    Index,
+    hidden_index_name,
+    indexes_of,
+    partition_index_name,
+)
+from headrace.targets.postgres.names import TableName, quote, short_name
+from headrace.targets.postgres.staging import TableStaging
+
+
+class Switch:
+    """The switch of one task. `warnings`: where it had to do otherwise than planned."""
+
+    def __init__(self, connection: Connection, plan: DataFlowPlan, staging: TableStaging, rows: int) -> None:
+        self._connection = connection
+        self._plan = plan
+        self._staging = staging
+        self._target = staging.target
+        self._rows = rows
+        self.warnings: list[str] = []
+
+    def run(self) -> None:
+        """Executes the switch that the plan names. Raises TargetError if the table is no longer as planned."""
+        match self._plan.switch:
+            case "none":
+                return
+            case "schema":
+                self._run(ddl.take_place(self._only_hidden(), self._target))
+                self._run(texts(self._connection, sql("default_grants"), (self._target.schema, self._target.sql)))
+            case "rename":
+                self._rename()
+            case "move":
+                self._move(self._locked())
+            case "attach":
+                self._attach()
+            case "view":
+                self._view()
+
+    def _rename(self) -> None:
+        old = self._locked()
+        hidden = self._only_hidden()
+        hanging = texts(self._connection, sql("hanging"), (old.oid,))
+        if hanging:
+            self.warnings.append(
+                f"the rows of {self._target} were moved instead of the table renamed, because of {', '.join(hanging)}"
+            )
+            self._move(old)
+            return
+        new = self._relation(hidden)
+        indexes = indexes_of(self._connection, old.oid)
+        self._refuse_changed(old, new, indexes)
+        appearance = texts(self._connection, sql("appearance"), (old.oid, self._target.sql, new.oid))
+        checks: Sequence[str] = ()
+        if not self._plan.options.check_constraints:
+            checks = texts(self._connection, sql("unchecked"), (old.oid, self._target.sql))
+        sequences = self._connection.query(sql("sequences"), (old.oid,)).rows
+        new_sequences = self._connection.query(sql("sequences"), (new.oid,)).rows
+        away = TableName(self._target.schema, short_name(hidden.name, "_old"))
+        self._run([f"ALTER TABLE {self._target.sql} RENAME TO {quote(away.name)}"])
+        self._run(ddl.take_place(hidden, self._target))
+        self._run(appearance)
+        self._run(
+            f"ALTER SEQUENCE {TableName(schema or '', name or '').sql} OWNED BY {self._target.sql}.{quote(column or '')}"
+            for column, schema, name, is_identity in sequences
+            if is_identity == "f"
+        )
+        self._run([f"DROP TABLE {away.sql}"])
+        self._run(checks)
+        self._run(
+            index.rename(self._target, hidden_index_name(hidden, number), index.name)
+            for number, index in enumerate(indexes, start=1)
+        )
+        old_names = {column: name for column, _, name, is_identity in sequences if is_identity == "t"}
+        self._run(
+            f"ALTER SEQUENCE {TableName(self._target.schema, name or '').sql} RENAME TO {quote(old_names[column] or '')}"
+            for column, _, name, is_identity in new_sequences
+            if is_identity == "t" and old_names[column] != name
+        )
+
+    def _move(self, old: Relation) -> None:
+        hidden = self._only_hidden()
+        triggers = self._triggers(old) if self._plan.options.disable_triggers else []
+        self._run(f"ALTER TABLE {self._target.sql} DISABLE TRIGGER {quote(name)}" for name, _ in triggers)
+        if self._plan.target == "replace":
+            self._run([f"TRUNCATE TABLE {self._target.sql}"])
+        done = self._connection.query(ddl.move_rows(self._target, hidden, self._plan))
+        if rows_done(done.tag) != self._rows:
+            raise AccountsError(
+                f"table {self._target} did not take all rows",
+                found=counted(rows_done(done.tag), "row"),
+                expected=counted(self._rows, "row"),
+                hint="A trigger or a rule of the table leaves rows out; drop it, or load another table.",
+            )
+        self._run(f"ALTER TABLE {self._target.sql} ENABLE {kind}TRIGGER {quote(name)}" for name, kind in triggers)
+        self._run([f"DROP TABLE {hidden.sql}"])
+
+    def _attach(self) -> None:
+        relation = find_relation(self._connection, self._target)
+        if relation is None:
+            self._run([ddl.create_parent(self._target, self._plan)])
+            indexes: tuple[Index, ...] = ()
+        else:
+            relation = self._locked()
+            indexes = indexes_of(self._connection, relation.oid)
+            if self._plan.target == "replace":
+                rows = self._connection.query(sql("partitions"), (relation.oid,)).rows
+                self._run(f"DROP TABLE {TableName(row[0] or '', row[1] or '').sql}" for row in rows)
+        for staging in self._staging.tables:
+            partition = TableName(self._target.schema, staging.planned.table)
+            bounds = staging.planned.bounds
+            if bounds is None:
+                raise InternalError(f"partition {staging.planned.partition} of {self._target} has no bounds")
+            self._run(ddl.take_place(staging.table, partition))
+            self._run([ddl.attach(self._target, partition, bounds)])
+            self._run([f"ALTER TABLE {partition.sql} DROP CONSTRAINT {quote(ddl.BOUNDS_CONSTRAINT)}"])
+            self._run(
+                index.rename(
+                    partition, hidden_index_name(staging.table, number), partition_index_name(partition, number)
+                )
+                for number, index in enumerate(indexes, start=1)
+            )
+
+    def _view(self) -> None:
+        hidden = [staging.table for staging in self._staging.tables]
+        relation = find_relation(self._connection, self._target)
+        old_members: Sequence[str] = ()
+        if relation is not None:
+            old_members = texts(self._connection, sql("view_tables"), (relation.oid,))
+        self._run([ddl.create_view(self._target, hidden, self._plan, replace=relation is not None)])
+        if relation is None:
+            self._run(texts(self._connection, sql("default_grants"), (self._target.schema, self._target.sql)))
+        self._run(f"DROP TABLE {TableName(self._target.schema, name).sql}" for name in old_members)
+        for staging in self._staging.tables:
+            self._run(ddl.take_place(staging.table, TableName(self._target.schema, staging.planned.table)))
+
+    def _locked(self) -> Relation:
+        """Keeps everybody out of the target until the commit, readers too: for the moment of the switch."""
+        self._run([f"LOCK TABLE {self._target.sql} IN ACCESS EXCLUSIVE MODE"])
+        relation = self._relation(self._target)
+        referring = texts(self._connection, sql("referenced_by"), (relation.oid,))
+        if referring and self._plan.target == "replace":
+            raise TargetError(
+                f"table {self._target} cannot be replaced: other tables refer to its rows",
+                found=f"foreign keys of {', '.join(referring)}, made after the load was planned",
+                hint="Drop them, or use `target: append`.",
+            )
+        return relation
+
+    def _relation(self, table: TableName) -> Relation:
+        found = find_relation(self._connection, table)
+        if found is None:
+            raise TargetError(f"table {table} is gone", hint="Find out who has dropped it, and run again.")
+        return found
+
+    def _refuse_changed(self, old: Relation, new: Relation, indexes: Sequence[Index]) -> None:
+        was, is_now = (self._connection.query(sql("signature"), (table.oid,)).rows for table in (new, old))
+        found = [str(row[0]) for row in is_now if row not in was]
+        gone = {str(row[0]) for row in was} - {str(row[0]) for row in is_now}
+        built = len(self._connection.query(sql("rebuild"), (new.oid,)).rows)
+        if found or gone or built != len(indexes):
+            what = ", ".join([f"column {name}" for name in [*found, *sorted(gone)]]) or "its indexes"
+            raise TargetError(
+                f"table {self._target} was changed while it was loaded; nothing was replaced",
+                found=what,
+                hint="Run again, and change the table before or after the load.",
+            )
+
+    def _triggers(self, relation: Relation) -> list[tuple[str, str]]:
+        """Triggers that fire for inserted rows, and the word that switches each on again as it was."""
+        rows = self._connection.query(sql("triggers"), (relation.oid,)).rows
+        return [(name or "", {"A": "ALWAYS ", "R": "REPLICA "}.get(fires or "", "")) for name, fires in rows]
+
+    def _only_hidden(self) -> TableName:
+        if len(self._staging.tables) != 1:
+            raise InternalError(f"the switch `{self._plan.switch}` needs one hidden table")
+        return self._staging.tables[0].table
+
+    def _run(self, statements: Iterable[str]) -> None:
+        for text in statements:
+            self._connection.execute(text)
