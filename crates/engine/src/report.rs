@@ -117,8 +117,8 @@ pub struct SinkReport {
     pub batches: u64,
     /// Rows handed over.
     pub rows: u64,
-    /// Rows that the destination counted itself, as far as it reports to the sink.
-    pub confirmed: u64,
+    /// Rows that the destination counted itself; none if it does not tell the sink.
+    pub confirmed: Option<u64>,
 }
 
 /// Aggregates of one column, exact, as text.

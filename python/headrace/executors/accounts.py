@@ -16,7 +16,8 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     - every planned slice is reported exactly once, and nothing else is;
     - every stream is reported, and streams and slices count the same rows;
     - for each slice: lines = rows + skipped, rows = out + rejected;
-    - the sink was handed the sum of out, and the destination took as many (`rows_inserted`; None: it does not count);
+    - the sink was handed the sum of out, and the destination took as many (`rows_inserted`; None: it does not count,
+      or has told the sink);
     - as many rejects were kept as rows were rejected.
     """
     problems = [*_slices(plan, result), *_streams(plan, result)]
@@ -27,6 +28,9 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     problems += _equal("rows out of the slices", rows_out, "rows handed to the destination", result["sink"]["rows"])
     if rows_inserted is not None:
         problems += _equal("rows out of the slices", rows_out, "rows the destination took", rows_inserted)
+    confirmed = result["sink"].get("confirmed")
+    if confirmed is not None:
+        problems += _equal("rows handed to the destination", result["sink"]["rows"], "rows it confirmed", confirmed)
     problems += _equal("rows rejected in the slices", rejected, "rejects kept", result["rejects"]["count"])
     if problems:
         raise AccountsError(

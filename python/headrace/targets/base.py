@@ -8,6 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from headrace.errors import LedgerError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 
 # Called with the rows the destination took (None: it does not count). Waits for the end of the flow, balances the
@@ -156,3 +157,12 @@ class Target(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+def superseded(record: RunRecord, later: str) -> LedgerError:
+    """The error of a run that cannot be resumed, because run `later` of its package has begun since."""
+    return LedgerError(
+        f"run {record.run_id} cannot be resumed: a later run of package {record.package} has begun",
+        found=f"run {later}",
+        hint=f"Resume that one: `headrace resume {later}`, or start a new run.",
+    )

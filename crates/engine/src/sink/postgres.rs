@@ -72,7 +72,7 @@ impl PostgresSink {
             writers: AtomicUsize::new(0),
             complete: Mutex::default(),
             committing: Arc::default(),
-            counters: Mutex::default(),
+            counters: Mutex::new(SinkReport { confirmed: Some(0), ..SinkReport::default() }),
         })))
     }
 }
@@ -324,7 +324,7 @@ impl Unit {
         if let Some(statement) = &shared.sink.commit_slices {
             commit_slices(&mut connection, statement, spec, &slices)?;
         }
-        lock(&shared.counters).confirmed += confirmed;
+        *lock(&shared.counters).confirmed.get_or_insert(0) += confirmed;
         match shared.sink.commit {
             CommitTime::Unit => {
                 connection.execute("COMMIT").map_err(|error| loading(spec, error))?;

@@ -12,7 +12,7 @@ import duckdb
 
 from headrace.errors import LedgerError
 from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
-from headrace.targets.base import LostRun, RunRecord, TaskProgress
+from headrace.targets.base import LostRun, RunRecord, TaskProgress, superseded
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.failures import ledger_failure
 
@@ -54,11 +54,7 @@ class Ledger:
             values = {"run_id": record.run_id, "package": record.package}
             later = self._connection.execute(sql("later_run"), values).fetchone()
             if later is not None:
-                raise LedgerError(
-                    f"run {record.run_id} cannot be resumed: a later run of package {record.package} has begun",
-                    found=f"run {later[0]}",
-                    hint=f"Resume that one: `headrace resume {later[0]}`, or start a new run.",
-                )
+                raise superseded(record, str(later[0]))
             self._connection.execute(sql("mark_lost"), {"now": _now()})
             known = self._connection.execute(sql("next_attempt"), {"run_id": record.run_id}).fetchone()
             if known is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from headrace.errors import HeadraceError, LedgerError
 from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
-from headrace.targets.base import RunRecord
+from headrace.targets.base import RunRecord, TaskProgress, superseded
 from headrace.targets.postgres.connection import (
     Connection,
     array,
@@ -41,20 +41,45 @@ class Ledger:
         try:
             with transaction(self._connection):
                 self._create()
-                self._connection.query(
-                    self._sql("insert_run"),
-                    (
-                        record.run_id,
-                        record.package,
-                        record.package_hash,
-                        record.headrace_version,
-                        record.host,
-                        str(record.process_id),
-                        record.started_at.isoformat(),
-                    ),
-                )
+                self._insert_run(record)
         except HeadraceError as error:
             raise ledger_failure(error, what, self.schema) from error
+
+    def resume_run(self, record: RunRecord) -> None:
+        """Counts another attempt of the run: nothing of the attempts before passes the fence any more.
+
+        Raises LedgerError if a later run of the package has begun.
+        """
+        try:
+            with transaction(self._connection):
+                self._create()
+                later = one_value(self._connection, self._sql("later_run"), (record.run_id, record.package))
+                if later is not None:
+                    raise superseded(record, later)
+                attempt = one_value(self._connection, self._sql("next_attempt"), (record.run_id,))
+                if attempt is None:
+                    self._insert_run(record)
+        except HeadraceError as error:
+            raise ledger_failure(error, "cannot resume the run in the ledger", self.schema) from error
+        self.attempt = int(attempt or 1)
+
+    def unfinished_run(self, package: str) -> tuple[str, str] | None:
+        """Id and status of the last run of the package, unless it was a success."""
+        row = one_row(self._connection, self._sql("last_run"), (package,)) if self.exists() else None
+        return None if row is None or row[1] == "success" else (str(row[0]), str(row[1]))
+
+    def task_progress(self, run_id: str, task: str) -> TaskProgress:
+        """What is committed of a task."""
+        row = one_row(self._connection, self._sql("task_progress"), (run_id, task))
+        recorded, slices = (row[0] == "t", (row[1] or "").split()) if row else (False, [])
+        numbers = frozenset(int(number) for number in slices)
+        finished = SWITCHED_SLICE in numbers
+        return TaskProgress(recorded, finished, numbers - {SWITCHED_SLICE})
+
+    def committed_rows(self, run_id: str, task: str) -> int:
+        """Rows of the task that are committed, visible or not."""
+        row = one_row(self._connection, self._sql("committed"), (run_id, task))
+        return 0 if row is None else int(row[1] or 0)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan, table: TableName, staging: Mapping[int, str]) -> None:
         """Writes all slices of one task in one statement. `staging`: hidden table by slice, empty without one."""
@@ -150,6 +175,20 @@ class Ledger:
         """Dead runs of which the table holds some slices but not all: run, status, slices, slices committed."""
         rows = self._connection.query(self._sql("half_appended"), (table.schema, table.name, but_not)).rows
         return [(str(row[0]), str(row[1]), int(row[3] or 0), int(row[4] or 0)) for row in rows]
+
+    def _insert_run(self, record: RunRecord) -> None:
+        self._connection.query(
+            self._sql("insert_run"),
+            (
+                record.run_id,
+                record.package,
+                record.package_hash,
+                record.headrace_version,
+                record.host,
+                str(record.process_id),
+                record.started_at.isoformat(),
+            ),
+        )
 
     def _create(self) -> None:
         """CREATE ... IF NOT EXISTS needs the right to create even where nothing is to be done, so we look first."""

@@ -47,6 +47,8 @@ class TableLoad:
         self._lock_timeout_seconds = lock_timeout_seconds
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0}
         self._rows = {"loaded": 0, "rejected": 0}
+        # By earlier attempts of the run.
+        self._rows_before = 0
         self._warnings: list[str] = []
         self._what = f"loading table {plan.connection}.{staging.target}"
 
@@ -95,6 +97,8 @@ class TableLoad:
         if self._ledger is not None and self._plan.target == "append":
             refuse_half_appended(self._ledger, self._staging.target, self._run_id)
         self._require_rights()
+        if self._ledger is not None:
+            self._rows_before = self._ledger.committed_rows(self._run_id, self._plan.task)
         for text in self._staging.shared_statements():
             self._connection.execute(text)
 
@@ -135,7 +139,7 @@ class TableLoad:
 
     def _check_ledger(self) -> None:
         if self._ledger is not None:
-            self._ledger.check_committed(self._run_id, self._plan, self._rows["loaded"])
+            self._ledger.check_committed(self._run_id, self._plan, self._rows_before + self._rows["loaded"])
 
     def _switch(self) -> None:
         """Ends the open transaction: with the switch, or with nothing."""
@@ -143,7 +147,7 @@ class TableLoad:
             for text in self._staging.index_statements():
                 self._connection.execute(text)
             self._connection.execute(f"SET LOCAL lock_timeout = '{self._lock_timeout_seconds:g}s'")
-            switch = Switch(self._connection, self._plan, self._staging, self._rows["loaded"])
+            switch = Switch(self._connection, self._plan, self._staging, self._rows_before + self._rows["loaded"])
             switch.run()
             if self._ledger is not None:
                 self._ledger.mark_switched(self._run_id, self._plan.task, self._rows["loaded"], self._rows["rejected"])

@@ -54,16 +54,20 @@ class TableStaging:
         }
 
     def shared_statements(self) -> list[str]:
-        """Statements for the tables that several streams fill together."""
+        """Statements for the tables that several streams fill together; one of an earlier attempt goes on."""
         if self.is_direct:
             return []
-        return [text for staging in self.tables if not staging.planned.owned for text in staging.create]
+        missing = [staging for staging in self.tables if not (staging.planned.owned or self._exists(staging.table))]
+        return [text for staging in missing for text in staging.create]
 
     def index_statements(self) -> list[str]:
         """Statements that make the target's indexes on the hidden tables, unless they were made before the load."""
         if self._plan.options.indexes == "before":
             return []
         return [text for staging in self.tables for text in create_indexes(self._indexes, staging.table)]
+
+    def _exists(self, table: TableName) -> bool:
+        return one_value(self._connection, "SELECT to_regclass($1)", (table.sql,)) is not None
 
     def _columns(self) -> list[dict[str, str]]:
         types = {} if self.relation is None else column_types(self._connection, self.relation.oid)

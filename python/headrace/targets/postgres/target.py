@@ -9,10 +9,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from headrace.errors import HeadraceError, InternalError, TargetError
+from headrace.errors import HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
 from headrace.model import PostgresConnection
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle
+from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, TaskProgress
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from headrace.targets.postgres.catalog import names_in_schema, read_table
 from headrace.targets.postgres.connection import (
@@ -26,10 +26,10 @@ from headrace.targets.postgres.connection import (
 from headrace.targets.postgres.failures import explained
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
-from headrace.targets.postgres.locks import try_lock
+from headrace.targets.postgres.locks import try_lock, unlock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
-from headrace.targets.postgres.sweep import sweep_runs
+from headrace.targets.postgres.sweep import end_sessions, sweep_runs
 
 MINIMUM_SERVER_VERSION = 15
 Connect = Callable[[ConnectionSpec], Connection]
@@ -63,10 +63,35 @@ class PostgresTarget:
     def names_in_schema(self, schema: str | None) -> frozenset[str]:
         return names_in_schema(self._connection, schema or self.default_schema or "")
 
+    def unfinished_run(self, package: str) -> LostRun | None:
+        if self._model.ledger_schema is None:
+            return None
+        ledger = Ledger(self._connection, self._model.ledger_schema)
+        last = ledger.unfinished_run(package)
+        if last is None:
+            return None
+        run_id, _ = last
+        if not try_lock(self._connection, run_lock_key(run_id)):
+            return None  # it goes on
+        unlock(self._connection, run_lock_key(run_id))
+        return LostRun(run_id, tuple(table.rpartition(".")[2] for table in ledger.visible_tables(run_id)))
+
+    def resume_run(self, record: RunRecord) -> None:
+        self._begin_session(record)
+        if self._model.ledger_schema is None:
+            raise LedgerError(
+                f"run {record.run_id} cannot be resumed: connection {self._model.name} says `ledger: off`",
+                hint="Start a new run: `headrace run`.",
+            )
+        end_sessions(self._connection, record.run_id)
+        self._ledger = Ledger(self._connection, self._model.ledger_schema)
+        self._ledger.resume_run(record)
+
+    def task_progress(self, run_id: str, task: str) -> TaskProgress:
+        return TaskProgress() if self._ledger is None else self._ledger.task_progress(run_id, task)
+
     def begin_run(self, record: RunRecord) -> list[LostRun]:
-        self._connection.execute(f"SET application_name = {literal(session_name(record.run_id, 'control'))}")
-        if not try_lock(self._connection, run_lock_key(record.run_id)):
-            raise TargetError(f"run {record.run_id} is going on in another process")
+        self._begin_session(record)
         if self._model.ledger_schema is None:
             return []
         self._ledger = Ledger(self._connection, self._model.ledger_schema)
@@ -118,6 +143,15 @@ class PostgresTarget:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _begin_session(self, record: RunRecord) -> None:
+        """Names the control session after the run, and takes the lock that says that the run is alive."""
+        self._connection.execute(f"SET application_name = {literal(session_name(record.run_id, 'control'))}")
+        if not try_lock(self._connection, run_lock_key(record.run_id)):
+            raise TargetBusyError(
+                f"run {record.run_id} is going on in another process",
+                hint="Wait for its end. A process that died a moment ago may take some seconds to vanish.",
+            )
 
     def _open(self, application_name: str) -> Connection:
         try:
