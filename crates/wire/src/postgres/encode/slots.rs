@@ -48,7 +48,7 @@ pub(crate) struct Slots {
     stride: usize,
     /// Rows of the tile, in the batch.
     rows: Range<usize>,
-    /// Where each row ends so far, in its slot.
+    /// Where each row ends so far, in `bytes`.
     ends: [usize; TILE_ROWS],
     /// Places of texts that are too long for a slot.
     cuts: Vec<Cut>,
@@ -58,7 +58,7 @@ pub(crate) struct Slots {
 struct Cut {
     /// Column of the plan.
     column: usize,
-    /// Place of the text in each slot.
+    /// Place of the text of each row, in `bytes`.
     ats: [usize; TILE_ROWS],
 }
 
@@ -79,10 +79,11 @@ impl Slots {
         if self.bytes.len() < bytes {
             self.bytes.resize(bytes, 0);
         }
-        self.ends = [COUNT_BYTES; TILE_ROWS];
         self.cuts.clear();
-        for slot in self.bytes.chunks_exact_mut(row_bytes).take(rows.len()) {
-            slot[..COUNT_BYTES].copy_from_slice(&columns.to_be_bytes());
+        for (row, end) in self.ends.iter_mut().take(rows.len()).enumerate() {
+            let start = row * row_bytes;
+            self.bytes[start..start + COUNT_BYTES].copy_from_slice(&columns.to_be_bytes());
+            *end = start + COUNT_BYTES;
         }
         self.rows = rows;
     }
@@ -103,10 +104,10 @@ impl Slots {
         mut write: impl FnMut(usize, &mut [u8]) -> usize,
     ) {
         let starts = nulls.map(|_| self.ends);
-        let slots = self.bytes.chunks_exact_mut(self.stride).zip(&mut self.ends).take(self.rows.len());
-        for (row, (slot, end)) in slots.enumerate() {
+        let rows = self.rows.len();
+        for (row, end) in self.ends.iter_mut().take(rows).enumerate() {
             // `begin` was told the room of all columns.
-            *end += write(row, &mut slot[*end..*end + room]);
+            *end += write(row, &mut self.bytes[*end..*end + room]);
         }
         if let (Some(nulls), Some(starts)) = (nulls, starts) {
             self.overwrite_nulls(nulls, &starts);
@@ -120,7 +121,7 @@ impl Slots {
         let mut null_bits = !valid_bits & (u64::MAX >> (TILE_ROWS - self.rows.len()));
         while null_bits != 0 {
             let row = null_bits.trailing_zeros() as usize;
-            self.bytes[row * self.stride + starts[row]..][..LENGTH_BYTES].copy_from_slice(&NULL);
+            self.bytes[starts[row]..][..LENGTH_BYTES].copy_from_slice(&NULL);
             self.ends[row] = starts[row] + LENGTH_BYTES;
             null_bits &= null_bits - 1;
         }
@@ -139,15 +140,14 @@ impl Slots {
         full: usize,
         mut text: impl FnMut(usize, usize) -> Result<&'a [u8], E>,
     ) -> Result<usize, E> {
-        let slots = self.bytes.chunks_exact(self.stride).zip(&self.ends);
-        for ((place, row), (slot, end)) in self.rows.clone().enumerate().zip(slots) {
-            let mut from = 0;
+        for ((place, row), end) in self.rows.clone().enumerate().zip(&self.ends) {
+            let mut from = place * self.stride;
             for cut in &self.cuts {
-                into.extend_from_slice(&slot[from..cut.ats[place]]);
+                into.extend_from_slice(&self.bytes[from..cut.ats[place]]);
                 into.extend_from_slice(text(cut.column, row)?);
                 from = cut.ats[place];
             }
-            into.extend_from_slice(&slot[from..*end]);
+            into.extend_from_slice(&self.bytes[from..*end]);
             if into.len() >= full {
                 return Ok(row + 1);
             }

@@ -1,5 +1,6 @@
 //! Texts and bytes, from views.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
@@ -105,15 +106,15 @@ impl<'a> Views<'a> {
         texts.or_else(|| array.as_binary_view_opt().map(parts)).ok_or_else(|| Fault::of_type(array))
     }
 
-    /// What can be read from the first byte of a text on.
+    /// What can be read from the first byte of a text on. Which texts are in their views is hard to guess for a processor.
     #[inline(always)]
     fn readable(&self, row: usize) -> Option<&'a [u8]> {
         let view = self.views[row];
-        if view as u32 <= INLINE_BYTES {
-            self.view_bytes.get(row * VIEW_BYTES + LENGTH_BYTES..)
-        } else {
-            self.buffers.get((view >> 64) as u32 as usize)?.get((view >> 96) as usize..)
-        }
+        let is_inline = view as u32 <= INLINE_BYTES;
+        let index = select_unpredictable(is_inline, 0, (view >> 64) as u32 as usize);
+        let buffer = self.buffers.get(index).map_or(&[][..], Buffer::as_slice);
+        let buffer = select_unpredictable(is_inline, self.view_bytes, buffer);
+        buffer.get(select_unpredictable(is_inline, row * VIEW_BYTES + LENGTH_BYTES, (view >> 96) as usize)..)
     }
 
     /// The bytes of a text. Arrow's own arrays have none outside their buffers, but those from elsewhere might.
