@@ -5,17 +5,18 @@ use std::ops::Range;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{Array, BooleanArray};
+use arrow_buffer::NullBuffer;
 
-use super::cells::{Cells, Fault, nulls_of};
+use super::slots::{Fault, LENGTH_BYTES, Slots, nulls_of};
 use crate::postgres::plan::Encoding;
 
-type Fill = dyn Fn(&dyn Array, Range<usize>, &mut Cells<'_>) -> Result<(), Fault> + Send + Sync;
+type Fill = dyn Fn(&dyn Array, &mut Slots) -> Result<(), Fault> + Send + Sync;
 
 /// How to write a column whose values are all as wide.
 pub(crate) struct Fixed {
-    /// Bytes of a value, without its length.
-    pub(crate) width: usize,
-    /// Writes the cells of some rows.
+    /// Bytes of a value with its length.
+    pub(crate) room: usize,
+    /// Appends the values of a tile.
     pub(crate) fill: Box<Fill>,
 }
 
@@ -48,35 +49,62 @@ where
 pub(crate) fn checked<S: ArrowPrimitiveType, const WIDTH: usize>(
     convert: impl Fn(S::Native) -> Option<[u8; WIDTH]> + Send + Sync + 'static,
 ) -> Encoding {
-    let fill = move |array: &dyn Array, rows: Range<usize>, cells: &mut Cells<'_>| {
+    fixed::<WIDTH>(move |array, slots| {
         let array = array.as_primitive_opt::<S>().ok_or_else(|| Fault::of_type(array))?;
-        let values = &array.values()[rows.clone()];
-        let written = cells.write_fixed(rows, nulls_of(array), |row| convert(values[row]));
-        written.map_err(|row| Fault { row, found: format!("{:?}", array.value(row)) })
-    };
-    Encoding::Fixed(Fixed { width: WIDTH, fill: Box::new(fill) })
+        let values = &array.values()[slots.rows()];
+        write(slots, nulls_of(array), |row| convert(values[row]))
+            .map_err(|row| Fault { row, found: format!("{:?}", array.value(row)) })
+    })
 }
 
 /// Truth values.
 pub(crate) fn truth() -> Encoding {
-    let fill = |array: &dyn Array, rows: Range<usize>, cells: &mut Cells<'_>| {
+    fixed::<1>(|array, slots| {
         let array: &BooleanArray = array.as_boolean_opt().ok_or_else(|| Fault::of_type(array))?;
-        let first = rows.start;
-        let value = |row| Some([u8::from(array.value(first + row))]);
-        cells.write_fixed(rows, nulls_of(array), value).map_err(|row| Fault { row, found: String::new() })
-    };
-    Encoding::Fixed(Fixed { width: 1, fill: Box::new(fill) })
+        let first = slots.rows().start;
+        write(slots, nulls_of(array), |row| Some([u8::from(array.value(first + row))]))
+            .map_err(|row| Fault { row, found: format!("{}", array.value(row)) })
+    })
 }
 
 /// 128-bit identifiers.
 pub(crate) fn uuid() -> Encoding {
-    let fill = |array: &dyn Array, rows: Range<usize>, cells: &mut Cells<'_>| {
+    fixed::<16>(|array, slots| {
         let array = array.as_fixed_size_binary_opt().ok_or_else(|| Fault::of_type(array))?;
-        let first = rows.start;
-        let value = |row| <[u8; 16]>::try_from(array.value(first + row)).ok();
-        cells.write_fixed(rows, nulls_of(array), value).map_err(|row| Fault { row, found: "another width".to_owned() })
-    };
-    Encoding::Fixed(Fixed { width: 16, fill: Box::new(fill) })
+        let first = slots.rows().start;
+        write(slots, nulls_of(array), |row| <[u8; 16]>::try_from(array.value(first + row)).ok())
+            .map_err(|row| Fault { row, found: format!("{:02x?}", array.value(row)) })
+    })
+}
+
+fn fixed<const WIDTH: usize>(
+    fill: impl Fn(&dyn Array, &mut Slots) -> Result<(), Fault> + Send + Sync + 'static,
+) -> Encoding {
+    Encoding::Fixed(Fixed { room: LENGTH_BYTES + WIDTH, fill: Box::new(fill) })
+}
+
+/// Appends values of `WIDTH` bytes: `value` gives that of a row, counted from the first of the tile, if the form holds it.
+///
+/// # Errors
+/// The first row of the batch whose value is `None`.
+#[inline(always)]
+fn write<const WIDTH: usize>(
+    slots: &mut Slots,
+    nulls: Option<&NullBuffer>,
+    value: impl Fn(usize) -> Option<[u8; WIDTH]>,
+) -> Result<(), usize> {
+    let mut is_bad = false;
+    slots.append(LENGTH_BYTES + WIDTH, nulls, |row, place| {
+        let bytes = value(row);
+        is_bad |= bytes.is_none();
+        place[..LENGTH_BYTES].copy_from_slice(&(WIDTH as u32).to_be_bytes());
+        place[LENGTH_BYTES..].copy_from_slice(&bytes.unwrap_or([0; WIDTH]));
+        LENGTH_BYTES + WIDTH
+    });
+    // What stands in the place of a NULL is no value.
+    let rows = slots.rows();
+    let is_bad_row = |row: &usize| value(row - rows.start).is_none() && nulls.is_none_or(|nulls| nulls.is_valid(*row));
+    is_bad.then(|| rows.clone().find(is_bad_row)).flatten().map_or(Ok(()), Err)
 }
 
 // Limits of the server, from its `datatype/timestamp.h`, relative to 2000-01-01. The smallest and the largest number of a

@@ -1,14 +1,12 @@
-//! Rows from columns, in two passes over a tile of rows: first every column writes its values into cells, each in a loop
-//! over values of one kind; then the cells of every row are copied one behind the other, each with as many bytes as a
-//! cell can have, and the next one begins where the value ends. Neither pass has a branch that depends on the length of a
-//! value, unless it is a long text.
+//! Rows from columns, tile by tile: every row of a tile has a slot, and one column after the other appends its values to the
+//! rows in their slots, each in a loop over values of one kind. A value is written with as many bytes as its column's values
+//! can have, and the next one begins where it really ends, so that no branch depends on the length of a value. Then the
+//! rows move from their slots to the output.
 
-pub(super) mod cells;
 mod error;
 pub(super) mod fixed;
 pub(super) mod numeric;
-mod rows;
-mod strip;
+mod slots;
 pub(super) mod text;
 
 use std::ops::Range;
@@ -21,17 +19,19 @@ pub use error::EncodeError;
 
 use super::plan::{Encoding, encoding};
 use super::{Form, copy};
-use cells::{Fault, TILE_ROWS};
-use rows::Rows;
-use strip::Strip;
+use slots::{COUNT_BYTES, Fault, Slots, rows_of_tile};
+use text::Text;
 
 /// Writes batches as rows of a binary COPY. The columns are resolved once.
 pub struct CopyEncoder {
     columns: Vec<Column>,
-    /// Whether each column has NULLs in the batch that `strips` were laid out for.
-    has_nulls: Vec<bool>,
-    strips: Vec<Strip>,
-    rows: Rows,
+    count: i16,
+    slots: Slots,
+    /// Room of each column's values in the present tile.
+    rooms: Vec<usize>,
+    /// What a row of the last tile took in its slot, and in the output.
+    slot_bytes: usize,
+    row_bytes: usize,
 }
 
 /// A column of the plan.
@@ -57,10 +57,9 @@ impl CopyEncoder {
             let arrow_type = column_type.arrow_type();
             Ok(Column { index: *index, column_type: *column_type, arrow_type, form: *form, encoding })
         });
-        let columns: Vec<_> = columns.collect::<Result<_, String>>()?;
-        let has_nulls = vec![false; columns.len()];
-        let strips = strip::lay_out(&columns, &has_nulls, count);
-        Ok(CopyEncoder { columns, has_nulls, strips, rows: Rows::default() })
+        let columns = columns.collect::<Result<Vec<_>, String>>()?;
+        let rooms = vec![0; columns.len()];
+        Ok(CopyEncoder { columns, count, slots: Slots::new(), rooms, slot_bytes: 0, row_bytes: 0 })
     }
 
     /// What stands before the first row.
@@ -86,24 +85,47 @@ impl CopyEncoder {
         into: &mut Vec<u8>,
     ) -> Result<usize, EncodeError> {
         let arrays = self.arrays(batch)?;
-        let has_nulls = arrays.iter().map(|array| array.null_count() > 0);
-        if !has_nulls.clone().eq(self.has_nulls.iter().copied()) {
-            self.has_nulls = has_nulls.collect();
-            // `new` checked the count.
-            self.strips = strip::lay_out(&self.columns, &self.has_nulls, self.columns.len() as i16);
-        }
         let mut next = from;
         while next < batch.num_rows() {
-            let tile = next..batch.num_rows().min(next + self.rows.likely_to_fit(full, into.len()).min(TILE_ROWS));
-            for strip in &mut self.strips {
-                strip.fill(&self.columns, &arrays, tile.clone())?;
-            }
-            next = self.rows.append(&self.strips, &self.columns, &arrays, tile, full, into)?;
+            // No more rows than likely fit: those that do not are encoded again.
+            let likely = (full.saturating_sub(into.len()) / self.row_bytes.max(1)).saturating_add(1);
+            let rows = likely.min(rows_of_tile(self.slot_bytes)).min(batch.num_rows() - next);
+            self.fill(&arrays, next..next + rows)?;
+            let (columns, length) = (&self.columns, into.len());
+            let text =
+                |column: usize, row| Text::of_row(arrays[column], row).map_err(|fault| columns[column].error(fault));
+            let behind = self.slots.move_to(into, full, text)?;
+            self.row_bytes = (into.len() - length) / (behind - next);
+            next = behind;
             if into.len() >= full {
                 break;
             }
         }
         Ok(next)
+    }
+
+    /// Encodes a tile into the slots.
+    fn fill(&mut self, arrays: &[&dyn Array], tile: Range<usize>) -> Result<(), EncodeError> {
+        self.slot_bytes = COUNT_BYTES;
+        for ((column, array), room) in self.columns.iter().zip(arrays).zip(&mut self.rooms) {
+            *room = match &column.encoding {
+                Encoding::Fixed(fixed) => fixed.room,
+                Encoding::Numeric(_) => numeric::ROOM_BYTES,
+                Encoding::Text(text) => text.room(*array, tile.clone()).map_err(|fault| column.error(fault))?,
+            };
+            self.slot_bytes += *room;
+        }
+        let slots = &mut self.slots;
+        slots.begin(tile, self.count, self.slot_bytes);
+        for (position, (column, array)) in self.columns.iter().zip(arrays).enumerate() {
+            match &column.encoding {
+                Encoding::Fixed(fixed) => (fixed.fill)(*array, slots),
+                Encoding::Numeric(numeric) => numeric.fill(*array, slots),
+                Encoding::Text(text) => text.fill(*array, position, self.rooms[position], slots),
+            }
+            .map_err(|fault| column.error(fault))?;
+        }
+        Ok(())
     }
 
     /// The array of every column of the plan.
@@ -130,6 +152,3 @@ impl Column {
         EncodeError { column: self.index, row: Some(fault.row), found: fault.found, expected: self.expected() }
     }
 }
-
-/// Rows of a batch.
-type Tile = Range<usize>;

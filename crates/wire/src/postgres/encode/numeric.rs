@@ -3,14 +3,12 @@
 //! Four 16-bit numbers (count of digits, weight of the first digit, sign, decimal digits to show behind the point), then
 //! the digits: 16-bit numbers in base 10000, aligned to the decimal point, without zeros at either end.
 
-use std::ops::Range;
-
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_buffer::NullBuffer;
 
-use super::cells::{Cells, Fault, LENGTH_BYTES, Stride, nulls_of};
+use super::slots::{Fault, LENGTH_BYTES, Slots, nulls_of};
 use crate::postgres::plan::Encoding;
 
 /// Decimal digits in one digit of the server.
@@ -23,18 +21,22 @@ const WORD: u64 = 10_000_000_000_000_000;
 const MOST_GROUPS: usize = 12;
 /// Length and the four numbers in front of the digits.
 const FRONT_BYTES: usize = LENGTH_BYTES + 8;
-/// The byte of a cell that is [`NEGATIVE`] or not.
+/// The byte of a value that is [`NEGATIVE`] or not.
 const SIGN_AT: usize = LENGTH_BYTES + 4;
 const NEGATIVE: u8 = 0x40;
+/// Room of any value.
+pub(crate) const ROOM_BYTES: usize = FRONT_BYTES + 2 * (MOST_GROUPS + 1);
+/// Room of a value whose digits are in one word.
+const WORD_ROOM_BYTES: usize = FRONT_BYTES + 2 * WORD_GROUPS;
 /// Places that `front_place` can give.
 const FRONTS: usize = 5 << 3;
 
-type Fill = dyn Fn(&Shape, &dyn Array, Range<usize>, &mut Cells<'_>) -> Result<(), Fault> + Send + Sync;
+type Fill = dyn Fn(&Shape, &dyn Array, &mut Slots) -> Result<(), Fault> + Send + Sync;
 
 /// How to write a column of decimals.
 pub(crate) struct Numeric {
     shape: Shape,
-    /// Writes the cells of some rows.
+    /// Appends the values of a tile.
     fill: Box<Fill>,
 }
 
@@ -54,11 +56,9 @@ pub(crate) struct Shape {
     short_end: u128,
     /// Magnitudes below this one are in the column's precision.
     end: u128,
-    /// The first 16 bytes of a cell whose digits are in one word, but for the sign, and the count of its bytes in place of the last
+    /// The first 16 bytes of a value whose digits are in one word, but for the sign, and the count of its bytes in place of the last
     /// one: by the zero groups of the word, see `front_place`.
     fronts: [[u8; 16]; FRONTS],
-    /// Of a cell.
-    stride: Stride,
 }
 
 impl Numeric {
@@ -72,14 +72,9 @@ impl Numeric {
         Encoding::Numeric(Numeric { shape, fill: Box::new(fill::<S>) })
     }
 
-    /// Of a cell.
-    pub(crate) fn stride(&self) -> Stride {
-        self.shape.stride
-    }
-
-    /// Writes the cells of some rows.
-    pub(crate) fn fill(&self, array: &dyn Array, rows: Range<usize>, cells: &mut Cells<'_>) -> Result<(), Fault> {
-        (self.fill)(&self.shape, array, rows, cells)
+    /// Appends the values of a tile.
+    pub(crate) fn fill(&self, array: &dyn Array, slots: &mut Slots) -> Result<(), Fault> {
+        (self.fill)(&self.shape, array, slots)
     }
 }
 
@@ -88,7 +83,6 @@ impl Shape {
         let odd_decimals = scale % GROUP_DECIMALS;
         let align = if odd_decimals == 0 { 1 } else { 10u64.pow(u32::from(GROUP_DECIMALS - odd_decimals)) };
         let fraction_groups = scale.div_ceil(GROUP_DECIMALS);
-        let groups = (precision - scale).div_ceil(GROUP_DECIMALS) + fraction_groups;
         let end = 10u128.pow(u32::from(precision));
         let mut shape = Shape {
             scale,
@@ -99,10 +93,6 @@ impl Shape {
             short_end: end.min(u128::from(WORD / align)),
             end,
             fronts: [[0; 16]; FRONTS],
-            // A word is always stored as a whole.
-            stride: Stride::for_cells_of(FRONT_BYTES + 2 * usize::from(groups))
-                .unwrap_or(Stride::Bytes64)
-                .max(Stride::Bytes32),
         };
         for leading in 0..=WORD_GROUPS {
             for trailing in 0..=WORD_GROUPS {
@@ -130,21 +120,20 @@ impl Shape {
 
     /// Writes a magnitude whose groups are in one word, without a branch; returns the bytes that count.
     #[inline(always)]
-    fn write_word(&self, word: u64, is_negative: bool, cell: &mut [u8]) -> u8 {
-        let cell = &mut cell[..Stride::Bytes32.bytes()];
+    fn write_word(&self, word: u64, is_negative: bool, place: &mut [u8]) -> usize {
         let leading_bits = word.leading_zeros();
         // 0 to 4 leading groups and 0 to 4 trailing ones.
         let front = &self.fronts[((leading_bits >> 4 << 3 | word.trailing_zeros() >> 4) as usize).min(FRONTS - 1)];
-        cell[..16].copy_from_slice(front);
-        cell[SIGN_AT] = if is_negative { NEGATIVE } else { 0 };
+        place[..16].copy_from_slice(front);
+        place[SIGN_AT] = if is_negative { NEGATIVE } else { 0 };
         // A word of zeros may be shifted by anything.
-        cell[FRONT_BYTES..FRONT_BYTES + 8].copy_from_slice(&(word << (leading_bits & 0x30)).to_be_bytes());
-        front[15]
+        place[FRONT_BYTES..FRONT_BYTES + 8].copy_from_slice(&(word << (leading_bits & 0x30)).to_be_bytes());
+        usize::from(front[15])
     }
 
     /// Writes any magnitude below `end`; returns the bytes that count.
     #[inline(never)]
-    fn write_long(&self, magnitude: u128, is_negative: bool, cell: &mut [u8]) -> u8 {
+    fn write_long(&self, magnitude: u128, is_negative: bool, place: &mut [u8]) -> usize {
         // The last group apart: filled up to four decimals, the number as a whole could pass 128 bits.
         let odd = 10u128.pow(u32::from(self.odd_decimals));
         let last = (magnitude % odd) as u64 * self.align;
@@ -163,55 +152,53 @@ impl Shape {
         let leading = all.chunks_exact(2).take_while(|group| is_zero(group)).count();
         let trailing = all[leading * 2..].rchunks_exact(2).take_while(|group| is_zero(group)).count();
         let kept = &all[leading * 2..all.len() - trailing * 2];
-        cell[..FRONT_BYTES].copy_from_slice(&self.front(kept.len() / 2, all.len() / 2 - leading));
-        cell[SIGN_AT] = if is_negative { NEGATIVE } else { 0 };
-        cell[FRONT_BYTES..][..kept.len()].copy_from_slice(kept);
-        (FRONT_BYTES + kept.len()) as u8
+        place[..FRONT_BYTES].copy_from_slice(&self.front(kept.len() / 2, all.len() / 2 - leading));
+        place[SIGN_AT] = if is_negative { NEGATIVE } else { 0 };
+        place[FRONT_BYTES..][..kept.len()].copy_from_slice(kept);
+        FRONT_BYTES + kept.len()
     }
 
-    /// Writes all values of some rows, in the shortest way that suffices for them.
+    /// Appends all values of a tile, in the shortest way that suffices for them.
     ///
     /// # Errors
-    /// The first row, counted from the first of `rows`, whose value is outside the precision.
+    /// The first row of the batch whose value is outside the precision.
     #[inline(always)]
     fn write_all<N: Into<i128> + Copy>(
         &self,
         values: &[N],
-        rows: Range<usize>,
         nulls: Option<&NullBuffer>,
-        cells: &mut Cells<'_>,
+        slots: &mut Slots,
     ) -> Result<(), usize> {
         // No magnitude is larger.
         let bound = values.iter().fold(0, |bound, value| bound | (*value).into().unsigned_abs());
+        let word_of = |row: usize, word: fn(u64) -> u64, place: &mut [u8]| {
+            let value: i128 = values[row].into();
+            self.write_word(word(value.unsigned_abs() as u64 * self.align), value < 0, place)
+        };
         if bound < self.tiny_end {
-            self.write_words(values, cells, |aligned| pair(aligned as u32));
-        } else if bound < self.short_end {
-            self.write_words(values, cells, split);
-        } else {
-            let places = cells.bytes.chunks_exact_mut(cells.stride).zip(cells.lengths.iter_mut());
-            for (row, (value, (cell, length))) in values.iter().zip(places).enumerate() {
-                let value: i128 = (*value).into();
-                let magnitude = value.unsigned_abs();
-                if magnitude < self.short_end {
-                    *length = self.write_word(split(magnitude as u64 * self.align), value < 0, cell);
-                } else if magnitude < self.end {
-                    *length = self.write_long(magnitude, value < 0, cell);
-                } else if nulls.is_none_or(|nulls| nulls.is_valid(rows.start + row)) {
-                    return Err(row);
-                }
+            slots.append(WORD_ROOM_BYTES, nulls, |row, place| word_of(row, |aligned| pair(aligned as u32), place));
+            return Ok(());
+        }
+        if bound < self.short_end {
+            slots.append(WORD_ROOM_BYTES, nulls, |row, place| word_of(row, split, place));
+            return Ok(());
+        }
+        let rows = slots.rows();
+        let is_bad = |row: &usize| {
+            values[row - rows.start].into().unsigned_abs() >= self.end && nulls.is_none_or(|nulls| nulls.is_valid(*row))
+        };
+        if let Some(row) = rows.clone().find(is_bad) {
+            return Err(row);
+        }
+        slots.append(ROOM_BYTES, nulls, |row, place| {
+            let value: i128 = values[row].into();
+            match value.unsigned_abs() {
+                magnitude if magnitude < self.short_end => word_of(row, split, place),
+                magnitude if magnitude < self.end => self.write_long(magnitude, value < 0, place),
+                _ => 0, // stands in the place of a NULL
             }
-        }
-        cells.overwrite_nulls(rows, nulls);
+        });
         Ok(())
-    }
-
-    #[inline(always)]
-    fn write_words<N: Into<i128> + Copy>(&self, values: &[N], cells: &mut Cells<'_>, word: impl Fn(u64) -> u64) {
-        let places = cells.bytes.chunks_exact_mut(cells.stride).zip(cells.lengths.iter_mut());
-        for (value, (cell, length)) in values.iter().zip(places) {
-            let value: i128 = (*value).into();
-            *length = self.write_word(word(value.unsigned_abs() as u64 * self.align), value < 0, cell);
-        }
     }
 }
 
@@ -227,13 +214,13 @@ fn pair(number: u32) -> u64 {
     u64::from(number / GROUP as u32) << 16 | u64::from(number % GROUP as u32)
 }
 
-fn fill<S>(shape: &Shape, array: &dyn Array, rows: Range<usize>, cells: &mut Cells<'_>) -> Result<(), Fault>
+fn fill<S>(shape: &Shape, array: &dyn Array, slots: &mut Slots) -> Result<(), Fault>
 where
     S: ArrowPrimitiveType,
     S::Native: Into<i128>,
 {
     let array = array.as_primitive_opt::<S>().ok_or_else(|| Fault::of_type(array))?;
-    let values = &array.values()[rows.clone()];
-    let written = shape.write_all(values, rows.clone(), nulls_of(array), cells);
-    written.map_err(|row| Fault { row: rows.start + row, found: format!("{:?} (unscaled)", values[row]) })
+    shape
+        .write_all(&array.values()[slots.rows()], nulls_of(array), slots)
+        .map_err(|row| Fault { row, found: format!("{:?} (unscaled)", array.value(row)) })
 }

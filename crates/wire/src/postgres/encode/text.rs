@@ -1,17 +1,24 @@
 //! Texts and bytes, from views.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, GenericByteViewArray, types::ByteViewType};
 use arrow_buffer::{Buffer, NullBuffer};
 
-use super::cells::{Cells, Fault, LENGTH_BYTES, NULL, Stride, nulls_of};
+use super::slots::{Fault, LENGTH_BYTES, Slots, nulls_of};
 use crate::postgres::plan::Encoding;
 
 /// Bytes that a view holds itself.
 const INLINE_BYTES: u32 = 12;
 const VIEW_BYTES: usize = 16;
+
+/// Rooms of values that are copied whole: views, and what takes a few loads and stores.
+const COPIED_ROOMS: [usize; 3] = [VIEW_BYTES, 32, 64];
+
+/// Room of the length and version of a text that is not copied to the slots.
+const CUT_ROOM: usize = LENGTH_BYTES + 1;
 
 /// How to write a column of texts.
 pub(crate) struct Text {
@@ -39,43 +46,52 @@ impl Text {
         Encoding::Text(Text { version: Some(version) })
     }
 
-    /// The stride of cells for the texts of some rows; `None` when there is one that needs a longer cell.
-    pub(crate) fn stride(&self, array: &dyn Array, rows: Range<usize>) -> Result<Option<Stride>, Fault> {
+    /// Room of the values of some rows.
+    pub(crate) fn room(&self, array: &dyn Array, rows: Range<usize>) -> Result<usize, Fault> {
         let views = Views::of(array)?;
         let longest = match views.nulls {
             None => views.views[rows].iter().map(|view| *view as u32).max(),
             Some(nulls) => rows.filter(|row| nulls.is_valid(*row)).map(|row| views.views[row] as u32).max(),
         };
-        let bytes = LENGTH_BYTES + longest.unwrap_or(0) as usize;
-        // Only the way for long texts knows versions.
-        Ok(Stride::for_cells_of(bytes).filter(|_| self.version.is_none()))
+        let bytes = longest.unwrap_or(0) as usize + LENGTH_BYTES;
+        let room = COPIED_ROOMS.into_iter().find(|room| bytes <= *room && self.version.is_none());
+        Ok(room.unwrap_or(CUT_ROOM))
     }
 
-    /// Writes the cells of some rows whose texts fit them.
-    pub(crate) fn fill(&self, array: &dyn Array, rows: Range<usize>, cells: &mut Cells<'_>) -> Result<(), Fault> {
+    /// Appends the values of a tile, whose room is `room`, or leaves the texts to the time when the rows move.
+    pub(crate) fn fill(&self, array: &dyn Array, column: usize, room: usize, slots: &mut Slots) -> Result<(), Fault> {
         let views = Views::of(array)?;
-        match cells.stride {
-            16 => views.fill_inline(rows, cells),
-            32 => views.fill_copies::<28>(rows, cells),
-            _ => views.fill_copies::<60>(rows, cells),
+        match room {
+            16 => views.append_inline(slots),
+            32 => return views.append_copies::<32>(slots),
+            64 => return views.append_copies::<64>(slots),
+            _ => return self.append_cut(&views, column, slots),
         }
-    }
-
-    /// Passes what the row has in this column, in pieces: the length, a version if there is one, the text.
-    pub(crate) fn pieces(&self, array: &dyn Array, row: usize, mut piece: impl FnMut(&[u8])) -> Result<(), Fault> {
-        let views = Views::of(array)?;
-        if views.nulls.is_some_and(|nulls| nulls.is_null(row)) {
-            piece(&NULL);
-            return Ok(());
-        }
-        let text = views.text(row)?;
-        let version = self.version.as_slice();
-        let length = i32::try_from(version.len() + text.len())
-            .map_err(|_| Fault { row, found: format!("{} bytes", text.len()) })?;
-        piece(&length.to_be_bytes());
-        piece(version);
-        piece(text);
         Ok(())
+    }
+
+    /// Appends what stands in front of the texts.
+    fn append_cut(&self, views: &Views<'_>, column: usize, slots: &mut Slots) -> Result<(), Fault> {
+        let first = slots.rows().start;
+        let version_bytes = usize::from(self.version.is_some());
+        let bytes = |row: usize| (views.views[first + row] as u32 as usize).saturating_add(version_bytes);
+        let is_long = |row: &usize| i32::try_from(bytes(*row)).is_err() && !views.is_null(first + row);
+        if let Some(row) = (0..slots.rows().len()).find(is_long) {
+            return Err(Fault { row: first + row, found: format!("{} bytes", bytes(row)) });
+        }
+        slots.append(CUT_ROOM, views.nulls, |row, place| {
+            place[..LENGTH_BYTES].copy_from_slice(&(bytes(row) as u32).to_be_bytes());
+            place[LENGTH_BYTES] = self.version.unwrap_or(0);
+            LENGTH_BYTES + version_bytes
+        });
+        slots.cut(column);
+        Ok(())
+    }
+
+    /// The text of a row, empty if it is NULL.
+    pub(crate) fn of_row<'a>(array: &'a dyn Array, row: usize) -> Result<&'a [u8], Fault> {
+        let views = Views::of(array)?;
+        if views.is_null(row) { Ok(&[]) } else { views.text(row) }
     }
 }
 
@@ -90,15 +106,15 @@ impl<'a> Views<'a> {
         texts.or_else(|| array.as_binary_view_opt().map(parts)).ok_or_else(|| Fault::of_type(array))
     }
 
-    /// What can be read from the first byte of a text on.
+    /// What can be read from the first byte of a text on. Which texts are in their views is hard to guess for a processor.
     #[inline(always)]
     fn readable(&self, row: usize) -> Option<&'a [u8]> {
         let view = self.views[row];
-        if view as u32 <= INLINE_BYTES {
-            self.view_bytes.get(row * VIEW_BYTES + LENGTH_BYTES..)
-        } else {
-            self.buffers.get((view >> 64) as u32 as usize)?.get((view >> 96) as usize..)
-        }
+        let is_inline = view as u32 <= INLINE_BYTES;
+        let index = select_unpredictable(is_inline, 0, (view >> 64) as u32 as usize);
+        let buffer = self.buffers.get(index).map_or(&[][..], Buffer::as_slice);
+        let buffer = select_unpredictable(is_inline, self.view_bytes, buffer);
+        buffer.get(select_unpredictable(is_inline, row * VIEW_BYTES + LENGTH_BYTES, (view >> 96) as usize)..)
     }
 
     /// The bytes of a text. Arrow's own arrays have none outside their buffers, but those from elsewhere might.
@@ -111,36 +127,37 @@ impl<'a> Views<'a> {
         self.nulls.is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// Cells of texts of up to 12 bytes: the view itself, with the length in network order.
-    fn fill_inline(&self, rows: Range<usize>, cells: &mut Cells<'_>) -> Result<(), Fault> {
-        let (places, _) = cells.bytes.as_chunks_mut::<VIEW_BYTES>();
-        let views = self.views[rows.clone()].iter().zip(places).zip(cells.lengths.iter_mut());
-        for ((view, cell), length) in views {
-            let text_bytes = *view as u32;
-            *cell = (*view & !u128::from(u32::MAX) | u128::from(text_bytes.to_be())).to_le_bytes();
-            *length = (LENGTH_BYTES + text_bytes as usize) as u8;
-        }
-        cells.overwrite_nulls(rows, self.nulls);
-        Ok(())
+    /// Appends texts of up to 12 bytes: the view itself, with the length in network order.
+    fn append_inline(&self, slots: &mut Slots) {
+        let views = &self.views[slots.rows()];
+        slots.append(VIEW_BYTES, self.nulls, |row, place| {
+            let length = views[row] as u32;
+            let swapped = views[row] & !u128::from(u32::MAX) | u128::from(length.to_be());
+            place.copy_from_slice(&swapped.to_le_bytes());
+            LENGTH_BYTES + length as usize
+        });
     }
 
-    /// Cells of texts of up to `ROOM` bytes: as many are copied, if that many can be read, so that the processor need not
-    /// guess the length.
-    fn fill_copies<const ROOM: usize>(&self, rows: Range<usize>, cells: &mut Cells<'_>) -> Result<(), Fault> {
-        let places = cells.bytes.chunks_exact_mut(LENGTH_BYTES + ROOM).zip(cells.lengths.iter_mut());
-        for (row, (cell, length)) in rows.clone().zip(places) {
-            let text_bytes = self.views[row] as u32;
-            let (front, cell) = cell.split_at_mut(LENGTH_BYTES);
-            front.copy_from_slice(&text_bytes.to_be_bytes());
-            *length = (LENGTH_BYTES + text_bytes as usize) as u8;
-            if let Some(readable) = self.readable(row).and_then(<[u8]>::first_chunk::<ROOM>) {
-                cell.copy_from_slice(readable);
-            } else if !self.is_null(row) {
-                let text = self.text(row)?;
-                cell[..text.len()].copy_from_slice(text);
+    /// Appends texts that fit `ROOM` bytes with their length: all of the room is copied, if that many can be read, so that
+    /// the processor need not guess the length.
+    fn append_copies<const ROOM: usize>(&self, slots: &mut Slots) -> Result<(), Fault> {
+        let first = slots.rows().start;
+        let mut fault = None;
+        slots.append(ROOM, self.nulls, |row, place| {
+            let row = first + row;
+            let length = self.views[row] as u32;
+            let (front, place) = place.split_at_mut(LENGTH_BYTES);
+            front.copy_from_slice(&length.to_be_bytes());
+            match self.readable(row).and_then(|readable| readable.get(..ROOM - LENGTH_BYTES)) {
+                Some(readable) => place.copy_from_slice(readable),
+                None if self.is_null(row) => return 0,
+                None => match self.text(row) {
+                    Ok(text) => place[..text.len()].copy_from_slice(text),
+                    Err(outside) => fault = Some(outside),
+                },
             }
-        }
-        cells.overwrite_nulls(rows, self.nulls);
-        Ok(())
+            LENGTH_BYTES + length as usize
+        });
+        fault.map_or(Ok(()), Err)
     }
 }
