@@ -34,6 +34,7 @@ class TableStaging:
         self.target = TableName(plan.schema or "", plan.table)
         self.relation = find_relation(connection, self.target)
         self.is_direct = plan.switch == "none"
+        self.hidden_schema = hidden_schema
         self.hidden = hidden_tables(run_id, plan, hidden_schema)
         pattern = self._pattern()
         carries_indexes = pattern is not None and plan.switch in ("rename", "attach")
@@ -59,11 +60,18 @@ class TableStaging:
             return []
         return [text for staging in self.tables if not staging.planned.owned for text in staging.create]
 
-    def index_statements(self) -> list[str]:
-        """Statements that make the target's indexes on the hidden tables, unless they were made before the load."""
+    def index_statements(self) -> list[tuple[str, str]]:
+        """What is made, and the statement: the target's indexes on the hidden tables, if not made before the load."""
         if self._plan.options.indexes == "before":
             return []
-        return [text for staging in self.tables for text in create_indexes(self._indexes, staging.table)]
+        return [
+            (f"{index.kind} {index.name}{self._for(staging)}", text)
+            for staging in self.tables
+            for index, text in zip(self._indexes, create_indexes(self._indexes, staging.table), strict=True)
+        ]
+
+    def _for(self, staging: Staging) -> str:
+        return "" if len(self.tables) == 1 else f" of {staging.planned.table}"
 
     def _columns(self) -> list[dict[str, str]]:
         types = {} if self.relation is None else column_types(self._connection, self.relation.oid)
