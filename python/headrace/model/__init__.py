@@ -12,7 +12,6 @@ from headrace.model.bound import (
     ForeachTask,
     GenerateSource,
     Iteration,
-    LoadOptions,
     RangePartition,
     Source,
 )
@@ -27,6 +26,7 @@ from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
 from headrace.model.layout import Column, Layout
 from headrace.model.load import load_package
+from headrace.model.load_options import LoadOptions
 from headrace.model.memory_size import parse_memory_size
 from headrace.model.redaction import redact, redact_data
 from headrace.model.schema import layout_schema, package_schema

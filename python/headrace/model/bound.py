@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from headrace.model.connections import Connection
 from headrace.model.layout import Layout
+from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +51,6 @@ class RangePartition:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadOptions:
-    """What bulk loaders call fast load options; `spec_tasks` says what each means."""
-
-    lock: bool = False
-    check_constraints: bool = True
-    keep_identity: bool = True
-    disable_triggers: bool = False
-    analyze: bool = False
-    indexes: Literal["before", "after"] = "after"
-
-    def to_dict(self) -> dict[str, object]:
-        """JSON-ready form."""
-        return asdict(self)
-
-    def changed(self) -> list[str]:
-        """Names of the options that differ from their defaults."""
-        return [item.name for item in fields(self) if getattr(self, item.name) != item.default]
-
-
-@dataclass(frozen=True, slots=True)
 class Destination:
     """The table that rows go to. `columns` is target column: source column; None maps by equal names."""
 
@@ -81,7 +62,7 @@ class Destination:
     load: Literal["staged", "single", "view"] = "staged"
     columns: dict[str, str] | None = None
     partition: RangePartition | None = None
-    options: LoadOptions = LoadOptions()
+    options: LoadOptions = DEFAULT_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)

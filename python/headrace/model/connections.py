@@ -23,7 +23,9 @@ from headrace.model.spec import (
 from headrace.model.spec_tasks import RESERVED_SCHEMA
 from headrace.model.suggest import did_you_mean, one_of, show_value
 
-SCHEMES = ("files", "duckdb", "postgresql", "postgres", "null")
+SCHEMES = ("files", "duckdb", "postgres", "null")
+# As libpq, which knows both.
+_POSTGRES_SCHEMES = ("postgres", "postgresql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +226,8 @@ def _from_url(name: str, url: str, surroundings: Surroundings) -> Connection:
     # Only the scheme is shown: the rest of a URL may hold a password.
     if not colon:
         raise _url_error(name, show_value(url) if "@" not in url else "a text without a scheme")
+    if scheme in _POSTGRES_SCHEMES:
+        return _postgres_from_url(name, url if rest.startswith("//") else rest, surroundings)
     if scheme not in SCHEMES:
         raise _url_error(name, f"the scheme {show_value(scheme)}", did_you_mean(scheme, SCHEMES))
     path = rest[2:] if rest.startswith("//") else rest
@@ -231,8 +235,6 @@ def _from_url(name: str, url: str, surroundings: Surroundings) -> Connection:
         if path:
             raise _url_error(name, "text behind `null:`", "Write `null:`.")
         return NullConnection(name)
-    if scheme in ("postgresql", "postgres"):
-        return _postgres_from_url(name, url if rest.startswith("//") else rest, surroundings)
     if rest.startswith("//") and "@" in path.partition("/")[0]:
         raise _url_error(name, f"a user or a host behind `{scheme}://`", f"Write a path after `{scheme}:`.")
     if not path or "\0" in path:

@@ -3,6 +3,8 @@
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
 from headrace.planning.memory import MemoryBudget, MemorySplit, engine_bytes
+from headrace.planning.partition_key import is_partitioned, key_column
+from headrace.planning.partitions import FileKeys
 from headrace.planning.plan import (
     WHOLE_TABLE,
     DataFlowPlan,
@@ -14,7 +16,8 @@ from headrace.planning.plan import (
     StagingTable,
     Step,
 )
-from headrace.planning.planner import display_name, plan_data_flow, table_after
+from headrace.planning.planner import plan_data_flow, table_after
+from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.wording import counted
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "CatalogPartitioning",
     "CatalogTable",
     "DataFlowPlan",
+    "FileKeys",
     "KeyBounds",
     "MemoryBudget",
     "MemorySplit",
@@ -37,6 +41,9 @@ __all__ = [
     "counted",
     "display_name",
     "engine_bytes",
+    "is_partitioned",
+    "key_column",
+    "own_tables",
     "plan_data_flow",
     "table_after",
 ]
