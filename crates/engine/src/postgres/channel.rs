@@ -91,6 +91,11 @@ impl Channel {
         self.socket.wait(reading, writing, &self.patience)
     }
 
+    /// Ends both directions: the server notices at once, whoever still holds the channel.
+    pub fn close(&self) {
+        self.socket.close();
+    }
+
     /// Takes one portion from the socket into TLS; false if there was none.
     fn receive_tls(&mut self) -> Result<bool, Broken> {
         let Some(tls) = &mut self.tls else { return Ok(false) };

@@ -123,7 +123,7 @@ impl Connection {
         let fatal = ends_session(&fields);
         let error = self.server.refused(fields);
         if fatal {
-            self.usable = false;
+            self.give_up();
             return Err(error);
         }
         Ok(Some(error))
@@ -135,15 +135,20 @@ impl Connection {
     }
 
     fn lost_after(&mut self, doing: &str, broken: Broken, earlier: Option<CoreError>) -> CoreError {
-        self.usable = false;
+        let told = match broken {
+            Broken::Interrupted => None,
+            _ => earlier.or_else(|| self.link.last_words().map(|fields| self.server.refused(fields))),
+        };
+        self.give_up();
         if matches!(broken, Broken::Interrupted) {
             cancel(&self.route, self.key);
-            return self.server.lost(doing, &broken);
         }
-        let fields = if earlier.is_some() { None } else { self.link.last_words() };
-        earlier
-            .or_else(|| fields.map(|fields| self.server.refused(fields)))
-            .unwrap_or_else(|| self.server.lost(doing, &broken))
+        told.unwrap_or_else(|| self.server.lost(doing, &broken))
+    }
+
+    fn give_up(&mut self) {
+        self.usable = false;
+        self.link.channel.close();
     }
 
     /// Whether the session can still be used.

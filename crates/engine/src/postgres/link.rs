@@ -67,6 +67,8 @@ impl Link {
 
     /// Writes all of it. Meanwhile it reads: a server that waits until its notices are read would not read either.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        // Nobody wants it any more: then it must not happen either, above all if it is COMMIT.
+        self.channel.patience.check()?;
         let mut rest = bytes;
         loop {
             let written = if rest.is_empty() { 0 } else { self.channel.try_write(rest)? };

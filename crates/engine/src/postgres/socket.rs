@@ -81,6 +81,12 @@ impl Socket {
             writable: ended || found.contains(PollFlags::OUT),
         })
     }
+
+    /// Ends both directions.
+    pub fn close(&self) {
+        // Fails if the peer has done it before.
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
 }
 
 impl Read for Socket {

@@ -51,6 +51,20 @@ fn installed() -> Vec<PathBuf> {
         .collect()
 }
 
+/// A folder whose server is built with OpenSSL: of the same list, or Debian's.
+pub fn binaries_with_tls() -> PathBuf {
+    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let folders = binary_folders().into_iter().chain(debian.map(|version| version.path().join("bin")));
+    let has_tls = |folder: &PathBuf| {
+        let options = Command::new(folder.join("pg_config")).arg("--configure").output();
+        options.is_ok_and(|options| {
+            let text = String::from_utf8_lossy(&options.stdout).into_owned();
+            text.contains("--with-openssl") || text.contains("--with-ssl=openssl")
+        })
+    };
+    folders.filter(has_tls).next().expect("no PostgreSQL server built with OpenSSL; name one in HEADRACE_TEST_POSTGRES")
+}
+
 /// All servers, started.
 pub fn servers() -> &'static [Server] {
     static SERVERS: OnceLock<Vec<Server>> = OnceLock::new();
@@ -158,6 +172,16 @@ impl Server {
 
 pub fn connect(spec: &ConnectionSpec) -> Connection {
     Connection::connect(spec, patient()).unwrap()
+}
+
+/// Waits until the server has ended the session of a process, at most 10 seconds.
+pub fn wait_until_gone(connection: &mut Connection, process: &str) {
+    let until = Instant::now() + Duration::from_secs(10);
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1::int";
+    while connection.query(sql, &[Some(process)]).unwrap().rows[0][0].as_deref() != Some("0") {
+        assert!(Instant::now() < until, "the server still works for nobody");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Never interrupts.

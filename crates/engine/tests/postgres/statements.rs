@@ -1,8 +1,12 @@
 //! Statements and their results.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use headrace_engine::postgres::Connection;
 use headrace_types::ErrorKind;
 
-use crate::server::{connect, servers};
+use crate::server::{connect, servers, wait_until_gone};
 
 #[test]
 fn rows_come_as_text_over_tcp_and_unix_sockets() {
@@ -46,5 +50,20 @@ fn an_error_leaves_the_session_usable_and_keeps_what_the_server_said() {
         let notices = connection.take_notices();
         assert_eq!(notices.iter().map(|notice| notice.message.as_str()).collect::<Vec<_>>(), ["look"]);
         assert!(connection.take_notices().is_empty());
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_statement_on_the_server_too() {
+    for server in servers() {
+        for spec in [server.spec(), server.unix_spec()] {
+            let until = Instant::now() + Duration::from_millis(400);
+            let mut sleeping = Connection::connect(&spec, Arc::new(move || Instant::now() > until)).unwrap();
+            let process = sleeping.process_id().to_string();
+            assert_eq!(sleeping.execute("SELECT pg_sleep(60)").unwrap_err().kind, ErrorKind::Cancelled);
+            assert!(until.elapsed() < Duration::from_millis(600));
+            wait_until_gone(&mut server.connect(), &process);
+            assert!(sleeping.execute("SELECT 1").is_err());
+        }
     }
 }
