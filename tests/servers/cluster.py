@@ -171,7 +171,8 @@ class Cluster:
         """The rows of one query as text, None for NULL."""
         text = self.psql(sql, database, "--csv", "-t", "-P", f"null={_NULL}")
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-        return [tuple(None if value == _NULL else value for value in row) for row in reader]
+        # psql prints nothing at all for a row whose only value is an empty text.
+        return [tuple(None if value == _NULL else value for value in row or [""]) for row in reader]
 
     def log_text(self) -> str:
         """Everything that the server has written to its log."""

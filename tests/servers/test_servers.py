@@ -51,6 +51,7 @@ def test_every_version_takes_the_password(postgres_versions: Cluster) -> None:
 def test_rows_are_text_or_none(database: Database) -> None:
     rows = database.rows("SELECT 1, NULL, '', E'a,\"b\\n', 'NULL' UNION ALL SELECT 2, 'x', 'é', E'\\\\N', ' '")
     assert rows == [("1", None, "", 'a,"b\n', "NULL"), ("2", "x", "é", "\\N", " ")]
+    assert database.rows("VALUES (''), (NULL), ('')") == [("",), (None,), ("",)]
     with pytest.raises(ServerError, match="division by zero"):
         database.rows("SELECT 1 / 0")
 
