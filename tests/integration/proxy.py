@@ -15,7 +15,7 @@ _POLL_SECONDS = 0.05
 
 
 class Proxy:
-    """Passes bytes on. `cut_after`: number of bytes from clients, all together, after which every connection is reset."""
+    """Passes bytes on. `cut_after`: how many bytes from all clients together, after which every connection is reset."""
 
     def __init__(self, port: int, cut_after: int | None = None) -> None:
         self.bytes_sent = 0

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.parse import quote
 
 from tests.servers.account import Account
@@ -155,13 +156,7 @@ class Cluster:
     def psql(self, sql: str, database: str = SUPERUSER, *options: str) -> str:
         """What psql prints for the statements. They go through its input: nothing stands in the process list."""
         command = [self.installation.program("psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", *options]
-        environment = _environment(
-            PGHOST=str(self.sockets),
-            PGPORT=str(self.port),
-            PGUSER=SUPERUSER,
-            PGDATABASE=database,
-            PGCLIENTENCODING="UTF8",
-        )
+        environment = self._client_environment(database)
         done = subprocess.run(command, input=sql.encode(), env=environment, capture_output=True, check=False)
         if done.returncode != 0:
             raise ServerError(f"{done.stderr.decode()}in: {sql}")
@@ -173,6 +168,33 @@ class Cluster:
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         # psql prints nothing at all for a row whose only value is an empty text.
         return [tuple(None if value == _NULL else value for value in row or [""]) for row in reader]
+
+    @contextmanager
+    def interactive(self, database: str) -> Iterator[tuple[IO[str], IO[str]]]:
+        """A psql that waits for statements: its input, and its output together with its errors."""
+        command = [self.installation.program("psql"), "-X", "-q", "-A", "-t"]
+        with subprocess.Popen(
+            command,
+            env=self._client_environment(database),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                yield process.stdin, process.stdout
+            finally:
+                process.kill()
+
+    def _client_environment(self, database: str) -> Mapping[str, str]:
+        return _environment(
+            PGHOST=str(self.sockets),
+            PGPORT=str(self.port),
+            PGUSER=SUPERUSER,
+            PGDATABASE=database,
+            PGCLIENTENCODING="UTF8",
+        )
 
     def log_text(self) -> str:
         """Everything that the server has written to its log."""
@@ -200,20 +222,21 @@ class Cluster:
 class Database:
     """A database, and how a client reaches it. No URL holds the password."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: Cluster, name: str, role: str = LOADER) -> None:
         self.cluster = cluster
         self.name = name
+        self.role = role
 
     @property
     def url(self) -> str:
-        """Over TCP, as the loader, who needs the password."""
-        return f"postgresql://{LOADER}@{HOST}:{self.cluster.port}/{quote(self.name, safe='')}"
+        """Over TCP; the loader needs the password."""
+        return f"postgresql://{quote(self.role, safe='')}@{HOST}:{self.cluster.port}/{quote(self.name, safe='')}"
 
     @property
     def socket_url(self) -> str:
-        """Over the Unix socket, as the loader, without a password."""
+        """Over the Unix socket, without a password."""
         folder = quote(str(self.cluster.sockets), safe="")
-        return f"postgresql://{LOADER}@{folder}:{self.cluster.port}/{quote(self.name, safe='')}"
+        return f"postgresql://{quote(self.role, safe='')}@{folder}:{self.cluster.port}/{quote(self.name, safe='')}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -231,6 +254,16 @@ class Database:
     def rows(self, sql: str) -> list[tuple[str | None, ...]]:
         """See `Cluster.rows`."""
         return self.cluster.rows(sql, self.name)
+
+    @contextmanager
+    def session(self, sql: str) -> Iterator[None]:
+        """A session of the superuser that has executed the statements and keeps what they hold until the block ends."""
+        with self.cluster.interactive(self.name) as (statements, answers):
+            statements.write(f"{sql};\n\\echo done\n")
+            statements.flush()
+            found = answers.readline()
+            assert found == "done\n", found
+            yield
 
     def drop(self) -> None:
         """Ends its sessions and removes it."""
