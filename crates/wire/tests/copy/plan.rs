@@ -173,10 +173,10 @@ fn batches_of_another_shape_are_refused() {
 #[test]
 fn views_of_nothing_are_refused() {
     let buffer = Buffer::from(vec![b'x'; 40]);
-    // Length 30: from byte 20 of a buffer of 40, and in a buffer that there is not.
-    for view in [30 | 20 << 96, 30 | 1 << 64, u128::from(u32::MAX)] {
+    // From byte 20 of a buffer of 40 bytes, in a buffer that there is not, and longer than the buffer.
+    for view in [30u128 | 20 << 96, 30 | 1 << 64, 1000] {
         // SAFETY: none. The encoder must not trust arrays that came from elsewhere.
-        let array = unsafe { StringViewArray::new_unchecked(vec![view].into(), vec![buffer.clone()], None) };
+        let array = unsafe { StringViewArray::new_unchecked(vec![view].into(), vec![buffer.clone()].into(), None) };
         assert_eq!(
             fault(Arc::new(array), C::String, F::Text),
             "cannot encode column 0, row 0 of the batch: found a text outside its buffers, expected string for text"
