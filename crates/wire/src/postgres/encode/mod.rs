@@ -81,7 +81,7 @@ impl CopyEncoder {
     /// more. Returns the row to go on with.
     ///
     /// # Errors
-    /// A column that is missing or of another type, or a value outside its type. Rows before it may have been appended.
+    /// A column that is missing or of another type, or a value outside its type. `into` may then end inside a row.
     pub fn encode(
         &mut self,
         batch: &RecordBatch,
