@@ -154,16 +154,9 @@ def test_texts_cannot_hold_nul_where_the_target_says_so() -> None:
 
 
 def test_columns_that_the_table_numbers() -> None:
-    numbered = replace(
-        samples.table(
-            ("o_orderkey", "int64!#="),
-            ("o_totalprice", "decimal(15,2)"),
-            ("o_orderdate", "date"),
-            ("o_comment", "string"),
-        )
-    )
-    kept = plan(numbered)
-    assert [column.source for column in kept.columns][0] == "o_orderkey"
+    others = (("o_totalprice", "decimal(15,2)"), ("o_orderdate", "date"), ("o_comment", "string"))
+    numbered = samples.table(("o_orderkey", "int64!#="), *others)
+    assert [column.source for column in plan(numbered).columns] == ["o_orderkey", *(name for name, _ in others)]
     left = plan(numbered, options=LoadOptions(keep_identity=False))
     assert [column.source for column in left.columns] == ["o_totalprice", "o_orderdate", "o_comment"]
     assert left.notes[:2] == (
