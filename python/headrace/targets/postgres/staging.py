@@ -10,7 +10,7 @@ from headrace.errors import TargetError
 from headrace.planning import DataFlowPlan, StagingTable
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, column_types, find_relation
-from headrace.targets.postgres.connection import Connection, one_value, sql
+from headrace.targets.postgres.connection import Connection, one_value, sql, texts
 from headrace.targets.postgres.indexes import create_indexes, indexes_of
 from headrace.targets.postgres.names import TableName, literal, staging_name
 from headrace.targets.postgres.types import form_of
@@ -73,6 +73,17 @@ class TableStaging:
     def _for(self, staging: Staging) -> str:
         return "" if len(self.tables) == 1 else f" of {staging.planned.table}"
 
+    def refuse_options(self) -> None:
+        """Raises TargetError for options that cannot be kept."""
+        triggers = () if self.relation is None else texts(self._connection, sql("triggers"), (self.relation.oid,))
+        if self.is_direct and self._plan.options.disable_triggers and triggers:
+            raise TargetError(
+                f"the triggers of table {self.target} cannot be kept from firing while rows are appended to it",
+                found=", ".join(triggers),
+                expected="`disable_triggers` only where all rows arrive in one transaction",
+                hint="Leave `disable_triggers` out, or switch the triggers off yourself: ALTER TABLE ... DISABLE TRIGGER.",
+            )
+
     def _columns(self) -> list[dict[str, str]]:
         types = {} if self.relation is None else column_types(self._connection, self.relation.oid)
         forms = {name: column.form for name, column in types.items()}
@@ -109,8 +120,12 @@ class TableStaging:
         table = self.hidden[planned.partition]
         if pattern is None:
             return (ddl.create_new(table, self._plan, planned.bounds),)
+        if pattern.kind == "view":
+            return tuple(ddl.create_like_view(table, self.target, self._plan))
         # A partition gets its numbers from the table that it is part of.
-        identity = not pattern.partitioned
+        identity = self._plan.switch != "attach"
+        if not identity:
+            self._refuse_unfilled_identity(pattern)
         storage = one_value(self._connection, sql("storage"), (pattern.oid,)) or ""
         like = ddl.create_like(table, self.target, self._plan, planned.bounds, storage, identity=identity)
         numbers = self._continue_numbers(table, pattern) if identity else []
@@ -118,9 +133,17 @@ class TableStaging:
         return (like, *numbers, *indexes)
 
     def _pattern(self) -> Relation | None:
-        """The existing table that the hidden ones must be like."""
-        is_like = self._plan.switch in ("rename", "move", "attach")
-        return self.relation if is_like and self.relation and self.relation.kind == "table" else None
+        """The existing table or view that the hidden ones must be like."""
+        return None if self.is_direct else self.relation
+
+    def _refuse_unfilled_identity(self, pattern: Relation) -> None:
+        filled = {column.target for column in self._plan.columns}
+        for column, _, _, is_identity in self._connection.query(sql("sequences"), (pattern.oid,)).rows:
+            if is_identity == "t" and column not in filled:
+                raise TargetError(
+                    f"table {self.target} numbers `{column}` itself, which it cannot do for rows that come as partitions",
+                    hint="Give the column a source column, or use `load: single`.",
+                )
 
     def _continue_numbers(self, table: TableName, pattern: Relation) -> list[str]:
         """A copied identity starts anew; these statements let it go on where the table's own stands."""

@@ -137,13 +137,18 @@ class Switch:
     def _view(self) -> None:
         hidden = [staging.table for staging in self._staging.tables]
         relation = find_relation(self._connection, self._target)
-        old_members: Sequence[str] = ()
+        old: list[TableName] = []
+        columns: Sequence[str] = [column.target for column in self._plan.columns]
         if relation is not None:
-            old_members = texts(self._connection, sql("view_tables"), (relation.oid,))
-        self._run([ddl.create_view(self._target, hidden, self._plan, replace=relation is not None)])
+            members = texts(self._connection, sql("view_tables"), (relation.oid,))
+            old = [TableName(self._target.schema, name) for name in members]
+            columns = texts(self._connection, sql("columns"), (relation.oid,))
+        is_append = self._plan.target == "append"
+        self._run([ddl.create_view(self._target, [*old, *hidden] if is_append else hidden, columns)])
         if relation is None:
             self._run(texts(self._connection, sql("default_grants"), (self._target.schema, self._target.sql)))
-        self._run(f"DROP TABLE {TableName(self._target.schema, name).sql}" for name in old_members)
+        if not is_append:
+            self._run(f"DROP TABLE {table.sql}" for table in old)
         for staging in self._staging.tables:
             self._run(ddl.take_place(staging.table, TableName(self._target.schema, staging.planned.table)))
 
