@@ -13,7 +13,9 @@ from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.types import ServerType, server_type
 
 # "FOR VALUES FROM (1) TO ('-5')", as pg_get_expr writes the bounds of a key of one column.
-_BOUND: Final = re.compile(r"FOR VALUES FROM \((?P<minimum>'(?:[^']|'')*'|[^,()]+)\) TO \((?P<end>'(?:[^']|'')*'|[^,()]+)\)")
+_BOUND: Final = re.compile(
+    r"FOR VALUES FROM \((?P<minimum>'(?:[^']|'')*'|[^,()]+)\) TO \((?P<end>'(?:[^']|'')*'|[^,()]+)\)"
+)
 _OPEN_ENDS: Final = ("MINVALUE", "MAXVALUE")
 
 

@@ -23,7 +23,8 @@ def column_definitions(plan: DataFlowPlan) -> str:
     for column in plan.columns:
         name = f"{plan.table}_{column.target}_not_null"
         named = f"CONSTRAINT {quote(name)} " if name == short_name(name) else ""
-        lines.append(f"{quote(column.target)} {native_type(column.type)}{'' if column.nullable else f' {named}NOT NULL'}")
+        rule = "" if column.nullable else f" {named}NOT NULL"
+        lines.append(f"{quote(column.target)} {native_type(column.type)}{rule}")
     return ",\n  ".join(lines)
 
 
@@ -61,9 +62,7 @@ def begin_unit(statements: Sequence[str]) -> str:
 
 def copy_into(table: TableName, plan: DataFlowPlan, *, freeze: bool) -> str:
     """The COPY statement. `freeze`: the table is made in the same transaction, so nobody can miss its old rows."""
-    return (
-        f"COPY {table.sql} ({_target_columns(plan)}) FROM STDIN (FORMAT binary{', FREEZE' if freeze else ''})"
-    )
+    return f"COPY {table.sql} ({_target_columns(plan)}) FROM STDIN (FORMAT binary{', FREEZE' if freeze else ''})"
 
 
 def move_rows(table: TableName, hidden: TableName, plan: DataFlowPlan) -> str:

@@ -13,12 +13,13 @@ from headrace.targets.postgres.catalog import Relation, column_types, find_relat
 from headrace.targets.postgres.connection import Connection, one_value, sql, texts
 from headrace.targets.postgres.indexes import create_indexes, indexes_of
 from headrace.targets.postgres.names import TableName, literal, staging_name
+from headrace.targets.postgres.sequences import sequences_of
 from headrace.targets.postgres.types import form_of
 
 
 @dataclass(frozen=True)
 class Staging:
-    """One hidden table of a plan. `create`: statements that make it."""
+    """One hidden table of a plan. `create`: statements that make it; none if a resumed run finds it there."""
 
     planned: StagingTable
     table: TableName
@@ -49,15 +50,13 @@ class TableStaging:
             "kind": "postgres",
             "connection": dict(connection),
             "columns": self._columns(),
-            "tables": [self._sink_table(staging) for staging in self.tables],
+            "tables": [self._sink_table(staging) for staging in self.tables if staging.planned.slices],
             "commit_slices": commit_slices,
             "commit": "together" if self.is_direct else "unit",
         }
 
     def shared_statements(self) -> list[str]:
         """Statements for the tables that several streams fill together."""
-        if self.is_direct:
-            return []
         return [text for staging in self.tables if not staging.planned.owned for text in staging.create]
 
     def index_statements(self) -> list[tuple[str, str]]:
@@ -81,7 +80,7 @@ class TableStaging:
                 f"the triggers of table {self.target} cannot be kept from firing while rows are appended to it",
                 found=", ".join(triggers),
                 expected="`disable_triggers` only where all rows arrive in one transaction",
-                hint="Leave `disable_triggers` out, or switch the triggers off yourself: ALTER TABLE ... DISABLE TRIGGER.",
+                hint="Leave `disable_triggers` out, or switch them off yourself: ALTER TABLE ... DISABLE TRIGGER.",
             )
 
     def _columns(self) -> list[dict[str, str]]:
@@ -101,7 +100,7 @@ class TableStaging:
 
     def _sink_table(self, staging: Staging) -> dict[str, Any]:
         planned = staging.planned
-        makes_table = planned.owned and not self.is_direct
+        makes_table = planned.owned and bool(staging.create)
         into = self.target if self.is_direct else staging.table
         locks = [f"LOCK TABLE {into.sql} IN SHARE ROW EXCLUSIVE MODE"] * (self.is_direct and self._plan.options.lock)
         return {
@@ -115,9 +114,9 @@ class TableStaging:
         }
 
     def _create(self, planned: StagingTable, pattern: Relation | None) -> tuple[str, ...]:
-        if self.is_direct:
-            return ()
         table = self.hidden[planned.partition]
+        if self.is_direct or find_relation(self._connection, table) is not None:
+            return ()
         if pattern is None:
             return (ddl.create_new(table, self._plan, planned.bounds),)
         if pattern.kind == "view":
@@ -138,22 +137,21 @@ class TableStaging:
 
     def _refuse_unfilled_identity(self, pattern: Relation) -> None:
         filled = {column.target for column in self._plan.columns}
-        for column, _, _, is_identity in self._connection.query(sql("sequences"), (pattern.oid,)).rows:
-            if is_identity == "t" and column not in filled:
+        for sequence in sequences_of(self._connection, pattern.oid):
+            if sequence.is_identity and sequence.column not in filled:
                 raise TargetError(
-                    f"table {self.target} numbers `{column}` itself, which it cannot do for rows that come as partitions",
+                    f"table {self.target} cannot number `{sequence.column}` of rows that come as partitions",
                     hint="Give the column a source column, or use `load: single`.",
                 )
 
     def _continue_numbers(self, table: TableName, pattern: Relation) -> list[str]:
         """A copied identity starts anew; these statements let it go on where the table's own stands."""
-        statements = []
-        for column, schema, sequence, is_identity in self._connection.query(sql("sequences"), (pattern.oid,)).rows:
-            if is_identity == "t":
-                own = f"pg_get_serial_sequence({literal(table.sql)}, {literal(column or '')})"
-                old = TableName(schema or "", sequence or "")
-                statements.append(f"SELECT setval({own}, last_value, is_called) FROM {old.sql}")
-        return statements
+        return [
+            f"SELECT setval(pg_get_serial_sequence({literal(table.sql)}, {literal(sequence.column)}), "
+            f"last_value, is_called) FROM {sequence.name.sql}"
+            for sequence in sequences_of(self._connection, pattern.oid)
+            if sequence.is_identity
+        ]
 
 
 def hidden_tables(run_id: str, plan: DataFlowPlan, hidden_schema: str) -> dict[str, TableName]:

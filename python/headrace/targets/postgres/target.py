@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 
-from headrace.errors import HeadraceError, InternalError, TargetBusyError, TargetError
+from headrace.errors import HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
 from headrace.model import PostgresConnection
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle
@@ -32,7 +32,7 @@ from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import try_lock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
-from headrace.targets.postgres.sweep import sweep_runs
+from headrace.targets.postgres.sweep import end_sessions, sweep_runs
 
 MINIMUM_SERVER_VERSION: Final = 15
 # A session that was cut off is still there for a moment.
@@ -77,6 +77,23 @@ class PostgresTarget:
         self._ledger = Ledger(self._control, self._model.ledger_schema)
         self._ledger.begin_run(record)
         return sweep_runs(self._control, self._ledger, record.run_id)
+
+    def resume_run(self, run_id: str) -> None:
+        """Continues a run that has not ended well, in the place of `begin_run`; its old sessions are ended.
+
+        Raises LedgerError if there is nothing to resume.
+        """
+        if self._model.ledger_schema is None:
+            raise LedgerError(f"run {run_id} cannot be resumed", found=f"{self._model.name} has no ledger")
+        self._take_run(self._control, run_id)
+        self._run_id = run_id
+        self._ledger = Ledger(self._control, self._model.ledger_schema)
+        end_sessions(self._control, run_id)
+        self._ledger.resume_run(run_id)
+
+    def committed_slices(self, run_id: str, task: str) -> frozenset[int]:
+        """Numbers of the slices of a resumed run's task that need not be loaded again; 0 says: the task is complete."""
+        return frozenset() if self._ledger is None else self._ledger.committed_numbers(run_id, task)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         if self._ledger is not None:
