@@ -78,8 +78,10 @@ class RunFolder:
             )
         unfinished = [folder for folder in folders if folder.status() != "success"]
         if not unfinished:
+            complete = f"run {folders[-1].run_id} is complete"
             raise CommandLineError(
-                f"run {folders[-1].run_id} is complete: there is nothing to resume",
+                "there is no unfinished run" if run == "last" else f"{complete}: there is nothing to resume",
+                found=complete if run == "last" else None,
                 at={"folder": str(folders[-1].path)},
                 hint="Start a new run: `headrace run`.",
             )
