@@ -83,7 +83,7 @@ impl Connection {
     /// Sends a request.
     pub(super) fn send(&mut self, doing: &str, bytes: &[u8]) -> Answered {
         if !self.usable {
-            return Err(self.server.unusable());
+            return Err(self.server.closed((self.link.channel.patience.interrupt)()));
         }
         self.link.send(bytes).map_err(|broken| self.lost(doing, broken))
     }
