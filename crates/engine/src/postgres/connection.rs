@@ -46,7 +46,6 @@ impl Connection {
         connection.execute(SETTINGS)?;
         // Fails before version 15; then messages come in the server's language.
         let english = connection.execute(ENGLISH);
-        connection.link.take_notices();
         if !connection.usable {
             english?;
         }
