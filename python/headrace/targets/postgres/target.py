@@ -110,7 +110,7 @@ class PostgresTarget:
             self._staging = {plan.task: staging}
             return staging.sink_spec(connection, commit_slices)
         except HeadraceError as error:
-            raise explained(error, f"preparing table {plan.connection}.{plan.table}") from error
+            raise explained(error, f"preparing table {self._shown(plan)}") from error
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         staging = self._staging.get(plan.task)
@@ -122,6 +122,7 @@ class PostgresTarget:
             run_id,
             plan,
             staging,
+            self._shown(plan),
             self._model.lock_timeout_seconds,
             self._options.notice,
             self._options.is_cancelled,
@@ -179,6 +180,11 @@ class PostgresTarget:
         if self._model.ledger_schema is None:
             return (f"{self._model.name} has no ledger: a run that dies can be run again, but not resumed",)
         return ()
+
+    def _shown(self, plan: DataFlowPlan) -> str:
+        """The table as plans show it: with its schema if that is not the default."""
+        schema = None if plan.schema == self.default_schema else plan.schema
+        return ".".join(part for part in (plan.connection, schema, plan.table) if part)
 
     def _hidden_schema(self, plan: DataFlowPlan) -> str:
         """Where hidden tables are: beside the ledger, or without one beside the target."""
