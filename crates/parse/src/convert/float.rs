@@ -169,8 +169,8 @@ fn nearest_floats<T: Float>(numbers: &Decomposed, exponents: &[i64; TILE_ROWS], 
         let exponent = exponents[row] - i64::from(number.scale);
         let (value, unfit) = T::scale(number.magnitude, exponent, u64::from(number.negative));
         values[row] = value;
-        inexact[row] = u8::from(number.wrong != 0);
-        unfits[row] = u8::from((unfit != 0) & (number.wrong == 0));
+        inexact[row] = u8::from(number.wrong);
+        unfits[row] = u8::from((unfit != 0) & !number.wrong);
     }
     for &row in Listed::new(unfits).rows() {
         let row = usize::from(row);

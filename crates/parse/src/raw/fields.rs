@@ -78,6 +78,7 @@ impl<'a> Field<'a> {
     );
 
     /// The 32 bytes that end `offset` (at most 32) bytes before `end`.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub fn chunk_before(&self, offset: usize) -> [u8; PADDING_BYTES / 2] {
         let offset = offset.min(PADDING_BYTES / 2);

@@ -13,6 +13,8 @@ pub mod arrays;
 pub mod cpu;
 pub mod fields;
 pub mod floating;
+#[cfg(target_arch = "x86_64")]
+mod floating_avx2;
 pub mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
