@@ -254,7 +254,7 @@ impl Parser {
         };
         let facts = BlockFacts {
             suspicious,
-            wide: self.cpu_path.has_wide_vectors(),
+            path: self.cpu_path,
             unescaped: unescaped.as_ref(),
             text_behind: self.qualifier.filter(|_| seen.text_behind),
         };
