@@ -1,4 +1,5 @@
-//! Up to eight ASCII digits at once in one 64-bit register.
+//! Numbers of ASCII digits: eight characters at once in a 64-bit register, up to three of those for a number in a tile, and
+//! any count of digits for the rest.
 
 use crate::raw::fields::Field;
 
