@@ -10,7 +10,7 @@ from headrace.errors import TargetError
 from headrace.planning import DataFlowPlan, StagingTable
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, column_types, find_relation
-from headrace.targets.postgres.connection import Connection, one_value, sql, texts
+from headrace.targets.postgres.connection import Connection, Row, one_value, sql
 from headrace.targets.postgres.indexes import create_indexes, indexes_of
 from headrace.targets.postgres.names import TableName, literal, staging_name
 from headrace.targets.postgres.sequences import sequences_of
@@ -73,14 +73,15 @@ class TableStaging:
         return "" if len(self.tables) == 1 else f" of {staging.planned.table}"
 
     def check(self) -> None:
-        """Raises TargetError for what could only fail behind the last row: options that cannot be kept, no partitions."""
-        if self.relation is not None and self.relation.partitioned and self._plan.switch in ("move", "none"):
-            if not self._connection.query(sql("partitions"), (self.relation.oid,)).rows:
-                raise TargetError(
-                    f"table {self.target} is partitioned, but has no partition that could take a row",
-                    hint="Create its partitions first.",
-                )
-        triggers = () if self.relation is None else texts(self._connection, sql("triggers"), (self.relation.oid,))
+        """Raises TargetError for what would fail only behind the last row, and for options that cannot be kept."""
+        relation = self.relation
+        fills_partitions = relation is not None and relation.partitioned and self._plan.switch in ("move", "none")
+        if fills_partitions and not self._rows("partitions", relation):
+            raise TargetError(
+                f"table {self.target} is partitioned, but has no partition that could take a row",
+                hint="Create its partitions first.",
+            )
+        triggers = [row[0] or "" for row in self._rows("triggers", relation)]
         if self.is_direct and self._plan.options.disable_triggers and triggers:
             raise TargetError(
                 f"the triggers of table {self.target} cannot be kept from firing while rows are appended to it",
@@ -88,6 +89,9 @@ class TableStaging:
                 expected="`disable_triggers` only where all rows arrive in one transaction",
                 hint="Leave `disable_triggers` out, or switch them off yourself: ALTER TABLE ... DISABLE TRIGGER.",
             )
+
+    def _rows(self, query: str, relation: Relation | None) -> list[Row]:
+        return [] if relation is None else self._connection.query(sql(query), (relation.oid,)).rows
 
     def _columns(self) -> list[dict[str, str]]:
         types = {} if self.relation is None else column_types(self._connection, self.relation.oid)
