@@ -137,7 +137,7 @@ class TableStaging:
             self._refuse_unfilled_identity(pattern)
         storage = one_value(self._connection, sql("storage"), (pattern.oid,)) or ""
         like = ddl.create_like(table, self.target, self._plan, planned.bounds, storage, identity=identity)
-        numbers = self._continue_numbers(table, pattern) if identity else []
+        numbers = self._continue_numbers(table, pattern) if self._plan.switch == "rename" else []
         indexes = create_indexes(self._indexes, table) if self._plan.options.indexes == "before" else []
         return (like, *numbers, *indexes)
 
