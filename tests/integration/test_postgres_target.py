@@ -310,7 +310,7 @@ def partitions(first: int, numbers: Sequence[int]) -> tuple[StagingTable, ...]:
 
 def test_partitions(database: Database) -> None:
     rows = {1: ["10, 'a'", "11, 'b'"], 2: ["20, 'c'"]}
-    loads = {"rows": rows, "partition_column": "id", "staging": partitions(1, [1, 2])}
+    loads: dict[str, Any] = {"rows": rows, "partition_column": "id", "staging": partitions(1, [1, 2])}
     Run(database).load(plan("attach", "create", **loads), rows)
     database.as_loader("ALTER TABLE orders ADD PRIMARY KEY (id); CREATE INDEX by_note ON orders (note)")
     Run(database).load(plan("attach", "replace", **loads), rows)
