@@ -335,6 +335,37 @@ def resume(
 
 
 @app.command()
+def verify(
+    run: Annotated[
+        str,
+        typer.Argument(metavar="[RUN]", help="Beginning of a run id, path of a run folder, or `last` successful one."),
+    ] = "last",
+    sets: SetOption = None,
+    connections: ConnectionOption = None,
+    runs_folder: RunsFolderOption = DEFAULT_RUNS_FOLDER,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare the tables of a run with its source files.
+
+    Parses the files again and lets the destination aggregate its rows by
+    SQL: number of rows, and for each column NULLs, exact sum, minimum,
+    maximum, lengths of texts. Refuses if the package or a file has changed.
+    Tables that may hold other rows too (`target: append`) are named, not
+    compared. Changes nothing; exit code 1 if anything differs.
+
+    \b
+    Example:
+      headrace verify
+    """
+    from headrace.cli.verify import VerifyOptions, run_verify
+
+    raise typer.Exit(
+        run_verify(VerifyOptions(run, sets or [], connections or [], runs_folder, json_output=json, quiet=quiet))
+    )
+
+
+@app.command()
 def schema(
     of: Annotated[str, typer.Argument(metavar="[package|layout]", help="Which file format.")] = "package",
     json: Annotated[

@@ -1,20 +1,26 @@
 """Running packages: `plan_package` shows what would happen, `execute` does it."""
 
 from headrace.run.events import Listener
-from headrace.run.folder import RunFolder
+from headrace.run.folder import RESUME, VERIFY, Purpose, RunFolder
 from headrace.run.request import RunRequest
 from headrace.run.request import load as load_request
 from headrace.run.runner import execute, plan_package
 from headrace.run.summary import FlowCounters, Judge, Summary
+from headrace.run.verification import TableVerdict, verify
 
 __all__ = [
+    "RESUME",
+    "VERIFY",
     "FlowCounters",
     "Judge",
     "Listener",
+    "Purpose",
     "RunFolder",
     "RunRequest",
     "Summary",
+    "TableVerdict",
     "execute",
     "load_request",
     "plan_package",
+    "verify",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -59,6 +59,19 @@ class TaskProgress:
     recorded: bool = False
     finished: bool = False
     slices: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class TableAggregates:
+    """What a table holds, by the target's own SQL at one moment.
+
+    `columns`: for each loaded column, by its name in the table, the aggregates that the target tells exactly for it:
+    `nulls`, `sum`, `min`, `max`, and of texts `min_length`, `max_length`, `total_length` (code points). Values are text
+    in the target's own notation; None where no row has a value.
+    """
+
+    rows: int
+    columns: Mapping[str, Mapping[str, str | None]]
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,12 @@ class Target(Protocol):
         On any error nothing of it becomes visible. Behind the commit it raises only if the destination says that the
         rows are not there.
         """
+
+    def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
+        """Aggregates of the columns that the plan fills, over all rows of its table, which exists."""
+
+    def interrupt(self) -> None:
+        """Ends, from any thread, the statement that another thread waits for. The target may be unusable behind it."""
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         """Writes the end of the run into the ledger: success, failed or cancelled."""

@@ -12,7 +12,17 @@ from typing import Any, Self
 from headrace.errors import HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
 from headrace.model import PostgresConnection
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, TaskProgress
+from headrace.targets.base import (
+    Flow,
+    LoadTimes,
+    LostRun,
+    OpenOptions,
+    RunRecord,
+    Settle,
+    TableAggregates,
+    TaskProgress,
+)
+from headrace.targets.postgres.aggregates import read_aggregates
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from headrace.targets.postgres.catalog import names_in_schema, read_table
 from headrace.targets.postgres.connection import (
@@ -128,6 +138,16 @@ class PostgresTarget:
             self._model.lock_timeout_seconds,
         )
         return load.run(flow, settle, self._options.notice, self._options.is_cancelled)
+
+    def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
+        name = self._name(plan.schema, plan.table)
+        try:
+            return read_aggregates(self._connection, name, plan)
+        except HeadraceError as error:
+            raise explained(error, f"reading table {self._model.name}.{name}") from error
+
+    def interrupt(self) -> None:
+        self._connection.cancel()
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         if self._ledger is not None:
