@@ -62,6 +62,13 @@ fuzz: ## fuzz the parser under AddressSanitizer (SECONDS=60 per target, TARGET=a
 sanitize: ## tests of the parser and the engine under AddressSanitizer
 	@.ci/sanitize
 
+KILLS ?= 200
+TERMINATIONS ?= 50
+.PHONY: soak
+soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments, and with 50 sessions terminated (about 20 minutes)
+	@HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet \
+		tests/integration/test_postgres_interruption.py -k "test_killed or test_sessions_are_terminated"
+
 .PHONY: test-neon
 test-neon: ## tests of the parser on aarch64, in an emulator (.ci/install-neon-tools)
 	@.ci/test-neon

@@ -5,13 +5,17 @@ A new target is added here, with the name of its connection type, and must then 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import duckdb
 
 from tests.conformance.values import Case
+from tests.servers import installations
+from tests.servers.farm import Farm
 
 # SQL of the canonical text of a value (see values.py); `{}` is the column.
 _DUCKDB_TEXT = {
@@ -24,12 +28,22 @@ _DUCKDB_TEXT = {
     "float64": "{}",
     "decimal": "{}",
 }
+_POSTGRES_MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
+_POSTGRES_TEXT = {
+    "time": _POSTGRES_MICROSECONDS,
+    "timestamp": _POSTGRES_MICROSECONDS,
+    "timestamptz": _POSTGRES_MICROSECONDS,
+    "bytes": "upper(encode({}, 'hex'))",
+    "float32": "{}::float8",
+    "float64": "{}",
+    "bool": "{}::text",
+    # char(n) is padded there.
+    "char": "{}::text",
+}
 
 
 class Destination(Protocol):
     """One place to load into, empty at first."""
-
-    def __init__(self, folder: Path) -> None: ...
 
     @property
     def url(self) -> str:
@@ -44,11 +58,14 @@ class Destination(Protocol):
     def ledger(self) -> list[tuple[str, int, int]]:
         """The runs in order: status, slices committed, rows in them."""
 
+    def close(self) -> None:
+        """Nothing of it is needed any more."""
+
 
 class DuckdbDestination:
     """A file, read by DuckDB's own client."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, servers: Farm) -> None:
         self._path = folder / "destination.duckdb"
 
     @property
@@ -75,6 +92,9 @@ class DuckdbDestination:
         )
         return [(str(status), int(str(slices)), int(str(loaded))) for status, slices, loaded in rows]
 
+    def close(self) -> None:
+        pass
+
     def _rows(self, query: str) -> list[tuple[object, ...]]:
         with duckdb.connect(str(self._path), read_only=True) as connection:
             return connection.execute(query).fetchall()
@@ -95,7 +115,7 @@ def _canonical(value: object) -> str | None:
 class NullDestination:
     """Stores nothing: what it has seen is in the summary only."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, servers: Farm) -> None:
         pass
 
     @property
@@ -111,5 +131,51 @@ class NullDestination:
     def ledger(self) -> list[tuple[str, int, int]]:
         return []
 
+    def close(self) -> None:
+        pass
 
-DESTINATIONS: dict[str, type[Destination]] = {"duckdb": DuckdbDestination, "null": NullDestination}
+
+class PostgresDestination:
+    """A database of its own on a real server, read by the server's psql."""
+
+    def __init__(self, folder: Path, servers: Farm, version: int = installations.DEFAULT) -> None:
+        self._database = servers.shared(version).create_database()
+
+    @property
+    def url(self) -> str:
+        return self._database.socket_url
+
+    def count(self, table: str) -> int | None:
+        if self._database.rows(f"SELECT to_regclass('{table}')") == [(None,)]:
+            return None
+        [(rows,)] = self._database.rows(f"SELECT count(*) FROM {table}")
+        return int(str(rows))
+
+    def column(self, table: str, case: Case) -> list[str | None]:
+        text = _POSTGRES_TEXT.get(case.kind, "{}").format(case.name)
+        values = [value for (value,) in self._database.rows(f"SELECT {text} FROM {table} ORDER BY id")]
+        if not case.kind.startswith("float"):
+            return values
+        return [None if value is None else repr(float(value)) for value in values]
+
+    def ledger(self) -> list[tuple[str, int, int]]:
+        if self._database.rows("SELECT to_regclass('headrace.run')") == [(None,)]:
+            return []
+        # Slice 0 is that of the switch.
+        rows = self._database.rows(
+            "SELECT status, count(slice) FILTER (WHERE slice > 0), coalesce(sum(rows_loaded), 0) "
+            'FROM headrace.run LEFT JOIN headrace."commit" USING (run_id) '
+            "GROUP BY run_id, status, started_at ORDER BY started_at"
+        )
+        return [(str(status), int(str(slices)), int(str(loaded))) for status, slices, loaded in rows]
+
+    def close(self) -> None:
+        self._database.drop()
+
+
+# By the name of the connection type; what follows the name tells variants apart.
+DESTINATIONS: dict[str, Callable[[Path, Farm], Destination]] = {
+    "duckdb": DuckdbDestination,
+    "null": NullDestination,
+    **{f"postgres {version}": partial(PostgresDestination, version=version) for version in installations.versions()},
+}

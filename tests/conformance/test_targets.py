@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from headrace.run import Summary
 from headrace.targets import capabilities_of
 from tests.conformance.destinations import DESTINATIONS, Destination
 from tests.conformance.values import CASES, ROWS, Case, expected_column, file_rows
+from tests.servers.farm import Farm
 
 PACKAGE = """
 headrace: 1
@@ -51,11 +52,11 @@ DESTINATION = """
 class Suite:
     """A package, its files and one destination."""
 
-    def __init__(self, folder: Path, kind: type[Destination]) -> None:
+    def __init__(self, folder: Path, destination: Destination) -> None:
         self.folder = folder
         self.inbox = folder / "inbox"
         self.inbox.mkdir()
-        self.destination = kind(folder)
+        self.destination = destination
         self.cases: tuple[Case, ...] = CASES
 
     def write(self, *files: list[str]) -> None:
@@ -92,8 +93,10 @@ class Suite:
 
 
 @pytest.fixture(params=DESTINATIONS)
-def suite(request: pytest.FixtureRequest, tmp_path: Path) -> Suite:
-    return Suite(tmp_path, DESTINATIONS[request.param])
+def suite(request: pytest.FixtureRequest, tmp_path: Path, servers: Farm) -> Iterator[Suite]:
+    destination = DESTINATIONS[request.param](tmp_path, servers)
+    yield Suite(tmp_path, destination)
+    destination.close()
 
 
 def loaded(summary: Summary) -> dict[str, Any]:
@@ -107,7 +110,7 @@ def loaded(summary: Summary) -> dict[str, Any]:
 
 
 def test_every_target_is_in_the_suite() -> None:
-    assert set(DESTINATIONS) == set(SCHEMES) - {"files"}
+    assert {name.split()[0] for name in DESTINATIONS} == set(SCHEMES) - {"files"}
 
 
 def test_capabilities_agree_with_each_other(suite: Suite) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from headrace import core
 from tests.integration.driver import Project
+from tests.integration.postgres import PostgresProject
+from tests.servers.cluster import Database
 
 _KEPT_BYTES = 5_000_000
 
@@ -17,9 +20,22 @@ _KEPT_BYTES = 5_000_000
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     """An empty project. Its large files do not outlive the test: pytest keeps folders for a while."""
+    with _small_folder(tmp_path) as folder:
+        yield Project(folder)
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, database: Database) -> Iterator[PostgresProject]:
+    """An empty project that loads into an empty PostgreSQL database."""
+    with _small_folder(tmp_path) as folder:
+        yield PostgresProject(folder, database)
+
+
+@contextmanager
+def _small_folder(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "project"
     folder.mkdir()
-    yield Project(folder)
+    yield folder
     for path in folder.rglob("*"):
         if path.is_file() and path.stat().st_size > _KEPT_BYTES:
             path.unlink()
@@ -27,10 +43,21 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 @pytest.fixture(scope="session")
 def tpch_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """TPC-H text of scale 0.05 (54 MB), made by the command line: eight files per large table."""
-    project = Project(tmp_path_factory.mktemp("tpch"))
-    command = [sys.executable, "-m", "headrace", "generate", "tpch"]
-    ended = project.command([*command, "--scale", "0.05", "--chunks", "8", "--out", str(project.inbox), "--json"])
+    """TPC-H text of scale 0.05 (54 MB): eight files per large table."""
+    return _generated(tmp_path_factory.mktemp("tpch"), "0.05", chunks=8)
+
+
+@pytest.fixture(scope="session")
+def small_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All eight tables at scale 0.01, in three chunks."""
+    return _generated(tmp_path_factory.mktemp("small"), "0.01", chunks=3)
+
+
+def _generated(folder: Path, scale: str, chunks: int) -> Path:
+    """TPC-H text, made by the command line."""
+    project = Project(folder)
+    command = [sys.executable, "-m", "headrace", "generate", "tpch", "--scale", scale, "--chunks", str(chunks)]
+    ended = project.command([*command, "--out", str(project.inbox), "--json"])
     assert ended.exit_code == 0, ended.stderr
     return project.inbox
 

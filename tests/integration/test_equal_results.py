@@ -22,16 +22,6 @@ def run_example(project: Project, files: Path, *arguments: str, target: str = "w
     return project.command([*command, "--set", f"data={files}", "--connection", f"warehouse={connection}", *arguments])
 
 
-@pytest.fixture(scope="module")
-def small_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All eight tables at scale 0.01, in three chunks."""
-    folder = tmp_path_factory.mktemp("small")
-    project = Project(folder)
-    command = [sys.executable, "-m", "headrace", "generate", "tpch", "--scale", "0.01", "--chunks", "3"]
-    assert project.command([*command, "--out", str(project.inbox)]).exit_code == 0
-    return project.inbox
-
-
 def check_accounts(summary: dict[str, Any]) -> None:
     """The identities of DESIGN 4, and the sums of the tables in the summary."""
     for table in summary["tables"]:

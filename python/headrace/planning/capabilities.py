@@ -21,7 +21,6 @@ class Capabilities:
     hides the rows in its own transaction. `partition_key_kinds`: type kinds that a range partition can have as its key;
     empty: the target has no partitions.
     `stored_kinds` are the type kinds the target stores without loss; None: it stores nothing and accepts every kind.
-    `stores_nul`: a text may hold the character NUL there.
     `case_insensitive_names`: `L_ORDERKEY` and `l_orderkey` name the same column there. `maximum_name_bytes`: longest
     name of a table in UTF-8, None without a limit.
     `freezes`: rows copied into a table made in the same transaction can be stored as frozen. `skips_log`: such rows are
@@ -44,7 +43,6 @@ class Capabilities:
     writer_per_stream: bool = False
     hidden_tables: bool = False
     partition_key_kinds: frozenset[str] = frozenset()
-    stores_nul: bool = True
     maximum_name_bytes: int | None = None
     freezes: bool = False
     skips_log: bool = False

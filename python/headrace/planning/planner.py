@@ -20,7 +20,6 @@ from headrace.planning.target_table import TargetTable, display_name
 from headrace.planning.wording import counted
 
 # Types whose values are texts, in which the character NUL can stand.
-_TEXT_KINDS = frozenset({"string", "char", "varchar", "json"})
 
 
 def plan_data_flow(
@@ -74,7 +73,7 @@ def plan_data_flow(
         options=destination.options,
         streams=working_streams,
         source=source,
-        layout=layout.to_core(mapping.not_null_sources, _columns_without_nul(mapping, capabilities)),
+        layout=layout.to_core(mapping.not_null_sources),
         columns=tuple(mapping.columns),
         steps=plan_steps(table, way.staging, len(source.slices)),
         notes=tuple(notes),
@@ -312,13 +311,6 @@ def _note_inert_options(table: TargetTable, notes: list[str]) -> None:
     if capabilities.stores_tables:
         inert = [name for name in table.destination.options.changed() if name not in capabilities.options]
         notes += [f"`{name}` has no effect in {capabilities.target_type}" for name in inert]
-
-
-def _columns_without_nul(mapping: ColumnMapping, capabilities: Capabilities) -> set[str]:
-    """Source columns in whose texts the target cannot store the character NUL."""
-    if capabilities.stores_nul:
-        return set()
-    return {column.source for column in mapping.columns if column.type.kind in _TEXT_KINDS}
 
 
 def _working_streams(source: SourceSnapshot, streams: int, notes: list[str]) -> int:

@@ -21,6 +21,9 @@ use crate::spec::{CommitTime, CopyTable, FlowSpec, KeyBounds, PostgresSinkSpec, 
 /// system calls.
 const FRAME_BYTES: usize = 128 * 1024;
 
+/// Deferred constraints speak up here, not at a COMMIT that follows those of other writers.
+const CHECK_NOW: &str = "SET CONSTRAINTS ALL IMMEDIATE";
+
 /// Tables of one server.
 pub struct PostgresSink(Arc<Shared>);
 
@@ -321,6 +324,7 @@ impl Unit {
                     .expected(rows.to_string()),
             ));
         }
+        connection.execute(CHECK_NOW).map_err(|error| loading(spec, error))?;
         if let Some(statement) = &shared.sink.commit_slices {
             commit_slices(&mut connection, statement, spec, &slices)?;
         }

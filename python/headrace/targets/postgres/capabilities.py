@@ -25,7 +25,6 @@ POSTGRES_CAPABILITIES: Final = Capabilities(
     writer_per_stream=True,
     hidden_tables=True,
     partition_key_kinds=frozenset({"int16", "int32", "int64", "decimal", "date", "timestamp"}),
-    stores_nul=False,
     maximum_name_bytes=MAXIMUM_NAME_BYTES,
     freezes=True,
     options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),

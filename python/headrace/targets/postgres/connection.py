@@ -62,21 +62,23 @@ def server_major(connection: Connection) -> int:
     return int("".join(character for character in digits if character.isdigit()) or 0)
 
 
-def session_settings(server_version: int) -> dict[str, str]:
+def session_settings(server_version: int, lock_timeout_seconds: float) -> dict[str, str]:
     """Settings of every session of a load, by name."""
-    return {name: value for name, value in _SETTINGS.items() if server_version >= _NEWER_SETTINGS.get(name, 0)}
+    settings = {name: value for name, value in _SETTINGS.items() if server_version >= _NEWER_SETTINGS.get(name, 0)}
+    return {**settings, "lock_timeout": f"{lock_timeout_seconds:g}s"}
 
 
-def startup_options(own: str | None, server_version: int) -> str:
+def startup_options(own: str | None, settings: Mapping[str, str]) -> str:
     """The `options` with which a writer logs in: those of its user, then ours."""
-    settings = [f"-c {name}={value}" for name, value in session_settings(server_version).items()]
-    return " ".join([own] * bool(own) + settings)
+    return " ".join([*[own or ""] * bool(own), *[f"-c {name}={value}" for name, value in settings.items()]])
 
 
-def prepare_session(connection: Connection) -> None:
+def prepare_session(connection: Connection, settings: Mapping[str, str]) -> None:
     """Sets on the control connection what writers get when they log in."""
-    settings = session_settings(server_major(connection))
     connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+    # The server notices at once that we are gone, also while it builds an index. Not all its systems can.
+    with suppress(HeadraceError):
+        connection.execute("SET client_connection_check_interval = '1s'")
 
 
 def one_row(connection: Connection, text: str, parameters: Sequence[str | None] = ()) -> Row | None:

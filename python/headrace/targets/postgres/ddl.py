@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.planning import DataFlowPlan, KeyBounds, OutputColumn
-from headrace.targets.postgres.names import TableName, literal, quote
+from headrace.planning import DataFlowPlan, KeyBounds
+from headrace.targets.postgres.names import TableName, literal, quote, short_name
 from headrace.targets.postgres.types import native_type
 
 # The constraint that spares ATTACH PARTITION the scan; dropped behind it.
@@ -14,17 +14,22 @@ BOUNDS_CONSTRAINT = "headrace_bounds"
 _LIKE = ("DEFAULTS", "GENERATED", "STORAGE", "COMPRESSION", "CONSTRAINTS", "COMMENTS")
 
 
-def column_definitions(columns: Sequence[OutputColumn]) -> str:
-    """The columns of a new table, one per line."""
-    return ",\n  ".join(
-        f"{quote(column.target)} {native_type(column.type)}{'' if column.nullable else ' NOT NULL'}"
-        for column in columns
-    )
+def column_definitions(plan: DataFlowPlan) -> str:
+    """The columns of a new table, one per line.
+
+    From version 18 on the server names NOT NULL constraints, after the hidden table if we did not.
+    """
+    lines = []
+    for column in plan.columns:
+        name = f"{plan.table}_{column.target}_not_null"
+        named = f"CONSTRAINT {quote(name)} " if name == short_name(name) else ""
+        lines.append(f"{quote(column.target)} {native_type(column.type)}{'' if column.nullable else f' {named}NOT NULL'}")
+    return ",\n  ".join(lines)
 
 
 def create_new(table: TableName, plan: DataFlowPlan, bounds: KeyBounds | None) -> str:
     """CREATE TABLE of a hidden table with the columns of the plan."""
-    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan.columns)}{_bounds(plan, bounds)}\n)"
+    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan)}{_bounds(plan, bounds)}\n)"
 
 
 def create_like(
@@ -39,7 +44,7 @@ def create_like(
 def create_parent(table: TableName, plan: DataFlowPlan) -> str:
     """CREATE TABLE of a new table that is partitioned by ranges of the plan's partition column."""
     key = quote(plan.partition_column or "")
-    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan.columns)}\n) PARTITION BY RANGE ({key})"
+    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan)}\n) PARTITION BY RANGE ({key})"
 
 
 def begin_unit(statements: Sequence[str]) -> str:

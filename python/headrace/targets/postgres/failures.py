@@ -25,7 +25,7 @@ class _Advice:
 _CHECK_ROW: Final = (
     "Correct the row in the source, or change the constraint. Loading again without that gives the same answer."
 )
-_RETRY: Final = "Run again, or `headrace resume` to load only what is missing."
+_RETRY: Final = "Run again."
 # By code, else by its class: the first two characters.
 _ADVICE: Final[Mapping[str, _Advice]] = {
     "23502": _Advice("a value is missing in a column that is NOT NULL", _CHECK_ROW),
@@ -53,7 +53,7 @@ _ADVICE: Final[Mapping[str, _Advice]] = {
     "55006": _Advice("another session uses the table", _RETRY, retry=True),
     "55P03": _Advice(
         "other sessions did not give the table free in time",
-        "End them, or wait longer: `lock_timeout_seconds` of the connection. `headrace resume` needs not load again.",
+        "End them, or wait longer: `lock_timeout_seconds` of the connection.",
         retry=True,
     ),
     "57P": _Advice("the server has ended the session", _RETRY, retry=True),
@@ -71,9 +71,9 @@ def explained(error: HeadraceError, what: str, consequence: str = "") -> Headrac
     An error that is not the server's (a lost connection, a cancellation) keeps its class and its words.
     """
     server = fields_of(error)
+    if isinstance(error, CancelledError) or error.what.startswith(what):
+        return error
     if server is None:
-        if isinstance(error, CancelledError) or error.what.startswith(what):
-            return error
         return _same_class(error, f"{what}: {error.what}{consequence}")
     advice = _advice(str(server.get("sqlstate") or ""))
     error_class = TargetBusyError if advice.retry else TargetError
@@ -83,7 +83,7 @@ def explained(error: HeadraceError, what: str, consequence: str = "") -> Headrac
         found=server_words(server),
         hint=advice.hint or _text(server, "hint"),
     )
-    changed.server = dict(server)  # type: ignore[attr-defined]
+    changed.server = dict(server)
     return changed
 
 
@@ -113,8 +113,7 @@ def sqlstate(error: HeadraceError) -> str:
 
 def fields_of(error: HeadraceError) -> Mapping[str, Any] | None:
     """What the server reported; None if the error is not the server's."""
-    server = getattr(error, "server", None)
-    return server if isinstance(server, Mapping) else None
+    return error.server
 
 
 def is_connection_lost(error: BaseException) -> bool:

@@ -19,6 +19,11 @@ class Index:
     is_unique: bool
     definition: str
 
+    @property
+    def kind(self) -> str:
+        """What it is, for messages."""
+        return "constraint" if self.is_constraint else "index"
+
     def create(self, table: TableName, name: str) -> str:
         """The statement that makes it on `table`."""
         if self.is_constraint:

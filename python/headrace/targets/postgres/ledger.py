@@ -18,7 +18,7 @@ from headrace.targets.postgres.connection import (
     transaction,
 )
 from headrace.targets.postgres.failures import ledger_failure
-from headrace.targets.postgres.names import TableName, literal, quote
+from headrace.targets.postgres.names import TableName, ledger_lock_key, literal, quote
 
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
@@ -63,10 +63,10 @@ class Ledger:
             raise ledger_failure(error, "cannot resume the run in the ledger", self.schema) from error
         self.attempt = int(attempt or 1)
 
-    def unfinished_run(self, package: str) -> tuple[str, str] | None:
-        """Id and status of the last run of the package, unless it was a success."""
+    def unfinished_run(self, package: str) -> str | None:
+        """The last run of the package, unless it was a success. It may go on."""
         row = one_row(self._connection, self._sql("last_run"), (package,)) if self.exists() else None
-        return None if row is None or row[1] == "success" else (str(row[0]), str(row[1]))
+        return None if row is None or row[1] == "success" else str(row[0])
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         """What is committed of a task."""
@@ -114,9 +114,9 @@ class Ledger:
         """
         return self._sql("commit_slices", run_id=literal(run_id), task=literal(task), attempt=str(self.attempt))
 
-    def mark_switched(self, run_id: str, task: str, rows_loaded: int, rows_rejected: int) -> None:
-        """Writes the commit row of the switch. Belongs into the transaction of the switch."""
-        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", f"{{{rows_loaded}}}", f"{{{rows_rejected}}}")
+    def mark_switched(self, run_id: str, task: str) -> None:
+        """Writes the commit row of the switch, which holds no rows of its own. Belongs into the switch's transaction."""
+        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", "{0}", "{0}")
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
             raise fenced_off(run_id, self.schema)
@@ -137,7 +137,7 @@ class Ledger:
         expected = (len(plan.source.slices), rows_loaded)
         if found != expected:
             raise LedgerError(
-                f"the ledger does not agree with what {plan.task} has loaded; nothing of it was made visible",
+                f"the ledger does not agree with what {plan.task} has loaded",
                 at={"schema": self.schema},
                 found=_slices_and_rows(*found),
                 expected=_slices_and_rows(*expected),
@@ -191,8 +191,12 @@ class Ledger:
         )
 
     def _create(self) -> None:
-        """CREATE ... IF NOT EXISTS needs the right to create even where nothing is to be done, so we look first."""
+        """CREATE ... IF NOT EXISTS needs the right to create even where nothing is to be done, so we look first.
+
+        Two runs that create at once would make one of them fail, IF NOT EXISTS or not: hence the lock.
+        """
         schema = quote(self.schema)
+        self._connection.query("SELECT pg_advisory_xact_lock($1::bigint)", (str(ledger_lock_key(self.schema)),))
         if one_value(self._connection, "SELECT to_regnamespace($1)", (schema,)) is None:
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         if not self.exists():
@@ -205,7 +209,7 @@ class Ledger:
 def fenced_off(run_id: str, schema: str) -> LedgerError:
     """The error of an attempt that somebody else has taken over."""
     return LedgerError(
-        f"run {run_id} was taken over by another session or declared dead; nothing of this attempt becomes visible",
+        f"run {run_id} was taken over by another session or declared dead",
         at={"schema": schema},
         hint=f"Look at {schema}.run, and run or resume again.",
     )

@@ -101,6 +101,11 @@ def table_lock_key(database: str, table: TableName) -> int:
     return _lock_key(f"headrace table\0{database}\0{table.schema}\0{table.name}")
 
 
+def ledger_lock_key(schema: str) -> int:
+    """Key of the advisory lock of whoever creates the ledger."""
+    return _lock_key(f"headrace ledger\0{schema}")
+
+
 def _lock_key(text: str) -> int:
     return int.from_bytes(_digest(text)[:8], "big", signed=True)
 

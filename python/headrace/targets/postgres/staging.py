@@ -34,6 +34,7 @@ class TableStaging:
         self.target = TableName(plan.schema or "", plan.table)
         self.relation = find_relation(connection, self.target)
         self.is_direct = plan.switch == "none"
+        self.hidden_schema = hidden_schema
         self.hidden = hidden_tables(run_id, plan, hidden_schema)
         pattern = self._pattern()
         carries_indexes = pattern is not None and plan.switch in ("rename", "attach")
@@ -60,11 +61,18 @@ class TableStaging:
         missing = [staging for staging in self.tables if not (staging.planned.owned or self._exists(staging.table))]
         return [text for staging in missing for text in staging.create]
 
-    def index_statements(self) -> list[str]:
-        """Statements that make the target's indexes on the hidden tables, unless they were made before the load."""
+    def index_statements(self) -> list[tuple[str, str]]:
+        """What is made, and the statement: the target's indexes on the hidden tables, if not made before the load."""
         if self._plan.options.indexes == "before":
             return []
-        return [text for staging in self.tables for text in create_indexes(self._indexes, staging.table)]
+        return [
+            (f"{index.kind} {index.name}{self._for(staging)}", text)
+            for staging in self.tables
+            for index, text in zip(self._indexes, create_indexes(self._indexes, staging.table), strict=True)
+        ]
+
+    def _for(self, staging: Staging) -> str:
+        return "" if len(self.tables) == 1 else f" of {staging.planned.table}"
 
     def _exists(self, table: TableName) -> bool:
         return one_value(self._connection, "SELECT to_regclass($1)", (table.sql,)) is not None

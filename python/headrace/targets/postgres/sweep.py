@@ -28,7 +28,10 @@ _POLL_SECONDS: Final = 0.05
 
 
 def sweep_runs(connection: Connection, ledger: Ledger, own_run: str) -> list[LostRun]:
-    """Marks dead runs as lost and ends what is left of their sessions. Their hidden tables stay, for `resume`."""
+    """Marks dead runs as lost and ends what is left of their sessions. Their hidden tables stay, for `resume`.
+
+    What a run looks like that is dying just now is seen only behind the lock of its table: sweep again there.
+    """
     lost = []
     for run_id in ledger.running(own_run):
         with _if_dead(connection, run_id) as dead:

@@ -174,7 +174,7 @@ class Switch:
         if found or gone or built != len(indexes):
             what = ", ".join([f"column {name}" for name in [*found, *sorted(gone)]]) or "its indexes"
             raise TargetError(
-                f"table {self._target} was changed while it was loaded; nothing was replaced",
+                f"table {self._target} was changed while it was loaded",
                 found=what,
                 hint="Run again, and change the table before or after the load.",
             )

@@ -4,10 +4,11 @@ connection.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from headrace.errors import HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
 from headrace.model import PostgresConnection
@@ -31,8 +32,10 @@ from headrace.targets.postgres.connection import (
     one_value,
     prepare_session,
     server_major,
+    session_settings,
     startup_options,
 )
+from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.failures import explained
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
@@ -41,7 +44,10 @@ from headrace.targets.postgres.names import TableName, literal, run_lock_key, se
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
 from headrace.targets.postgres.sweep import end_sessions, sweep_runs
 
-MINIMUM_SERVER_VERSION = 15
+MINIMUM_SERVER_VERSION: Final = 15
+# A session that was cut off is still there for a moment.
+_TAKE_RUN_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.05
 Connect = Callable[[ConnectionSpec], Connection]
 
 
@@ -54,59 +60,58 @@ class PostgresTarget:
         self._model = model
         self._options = options
         self._connect = connect
-        self._what = f"connecting to {model.name}"
-        self._connection = self._open("headrace")
+        self._run_id: str | None = None
         self._ledger: Ledger | None = None
-        self._plans: dict[str, TableStaging] = {}
-        self.default_schema = one_value(self._connection, "SELECT current_schema()")
-        minimal = one_value(self._connection, "SHOW wal_level") == "minimal"
+        self._staging: dict[str, TableStaging] = {}
+        self._control = Control(self._open_session)
+        self.default_schema = one_value(self._control, "SELECT current_schema()")
+        minimal = one_value(self._control, "SHOW wal_level") == "minimal"
         self.capabilities: Capabilities = replace(POSTGRES_CAPABILITIES, skips_log=minimal)
         self.notes: Sequence[str] = self._notes()
 
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         name = self._name(schema, table)
         try:
-            return read_table(self._connection, name)
+            return read_table(self._control, name)
         except HeadraceError as error:
             raise explained(error, f"looking at table {self._model.name}.{name}") from error
 
     def names_in_schema(self, schema: str | None) -> frozenset[str]:
-        return names_in_schema(self._connection, schema or self.default_schema or "")
+        return names_in_schema(self._control, schema or self.default_schema or "")
 
     def unfinished_run(self, package: str) -> LostRun | None:
         if self._model.ledger_schema is None:
             return None
-        ledger = Ledger(self._connection, self._model.ledger_schema)
-        last = ledger.unfinished_run(package)
-        if last is None:
-            return None
-        run_id, _ = last
-        if not try_lock(self._connection, run_lock_key(run_id)):
-            return None  # it goes on
-        unlock(self._connection, run_lock_key(run_id))
+        ledger = Ledger(self._control, self._model.ledger_schema)
+        run_id = ledger.unfinished_run(package)
+        if run_id is None or not try_lock(self._control, run_lock_key(run_id)):
+            return None  # there is none, or it goes on
+        unlock(self._control, run_lock_key(run_id))
         return LostRun(run_id, tuple(table.rpartition(".")[2] for table in ledger.visible_tables(run_id)))
 
     def resume_run(self, record: RunRecord) -> None:
-        self._begin_session(record)
+        self._take_run(self._control, record.run_id)
+        self._run_id = record.run_id
         if self._model.ledger_schema is None:
             raise LedgerError(
                 f"run {record.run_id} cannot be resumed: connection {self._model.name} says `ledger: off`",
                 hint="Start a new run: `headrace run`.",
             )
-        end_sessions(self._connection, record.run_id)
-        self._ledger = Ledger(self._connection, self._model.ledger_schema)
+        end_sessions(self._control, record.run_id)
+        self._ledger = Ledger(self._control, self._model.ledger_schema)
         self._ledger.resume_run(record)
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         return TaskProgress() if self._ledger is None else self._ledger.task_progress(run_id, task)
 
     def begin_run(self, record: RunRecord) -> list[LostRun]:
-        self._begin_session(record)
+        self._take_run(self._control, record.run_id)
+        self._run_id = record.run_id
         if self._model.ledger_schema is None:
             return []
-        self._ledger = Ledger(self._connection, self._model.ledger_schema)
+        self._ledger = Ledger(self._control, self._model.ledger_schema)
         self._ledger.begin_run(record)
-        return sweep_runs(self._connection, self._ledger, record.run_id)
+        return sweep_runs(self._control, self._ledger, record.run_id)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         if self._ledger is not None:
@@ -115,29 +120,29 @@ class PostgresTarget:
 
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
         try:
-            staging = TableStaging(self._connection, run_id, plan, self._hidden_schema(plan))
+            staging = TableStaging(self._control, run_id, plan, self._hidden_schema(plan))
+            connection = dict(self._model.to_core(session_name(run_id, plan.task)))
+            connection["options"] = startup_options(connection.get("options"), self._settings(self._control))
+            commit_slices = None if self._ledger is None else self._ledger.commit_statement(run_id, plan.task)
+            self._staging = {plan.task: staging}
+            return staging.sink_spec(connection, commit_slices)
         except HeadraceError as error:
             raise explained(error, f"preparing table {plan.connection}.{plan.table}") from error
-        self._plans = {plan.task: staging}
-        connection = dict(self._model.to_core(session_name(run_id, plan.task)))
-        connection["options"] = startup_options(connection.get("options"), server_major(self._connection))
-        commit_slices = None if self._ledger is None else self._ledger.commit_statement(run_id, plan.task)
-        return staging.sink_spec(connection, commit_slices)
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
-        staging = self._plans.get(plan.task)
+        staging = self._staging.get(plan.task)
         if staging is None:
             raise InternalError(f"task {plan.task} is loaded before its sink was made")
-        load = TableLoad(
-            self._connection,
+        return TableLoad(
+            self._control,
             self._ledger,
             run_id,
             plan,
             staging,
-            self._hidden_schema(plan),
             self._model.lock_timeout_seconds,
-        )
-        return load.run(flow, settle, self._options.notice, self._options.is_cancelled)
+            self._options.notice,
+            self._options.is_cancelled,
+        ).run(flow, settle)
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         name = self._name(plan.schema, plan.table)
@@ -154,7 +159,7 @@ class PostgresTarget:
             self._ledger.end_run(run_id, status, error)
 
     def close(self) -> None:
-        self._connection.close()
+        self._control.close()
 
     def __enter__(self) -> Self:
         return self
@@ -164,33 +169,38 @@ class PostgresTarget:
     ) -> None:
         self.close()
 
-    def _begin_session(self, record: RunRecord) -> None:
-        """Names the control session after the run, and takes the lock that says that the run is alive."""
-        self._connection.execute(f"SET application_name = {literal(session_name(record.run_id, 'control'))}")
-        if not try_lock(self._connection, run_lock_key(record.run_id)):
-            raise TargetBusyError(
-                f"run {record.run_id} is going on in another process",
-                hint="Wait for its end. A process that died a moment ago may take some seconds to vanish.",
-            )
-
-    def _open(self, application_name: str) -> Connection:
+    def _open_session(self) -> Connection:
+        """A control connection, which holds the lock of the run as soon as there is one."""
         try:
-            connection = self._connect(self._model.to_core(application_name))
+            connection = self._connect(self._model.to_core("headrace"))
         except HeadraceError as error:
-            raise explained(error, self._what) from error
+            raise explained(error, f"connecting to {self._model.name}") from error
         try:
-            version = server_major(connection)
-            if version < MINIMUM_SERVER_VERSION:
+            if server_major(connection) < MINIMUM_SERVER_VERSION:
                 raise TargetError(
                     f"the server of {self._model.name} is too old",
                     found=f"PostgreSQL {connection.parameter('server_version')}",
                     expected=f"PostgreSQL {MINIMUM_SERVER_VERSION} or later",
                 )
-            prepare_session(connection)
+            prepare_session(connection, self._settings(connection))
+            if self._run_id is not None:
+                self._take_run(connection, self._run_id)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _take_run(self, connection: Connection, run_id: str) -> None:
+        """Says to everybody that the run lives, as long as the session does."""
+        connection.execute(f"SET application_name = {literal(session_name(run_id, 'control'))}")
+        deadline = time.monotonic() + _TAKE_RUN_SECONDS
+        while not try_lock(connection, run_lock_key(run_id)):
+            if time.monotonic() >= deadline:
+                raise TargetBusyError(f"run {run_id} goes on in another session", hint="Wait for that one to end.")
+            time.sleep(_POLL_SECONDS)
+
+    def _settings(self, connection: Connection) -> dict[str, str]:
+        return session_settings(server_major(connection), self._model.lock_timeout_seconds)
 
     def _notes(self) -> tuple[str, ...]:
         if self._model.ledger_schema is None:

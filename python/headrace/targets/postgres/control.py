@@ -1,0 +1,123 @@
+"""The control connection as an object that outlives its session, and the threads that watch over it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final, Literal, TypeVar
+
+from headrace.errors import CancelledError, HeadraceError
+from headrace.targets.postgres.connection import Connection, QueryResult
+from headrace.targets.postgres.failures import is_connection_lost
+
+_BEAT_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 0.1
+# How long a network that says nothing may delay the end of a load that has failed.
+_PATIENCE_SECONDS: Final = 2.0
+_Result = TypeVar("_Result")
+
+
+class Control:
+    """A `Connection` that can be opened again. `state` says whether its session can still be used.
+
+    `lost`: the server or the network ended it; `cancelled`: we ended it to stop a statement; `silent`: we gave it up,
+    because no answer came.
+    """
+
+    def __init__(self, open_session: Callable[[], Connection]) -> None:
+        self._open_session = open_session
+        self._connection = open_session()
+        self.state: Literal["open", "lost", "cancelled", "silent"] = "open"
+
+    def execute(self, sql: str) -> None:
+        self._watched(lambda: self._connection.execute(sql))
+
+    def query(self, sql: str, parameters: Sequence[str | None] = ()) -> QueryResult:
+        return self._watched(lambda: self._connection.query(sql, parameters))
+
+    def parameter(self, name: str) -> str | None:
+        return self._connection.parameter(name)
+
+    def cancel(self) -> None:
+        self._give_up("cancelled")
+
+    def close(self) -> None:
+        with suppress(HeadraceError):
+            self._connection.close()
+
+    def reopen(self) -> None:
+        """A new session in place of one that cannot be used any more. Raises what opening it raises."""
+        self.close()
+        self._connection = self._open_session()
+        self.state = "open"
+
+    @contextmanager
+    def heartbeat(self, on_loss: Callable[[HeadraceError], None]) -> Iterator[None]:
+        """Asks for a sign of life every second, on a thread of its own; the caller must leave the connection alone."""
+        stop = threading.Event()
+
+        def beat() -> None:
+            while not stop.wait(_BEAT_SECONDS):
+                try:
+                    self.query("SELECT 1")
+                except HeadraceError as error:
+                    if not stop.is_set():
+                        on_loss(error)
+                    return
+
+        thread = threading.Thread(target=beat, name="heartbeat of the control connection", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join(_PATIENCE_SECONDS)
+            if thread.is_alive():
+                self._give_up("silent")
+                thread.join()
+
+    @contextmanager
+    def cancellable(self, is_cancelled: Callable[[], bool]) -> Iterator[None]:
+        """Stops the statement that runs when the user cancels; it then raises CancelledError."""
+        stop = threading.Event()
+
+        def watch() -> None:
+            while not stop.wait(_POLL_SECONDS):
+                if is_cancelled():
+                    self.cancel()
+                    return
+
+        thread = threading.Thread(target=watch, name="cancelling of the control connection", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Gives the connection up if the statements inside take too long."""
+        timer = threading.Timer(_PATIENCE_SECONDS, self._give_up, ("silent",))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def _give_up(self, state: Literal["cancelled", "silent"]) -> None:
+        self.state = state
+        self._connection.cancel()
+
+    def _watched(self, call: Callable[[], _Result]) -> _Result:
+        try:
+            return call()
+        except HeadraceError as error:
+            if is_connection_lost(error) and self.state == "open":
+                self.state = "lost"
+            elif isinstance(error, CancelledError) and self.state == "open":
+                self.state = "cancelled"
+            raise

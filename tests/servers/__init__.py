@@ -1,0 +1,1 @@
+"""Real PostgreSQL servers for tests and bench: found, started, asked, stopped. Nothing of the product is used here."""
