@@ -125,7 +125,7 @@ def plan_source_pass(
         options=destination.options,
         streams=working_streams,
         source=source,
-        layout=layout.to_core(mapping.not_null_sources, _columns_without_nul(mapping, capabilities)),
+        layout=layout.to_core(mapping.not_null_sources),
         columns=tuple(mapping.columns),
         steps=(),
         notes=(),

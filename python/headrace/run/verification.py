@@ -75,7 +75,7 @@ def verify(package: BoundPackage, folder: RunFolder, cancel: threading.Event) ->
     """The tables of a run, one after the other, in the order of its tasks. Changes nothing.
 
     `package` is that of the run, with its parameters and connections. Raises PackageError or FileChangedError if it or
-    a source file is not what it was, whatever reading the sources or the tables raises, and CancelledError when `cancel`
+    a source file is not what it was, whatever reading the sources or tables raises, and CancelledError when `cancel`
     was set.
     """
     redactor = Redactor(package.secrets)

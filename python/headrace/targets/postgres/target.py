@@ -147,12 +147,12 @@ class PostgresTarget:
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         name = self._name(plan.schema, plan.table)
         try:
-            return read_aggregates(self._connection, name, plan)
+            return read_aggregates(self._control, name, plan)
         except HeadraceError as error:
             raise explained(error, f"reading table {self._model.name}.{name}") from error
 
     def interrupt(self) -> None:
-        self._connection.cancel()
+        self._control.cancel()
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         if self._ledger is not None:
