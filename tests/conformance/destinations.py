@@ -88,8 +88,9 @@ class DuckdbDestination:
         return [_canonical(row[0]) for row in self._rows(f"SELECT {text} FROM {table} ORDER BY id")]
 
     def ledger(self) -> list[tuple[str, int, int]]:
+        # Slice 0 stands for the task as a whole.
         rows = self._rows(
-            "SELECT status, count(slice), coalesce(sum(rows_loaded), 0) "
+            "SELECT status, count(slice) FILTER (WHERE slice > 0), coalesce(sum(rows_loaded), 0) "
             'FROM headrace.run LEFT JOIN headrace."commit" USING (run_id) '
             "GROUP BY run_id, status, started_at ORDER BY started_at"
         )
@@ -174,7 +175,6 @@ class PostgresDestination:
     def ledger(self) -> list[tuple[str, int, int]]:
         if self._database.rows("SELECT to_regclass('headrace.run')") == [(None,)]:
             return []
-        # Slice 0 is that of the switch.
         rows = self._database.rows(
             "SELECT status, count(slice) FILTER (WHERE slice > 0), coalesce(sum(rows_loaded), 0) "
             'FROM headrace.run LEFT JOIN headrace."commit" USING (run_id) '

@@ -118,8 +118,20 @@ class LedgerSpec(SpecModel):
     )
 
 
+def _check_off(value: object) -> object:
+    if value != "off":
+        raise own_error("this is no place for a ledger", expected="{schema: NAME} or off")
+    return value
+
+
 def _ledger_tag(value: object) -> str:
     return "<ledger>" if isinstance(value, (Mapping, LedgerSpec)) else "<off>"
+
+
+LedgerSetting = Annotated[
+    Annotated[LedgerSpec, Tag("<ledger>")] | Annotated[Literal["off"], BeforeValidator(_check_off), Tag("<off>")],
+    Discriminator(_ledger_tag),
+]
 
 
 class PostgresConnectionSpec(SpecModel):
@@ -171,9 +183,7 @@ class PostgresConnectionSpec(SpecModel):
         ge=0,
         le=MAXIMUM_LOCK_TIMEOUT_SECONDS,
     )
-    ledger: Annotated[
-        Annotated[LedgerSpec, Tag("<ledger>")] | Annotated[Literal["off"], Tag("<off>")], Discriminator(_ledger_tag)
-    ] = setting(
+    ledger: LedgerSetting = setting(
         "Where the ledger of the runs is kept, or `off`: without it a run cannot be resumed.",
         default=LedgerSpec(),
         kind=SettingKind.VALUE,

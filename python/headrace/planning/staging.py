@@ -156,8 +156,6 @@ def _notes(
     table: TargetTable, load: str, switch: SwitchMode, tables: Sequence[StagingTable], streams: int
 ) -> list[str]:
     """Who owns what, and whether rows are stored frozen and without the log."""
-    if switch == "none":
-        return []
     owned = tables[0].owned
     notes = []
     if load == "staged":
@@ -165,9 +163,15 @@ def _notes(
         notes.append(f"{counted(len(tables), 'partition')}, one for each file with rows; {who}")
     elif load == "view":
         notes.append(f"{counted(len(tables), 'table')}, one for each stream")
-    if not table.capabilities.freezes:
-        return notes
+    if table.capabilities.freezes:
+        notes.append(_freeze(switch, owned, table.capabilities.skips_log))
+    return notes
+
+
+def _freeze(switch: SwitchMode, owned: bool, skips_log: bool) -> str:
+    if switch in ("none", "move"):
+        return "no FREEZE: the rows go into a table that exists"
     if not owned:
-        return [*notes, "no FREEZE: several streams fill one table, which has to be there before their transactions"]
-    log = "no WAL" if table.capabilities.skips_log else "WAL is written, because of wal_level"
-    return [*notes, f"FREEZE, {log}: every table is made in the transaction that fills it"]
+        return "no FREEZE: several streams fill one table, which has to be there before their transactions"
+    log = "no WAL" if skips_log else "but WAL is written (wal_level)"
+    return f"FREEZE, {log}: every table is made in the transaction that fills it"

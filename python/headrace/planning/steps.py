@@ -46,15 +46,15 @@ def _straight(table: TargetTable) -> list[Step]:
 
 
 def _switched(table: TargetTable, staging: Staging) -> list[Step]:
-    tables = counted(len(staging.tables), "hidden table")
     catalog = table.catalog
     has_indexes = catalog is not None and bool(catalog.indexes) and staging.switch in ("rename", "attach")
     indexes_first = has_indexes and table.destination.options.indexes == "before"
+    tables = counted(len(staging.tables), "hidden table")
+    if indexes_first:
+        tables += f" with the indexes of {table.name}"
     owned = all(part.owned for part in staging.tables)
-    steps = []
-    if not owned or indexes_first:
-        steps.append(Step("create_staging", f"create {tables}{' with the indexes of the table' * indexes_first}"))
     unit = "table" if owned else "stream and table"
+    steps = [] if owned else [Step("create_staging", f"create {tables}")]
     steps += [Step("insert", f"copy the rows into {tables}, a transaction for each {unit}"), _CHECK_ACCOUNTS]
     if has_indexes and not indexes_first:
         steps.append(Step("build_indexes", f"build the indexes of {table.name} for the new rows"))

@@ -65,6 +65,9 @@ class FakeFlow:
             self._ended.set()
         return ArrowStream(self._connection.sql(f"SELECT range AS id, {name} AS name FROM range({rows})"))
 
+    def commit(self) -> None:
+        raise AssertionError("DuckDB commits by itself")
+
     def cancel(self, reason: str) -> None:
         self.cancelled_for = self.cancelled_for or reason
         if not self._ended.is_set():

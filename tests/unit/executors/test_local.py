@@ -121,6 +121,23 @@ def test_flow_that_cannot_be_created() -> None:
     assert outcome.result is None
 
 
+def test_the_sink_is_that_of_the_target() -> None:
+    outcome, flow = run(Recorder(rows=4 * SLICE_ROWS))
+    assert outcome.status == "success"
+    assert flow.spec["sink"] == {"kind": "null"}
+
+
+def test_a_target_that_cannot_say_its_sink_fails_the_task() -> None:
+    class Unready(Recorder):
+        def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
+            raise TargetError("the table was changed")
+
+    executor = LocalExecutor(lambda spec: FakeFlow(spec), poll_seconds=0.01)
+    outcome = executor.run("run", plan(), Unready(), "/rejects", lambda snapshot: None, threading.Event())
+    assert isinstance(outcome.error, TargetError)
+    assert outcome.result is None
+
+
 def test_no_thread_is_left() -> None:
     before = threading.active_count()
     run(Recorder(rows=4 * SLICE_ROWS))

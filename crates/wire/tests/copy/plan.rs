@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, Date32Array, Decimal64Array, Int32Array, Time64MicrosecondArray, TimestampMicrosecondArray,
+    ArrayRef, Date32Array, Decimal64Array, Int32Array, StringViewArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
+use arrow_buffer::Buffer;
 use headrace_types::ColumnType as C;
 use headrace_wire::postgres::{CopyEncoder, Form as F};
 
@@ -166,4 +168,18 @@ fn batches_of_another_shape_are_refused() {
         encoder.encode(&batch(vec![integers()]), 0, 1, &mut Vec::new()).unwrap_err().to_string(),
         "cannot encode column 1 of the batch: found 1 columns, expected int32 for int4"
     );
+}
+
+#[test]
+fn views_of_nothing_are_refused() {
+    let buffer = Buffer::from(vec![b'x'; 40]);
+    // From byte 20 of a buffer of 40 bytes, in a buffer that there is not, and longer than the buffer.
+    for view in [30u128 | 20 << 96, 30 | 1 << 64, 1000] {
+        // SAFETY: none. The encoder must not trust arrays that came from elsewhere.
+        let array = unsafe { StringViewArray::new_unchecked(vec![view].into(), vec![buffer.clone()].into(), None) };
+        assert_eq!(
+            fault(Arc::new(array), C::String, F::Text),
+            "cannot encode column 0, row 0 of the batch: found a text outside its buffers, expected string for text"
+        );
+    }
 }

@@ -173,3 +173,34 @@ proptest! {
         check(&wanted, &whole.slice(from, slice.1.min(rows - from)), full);
     }
 }
+
+#[test]
+fn rows_may_be_wider_than_all_slots_together() {
+    let mut numbers = Numbers(7);
+    let wanted = vec![Wanted { column_type: C::Int32, form: Form::Numeric }; 1600];
+    let columns = wanted.iter().map(|wanted| {
+        let texts: Vec<_> = (0..70).map(|_| Some(numbers.value(wanted.column_type))).collect();
+        array(wanted.column_type, &texts)
+    });
+    let batch = batch(columns.collect());
+    check(&wanted, &batch, usize::MAX);
+    check(&wanted, &batch, 50_000);
+}
+
+#[test]
+fn texts_may_be_longer_than_messages() {
+    let wanted = [(C::String, Form::Text), (C::Json, Form::Jsonb), (C::Int16, Form::Int2), (C::Bytes, Form::Bytea)];
+    let wanted = wanted.map(|(column_type, form)| Wanted { column_type, form });
+    let texts = |text: &str| vec![Some(text.to_owned()), None, Some(text.repeat(100_000)), Some(String::new())];
+    let integers = ["1", "2", "3", "4"].map(|text| Some(text.to_owned()));
+    let bytes = texts("ab").into_iter().map(|text| text.map(|text| format!("\\x{text}")));
+    let columns = vec![
+        array(C::String, &texts("long")),
+        array(C::Json, &texts("é")),
+        array(C::Int16, &integers),
+        array(C::Bytes, &bytes.collect::<Vec<_>>()),
+    ];
+    let batch = batch(columns);
+    check(&wanted, &batch, usize::MAX);
+    check(&wanted, &batch, 1000);
+}

@@ -84,6 +84,7 @@ pub fn stream(wanted: &[Wanted], batch: &RecordBatch, full: usize) -> Vec<u8> {
         let mut piece = Vec::new();
         let next = encoder.encode(batch, row, full, &mut piece).unwrap();
         assert!(next > row && (next == batch.num_rows() || piece.len() >= full), "stopped for no reason");
+        assert!(full > 1 || next == row + 1, "did not stop");
         stream.extend(piece);
         row = next;
     }

@@ -60,8 +60,7 @@ def _url_pairs(rest: str) -> list[Pair]:
         user, _, password = login[1].partition(":")
         pairs += _present("user", user) + _present("password", password)
     hosts, ports, rest = _url_hosts(rest)
-    pairs += _present("host", ",".join(hosts)) if any(hosts) or len(hosts) > 1 else []
-    pairs += _present("port", ",".join(ports)) if any(ports) else []
+    pairs += _present("host", ",".join(hosts)) + _present("port", ",".join(ports))
     path, question, query = rest.partition("?")
     pairs += _present("dbname", path[1:])
     return pairs + (_query_pairs(query) if question else [])
@@ -72,7 +71,7 @@ def _url_hosts(rest: str) -> tuple[list[str], list[str], str]:
     hosts: list[str] = []
     ports: list[str] = []
     while True:
-        entry = re.match(r"\[([^\]]*)\]|([^:/?,\[]*)", rest)
+        entry = re.match(r"\[([^\]]*)\]|(?!\[)([^:/?,]*)", rest)
         if entry is None or (rest.startswith("[") and not entry[1]):
             raise ConninfoError(
                 "the URL of the connection has an IPv6 address that is empty or not closed",
@@ -96,7 +95,10 @@ def _url_hosts(rest: str) -> tuple[list[str], list[str], str]:
 
 def _query_pairs(query: str) -> list[Pair]:
     pairs = []
-    for parameter in query.split("&") if query else []:
+    parameters = query.split("&")
+    if not parameters[-1]:
+        parameters.pop()  # nothing at all, or nothing behind the last `&`
+    for parameter in parameters:
         keyword, equals, value = parameter.partition("=")
         if not equals or "=" in value:
             raise ConninfoError(

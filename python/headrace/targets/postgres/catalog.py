@@ -13,7 +13,9 @@ from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.types import ServerType, server_type
 
 # "FOR VALUES FROM (1) TO ('-5')", as pg_get_expr writes the bounds of a key of one column.
-_BOUND: Final = re.compile(r"FOR VALUES FROM \((?P<minimum>'(?:[^']|'')*'|[^,()]+)\) TO \((?P<end>'(?:[^']|'')*'|[^,()]+)\)")
+_BOUND: Final = re.compile(
+    r"FOR VALUES FROM \((?P<minimum>'(?:[^']|'')*'|[^,()]+)\) TO \((?P<end>'(?:[^']|'')*'|[^,()]+)\)"
+)
 _OPEN_ENDS: Final = ("MINVALUE", "MAXVALUE")
 
 
@@ -69,15 +71,16 @@ def _described(connection: Connection, table: TableName, relation: Relation) -> 
     if relation.kind != "table":
         shown = texts(connection, sql("view_tables"), oid) if relation.kind == "view" else ()
         return CatalogTable(table.schema, table.name, columns, relation.kind, view_tables=shown)
-    may_insert, may_truncate, _ = one_row(connection, sql("rights"), oid) or ["f", "f", "f"]
+    may_insert, may_select, may_truncate = one_row(connection, sql("rights"), oid) or ["f", "f", "f"]
     if may_insert != "t":
         raise TargetError(
             f"the user may not insert rows into table {table}",
             found=f"it belongs to {relation.owner}",
-            hint=f"Ask its owner: GRANT INSERT, TRUNCATE ON {table.sql} TO the user of the connection",
+            hint=f"Ask its owner: GRANT SELECT, INSERT, TRUNCATE ON {table.sql} TO the user of the connection",
         )
     hanging = ("its partitions",) if relation.partitioned else texts(connection, sql("hanging"), oid)
-    prevents_replace = () if may_truncate == "t" or relation.is_owner else ("the missing right to TRUNCATE it",)
+    missing = [right for right, has in (("SELECT", may_select), ("TRUNCATE", may_truncate)) if has != "t"]
+    prevents_replace = () if relation.is_owner else tuple(f"the missing right to {right}" for right in missing)
     partitioning = None
     if relation.partitioned:
         partitioning = _partitioning(connection, relation.oid)

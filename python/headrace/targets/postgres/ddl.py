@@ -23,7 +23,8 @@ def column_definitions(plan: DataFlowPlan) -> str:
     for column in plan.columns:
         name = f"{plan.table}_{column.target}_not_null"
         named = f"CONSTRAINT {quote(name)} " if name == short_name(name) else ""
-        lines.append(f"{quote(column.target)} {native_type(column.type)}{'' if column.nullable else f' {named}NOT NULL'}")
+        rule = "" if column.nullable else f" {named}NOT NULL"
+        lines.append(f"{quote(column.target)} {native_type(column.type)}{rule}")
     return ",\n  ".join(lines)
 
 
@@ -41,6 +42,13 @@ def create_like(
     return f"CREATE TABLE {table.sql} (\n  LIKE {pattern.sql} {including}{_bounds(plan, bounds)}\n){storage}"
 
 
+def create_like_view(table: TableName, view: TableName, plan: DataFlowPlan) -> list[str]:
+    """Statements for a hidden table that can stand behind an existing view: of its very types."""
+    filled = [f"ALTER COLUMN {quote(column.target)} SET NOT NULL" for column in plan.columns if not column.nullable]
+    not_null = [f"ALTER TABLE {table.sql} {', '.join(filled)}"] if filled else []
+    return [f"CREATE TABLE {table.sql} (LIKE {view.sql})", *not_null]
+
+
 def create_parent(table: TableName, plan: DataFlowPlan) -> str:
     """CREATE TABLE of a new table that is partitioned by ranges of the plan's partition column."""
     key = quote(plan.partition_column or "")
@@ -54,9 +62,7 @@ def begin_unit(statements: Sequence[str]) -> str:
 
 def copy_into(table: TableName, plan: DataFlowPlan, *, freeze: bool) -> str:
     """The COPY statement. `freeze`: the table is made in the same transaction, so nobody can miss its old rows."""
-    return (
-        f"COPY {table.sql} ({_target_columns(plan)}) FROM STDIN (FORMAT binary{', FREEZE' if freeze else ''})"
-    )
+    return f"COPY {table.sql} ({_target_columns(plan)}) FROM STDIN (FORMAT binary{', FREEZE' if freeze else ''})"
 
 
 def move_rows(table: TableName, hidden: TableName, plan: DataFlowPlan) -> str:
@@ -71,11 +77,11 @@ def attach(table: TableName, partition: TableName, bounds: KeyBounds) -> str:
     return f"ALTER TABLE {table.sql} ATTACH PARTITION {partition.sql} FOR VALUES {values}"
 
 
-def create_view(table: TableName, members: Sequence[TableName], plan: DataFlowPlan, *, replace: bool) -> str:
-    """The view over the writers' tables."""
-    columns = _target_columns(plan)
-    selects = "\nUNION ALL\n".join(f"SELECT {columns} FROM {member.sql}" for member in members)
-    return f"CREATE {'OR REPLACE ' if replace else ''}VIEW {table.sql} AS\n{selects}"
+def create_view(table: TableName, members: Sequence[TableName], columns: Sequence[str]) -> str:
+    """The view over the writers' tables; an existing one must have the same columns in the same order."""
+    names = ", ".join(quote(name) for name in columns)
+    selects = "\nUNION ALL\n".join(f"SELECT {names} FROM {member.sql}" for member in members)
+    return f"CREATE OR REPLACE VIEW {table.sql} AS\n{selects}"
 
 
 def take_place(hidden: TableName, table: TableName) -> list[str]:

@@ -98,8 +98,8 @@ def ledger_failure(error: HeadraceError, what: str, schema: str) -> HeadraceErro
     hint = f"The tables of schema `{schema}` may have been changed by hand; drop that schema to start a new ledger."
     if sqlstate(error) == "42501":
         hint = (
-            f"Grant what is missing (CREATE on the database, or on schema {quote(schema)} and its tables SELECT, INSERT, "
-            "UPDATE, DELETE), or set another place: `ledger: {schema: NAME}` of the connection."
+            f"Grant what is missing (CREATE on the database, or on schema {quote(schema)} and SELECT, INSERT, UPDATE, "
+            "DELETE on its tables), or set another place: `ledger: {schema: NAME}` of the connection."
         )
     elif sqlstate(error) == "53100":
         hint = advice.hint or hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from headrace.errors import HeadraceError, LedgerError
 from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
@@ -22,6 +23,21 @@ from headrace.targets.postgres.names import TableName, ledger_lock_key, literal,
 
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
+
+
+@dataclass(frozen=True)
+class Committed:
+    """Slices and rows of a task that are committed."""
+
+    slices: int
+    rows: int
+
+    def plus(self, slices: int, rows: int) -> Committed:
+        """Both together."""
+        return Committed(self.slices + slices, self.rows + rows)
+
+    def __str__(self) -> str:
+        return f"{counted(self.slices, 'slice')} with {counted(self.rows, 'row')}"
 
 
 class Ledger:
@@ -76,11 +92,6 @@ class Ledger:
         finished = SWITCHED_SLICE in numbers
         return TaskProgress(recorded, finished, numbers - {SWITCHED_SLICE})
 
-    def committed_rows(self, run_id: str, task: str) -> int:
-        """Rows of the task that are committed, visible or not."""
-        row = one_row(self._connection, self._sql("committed"), (run_id, task))
-        return 0 if row is None else int(row[1] or 0)
-
     def record_slices(self, run_id: str, plan: DataFlowPlan, table: TableName, staging: Mapping[int, str]) -> None:
         """Writes all slices of one task in one statement. `staging`: hidden table by slice, empty without one."""
         slices = plan.source.slices
@@ -115,7 +126,7 @@ class Ledger:
         return self._sql("commit_slices", run_id=literal(run_id), task=literal(task), attempt=str(self.attempt))
 
     def mark_switched(self, run_id: str, task: str) -> None:
-        """Writes the commit row of the switch, which holds no rows of its own. Belongs into the switch's transaction."""
+        """Writes the commit row of the switch, which holds no rows of its own. Belongs into its transaction."""
         values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", "{0}", "{0}")
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
@@ -125,22 +136,20 @@ class Ledger:
         """True if the task was completed: its rows are where readers see them."""
         return one_value(self._connection, self._sql("is_switched"), (run_id, task)) is not None
 
-    def committed_slices(self, run_id: str, task: str) -> int:
-        """How many slices of the task are committed."""
+    def committed(self, run_id: str, task: str) -> Committed:
+        """What of the task is committed."""
         row = one_row(self._connection, self._sql("committed"), (run_id, task))
-        return 0 if row is None else int(row[0] or 0)
+        return Committed(0, 0) if row is None else Committed(int(row[0] or 0), int(row[1] or 0))
 
-    def check_committed(self, run_id: str, plan: DataFlowPlan, rows_loaded: int) -> None:
-        """Raises LedgerError unless the ledger has every slice of the task, with all its rows."""
-        row = one_row(self._connection, self._sql("committed"), (run_id, plan.task))
-        found = (0, 0) if row is None else (int(row[0] or 0), int(row[1] or 0))
-        expected = (len(plan.source.slices), rows_loaded)
+    def check_committed(self, run_id: str, task: str, expected: Committed) -> None:
+        """Raises LedgerError unless exactly this is committed."""
+        found = self.committed(run_id, task)
         if found != expected:
             raise LedgerError(
-                f"the ledger does not agree with what {plan.task} has loaded",
+                f"the ledger does not agree with what {task} has loaded",
                 at={"schema": self.schema},
-                found=_slices_and_rows(*found),
-                expected=_slices_and_rows(*expected),
+                found=str(found),
+                expected=str(expected),
                 hint="This is a defect of Headrace. Keep the run folder and report it.",
             )
 
@@ -213,7 +222,3 @@ def fenced_off(run_id: str, schema: str) -> LedgerError:
         at={"schema": schema},
         hint=f"Look at {schema}.run, and run or resume again.",
     )
-
-
-def _slices_and_rows(slices: int, rows: int) -> str:
-    return f"{counted(slices, 'slice')} with {counted(rows, 'row')}"

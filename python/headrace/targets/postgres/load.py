@@ -8,12 +8,12 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from headrace.errors import HeadraceError, LedgerError, TargetBusyError, TargetError
-from headrace.planning import DataFlowPlan, counted
+from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, Notice, Settle
 from headrace.targets.postgres.connection import roll_back
 from headrace.targets.postgres.control import Control
-from headrace.targets.postgres.failures import explained, is_connection_lost
-from headrace.targets.postgres.ledger import Ledger
+from headrace.targets.postgres.failures import explained, is_connection_lost, sqlstate
+from headrace.targets.postgres.ledger import Committed, Ledger
 from headrace.targets.postgres.locks import table_lock
 from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import drop_staging, refuse_half_appended, sweep_runs, sweep_staging
@@ -50,9 +50,8 @@ class TableLoad:
         self._notice = notice
         self._is_cancelled = is_cancelled
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0}
+        self._earlier = Committed(0, 0)
         self._rows_loaded = 0
-        # By earlier attempts of the run.
-        self._rows_before = 0
         self._warnings: list[str] = []
         self._what = f"loading table {plan.connection}.{staging.target}"
 
@@ -82,20 +81,24 @@ class TableLoad:
     def _load(self, flow: Flow, settle: Settle) -> None:
         with self._timed("prepare"), self._control.cancellable(self._is_cancelled):
             self._prepare()
-        with self._timed("insert"):
-            result = self._flow_ended(flow, settle)
-            self._rows_loaded = sum(int(item["out"]) for item in result["slices"])
+        if self._plan.slices_to_load:  # a resumed run may have nothing left but the switch
+            with self._timed("insert"):
+                result = self._flow_ended(flow, settle)
+                self._rows_loaded = sum(int(item["out"]) for item in result["slices"])
         with self._timed("commit"):
-            if self._staging.is_direct:
+            if self._staging.is_direct and flow.started:
                 self._commit_writers(flow)
             with self._control.cancellable(self._is_cancelled):
                 if self._ledger is not None:
-                    self._ledger.check_committed(self._run_id, self._plan, self._rows_before + self._rows_loaded)
+                    self._ledger.check_committed(self._run_id, self._plan.task, self._all_committed())
                 if not self._keeps_others_out:
                     self._control.execute("BEGIN")
                 self._build_indexes()
                 self._switch()
             self._commit()
+
+    def _all_committed(self) -> Committed:
+        return self._earlier.plus(len(self._plan.slices_to_load), self._rows_loaded)
 
     @property
     def _keeps_others_out(self) -> bool:
@@ -106,12 +109,11 @@ class TableLoad:
         target = self._staging.target
         if self._ledger is not None:
             sweep_runs(self._control, self._ledger, self._run_id)
+            self._earlier = self._ledger.committed(self._run_id, self._plan.task)
         sweep_staging(self._control, self._ledger, self._staging.hidden_schema, target, self._run_id)
         if self._ledger is not None and self._plan.target == "append":
             refuse_half_appended(self._ledger, target, self._run_id)
         self._require_rights()
-        if self._ledger is not None:
-            self._rows_before = self._ledger.committed_rows(self._run_id, self._plan.task)
         for text in self._staging.shared_statements():
             self._control.execute(text)
         if self._keeps_others_out:
@@ -158,15 +160,16 @@ class TableLoad:
                 raise explained(error, self._what, "; some of its writers may have committed") from error
             if self._control.state != "open":
                 self._control.reopen()
-            committed, slices = self._ledger.committed_slices(self._run_id, self._plan.task), len(self._plan.source.slices)
-            if 0 < committed < slices:
+            committed, expected = self._ledger.committed(self._run_id, self._plan.task), self._all_committed()
+            if committed == Committed(0, 0):
+                raise
+            if committed != expected:
                 raise LedgerError(
                     f"{self._what}: {error.what}; some of its writers have committed",
-                    found=f"{committed} of {counted(slices, 'slice')} are in the table",
+                    found=f"{committed} in the table",
+                    expected=str(expected),
                     hint=f"Load the rest: headrace resume {self._run_id}",
                 ) from error
-            if not committed:
-                raise
             self._warnings.append(f"{self._what}: the server's word for a commit was lost, but all is committed")
 
     def _build_indexes(self) -> None:
@@ -174,10 +177,15 @@ class TableLoad:
             try:
                 self._control.execute(text)
             except HeadraceError as error:
-                raise explained(error, f"{self._what}: making {name}", _NOTHING) from error
+                problem = explained(error, f"{self._what}: making {name}", _NOTHING)
+                if sqlstate(error) == "23505":
+                    problem.hint = (
+                        "Correct the rows in the source. With `indexes: before` the error names the second one."
+                    )
+                raise problem from error
 
     def _switch(self) -> None:
-        switch = Switch(self._control, self._plan, self._staging, self._rows_before + self._rows_loaded)
+        switch = Switch(self._control, self._plan, self._staging, self._all_committed().rows)
         switch.run()
         if self._ledger is not None:
             self._ledger.mark_switched(self._run_id, self._plan.task)

@@ -10,15 +10,16 @@ from headrace.errors import TargetError
 from headrace.planning import DataFlowPlan, StagingTable
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, column_types, find_relation
-from headrace.targets.postgres.connection import Connection, one_value, sql
+from headrace.targets.postgres.connection import Connection, one_value, sql, texts
 from headrace.targets.postgres.indexes import create_indexes, indexes_of
 from headrace.targets.postgres.names import TableName, literal, staging_name
+from headrace.targets.postgres.sequences import sequences_of
 from headrace.targets.postgres.types import form_of
 
 
 @dataclass(frozen=True)
 class Staging:
-    """One hidden table of a plan. `create`: statements that make it."""
+    """One hidden table of a plan. `create`: statements that make it; none if a resumed run finds it there."""
 
     planned: StagingTable
     table: TableName
@@ -49,7 +50,7 @@ class TableStaging:
             "kind": "postgres",
             "connection": dict(connection),
             "columns": self._columns(),
-            "tables": [self._sink_table(staging) for staging in self.tables],
+            "tables": [self._sink_table(staging) for staging in self.tables if staging.planned.slices],
             "commit_slices": commit_slices,
             "commit": "together" if self.is_direct else "unit",
         }
@@ -74,6 +75,17 @@ class TableStaging:
     def _for(self, staging: Staging) -> str:
         return "" if len(self.tables) == 1 else f" of {staging.planned.table}"
 
+    def refuse_options(self) -> None:
+        """Raises TargetError for options that cannot be kept."""
+        triggers = () if self.relation is None else texts(self._connection, sql("triggers"), (self.relation.oid,))
+        if self.is_direct and self._plan.options.disable_triggers and triggers:
+            raise TargetError(
+                f"the triggers of table {self.target} cannot be kept from firing while rows are appended to it",
+                found=", ".join(triggers),
+                expected="`disable_triggers` only where all rows arrive in one transaction",
+                hint="Leave `disable_triggers` out, or switch them off yourself: ALTER TABLE ... DISABLE TRIGGER.",
+            )
+
     def _exists(self, table: TableName) -> bool:
         return one_value(self._connection, "SELECT to_regclass($1)", (table.sql,)) is not None
 
@@ -94,7 +106,7 @@ class TableStaging:
 
     def _sink_table(self, staging: Staging) -> dict[str, Any]:
         planned = staging.planned
-        makes_table = planned.owned and not self.is_direct
+        makes_table = planned.owned and bool(staging.create)
         into = self.target if self.is_direct else staging.table
         locks = [f"LOCK TABLE {into.sql} IN SHARE ROW EXCLUSIVE MODE"] * (self.is_direct and self._plan.options.lock)
         return {
@@ -108,13 +120,17 @@ class TableStaging:
         }
 
     def _create(self, planned: StagingTable, pattern: Relation | None) -> tuple[str, ...]:
-        if self.is_direct:
-            return ()
         table = self.hidden[planned.partition]
+        if self.is_direct or find_relation(self._connection, table) is not None:
+            return ()
         if pattern is None:
             return (ddl.create_new(table, self._plan, planned.bounds),)
+        if pattern.kind == "view":
+            return tuple(ddl.create_like_view(table, self.target, self._plan))
         # A partition gets its numbers from the table that it is part of.
-        identity = not pattern.partitioned
+        identity = self._plan.switch != "attach"
+        if not identity:
+            self._refuse_unfilled_identity(pattern)
         storage = one_value(self._connection, sql("storage"), (pattern.oid,)) or ""
         like = ddl.create_like(table, self.target, self._plan, planned.bounds, storage, identity=identity)
         numbers = self._continue_numbers(table, pattern) if identity else []
@@ -122,19 +138,26 @@ class TableStaging:
         return (like, *numbers, *indexes)
 
     def _pattern(self) -> Relation | None:
-        """The existing table that the hidden ones must be like."""
-        is_like = self._plan.switch in ("rename", "move", "attach")
-        return self.relation if is_like and self.relation and self.relation.kind == "table" else None
+        """The existing table or view that the hidden ones must be like."""
+        return None if self.is_direct else self.relation
+
+    def _refuse_unfilled_identity(self, pattern: Relation) -> None:
+        filled = {column.target for column in self._plan.columns}
+        for sequence in sequences_of(self._connection, pattern.oid):
+            if sequence.is_identity and sequence.column not in filled:
+                raise TargetError(
+                    f"table {self.target} cannot number `{sequence.column}` of rows that come as partitions",
+                    hint="Give the column a source column, or use `load: single`.",
+                )
 
     def _continue_numbers(self, table: TableName, pattern: Relation) -> list[str]:
         """A copied identity starts anew; these statements let it go on where the table's own stands."""
-        statements = []
-        for column, schema, sequence, is_identity in self._connection.query(sql("sequences"), (pattern.oid,)).rows:
-            if is_identity == "t":
-                own = f"pg_get_serial_sequence({literal(table.sql)}, {literal(column or '')})"
-                old = TableName(schema or "", sequence or "")
-                statements.append(f"SELECT setval({own}, last_value, is_called) FROM {old.sql}")
-        return statements
+        return [
+            f"SELECT setval(pg_get_serial_sequence({literal(table.sql)}, {literal(sequence.column)}), "
+            f"last_value, is_called) FROM {sequence.name.sql}"
+            for sequence in sequences_of(self._connection, pattern.oid)
+            if sequence.is_identity
+        ]
 
 
 def hidden_tables(run_id: str, plan: DataFlowPlan, hidden_schema: str) -> dict[str, TableName]:

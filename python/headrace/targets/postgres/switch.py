@@ -18,7 +18,8 @@ from headrace.targets.postgres.indexes import (
     indexes_of,
     partition_index_name,
 )
-from headrace.targets.postgres.names import TableName, quote, short_name
+from headrace.targets.postgres.names import TableName, quote
+from headrace.targets.postgres.rename import rename_statements
 from headrace.targets.postgres.staging import TableStaging
 
 
@@ -61,35 +62,7 @@ class Switch:
             self._move(old)
             return
         new = self._relation(hidden)
-        indexes = indexes_of(self._connection, old.oid)
-        self._refuse_changed(old, new, indexes)
-        appearance = texts(self._connection, sql("appearance"), (old.oid, self._target.sql, new.oid))
-        checks: Sequence[str] = ()
-        if not self._plan.options.check_constraints:
-            checks = texts(self._connection, sql("unchecked"), (old.oid, self._target.sql))
-        sequences = self._connection.query(sql("sequences"), (old.oid,)).rows
-        new_sequences = self._connection.query(sql("sequences"), (new.oid,)).rows
-        away = TableName(self._target.schema, short_name(hidden.name, "_old"))
-        self._run([f"ALTER TABLE {self._target.sql} RENAME TO {quote(away.name)}"])
-        self._run(ddl.take_place(hidden, self._target))
-        self._run(appearance)
-        self._run(
-            f"ALTER SEQUENCE {TableName(schema or '', name or '').sql} OWNED BY {self._target.sql}.{quote(column or '')}"
-            for column, schema, name, is_identity in sequences
-            if is_identity == "f"
-        )
-        self._run([f"DROP TABLE {away.sql}"])
-        self._run(checks)
-        self._run(
-            index.rename(self._target, hidden_index_name(hidden, number), index.name)
-            for number, index in enumerate(indexes, start=1)
-        )
-        old_names = {column: name for column, _, name, is_identity in sequences if is_identity == "t"}
-        self._run(
-            f"ALTER SEQUENCE {TableName(self._target.schema, name or '').sql} RENAME TO {quote(old_names[column] or '')}"
-            for column, _, name, is_identity in new_sequences
-            if is_identity == "t" and old_names[column] != name
-        )
+        self._run(rename_statements(self._connection, self._plan, self._target, old, hidden, new))
 
     def _move(self, old: Relation) -> None:
         hidden = self._only_hidden()
@@ -137,13 +110,18 @@ class Switch:
     def _view(self) -> None:
         hidden = [staging.table for staging in self._staging.tables]
         relation = find_relation(self._connection, self._target)
-        old_members: Sequence[str] = ()
+        old: list[TableName] = []
+        columns: Sequence[str] = [column.target for column in self._plan.columns]
         if relation is not None:
-            old_members = texts(self._connection, sql("view_tables"), (relation.oid,))
-        self._run([ddl.create_view(self._target, hidden, self._plan, replace=relation is not None)])
+            members = texts(self._connection, sql("view_tables"), (relation.oid,))
+            old = [TableName(self._target.schema, name) for name in members]
+            columns = texts(self._connection, sql("columns"), (relation.oid,))
+        is_append = self._plan.target == "append"
+        self._run([ddl.create_view(self._target, [*old, *hidden] if is_append else hidden, columns)])
         if relation is None:
             self._run(texts(self._connection, sql("default_grants"), (self._target.schema, self._target.sql)))
-        self._run(f"DROP TABLE {TableName(self._target.schema, name).sql}" for name in old_members)
+        if not is_append:
+            self._run(f"DROP TABLE {table.sql}" for table in old)
         for staging in self._staging.tables:
             self._run(ddl.take_place(staging.table, TableName(self._target.schema, staging.planned.table)))
 
@@ -165,19 +143,6 @@ class Switch:
         if found is None:
             raise TargetError(f"table {table} is gone", hint="Find out who has dropped it, and run again.")
         return found
-
-    def _refuse_changed(self, old: Relation, new: Relation, indexes: Sequence[Index]) -> None:
-        was, is_now = (self._connection.query(sql("signature"), (table.oid,)).rows for table in (new, old))
-        found = [str(row[0]) for row in is_now if row not in was]
-        gone = {str(row[0]) for row in was} - {str(row[0]) for row in is_now}
-        built = len(self._connection.query(sql("rebuild"), (new.oid,)).rows)
-        if found or gone or built != len(indexes):
-            what = ", ".join([f"column {name}" for name in [*found, *sorted(gone)]]) or "its indexes"
-            raise TargetError(
-                f"table {self._target} was changed while it was loaded",
-                found=what,
-                hint="Run again, and change the table before or after the load.",
-            )
 
     def _triggers(self, relation: Relation) -> list[tuple[str, str]]:
         """Triggers that fire for inserted rows, and the word that switches each on again as it was."""

@@ -121,6 +121,7 @@ class PostgresTarget:
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
         try:
             staging = TableStaging(self._control, run_id, plan, self._hidden_schema(plan))
+            staging.refuse_options()
             connection = dict(self._model.to_core(session_name(run_id, plan.task)))
             connection["options"] = startup_options(connection.get("options"), self._settings(self._control))
             commit_slices = None if self._ledger is None else self._ledger.commit_statement(run_id, plan.task)

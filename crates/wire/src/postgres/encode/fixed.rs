@@ -2,23 +2,13 @@
 
 use std::ops::Range;
 
+use arrow_array::BooleanArray;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::{Array, BooleanArray};
 use arrow_buffer::NullBuffer;
 
 use super::slots::{Fault, LENGTH_BYTES, Slots, nulls_of};
 use crate::postgres::plan::Encoding;
-
-type Fill = dyn Fn(&dyn Array, &mut Slots) -> Result<(), Fault> + Send + Sync;
-
-/// How to write a column whose values are all as wide.
-pub(crate) struct Fixed {
-    /// Bytes of a value with its length.
-    pub(crate) room: usize,
-    /// Appends the values of a tile.
-    pub(crate) fill: Box<Fill>,
-}
 
 /// Bytes of a number in network order.
 pub(crate) trait Wire<const WIDTH: usize>: Copy {
@@ -49,7 +39,7 @@ where
 pub(crate) fn checked<S: ArrowPrimitiveType, const WIDTH: usize>(
     convert: impl Fn(S::Native) -> Option<[u8; WIDTH]> + Send + Sync + 'static,
 ) -> Encoding {
-    fixed::<WIDTH>(move |array, slots| {
+    Encoding::bounded(LENGTH_BYTES + WIDTH, move |array, slots| {
         let array = array.as_primitive_opt::<S>().ok_or_else(|| Fault::of_type(array))?;
         let values = &array.values()[slots.rows()];
         write(slots, nulls_of(array), |row| convert(values[row]))
@@ -59,7 +49,7 @@ pub(crate) fn checked<S: ArrowPrimitiveType, const WIDTH: usize>(
 
 /// Truth values.
 pub(crate) fn truth() -> Encoding {
-    fixed::<1>(|array, slots| {
+    Encoding::bounded(LENGTH_BYTES + 1, |array, slots| {
         let array: &BooleanArray = array.as_boolean_opt().ok_or_else(|| Fault::of_type(array))?;
         let first = slots.rows().start;
         write(slots, nulls_of(array), |row| Some([u8::from(array.value(first + row))]))
@@ -69,18 +59,12 @@ pub(crate) fn truth() -> Encoding {
 
 /// 128-bit identifiers.
 pub(crate) fn uuid() -> Encoding {
-    fixed::<16>(|array, slots| {
+    Encoding::bounded(LENGTH_BYTES + 16, |array, slots| {
         let array = array.as_fixed_size_binary_opt().ok_or_else(|| Fault::of_type(array))?;
         let first = slots.rows().start;
         write(slots, nulls_of(array), |row| <[u8; 16]>::try_from(array.value(first + row)).ok())
             .map_err(|row| Fault { row, found: format!("{:02x?}", array.value(row)) })
     })
-}
-
-fn fixed<const WIDTH: usize>(
-    fill: impl Fn(&dyn Array, &mut Slots) -> Result<(), Fault> + Send + Sync + 'static,
-) -> Encoding {
-    Encoding::Fixed(Fixed { room: LENGTH_BYTES + WIDTH, fill: Box::new(fill) })
 }
 
 /// Appends values of `WIDTH` bytes: `value` gives that of a row, counted from the first of the tile, if the form holds it.

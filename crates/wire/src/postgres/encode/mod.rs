@@ -6,7 +6,7 @@
 mod error;
 pub(super) mod fixed;
 pub(super) mod numeric;
-mod slots;
+pub(super) mod slots;
 pub(super) mod text;
 
 use std::ops::Range;
@@ -58,8 +58,13 @@ impl CopyEncoder {
             Ok(Column { index: *index, column_type: *column_type, arrow_type, form: *form, encoding })
         });
         let columns = columns.collect::<Result<Vec<_>, String>>()?;
-        let rooms = vec![0; columns.len()];
-        Ok(CopyEncoder { columns, count, slots: Slots::new(), rooms, slot_bytes: 0, row_bytes: 0 })
+        let likely_room = |column: &Column| match &column.encoding {
+            Encoding::Bounded { room, .. } => *room,
+            Encoding::Text(_) => text::LARGEST_COPIED_ROOM,
+        };
+        let rooms: Vec<_> = columns.iter().map(likely_room).collect();
+        let slot_bytes = COUNT_BYTES + rooms.iter().sum::<usize>();
+        Ok(CopyEncoder { columns, count, slots: Slots::default(), rooms, slot_bytes, row_bytes: 0 })
     }
 
     /// What stands before the first row.
@@ -76,7 +81,7 @@ impl CopyEncoder {
     /// more. Returns the row to go on with.
     ///
     /// # Errors
-    /// A column that is missing or of another type, or a value outside its type. Rows before it may have been appended.
+    /// A column that is missing or of another type, or a value outside its type. `into` may then end inside a row.
     pub fn encode(
         &mut self,
         batch: &RecordBatch,
@@ -109,8 +114,7 @@ impl CopyEncoder {
         self.slot_bytes = COUNT_BYTES;
         for ((column, array), room) in self.columns.iter().zip(arrays).zip(&mut self.rooms) {
             *room = match &column.encoding {
-                Encoding::Fixed(fixed) => fixed.room,
-                Encoding::Numeric(_) => numeric::ROOM_BYTES,
+                Encoding::Bounded { room, .. } => *room,
                 Encoding::Text(text) => text.room(*array, tile.clone()).map_err(|fault| column.error(fault))?,
             };
             self.slot_bytes += *room;
@@ -119,8 +123,7 @@ impl CopyEncoder {
         slots.begin(tile, self.count, self.slot_bytes);
         for (position, (column, array)) in self.columns.iter().zip(arrays).enumerate() {
             match &column.encoding {
-                Encoding::Fixed(fixed) => (fixed.fill)(*array, slots),
-                Encoding::Numeric(numeric) => numeric.fill(*array, slots),
+                Encoding::Bounded { fill, .. } => fill(*array, slots),
                 Encoding::Text(text) => text.fill(*array, position, self.rooms[position], slots),
             }
             .map_err(|fault| column.error(fault))?;

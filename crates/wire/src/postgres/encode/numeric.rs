@@ -3,7 +3,6 @@
 //! Four 16-bit numbers (count of digits, weight of the first digit, sign, decimal digits to show behind the point), then
 //! the digits: 16-bit numbers in base 10000, aligned to the decimal point, without zeros at either end.
 
-use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_buffer::NullBuffer;
@@ -25,23 +24,14 @@ const FRONT_BYTES: usize = LENGTH_BYTES + 8;
 const SIGN_AT: usize = LENGTH_BYTES + 4;
 const NEGATIVE: u8 = 0x40;
 /// Room of any value.
-pub(crate) const ROOM_BYTES: usize = FRONT_BYTES + 2 * (MOST_GROUPS + 1);
+const ROOM_BYTES: usize = FRONT_BYTES + 2 * (MOST_GROUPS + 1);
 /// Room of a value whose digits are in one word.
 const WORD_ROOM_BYTES: usize = FRONT_BYTES + 2 * WORD_GROUPS;
-/// Places that `front_place` can give.
-const FRONTS: usize = 5 << 3;
-
-type Fill = dyn Fn(&Shape, &dyn Array, &mut Slots) -> Result<(), Fault> + Send + Sync;
-
-/// How to write a column of decimals.
-pub(crate) struct Numeric {
-    shape: Shape,
-    /// Appends the values of a tile.
-    fill: Box<Fill>,
-}
+/// One more than the largest [`front_place`].
+const FRONTS: usize = front_place(WORD_GROUPS, WORD_GROUPS) + 1;
 
 /// What all values of a column share.
-pub(crate) struct Shape {
+struct Shape {
     /// Decimal digits behind the point.
     scale: u8,
     /// Groups behind the point.
@@ -56,26 +46,24 @@ pub(crate) struct Shape {
     short_end: u128,
     /// Magnitudes below this one are in the column's precision.
     end: u128,
-    /// The first 16 bytes of a value whose digits are in one word, but for the sign, and the count of its bytes in place of the last
-    /// one: by the zero groups of the word, see `front_place`.
+    /// What stands in front of digits that are in one word, by [`front_place`], but for the sign; in the last byte the bytes that
+    /// the value takes in all.
     fronts: [[u8; 16]; FRONTS],
 }
 
-impl Numeric {
-    /// Numbers of type `S` with `precision` decimal digits, `scale` of them behind the point.
-    pub(crate) fn of<S>(precision: u8, scale: u8) -> Encoding
-    where
-        S: ArrowPrimitiveType,
-        S::Native: Into<i128>,
-    {
-        let shape = Shape::new(precision, scale);
-        Encoding::Numeric(Numeric { shape, fill: Box::new(fill::<S>) })
-    }
-
-    /// Appends the values of a tile.
-    pub(crate) fn fill(&self, array: &dyn Array, slots: &mut Slots) -> Result<(), Fault> {
-        (self.fill)(&self.shape, array, slots)
-    }
+/// Numbers of type `S` with `precision` decimal digits, `scale` of them behind the point.
+pub(crate) fn decimals<S>(precision: u8, scale: u8) -> Encoding
+where
+    S: ArrowPrimitiveType,
+    S::Native: Into<i128>,
+{
+    let shape = Shape::new(precision, scale);
+    Encoding::bounded(ROOM_BYTES, move |array, slots| {
+        let array = array.as_primitive_opt::<S>().ok_or_else(|| Fault::of_type(array))?;
+        shape
+            .append_all(&array.values()[slots.rows()], nulls_of(array), slots)
+            .map_err(|row| Fault { row, found: format!("{:?} (unscaled)", array.value(row)) })
+    })
 }
 
 impl Shape {
@@ -100,7 +88,7 @@ impl Shape {
                 let mut front = [0; 16];
                 front[..FRONT_BYTES].copy_from_slice(&shape.front(groups, WORD_GROUPS - leading));
                 front[15] = (FRONT_BYTES + 2 * groups) as u8;
-                shape.fronts[leading << 3 | trailing] = front;
+                shape.fronts[front_place(leading, trailing)] = front;
             }
         }
         shape
@@ -122,8 +110,7 @@ impl Shape {
     #[inline(always)]
     fn write_word(&self, word: u64, is_negative: bool, place: &mut [u8]) -> usize {
         let leading_bits = word.leading_zeros();
-        // 0 to 4 leading groups and 0 to 4 trailing ones.
-        let front = &self.fronts[((leading_bits >> 4 << 3 | word.trailing_zeros() >> 4) as usize).min(FRONTS - 1)];
+        let front = &self.fronts[front_place(leading_bits as usize / 16, word.trailing_zeros() as usize / 16)];
         place[..16].copy_from_slice(front);
         place[SIGN_AT] = if is_negative { NEGATIVE } else { 0 };
         // A word of zeros may be shifted by anything.
@@ -163,7 +150,7 @@ impl Shape {
     /// # Errors
     /// The first row of the batch whose value is outside the precision.
     #[inline(always)]
-    fn write_all<N: Into<i128> + Copy>(
+    fn append_all<N: Into<i128> + Copy>(
         &self,
         values: &[N],
         nulls: Option<&NullBuffer>,
@@ -202,6 +189,12 @@ impl Shape {
     }
 }
 
+/// Place of what belongs to a word with this many groups of zeros at its ends.
+#[inline(always)]
+const fn front_place(leading: usize, trailing: usize) -> usize {
+    leading << 3 | trailing
+}
+
 /// Four groups, the first one in the highest bits.
 #[inline(always)]
 fn split(number: u64) -> u64 {
@@ -212,15 +205,4 @@ fn split(number: u64) -> u64 {
 #[inline(always)]
 fn pair(number: u32) -> u64 {
     u64::from(number / GROUP as u32) << 16 | u64::from(number % GROUP as u32)
-}
-
-fn fill<S>(shape: &Shape, array: &dyn Array, slots: &mut Slots) -> Result<(), Fault>
-where
-    S: ArrowPrimitiveType,
-    S::Native: Into<i128>,
-{
-    let array = array.as_primitive_opt::<S>().ok_or_else(|| Fault::of_type(array))?;
-    shape
-        .write_all(&array.values()[slots.rows()], nulls_of(array), slots)
-        .map_err(|row| Fault { row, found: format!("{:?} (unscaled)", array.value(row)) })
 }

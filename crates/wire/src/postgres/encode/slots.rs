@@ -54,6 +54,12 @@ pub(crate) struct Slots {
     cuts: Vec<Cut>,
 }
 
+impl Default for Slots {
+    fn default() -> Slots {
+        Slots { bytes: Vec::new(), stride: 0, rows: 0..0, ends: [0; TILE_ROWS], cuts: Vec::new() }
+    }
+}
+
 /// A column whose texts are not in the slots, but are to be put in when the rows move.
 struct Cut {
     /// Column of the plan.
@@ -68,10 +74,6 @@ pub(crate) fn rows_of_tile(row_bytes: usize) -> usize {
 }
 
 impl Slots {
-    pub(crate) fn new() -> Slots {
-        Slots { bytes: Vec::new(), stride: 1, rows: 0..0, ends: [0; TILE_ROWS], cuts: Vec::new() }
-    }
-
     /// Begins rows of `columns` columns that take at most `row_bytes` each.
     pub(crate) fn begin(&mut self, rows: Range<usize>, columns: i16, row_bytes: usize) {
         self.stride = row_bytes;

@@ -15,7 +15,8 @@ const INLINE_BYTES: u32 = 12;
 const VIEW_BYTES: usize = 16;
 
 /// Rooms of values that are copied whole: views, and what takes a few loads and stores.
-const COPIED_ROOMS: [usize; 3] = [VIEW_BYTES, 32, 64];
+const COPIED_ROOMS: [usize; 3] = [VIEW_BYTES, 32, LARGEST_COPIED_ROOM];
+pub(crate) const LARGEST_COPIED_ROOM: usize = 64;
 
 /// Room of the length and version of a text that is not copied to the slots.
 const CUT_ROOM: usize = LENGTH_BYTES + 1;
@@ -62,12 +63,11 @@ impl Text {
     pub(crate) fn fill(&self, array: &dyn Array, column: usize, room: usize, slots: &mut Slots) -> Result<(), Fault> {
         let views = Views::of(array)?;
         match room {
-            16 => views.append_inline(slots),
-            32 => return views.append_copies::<32>(slots),
-            64 => return views.append_copies::<64>(slots),
-            _ => return self.append_cut(&views, column, slots),
+            VIEW_BYTES => views.append_views(slots),
+            32 => views.append_copies::<32>(slots),
+            LARGEST_COPIED_ROOM => views.append_copies::<LARGEST_COPIED_ROOM>(slots),
+            _ => self.append_cut(&views, column, slots),
         }
-        Ok(())
     }
 
     /// Appends what stands in front of the texts.
@@ -89,7 +89,7 @@ impl Text {
     }
 
     /// The text of a row, empty if it is NULL.
-    pub(crate) fn of_row<'a>(array: &'a dyn Array, row: usize) -> Result<&'a [u8], Fault> {
+    pub(crate) fn of_row(array: &dyn Array, row: usize) -> Result<&[u8], Fault> {
         let views = Views::of(array)?;
         if views.is_null(row) { Ok(&[]) } else { views.text(row) }
     }
@@ -128,7 +128,7 @@ impl<'a> Views<'a> {
     }
 
     /// Appends texts of up to 12 bytes: the view itself, with the length in network order.
-    fn append_inline(&self, slots: &mut Slots) {
+    fn append_views(&self, slots: &mut Slots) -> Result<(), Fault> {
         let views = &self.views[slots.rows()];
         slots.append(VIEW_BYTES, self.nulls, |row, place| {
             let length = views[row] as u32;
@@ -136,6 +136,7 @@ impl<'a> Views<'a> {
             place.copy_from_slice(&swapped.to_le_bytes());
             LENGTH_BYTES + length as usize
         });
+        Ok(())
     }
 
     /// Appends texts that fit `ROOM` bytes with their length: all of the room is copied, if that many can be read, so that

@@ -1,0 +1,68 @@
+"""A hidden table takes the place of an existing one and keeps what belonged to it: owner, grants, comments, indexes,
+constraints, sequences. If there is anything else, which `hanging.sql` finds, nothing is renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.errors import TargetError
+from headrace.planning import DataFlowPlan
+from headrace.targets.postgres import ddl
+from headrace.targets.postgres.catalog import Relation
+from headrace.targets.postgres.connection import Connection, sql, texts
+from headrace.targets.postgres.indexes import Index, hidden_index_name, indexes_of
+from headrace.targets.postgres.names import TableName, quote, short_name
+from headrace.targets.postgres.sequences import sequences_of
+
+
+def rename_statements(
+    connection: Connection, plan: DataFlowPlan, target: TableName, old: Relation, hidden: TableName, new: Relation
+) -> list[str]:
+    """The statements, in order. `old` is the target, locked; `new` is the hidden table, complete with its indexes.
+
+    Raises TargetError if the target is no longer what the hidden table was made like.
+    """
+    indexes = indexes_of(connection, old.oid)
+    _refuse_changed(connection, target, old, new, indexes)
+    away = TableName(target.schema, short_name(hidden.name, "_old"))
+    sequences = sequences_of(connection, old.oid)
+    identities = {sequence.column: sequence.name for sequence in sequences if sequence.is_identity}
+    checks: Sequence[str] = ()
+    if not plan.options.check_constraints:
+        checks = texts(connection, sql("unchecked"), (old.oid, target.sql))
+    return [
+        f"ALTER TABLE {target.sql} RENAME TO {quote(away.name)}",
+        *ddl.take_place(hidden, target),
+        *texts(connection, sql("appearance"), (old.oid, target.sql, new.oid)),
+        # Before the old table is dropped, or its sequences would go with it.
+        *[sequence.give_to(target) for sequence in sequences if not sequence.is_identity],
+        f"DROP TABLE {away.sql}",
+        *checks,
+        *[
+            index.rename(target, hidden_index_name(hidden, number), index.name)
+            for number, index in enumerate(indexes, start=1)
+        ],
+        *[
+            f"ALTER SEQUENCE {quote(target.schema)}.{quote(sequence.name.name)} "
+            f"RENAME TO {quote(identities[sequence.column].name)}"
+            for sequence in sequences_of(connection, new.oid)
+            if sequence.is_identity and sequence.name.name != identities[sequence.column].name
+        ],
+    ]
+
+
+def _refuse_changed(
+    connection: Connection, target: TableName, old: Relation, new: Relation, indexes: Sequence[Index]
+) -> None:
+    is_now, was = (connection.query(sql("signature"), (table.oid,)).rows for table in (old, new))
+    changed = [f"column {row[0]}" for row in is_now if row not in was]
+    gone = sorted({f"column {row[0]}" for row in was} - {f"column {row[0]}" for row in is_now})
+    if len(indexes_of(connection, new.oid)) != len(indexes):
+        changed.append("its indexes")
+    if changed or gone:
+        raise TargetError(
+            f"table {target} was changed while it was loaded",
+            found=", ".join([*changed, *gone]),
+            hint="Run again, and change the table before or after the load.",
+        )
