@@ -232,21 +232,26 @@ def check(
     package: PackageArgument,
     sets: SetOption = None,
     connections: ConnectionOption = None,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Open the destinations too: rights, versions, settings that cost speed.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Say whether a package is well-formed, without touching its data.
 
     Reads the package and its layouts, resolves parameters and expands every
     foreach; prints what it found, or every problem with file, line and
-    column.
+    column. With --connect it also opens each destination and says whether
+    rows can be loaded there, which settings of a server cost speed, what to
+    set, and what that gives up. Nothing is changed.
 
     \b
     Example:
-      headrace check examples/tpch/load.yaml --set data=data
+      headrace check examples/tpch/load.yaml --set data=data --connect
     """
     from headrace.cli.check import run_check
 
-    raise typer.Exit(run_check(package, sets or [], connections or [], json_output=json))
+    raise typer.Exit(run_check(package, sets or [], connections or [], json_output=json, connect=connect))
 
 
 @app.command()

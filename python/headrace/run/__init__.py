@@ -2,6 +2,7 @@
 
 from headrace.run.events import Listener
 from headrace.run.folder import RESUME, VERIFY, Purpose, RunFolder
+from headrace.run.inspection import Destination, inspect_destinations
 from headrace.run.request import RunRequest
 from headrace.run.request import load as load_request
 from headrace.run.runner import execute, plan_package
@@ -11,6 +12,7 @@ from headrace.run.verification import TableVerdict, verify
 __all__ = [
     "RESUME",
     "VERIFY",
+    "Destination",
     "FlowCounters",
     "Judge",
     "Listener",
@@ -20,6 +22,7 @@ __all__ = [
     "Summary",
     "TableVerdict",
     "execute",
+    "inspect_destinations",
     "load_request",
     "plan_package",
     "verify",

@@ -9,7 +9,6 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -23,10 +22,10 @@ from headrace.run.comparison import ColumnComparison, Difference, compare_column
 from headrace.run.folder import VERIFY, RunFolder
 from headrace.run.preparation import OpenTargets, PreparedFlow, prepare_sources
 from headrace.run.redact import Redactor
+from headrace.run.waiting import on_worker
 from headrace.targets import TableAggregates, Target, open_null_target, target_key
 
 Status = Literal["equal", "different", "not_comparable"]
-_STEP_SECONDS: Final = 0.1
 _CANCELLED: Final = "the verification was cancelled; nothing was changed"
 
 
@@ -186,14 +185,17 @@ class _Verification:
 
     def _read_table(self, target: Target, plan: DataFlowPlan) -> TableAggregates:
         """Asks on another thread, so that Ctrl-C works while the destination reads its rows."""
-        with ThreadPoolExecutor(1) as worker:
-            answer = worker.submit(target.column_aggregates, plan)
-            while not wait([answer], _STEP_SECONDS).done:
-                if self._cancel.is_set():
-                    target.interrupt()
+
+        def stop_if_cancelled() -> None:
             if self._cancel.is_set():
-                raise CancelledError(_CANCELLED)
-            return answer.result()
+                target.interrupt()
+
+        try:
+            return on_worker(lambda: target.column_aggregates(plan), stop_if_cancelled)
+        except HeadraceError:
+            if self._cancel.is_set():
+                raise CancelledError(_CANCELLED) from None
+            raise
 
 
 def _verdict(item: PreparedFlow, status: Status, **members: Any) -> TableVerdict:

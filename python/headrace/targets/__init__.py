@@ -2,10 +2,12 @@
 
 from headrace.targets.base import (
     Flow,
+    Inspection,
     LoadTimes,
     LostRun,
     OpenOptions,
     RunRecord,
+    SettingAdvice,
     Settle,
     TableAggregates,
     Target,
@@ -15,10 +17,12 @@ from headrace.targets.registry import capabilities_of, files_of, open_null_targe
 
 __all__ = [
     "Flow",
+    "Inspection",
     "LoadTimes",
     "LostRun",
     "OpenOptions",
     "RunRecord",
+    "SettingAdvice",
     "Settle",
     "TableAggregates",
     "Target",

@@ -76,6 +76,34 @@ class TableAggregates:
 
 
 @dataclass(frozen=True)
+class SettingAdvice:
+    """One setting of a destination beside what a load would like.
+
+    `better` is None if it is fine as it is. `costs`: what the present value costs a load, `gives_up`: what the better
+    one gives up, `statement`: how to set it. None of this is done by Headrace.
+    """
+
+    name: str
+    value: str
+    better: str | None = None
+    costs: str | None = None
+    gives_up: str | None = None
+    statement: str | None = None
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What an open destination says about itself.
+
+    `facts`: ready for reading, by name. `problems`: why nothing can be loaded, one sentence each.
+    """
+
+    facts: Mapping[str, str]
+    problems: tuple[str, ...] = ()
+    settings: tuple[SettingAdvice, ...] = ()
+
+
+@dataclass(frozen=True)
 class LoadTimes:
     """Where the time of one load went, in seconds, and how many rows the destination confirmed.
 
@@ -163,6 +191,9 @@ class Target(Protocol):
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         """Aggregates of the columns that the plan fills, over all rows of its table, which exists."""
+
+    def inspect(self, partitions: int) -> Inspection:
+        """Looks at the destination itself, changing nothing. `partitions`: the most that a task will switch at once."""
 
     def interrupt(self) -> None:
         """Ends, from any thread, the statement that another thread waits for. The target may be unusable behind it."""

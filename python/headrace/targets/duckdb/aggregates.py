@@ -7,13 +7,13 @@ from typing import Final
 
 import duckdb
 
-from headrace.errors import InternalError
+from headrace.errors import InternalError, TargetError
 from headrace.model import DataType
 from headrace.planning import DataFlowPlan
 from headrace.targets.base import TableAggregates
 from headrace.targets.duckdb.catalog import read_table
 from headrace.targets.duckdb.ddl import quote, table_name
-from headrace.targets.duckdb.failures import load_failure
+from headrace.targets.duckdb.failures import first_paragraph
 
 _RANGE: Final = {"min": "min({column})", "max": "max({column})"}
 _NUMBER: Final = {"sum": "sum({column})", **_RANGE}
@@ -60,7 +60,9 @@ def read_aggregates(connection: duckdb.DuckDBPyConnection, path: Path, plan: Dat
     try:
         row = connection.execute(f"SELECT {', '.join(['count(*)', *values])} FROM {table_name(plan)}").fetchone()
     except duckdb.Error as error:
-        raise load_failure(error, f"reading table {plan.connection}.{plan.table}", path) from error
+        raise TargetError(
+            f"table {plan.connection}.{plan.table} cannot be read", at={"file": str(path)}, found=first_paragraph(error)
+        ) from error
     assert row is not None
     columns = {
         name: dict(zip(("nulls", *template), found, strict=True))

@@ -13,6 +13,7 @@ from headrace.errors import InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import (
     Flow,
+    Inspection,
     LoadTimes,
     LostRun,
     OpenOptions,
@@ -26,6 +27,7 @@ from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
 from headrace.targets.duckdb.catalog import missing_schema, read_table, refuse_ledger_schema
 from headrace.targets.duckdb.connection import attach_file, connect, engine_threads
 from headrace.targets.duckdb.failures import ledger_failure, path_problem
+from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import TableLoad
 
@@ -97,6 +99,9 @@ class DuckdbTarget:
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         return read_aggregates(self._connection, self._path, plan)
+
+    def inspect(self, partitions: int) -> Inspection:
+        return inspect_file(self._connection, self._path)
 
     def interrupt(self) -> None:
         self._connection.interrupt()

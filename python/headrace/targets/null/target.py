@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from headrace.errors import InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, LostRun, RunRecord, Settle, TableAggregates, TaskProgress
+from headrace.targets.base import Flow, Inspection, LoadTimes, LostRun, RunRecord, Settle, TableAggregates, TaskProgress
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 
 
@@ -54,6 +54,9 @@ class NullTarget:
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         raise InternalError("a target that stores nothing was asked for its rows")
+
+    def inspect(self, partitions: int) -> Inspection:
+        return Inspection({"stores": "nothing: rows are parsed, converted, aggregated and discarded"})
 
     def interrupt(self) -> None:
         return None

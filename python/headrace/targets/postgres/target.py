@@ -15,6 +15,7 @@ from headrace.model import PostgresConnection
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import (
     Flow,
+    Inspection,
     LoadTimes,
     LostRun,
     OpenOptions,
@@ -37,6 +38,7 @@ from headrace.targets.postgres.connection import (
 )
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.failures import explained
+from headrace.targets.postgres.inspection import inspect_server
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import try_lock, unlock
@@ -151,6 +153,12 @@ class PostgresTarget:
             return read_aggregates(self._control, name, plan)
         except HeadraceError as error:
             raise explained(error, f"reading table {self._model.name}.{name}") from error
+
+    def inspect(self, partitions: int) -> Inspection:
+        try:
+            return inspect_server(self._control, self._model, partitions)
+        except HeadraceError as error:
+            raise explained(error, f"looking at the server of {self._model.name}") from error
 
     def interrupt(self) -> None:
         self._control.cancel()
