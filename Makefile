@@ -104,7 +104,7 @@ docs: .venv-ci/.requirements ## write docs/reference/cli.md from the program (`m
 INSTALL_IN_BENCH = .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(1)/*.whl
 
 .PHONY: bench
-bench: .venv-bench/.built ## figures beside the peers (45 minutes, 16 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3": a quick look)
+bench: .venv-bench/.built ## figures beside the peers (about 40 minutes on 2 cores, 16 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3": a quick look)
 	@.venv-bench/bin/python -m bench run $(ARGUMENTS)
 
 .PHONY: bench-smoke

@@ -164,6 +164,8 @@ def _shown_arguments(kind: str, arguments: argparse.Namespace) -> str:
     shown = f"--kinds {kind} --repetitions {arguments.repetitions} --size {arguments.size:g}"
     if kind == "parse" and arguments.tables != ",".join(TABLES):
         shown += f" --tables {arguments.tables}"
+    if arguments.methods:
+        shown += f" --methods {arguments.methods}"
     return shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from itertools import islice
 from random import Random
@@ -40,6 +41,18 @@ def test_the_tables_of_the_page_are_those_of_the_results() -> None:
     page = figures.PAGE.read_text(encoding="utf-8")
     assert page == figures.rendered_page(page), "run `python -m bench figures`"
     assert page.count("<!-- bench ") == page.count("<!-- end bench -->") == 7
+
+
+def test_the_arguments_of_the_results_name_what_was_measured() -> None:
+    for path in figures.RESULTS.glob("*.json"):
+        for name, kind in json.loads(path.read_text(encoding="utf-8"))["kinds"].items():
+            words = kind["arguments"].split()
+            options = dict(zip(words[::2], words[1::2], strict=True))
+            assert options["--kinds"] == name
+            methods = options.get("--methods", ",".join(method.name for method in METHODS[name])).split(",")
+            assert all(list(table["methods"]) == methods for table in kind["tables"].values())
+            if name == "parse":
+                assert list(kind["tables"]) == options.get("--tables", ",".join(TABLES)).split(",")
 
 
 def test_speed_is_a_slope_and_a_ratio_is_formed_inside_a_repetition() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headrace import core
 from tests.integration.driver import PACKAGE, Before, Project
 from tests.snapshots import assert_snapshot
 
@@ -68,3 +69,13 @@ def test_a_wrong_command_line(project: Project, case: str, arguments: list[str],
     assert ended.exit_code == exit_code
     assert_snapshot(f"command_{case}", project.stable(ended.error))
     before.check()
+
+
+def test_instructions_that_the_processor_lacks(project: Project) -> None:
+    before = Before.of(project)
+    project.file("orders.tbl.1")
+    ended = project.run(environment={"HEADRACE_CPU": "mmx"})
+    assert ended.exit_code == 1
+    names = ", ".join(core.cpu_paths())
+    assert_snapshot("unknown_instructions", project.stable(ended.error).replace(names, "NAMES OF THIS MACHINE"))
+    before.check("failed")

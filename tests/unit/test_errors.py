@@ -76,6 +76,15 @@ def test_the_data_form_comes_back(error_class: type[HeadraceError]) -> None:
     assert error_from_dict(error.to_dict()).render() == error.render()
 
 
+def test_what_a_server_said_is_kept() -> None:
+    server = {"severity": "ERROR", "sqlstate": "23505", "message": "duplicate key", "constraint": "orders_pkey"}
+    error = error_from_dict({"kind": "target", "what": "refused", "server": server})
+    assert error.server == server
+    assert pickle.loads(pickle.dumps(error)).server == server
+    assert error_from_dict(error.to_dict()).to_dict() == error.to_dict()
+    assert "server" not in SourceError("it is gone").to_dict()
+
+
 def test_an_unknown_kind_is_internal() -> None:
     assert error_from_dict({"kind": "new", "what": "x"}).kind == "internal"
 

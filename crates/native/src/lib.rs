@@ -59,8 +59,7 @@ fn cpu_paths() -> Vec<&'static str> {
 /// Instructions the parser uses: the first of [`cpu_paths`], or what HEADRACE_CPU says.
 #[pyfunction]
 fn cpu_path() -> PyResult<&'static str> {
-    let path = headrace_parse::cpu_path();
-    path.map(|path| path.name()).map_err(|text| to_python(&EngineError::new(ErrorKind::Specification, text)))
+    headrace_parse::cpu_path().map(|path| path.name()).map_err(|error| to_python(&error))
 }
 
 /// Cuts files into slices.

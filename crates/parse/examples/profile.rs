@@ -3,8 +3,8 @@
 //!     cargo run --release -p headrace-parse --example profile -- FILE [MB] [BLOCK_KB] [ROUNDS]
 //!
 //! FILE is a file of LINEITEM (`headrace generate tpch --tables lineitem`); its first MB (default 64) are read in blocks of
-//! BLOCK_KB (default 256) and parsed again and again, the way a stream of the engine does: read into recycled memory, parse,
-//! drop the batch. Prints a Markdown table.
+//! BLOCK_KB (default 512, as in a load) and parsed again and again, the way a stream of the engine does: read into recycled
+//! memory, parse, drop the batch. Prints a Markdown table.
 //!
 //! **How.** The parser has no clocks inside, as they would cost what they measure. Instead the same blocks go through the
 //! public parser in variants that differ by one thing, and the stages are differences of times:
@@ -177,7 +177,7 @@ fn main() {
         std::process::exit(6);
     };
     let number = |at: usize, otherwise| arguments.get(at).map_or(otherwise, |text| text.parse().expect("a number"));
-    let (megabytes, block_kb, rounds) = (number(2, 64), number(3, 256), number(4, 9));
+    let (megabytes, block_kb, rounds) = (number(2, 64), number(3, 512), number(4, 9));
     let file = File::open(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let (spans, rows) = spans(&file, megabytes * 1_000_000, block_kb << 10);
     let bytes: usize = spans.iter().map(|span| span.1).sum();

@@ -85,7 +85,7 @@ impl Parser {
             header_rows: layout.header_rows,
             columns: columns.collect(),
             schema: arrow_schema(layout),
-            cpu_path: cpu_path().map_err(|text| CoreError::new(ErrorKind::Specification, text))?,
+            cpu_path: cpu_path()?,
             header_left: 0,
             next_line: 0,
             structure: Structure::default(),
@@ -254,7 +254,7 @@ impl Parser {
         };
         let facts = BlockFacts {
             suspicious,
-            wide: self.cpu_path.has_wide_vectors(),
+            path: self.cpu_path,
             unescaped: unescaped.as_ref(),
             text_behind: self.qualifier.filter(|_| seen.text_behind),
         };

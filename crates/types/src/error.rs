@@ -136,3 +136,21 @@ impl std::fmt::Display for CoreError {
 }
 
 impl std::error::Error for CoreError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_keep_their_members_as_json_and_leave_out_what_no_server_said() {
+        let plain = CoreError::new(ErrorKind::TargetBusy, "what");
+        let json = serde_json::to_value(&plain).unwrap();
+        assert_eq!(json["kind"], "target_busy");
+        assert_eq!((json.get("server"), plain.retryable), (None, true));
+        let fields = ServerFields { sqlstate: "23505".to_owned(), ..ServerFields::default() };
+        for error in [plain.clone(), plain.server(fields)] {
+            let text = serde_json::to_string(&error).unwrap();
+            assert_eq!(serde_json::from_str::<CoreError>(&text).unwrap(), error);
+        }
+    }
+}

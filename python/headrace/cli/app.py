@@ -83,7 +83,8 @@ ConnectionOption = Annotated[
     typer.Option(
         "--connection",
         metavar="NAME=URL",
-        help="Replace a connection: duckdb:FILE, files:FOLDER or null:. Repeatable.",
+        help="Replace a connection: postgresql://..., duckdb:FILE, files:FOLDER or null:; ${env:X} stands for a "
+        "variable. Repeatable.",
     ),
 ]
 StreamsOption = Annotated[

@@ -191,10 +191,16 @@ def _first_error(load_error: BaseException | None, result: dict[str, Any] | None
     """
     error = None if result is None else _flow_error(result)
     if error is not None and not isinstance(error, CancelledError):
-        return error
+        return load_error if load_error is not None and _explains(load_error, error) else error
     if cancelled:
         return CancelledError("cancelled; this task loaded nothing")
     return load_error or error or InternalError("the load ended without saying how")
+
+
+def _explains(load_error: BaseException, error: HeadraceError) -> bool:
+    """True if the target has put the flow's error into its own words."""
+    cause = load_error.__cause__
+    return isinstance(cause, HeadraceError) and cause.to_dict() == error.to_dict()
 
 
 def _cpu_seconds() -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -216,8 +217,28 @@ def parse_overrides(
                 at={"option": f"--connection {name}"},
                 hint="Give each connection once.",
             )
-        overrides[name] = _from_url(name, url, surroundings)
+        overrides[name] = _from_url(name, _with_variables(name, url, surroundings.environ), surroundings)
     return overrides
+
+
+_VARIABLE = re.compile(r"\$\{env:(?P<variable>[^}]*)\}")
+
+
+def _with_variables(name: str, url: str, environ: Mapping[str, str]) -> str:
+    """The URL with the values of `${env:NAME}`: what stands on a command line is seen by every user of the machine."""
+
+    def value(reference: re.Match[str]) -> str:
+        variable = reference["variable"]
+        if variable not in environ:
+            raise CommandLineError(
+                f"the environment variable {variable} is not set",
+                at={"option": f"--connection {name}"},
+                found=reference[0],
+                hint=f"Set it before the command: {variable}=... headrace ...",
+            )
+        return environ[variable]
+
+    return _VARIABLE.sub(value, url)
 
 
 def _from_url(name: str, url: str, surroundings: Surroundings) -> Connection:

@@ -10,6 +10,7 @@ from headrace.model import DataFlowTask, FileSource
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
 from headrace.planning.columns import ColumnMapping, map_columns
+from headrace.planning.existing import check_existing, check_view_columns
 from headrace.planning.memory import MemoryBudget, split_memory
 from headrace.planning.partition_key import check_partitioning, key_column
 from headrace.planning.partitions import FileKeys, FilePartition, FilePartitions
@@ -47,13 +48,13 @@ def plan_data_flow(
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
     load = _effective_load(table, notes)
-    _check_existing(table, load)
+    check_existing(table, load)
     _note_index_memory(table, notes)
     mapping = map_columns(
         table.name, layout.columns, destination.columns, catalog, capabilities, destination.options.keep_identity
     )
     notes += mapping.notes
-    _check_view_columns(table, load, mapping)
+    check_view_columns(table, load, mapping)
     if layout.qualifier is not None and isinstance(task.source, FileSource):
         # Whether a line break ends a row is only known to who has read the file up to it.
         notes.append("the layout has a qualifier: every file is one slice, read by one stream")
@@ -241,59 +242,6 @@ def _effective_load(table: TargetTable, notes: list[str]) -> str:
     if destination.partition is not None:
         notes.append(f"load is {destination.load}: the partition clause is not used")
     return destination.load
-
-
-def _check_existing(table: TargetTable, load: str) -> None:
-    destination, catalog = table.destination, table.catalog
-    if catalog is None:
-        return
-    if load == "view":
-        _check_view(table, catalog)
-    elif catalog.kind != "table":
-        raise TargetError(
-            f"{table.name} is a {catalog.kind}, not a table",
-            hint=f"Drop the {catalog.kind} or load another table.",
-        )
-    if destination.target == "create":
-        raise TargetError(
-            f"{catalog.kind} {table.name} exists already, and destination `{destination.name}` says `target: create`",
-            found=f"a {catalog.kind} with {counted(len(catalog.columns), 'column')}",
-            hint=f"Use `target: append` to add rows, `target: replace` to replace them, or drop the {catalog.kind}.",
-        )
-    if destination.target == "replace" and catalog.referenced_by:
-        raise TargetError(
-            f"table {table.name} cannot be replaced: other tables refer to its rows",
-            found=f"foreign keys of {', '.join(catalog.referenced_by)}",
-            hint="Empty those tables first, or use `target: append`.",
-        )
-
-
-def _check_view(table: TargetTable, catalog: CatalogTable) -> None:
-    """Raises TargetError unless what exists is a view over the tables of earlier loads."""
-    if catalog.kind != "view":
-        raise TargetError(
-            f"{table.name} is a {catalog.kind}, and `load: view` makes a view",
-            hint=f"Set `load: single` for destination `{table.destination.name}`, or drop the {catalog.kind}.",
-        )
-    if not catalog.view_tables:
-        raise TargetError(
-            f"{table.name} is a view that no load has made",
-            hint="Load another table, or drop the view.",
-        )
-
-
-def _check_view_columns(table: TargetTable, load: str, mapping: ColumnMapping) -> None:
-    """Raises TargetError if a view would show a column that the new tables behind it do not have."""
-    if load != "view" or table.catalog is None:
-        return
-    filled = {column.target for column in mapping.columns}
-    missing = [column.name for column in table.catalog.columns if column.name not in filled]
-    if missing:
-        raise TargetError(
-            f"view {table.name} has columns that the source does not fill",
-            found=", ".join(missing),
-            hint="Load them too, or drop the view: it is made anew then.",
-        )
 
 
 def _note_index_memory(table: TargetTable, notes: list[str]) -> None:

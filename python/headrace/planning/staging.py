@@ -30,7 +30,6 @@ def plan_staging(
     `load` is how the rows really travel; `partitions` belong to `staged`. Raises TargetError for what the table
     forbids, before row 1.
     """
-    _refuse_replace(table)
     switch, why = _switch(table, load)
     if load == "staged":
         tables = _partition_tables(partitions, _numbered(table, len(partitions)), streams)
@@ -41,15 +40,6 @@ def plan_staging(
         tables = (StagingTable(WHOLE_TABLE, table.destination.table, whole, owned=streams == 1),)
     _check_options(table, switch, streams)
     return Staging(switch, tables, [*_notes(table, load, switch, tables, streams), why])
-
-
-def _refuse_replace(table: TargetTable) -> None:
-    if table.catalog is not None and table.destination.target == "replace" and table.catalog.prevents_replace:
-        raise TargetError(
-            f"table {table.name} cannot be replaced",
-            found=", ".join(table.catalog.prevents_replace),
-            hint="Remove what stands in the way, or use `target: append`.",
-        )
 
 
 def _switch(table: TargetTable, load: str) -> tuple[SwitchMode, str]:

@@ -28,16 +28,27 @@ class Purpose:
 
     participle: str
     wants_success: bool
+    wanted: str
     unfit: str
+    consequence: str
     hint: str
 
 
-RESUME: Final = Purpose("resumed", False, "is complete: there is nothing to resume", "Start a new run: `headrace run`.")
+RESUME: Final = Purpose(
+    "resumed",
+    wants_success=False,
+    wanted="unfinished",
+    unfit="is complete",
+    consequence="there is nothing to resume",
+    hint="Start a new run: `headrace run`.",
+)
 VERIFY: Final = Purpose(
     "verified",
-    True,
-    "did not end with success: its tables are not all there",
-    "Complete it first with `headrace resume`, or verify another run.",
+    wants_success=True,
+    wanted="successful",
+    unfit="did not end with success",
+    consequence="its tables are not all there",
+    hint="Complete it first with `headrace resume`, or verify another run.",
 )
 
 
@@ -98,8 +109,10 @@ class RunFolder:
             )
         fit = [folder for folder in folders if (folder.status() == "success") == purpose.wants_success]
         if not fit:
+            unfit = f"run {folders[-1].run_id} {purpose.unfit}"
             raise CommandLineError(
-                f"run {folders[-1].run_id} {purpose.unfit}",
+                f"there is no {purpose.wanted} run" if run == "last" else f"{unfit}: {purpose.consequence}",
+                found=unfit if run == "last" else None,
                 at={"folder": str(folders[-1].path)},
                 hint=purpose.hint,
             )

@@ -53,6 +53,7 @@ CASES: dict[str, dict[str, Any]] = {
     "connection_without_equals": {"sets": GIVEN, "connections": ["warehouse"]},
     "connection_unknown": {"sets": GIVEN, "connections": ["warehose=null:"]},
     "connection_twice": {"sets": GIVEN, "connections": ["warehouse=null:", "warehouse=null:"]},
+    "connection_variable_missing": {"sets": GIVEN, "connections": ["warehouse=${env:HEADRACE_NOT_SET}"]},
     "connection_scheme_of_a_later_version": {
         "sets": GIVEN,
         "connections": ["warehouse=sqlserver://user:password@host/db"],
@@ -102,3 +103,11 @@ def test_a_password_in_a_url_is_not_repeated(tmp_path: Path) -> None:
         with pytest.raises(CommandLineError) as raised:
             load(tmp_path, PACKAGE, sets=GIVEN, connections=[f"warehouse={url}"])
         assert "hunter2" not in raised.value.render()
+
+
+def test_a_connection_can_come_from_the_environment(tmp_path: Path) -> None:
+    environ = {"WAREHOUSE": "postgresql://loader:canary-password@db/sales"}
+    package = load(tmp_path, PACKAGE, sets=GIVEN, connections=["warehouse=${env:WAREHOUSE}"], environ=environ)
+    shown = package.connections["warehouse"].describe()
+    assert (shown["host"], shown["database"], shown["user"]) == ("db", "sales", "loader")
+    assert "canary-password" in package.secrets

@@ -157,3 +157,58 @@ fn seconds(time: Element<'_>) -> Option<i64> {
             - 719_469;
     Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, date_time_ymd};
+
+    fn certificate(hosts: &[&str], key: &KeyPair) -> Vec<u8> {
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let mut parameters = CertificateParams::new(hosts).unwrap();
+        parameters.distinguished_name.push(DnType::OrganizationName, "Headrace");
+        parameters.distinguished_name.push(DnType::CommonName, "db.example.com");
+        parameters.not_before = date_time_ymd(2024, 2, 29);
+        parameters.not_after = date_time_ymd(2070, 12, 31);
+        parameters.self_signed(key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn fields_of_a_certificate() {
+        let key = KeyPair::generate().unwrap();
+        let plain = certificate(&[], &key);
+        assert_eq!(validity(&plain), Some((1_709_164_800, 3_187_209_600)));
+        assert_eq!(common_name_if_alone(&plain).as_deref(), Some("db.example.com"));
+        for hosts in [&["localhost"][..], &["10.0.0.1"]] {
+            assert_eq!(common_name_if_alone(&certificate(hosts, &key)), None);
+        }
+        assert!(public_key(&plain).unwrap().ends_with(key.public_key_raw()));
+    }
+
+    #[test]
+    fn channel_binding_takes_the_hash_of_the_signature() {
+        let length = |algorithm| {
+            let key = KeyPair::generate_for(algorithm).unwrap();
+            end_point(&certificate(&[], &key)).map(|hash| hash.len())
+        };
+        assert_eq!(length(&rcgen::PKCS_ECDSA_P256_SHA256), Some(32));
+        assert_eq!(length(&PKCS_ECDSA_P384_SHA384), Some(48));
+        assert_eq!(length(&PKCS_ED25519), None);
+    }
+
+    #[test]
+    fn damaged_certificates_are_harmless() {
+        let whole = certificate(&["localhost"], &KeyPair::generate().unwrap());
+        let read = |bytes: &[u8]| {
+            let _ = (end_point(bytes), public_key(bytes), validity(bytes), common_name_if_alone(bytes));
+        };
+        for position in 0..whole.len() {
+            read(&whole[..position]);
+            for value in [0, 1, 0x30, 0x7f, 0x80, 0x84, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[position] = value;
+                read(&bytes);
+            }
+        }
+    }
+}

@@ -46,7 +46,6 @@ impl Connection {
         connection.execute(SETTINGS)?;
         // Fails before version 15; then messages come in the server's language.
         let english = connection.execute(ENGLISH);
-        connection.link.take_notices();
         if !connection.usable {
             english?;
         }
@@ -83,7 +82,7 @@ impl Connection {
     /// Sends a request.
     pub(super) fn send(&mut self, doing: &str, bytes: &[u8]) -> Answered {
         if !self.usable {
-            return Err(self.server.unusable());
+            return Err(self.server.closed((self.link.channel.patience.interrupt)()));
         }
         self.link.send(bytes).map_err(|broken| self.lost(doing, broken))
     }

@@ -11,7 +11,7 @@
 
 mod sender;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -45,8 +45,6 @@ pub struct CopyIn {
     commands: Option<Sender<Command>>,
     empty: Receiver<Vec<u8>>,
     sender: Option<JoinHandle<Ended>>,
-    /// Buffers that the sender has.
-    sent: usize,
     waited: Duration,
 }
 
@@ -55,6 +53,8 @@ pub(super) struct Shared {
     /// First error.
     failure: Mutex<Option<CoreError>>,
     failed: AtomicBool,
+    /// Frames that the sender has not given back yet.
+    frames: AtomicUsize,
     /// Ends the waits of the sender.
     abandoned: AtomicBool,
 }
@@ -85,6 +85,7 @@ impl Connection {
         let shared = Arc::new(Shared {
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
+            frames: AtomicUsize::new(0),
             abandoned: AtomicBool::new(false),
         });
         let interrupt = Arc::clone(&self.link.channel.patience.interrupt);
@@ -100,15 +101,7 @@ impl Connection {
         });
         let sender = sender
             .map_err(|error| CoreError::new(ErrorKind::Internal, "no thread to send with").found(error.to_string()))?;
-        Ok(CopyIn {
-            shared,
-            interrupt,
-            commands: Some(commands),
-            empty,
-            sender: Some(sender),
-            sent: 0,
-            waited: Duration::ZERO,
-        })
+        Ok(CopyIn { shared, interrupt, commands: Some(commands), empty, sender: Some(sender), waited: Duration::ZERO })
     }
 
     /// Waits until the server takes data.
@@ -119,7 +112,7 @@ impl Connection {
             Message::ErrorResponse(_) => {
                 let error = self.answer(doing, message, &mut |_, _| Err(unexpected()))?;
                 self.answers(doing, |_, _| Err(unexpected()))?;
-                Err(error.unwrap_or_else(|| self.server.unusable()))
+                Err(error.unwrap_or_else(|| self.server.closed(false)))
             }
             _ => Err(self.server.malformed("it is not a COPY ... FROM STDIN".to_owned())),
         }
@@ -131,8 +124,8 @@ impl CopyIn {
     pub fn buffer(&mut self) -> Result<Vec<u8>, CoreError> {
         self.shared.check()?;
         let mut buffer = match self.empty.try_recv() {
-            Ok(buffer) => self.back(buffer),
-            Err(_) if self.sent + 1 < BUFFERS => Vec::new(),
+            Ok(buffer) => buffer,
+            Err(_) if self.shared.frames.load(Ordering::Acquire) + 1 < BUFFERS => Vec::new(),
             Err(_) => self.wait_for_buffer()?,
         };
         buffer.clear();
@@ -144,7 +137,7 @@ impl CopyIn {
         let start = Instant::now();
         let buffer = loop {
             match self.empty.recv_timeout(STEP) {
-                Ok(buffer) => break Ok(self.back(buffer)),
+                Ok(buffer) => break Ok(buffer),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break Err(self.sender_gone()),
             }
@@ -153,11 +146,6 @@ impl CopyIn {
             }
         };
         self.waited += start.elapsed();
-        buffer
-    }
-
-    fn back(&mut self, buffer: Vec<u8>) -> Vec<u8> {
-        self.sent = self.sent.saturating_sub(1);
         buffer
     }
 
@@ -172,7 +160,7 @@ impl CopyIn {
         };
         header[0] = b'd';
         header[1..].copy_from_slice(&length.to_be_bytes());
-        self.sent += 1;
+        self.shared.frames.fetch_add(1, Ordering::AcqRel);
         let start = Instant::now();
         let sent = self.command(Command::Frame(frame), None);
         self.waited += start.elapsed();

@@ -56,7 +56,7 @@ const MEANINGS: &[Meaning] = &[
     target("28P01", "Check user and password."),
     target(
         "28000",
-        "Let pg_hba.conf of the server admit this user from this machine, with or without TLS as used here.",
+        "Check the user. pg_hba.conf of the server has to admit it from this machine, with or without TLS as used here.",
     ),
     target("3D000", "Create the database, or correct its name in the connection."),
     target("3F000", "Create the schema, or correct its name in the package."),
@@ -133,10 +133,13 @@ impl ServerName {
         CoreError::new(kind, format!("connection to {} was lost while {doing}", self.0)).found(found).hint(hint)
     }
 
-    /// The session was lost earlier.
-    pub fn unusable(&self) -> CoreError {
-        CoreError::new(ErrorKind::TargetBusy, format!("the connection to {} is closed", self.0))
-            .hint("It was lost or cancelled earlier; connect again.")
+    /// The session was given up earlier.
+    pub fn closed(&self, cancelled: bool) -> CoreError {
+        let what = format!("the connection to {} is closed", self.0);
+        if cancelled {
+            return CoreError::new(ErrorKind::Cancelled, what);
+        }
+        CoreError::new(ErrorKind::TargetBusy, what).hint("It was lost earlier; connect again.")
     }
 
     /// Something the caller sent that the protocol cannot carry.
@@ -276,7 +279,9 @@ fn tls(error: &rustls::Error) -> (ErrorKind, String, &'static str) {
         Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
             "Check the clocks of both machines."
         }
-        Error::InvalidCertificate(_) => "Make the server's certificate anew: X.509 version 3 with a subjectAltName.",
+        Error::InvalidCertificate(_) => {
+            "Make the server's certificate anew, X.509 version 3 with a subjectAltName, or name it itself as sslrootcert."
+        }
         Error::AlertReceived(
             AlertDescription::CertificateRequired
             | AlertDescription::UnknownCA
@@ -290,4 +295,80 @@ fn tls(error: &rustls::Error) -> (ErrorKind, String, &'static str) {
         _ => "Compare the TLS settings of both sides.",
     };
     (ErrorKind::Target, format!("TLS: {error}"), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> ServerName {
+        ServerName("PostgreSQL at db:5432".to_owned())
+    }
+
+    fn said(sqlstate: &str) -> ServerFields {
+        ServerFields {
+            severity: "ERROR".to_owned(),
+            sqlstate: sqlstate.to_owned(),
+            message: "no".to_owned(),
+            hint: Some("the server's hint".to_owned()),
+            ..ServerFields::default()
+        }
+    }
+
+    #[test]
+    fn the_code_decides_whether_a_retry_helps() {
+        for (sqlstate, retryable) in [
+            ("08006", true),
+            ("40001", true),
+            ("40P01", true),
+            ("53300", true),
+            ("55P03", true),
+            ("57P01", true),
+            ("57P03", true),
+            ("53100", false),
+            ("23505", false),
+            ("42501", false),
+            ("57014", false),
+            ("", false),
+            ("ZZZZZ", false),
+            ("4", false),
+            ("ü", false),
+        ] {
+            let error = server().refused(said(sqlstate));
+            assert_eq!((error.retryable, error.kind == ErrorKind::TargetBusy), (retryable, retryable), "{sqlstate}");
+            assert_eq!(error.server.unwrap().sqlstate, sqlstate);
+        }
+    }
+
+    #[test]
+    fn the_server_s_hint_is_used_where_we_have_none() {
+        assert_eq!(server().refused(said("42883")).hint.as_deref(), Some("the server's hint"));
+        assert_eq!(server().refused(said("28P01")).hint.as_deref(), Some("Check user and password."));
+    }
+
+    #[test]
+    fn codes_stand_before_their_classes() {
+        for (index, meaning) in MEANINGS.iter().enumerate() {
+            let hidden = MEANINGS[..index].iter().find(|earlier| meaning.code.starts_with(earlier.code));
+            assert!(hidden.is_none(), "{} is hidden by {}", meaning.code, hidden.map_or("", |earlier| earlier.code));
+        }
+    }
+
+    #[test]
+    fn a_server_that_answered_counts_more_than_one_that_did_not() {
+        let attempts = vec![
+            ("a".to_owned(), Trouble::Broken(Broken::Closed)),
+            ("b".to_owned(), Trouble::Server(Box::new(said("57P03")))),
+            ("c".to_owned(), Trouble::Broken(Broken::TimedOut)),
+        ];
+        let error = server().unreachable(attempts);
+        assert_eq!(error.server.unwrap().sqlstate, "57P03");
+        assert_eq!(error.found.unwrap().lines().count(), 3);
+        assert_eq!(server().unreachable(Vec::new()).kind, ErrorKind::Specification);
+        let interrupted = vec![
+            ("a".to_owned(), Trouble::Broken(Broken::Closed)),
+            ("b".to_owned(), Trouble::Broken(Broken::Interrupted)),
+        ];
+        assert_eq!(server().unreachable(interrupted).kind, ErrorKind::Cancelled);
+    }
 }

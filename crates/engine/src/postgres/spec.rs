@@ -147,3 +147,47 @@ fn password<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
         _ => Err(serde::de::Error::custom("the password is not a text")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: &str = r#""hosts": [{"host": "db", "port": 5432}], "database": "d", "user": "u",
+        "application_name": "a", "connect_timeout_seconds": 10"#;
+
+    #[test]
+    fn passwords_are_never_shown() {
+        let spec: ConnectionSpec = serde_json::from_str(&format!("{{{LEAST}, \"password\": \"swordfish\"}}")).unwrap();
+        assert_eq!(spec.password.as_deref(), Some("swordfish"));
+        assert!(!format!("{spec:?}").contains("swordfish"));
+        for wrong in ["4711", "[\"4711\"]", "{\"x\": 4711}", "4711.5"] {
+            let error =
+                serde_json::from_str::<ConnectionSpec>(&format!("{{{LEAST}, \"password\": {wrong}}}")).unwrap_err();
+            assert!(!error.to_string().contains("4711"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_default() {
+        let spec: ConnectionSpec = serde_json::from_str(&format!("{{{LEAST}}}")).unwrap();
+        assert_eq!((spec.password, spec.tls.mode, spec.user_timeout_milliseconds), (None, TlsMode::Prefer, None));
+    }
+
+    #[test]
+    fn limits_of_the_connect() {
+        let mut spec: ConnectionSpec = serde_json::from_str(&format!("{{{LEAST}}}")).unwrap();
+        for (seconds, limit) in
+            [(1.5, Some(Duration::from_millis(1500))), (0.0, None), (-1.0, None), (f64::NAN, None), (1e300, None)]
+        {
+            spec.connect_timeout_seconds = seconds;
+            assert_eq!(spec.connect_limit(), limit, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn hosts_as_people_write_them() {
+        for (host, shown) in [("db", "db:5432"), ("::1", "[::1]:5432"), ("/run/pg/", "/run/pg/.s.PGSQL.5432")] {
+            assert_eq!(HostSpec { host: host.to_owned(), port: 5432 }.to_string(), shown);
+        }
+    }
+}

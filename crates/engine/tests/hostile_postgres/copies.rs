@@ -185,6 +185,22 @@ fn answers_that_do_not_fit_a_copy_are_errors() {
 }
 
 #[test]
+fn frames_may_come_from_elsewhere() {
+    let mut copy = copy(|mut stream| {
+        let mut frames = 0;
+        while let Some((b'd', _)) = request(&mut stream) {
+            frames += 1;
+        }
+        stream.write_all(&[complete(&format!("COPY {frames}")), ready()].concat()).unwrap();
+    });
+    for _ in 0..50 {
+        copy.send(vec![0; 1000]).unwrap();
+        drop(copy.buffer().unwrap());
+    }
+    assert_eq!(copy.finish().unwrap().1, 50);
+}
+
+#[test]
 fn frames_of_impossible_size_are_refused() {
     let mut copy = copy(|mut stream| drain(&mut stream));
     for length in [0, 4, (512 << 20) + 1] {

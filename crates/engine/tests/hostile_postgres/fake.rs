@@ -103,7 +103,7 @@ pub fn complete(tag: &str) -> Vec<u8> {
 pub fn friendly() -> Vec<Vec<u8>> {
     vec![
         message(b'R', &[0, 0, 0, 0]),
-        message(b'S', b"server_version\015.4\0"),
+        message(b'S', b"server_version\x0015.4\0"),
         message(b'K', &[0, 0, 4, 210, 0, 0, 0, 7]),
         ready(),
         complete("SET"),

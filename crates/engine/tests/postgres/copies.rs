@@ -1,9 +1,12 @@
 //! COPY ... FROM STDIN.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use headrace_engine::postgres::{Connection, CopyIn};
 use headrace_types::ErrorKind;
 
-use crate::server::{connect, servers};
+use crate::server::{connect, servers, wait_until_gone};
 
 fn fill(copy: &mut CopyIn, rows: std::ops::Range<u64>) -> Result<(), headrace_types::CoreError> {
     use std::io::Write;
@@ -97,5 +100,50 @@ fn a_terminated_session_says_so() {
         assert_eq!((error.kind, error.retryable), (ErrorKind::TargetBusy, true));
         assert_eq!(error.server.unwrap().sqlstate, "57P01");
         assert!(copy.abort("it failed").is_none());
+    }
+}
+
+#[test]
+fn a_trigger_that_talks_does_not_stop_the_copy() {
+    for server in servers() {
+        for spec in [server.spec(), server.unix_spec()] {
+            let mut connection = connect(&spec);
+            connection
+                .execute(
+                    "CREATE TEMP TABLE t (a bigint, b text); \
+                     CREATE FUNCTION pg_temp.talk() RETURNS trigger LANGUAGE plpgsql AS $$ \
+                     BEGIN RAISE NOTICE '%', repeat('x', 2000); RETURN new; END $$; \
+                     CREATE TRIGGER talk BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION pg_temp.talk()",
+                )
+                .unwrap();
+            let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+            fill(&mut copy, 0..20_000).unwrap();
+            let (mut connection, rows) = copy.finish().unwrap();
+            assert_eq!((rows, connection.take_notices().len()), (20_000, 100));
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_copy_on_the_server_too() {
+    for server in servers() {
+        let until = Instant::now() + Duration::from_millis(500);
+        let mut connection = Connection::connect(&server.spec(), Arc::new(move || Instant::now() > until)).unwrap();
+        let process = connection.process_id().to_string();
+        // The server is inside a row for a minute, and does not read.
+        connection
+            .execute(
+                "CREATE TEMP TABLE t (a bigint, b text); \
+                 CREATE FUNCTION pg_temp.sleep() RETURNS trigger LANGUAGE plpgsql AS $$ \
+                 BEGIN PERFORM pg_sleep(60); RETURN new; END $$; \
+                 CREATE TRIGGER sleep BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION pg_temp.sleep()",
+            )
+            .unwrap();
+        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        let error = (0..1_000_000).find_map(|_| fill(&mut copy, 0..100_000).err()).expect("no error");
+        assert_eq!(error.kind, ErrorKind::Cancelled);
+        assert!(copy.abort("over").is_none());
+        assert!(until.elapsed() < Duration::from_millis(1000));
+        wait_until_gone(&mut server.connect(), &process);
     }
 }

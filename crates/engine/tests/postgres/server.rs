@@ -54,7 +54,7 @@ fn installed() -> Vec<PathBuf> {
 /// A folder whose server is built with OpenSSL: of the same list, or Debian's.
 pub fn binaries_with_tls() -> PathBuf {
     let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let folders = binary_folders().into_iter().chain(debian.map(|version| version.path().join("bin")));
+    let mut folders = binary_folders().into_iter().chain(debian.map(|version| version.path().join("bin")));
     let has_tls = |folder: &PathBuf| {
         let options = Command::new(folder.join("pg_config")).arg("--configure").output();
         options.is_ok_and(|options| {
@@ -62,7 +62,7 @@ pub fn binaries_with_tls() -> PathBuf {
             text.contains("--with-openssl") || text.contains("--with-ssl=openssl")
         })
     };
-    folders.filter(has_tls).next().expect("no PostgreSQL server built with OpenSSL; name one in HEADRACE_TEST_POSTGRES")
+    folders.find(has_tls).expect("no PostgreSQL server built with OpenSSL; name one in HEADRACE_TEST_POSTGRES")
 }
 
 /// All servers, started.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headrace_engine::postgres::Connection;
+use headrace_engine::postgres::{Connection, ConnectionSpec, KeepaliveSpec};
 use headrace_types::ErrorKind;
 
 use crate::server::{connect, servers, wait_until_gone};
@@ -65,5 +65,60 @@ fn an_interrupt_ends_the_statement_on_the_server_too() {
             wait_until_gone(&mut server.connect(), &process);
             assert!(sleeping.execute("SELECT 1").is_err());
         }
+    }
+}
+
+#[test]
+fn what_the_server_refuses_is_told_apart() {
+    for server in servers() {
+        let mut owner = server.connect();
+        owner.execute("CREATE TABLE IF NOT EXISTS secret (a int); CREATE USER visitor").unwrap();
+        let mut visitor = connect(&server.spec_of("visitor", None));
+        for (sql, sqlstate, retryable) in [
+            ("SELECT * FROM secret", "42501", false),
+            ("CREATE TABLE pg_catalog.t (a int)", "42501", false),
+            ("SET transaction_read_only TO on; CREATE TABLE t (a int)", "25006", false),
+            ("SELECT 1 / 0", "22012", false),
+            ("SELECT '10000000000'::int", "22003", false),
+            ("SELECT 'abcd'::varchar(3)::char(2), 'x'::date", "22007", false),
+            ("COMMIT PREPARED 'nothing'", "42704", false),
+        ] {
+            let error = visitor.execute(sql).unwrap_err();
+            let found = error.server.as_ref().unwrap().sqlstate.clone();
+            assert_eq!((found.as_str(), error.retryable), (sqlstate, retryable), "{sql}");
+        }
+        let held = "BEGIN; LOCK TABLE secret";
+        owner.execute(held).unwrap();
+        let mut second = server.connect();
+        let error = second.execute(&format!("SET lock_timeout TO '50ms'; {held}")).unwrap_err();
+        assert_eq!((error.kind, error.server.unwrap().sqlstate.as_str()), (ErrorKind::TargetBusy, "55P03"));
+        owner.execute("ROLLBACK; DROP TABLE secret; DROP USER visitor").unwrap();
+        // Asking for English messages must not fill the log of servers where it is not allowed.
+        let log = std::fs::read_to_string(server.folder.join("data/log")).unwrap();
+        assert!(!log.contains("lc_messages"), "{log}");
+    }
+}
+
+#[test]
+fn text_is_utf_8_whatever_the_encoding_of_the_database() {
+    for server in servers() {
+        let encoding = "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
+        server.connect().execute(encoding).unwrap();
+        let mut connection = connect(&ConnectionSpec { database: "latin".to_owned(), ..server.spec() });
+        assert_eq!(connection.parameter("server_encoding"), Some("LATIN1"));
+        let result = connection.query("SELECT $1 || chr(252), octet_length($1)", &[Some("ü")]).unwrap();
+        assert_eq!(result.rows[0], [Some("üü".to_owned()), Some("1".to_owned())]);
+        let error = connection.query("SELECT $1::text", &[Some("€")]).unwrap_err();
+        assert_eq!(error.server.unwrap().sqlstate, "22P05");
+    }
+}
+
+#[test]
+fn keepalive_and_time_limits_are_accepted_by_the_system() {
+    let mut spec = servers()[0].spec();
+    for (number, milliseconds) in [(5, Some(30_000)), (0, Some(0)), (u32::MAX, None)] {
+        spec.keepalive = Some(KeepaliveSpec { idle_seconds: number, interval_seconds: number, count: number });
+        spec.user_timeout_milliseconds = milliseconds;
+        connect(&spec).close();
     }
 }

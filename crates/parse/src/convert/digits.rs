@@ -1,7 +1,7 @@
-//! Up to eight ASCII digits at once in one 64-bit register.
+//! Numbers of ASCII digits: eight characters at once in a 64-bit register, up to three of those for a number in a tile, and
+//! any count of digits for the rest.
 
 use crate::raw::fields::Field;
-use crate::raw::portable::equal_bytes;
 
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH_NIBBLES: u64 = 0xF0F0_F0F0_F0F0_F0F0;
@@ -141,44 +141,6 @@ pub fn fixed_number<const N: usize>(words: [u64; N], length: u64, point: Option<
     let (magnitude, no_number) = magnitude(squeezed, digits);
     let number = (magnitude ^ negative.wrapping_neg()).wrapping_add(negative) as i64;
     (number, wrong | no_number | magnitude >> 63 | u64::from((digits as i64) < least as i64))
-}
-
-/// `[-]digits[.digits]` as a whole number and the characters behind the point.
-pub struct FloatingPoint {
-    /// Number of the digits without the point.
-    pub magnitude: u64,
-    /// Digits behind the point, up to 23.
-    pub scale: u64,
-    /// 1 behind a minus.
-    pub negative: u64,
-    /// Not 0 when the text is another one.
-    pub wrong: u64,
-}
-
-/// The same as [`fixed_number`] with the point anywhere or nowhere.
-#[inline(always)]
-pub fn floating_number<const N: usize>(words: [u64; N], length: u64) -> FloatingPoint {
-    const POINTS: u64 = 0x2E2E_2E2E_2E2E_2E2E;
-    // From the last word to the first: behind the last point nothing moves, before it everything moves one place up.
-    let (mut squeezed, mut scale, mut found) = ([0; N], 0, false);
-    for index in 0..N {
-        let word = words[index];
-        let own = u64::MAX.unbounded_shl(64 - 8 * characters_in(index, length) as u32);
-        let points = equal_bytes(word, POINTS) & own;
-        let behind = points.leading_zeros() / 8;
-        let here = !found & (points != 0);
-        let unmoved = if here { u64::MAX.unbounded_shl(64 - 8 * behind) } else { u64::MAX };
-        let unmoved = if found { 0 } else { unmoved };
-        let carried = if index + 1 < N { words[index + 1] >> 56 } else { 0 };
-        squeezed[index] = (word & unmoved) | (((word << 8) | carried) & !unmoved);
-        scale = if here { 8 * index as u64 + u64::from(behind) } else { scale };
-        found |= here;
-    }
-    let negative = minus(words, length);
-    let digits = length.wrapping_sub(negative).wrapping_sub(u64::from(found));
-    let wrong_length = u64::from(length > 8 * N as u64) | u64::from((digits as i64) < 1);
-    let (magnitude, no_number) = magnitude(squeezed, digits);
-    FloatingPoint { magnitude, scale, negative, wrong: wrong_length | no_number }
 }
 
 /// Number written by ASCII digits of any count; `None` when one is no digit or the number needs more than 127 bits.

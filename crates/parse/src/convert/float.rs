@@ -3,17 +3,20 @@
 use headrace_types::Rule;
 
 use super::Convert;
-use super::digits::floating_number;
-use crate::raw::fields::{Field, TILE_ROWS, Tile, TileMemory, Words};
+use super::digits::{digits_kept, not_digits, number_of};
+use crate::raw::cpu::CpuPath;
+use crate::raw::fields::{Field, TILE_ROWS, Tile, TileMemory};
+use crate::raw::floating::Decomposed;
+use crate::raw::portable::{equal_bytes, low_bits};
 
 /// Binary floats of a column.
 pub trait Float: crate::raw::memory::Plain + Default + fast_float2::FastFloat {
     /// Whether the value is infinite.
     fn infinite(self) -> bool;
-    /// `magnitude` / 10^`scale`, negated if asked (1), and whether (not 0) that is not the nearest float. Integers and powers
-    /// of ten that the type holds exactly give the nearest float by one division (W. D. Clinger, "How to read floating point
-    /// numbers accurately", 1990).
-    fn divide(magnitude: u64, scale: u64, negative: u64) -> (Self, u64);
+    /// `magnitude` * 10^`exponent`, negated if asked (1), and whether (not 0) that may not be the nearest float. Integers and
+    /// powers of ten that the type holds exactly give the nearest float by one operation (W. D. Clinger, "How to read floating
+    /// point numbers accurately", 1990).
+    fn scale(magnitude: u64, exponent: i64, negative: u64) -> (Self, u64);
     /// The float nearest to `magnitude` / 10^`scale`, negated if asked (1); ties go to even. `magnitude` is not 0, `scale` at
     /// most 19.
     fn nearest(magnitude: u64, scale: u64, negative: u64) -> Self;
@@ -27,12 +30,15 @@ macro_rules! float {
             }
 
             #[inline(always)]
-            fn divide(magnitude: u64, scale: u64, negative: u64) -> (Self, u64) {
+            fn scale(magnitude: u64, exponent: i64, negative: u64) -> (Self, u64) {
+                // As many as a mask takes for an index.
                 const POWERS: [$type; 16] =
                     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
-                let value = magnitude as $type / POWERS[(scale & 15) as usize];
+                let (number, power) = (magnitude as $type, POWERS[(exponent.unsigned_abs() & 15) as usize]);
+                let value = if exponent < 0 { number / power } else { number * power };
                 let sign = (negative as $bits) << (<$bits>::BITS - 1);
-                let inexact = u64::from(magnitude > 1 << <$type>::MANTISSA_DIGITS) | u64::from(scale > $exact_powers);
+                let inexact = u64::from(magnitude > 1 << <$type>::MANTISSA_DIGITS)
+                    | u64::from(exponent.unsigned_abs() > $exact_powers);
                 (<$type>::from_bits(value.to_bits() | sign), inexact)
             }
 
@@ -83,11 +89,15 @@ fn round_quotient(magnitude: u64, scale: u64, bits: u32) -> (u64, i32) {
 }
 
 /// Floating-point numbers, correctly rounded to binary; `inf` and `nan` in any case.
-pub struct Floating<T>(std::marker::PhantomData<T>);
+pub struct Floating<T> {
+    path: CpuPath,
+    float: std::marker::PhantomData<T>,
+}
 
-impl<T> Default for Floating<T> {
-    fn default() -> Self {
-        Floating(std::marker::PhantomData)
+impl<T> Floating<T> {
+    /// With the instructions of `path`.
+    pub fn new(path: CpuPath) -> Self {
+        Floating { path, float: std::marker::PhantomData }
     }
 }
 
@@ -106,64 +116,104 @@ impl<T: Float> Convert for Floating<T> {
 
     #[inline(always)]
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
-        match tile.longest() {
-            ..=8 => floats::<T, 1>(tile, values, inexact),
-            9..=16 => floats::<T, 2>(tile, values, inexact),
-            _ => floats::<T, 3>(tile, values, inexact),
+        let mut numbers = Decomposed::default();
+        if !numbers.read(tile, self.path) {
+            return false;
+        }
+        nearest_floats(&numbers, &[0; TILE_ROWS], values, inexact);
+        let rest = Listed::new(inexact);
+        if rest.count > 0 {
+            self.with_exponents(tile, rest.rows(), &mut numbers, values, inexact);
         }
         true
     }
 }
 
-/// The numbers of a tile, decomposed: row by row.
-struct Decomposed {
-    magnitudes: Words,
-    /// Digits behind the point.
-    scales: Words,
-    negatives: Words,
-    /// Not 0 when the text is no `[-]digits[.digits]`, or too long.
-    wrongs: Words,
+impl<T: Float> Floating<T> {
+    /// Of the given rows those that are `[-]digits[.digits]e[+-]digits`, with up to 32 characters before the `e` and up to
+    /// three digits behind it, if the nearest float is found by exact arithmetic.
+    #[inline(always)]
+    fn with_exponents(
+        &self,
+        tile: Tile<'_, '_>,
+        rows: &[u8],
+        numbers: &mut Decomposed,
+        values: &mut [T],
+        inexact: &mut [u8],
+    ) {
+        let (mut lengths, mut exponents) = ([0; TILE_ROWS], [0; TILE_ROWS]);
+        for (place, &row) in rows.iter().enumerate() {
+            (lengths[place], exponents[place]) = exponent(tile.field(usize::from(row))).unwrap_or((u32::MAX, 0));
+        }
+        let mut memory = TileMemory::default();
+        numbers.read(tile.shortened(rows, &lengths, &mut memory), self.path);
+        let (mut found, mut not_found) = ([T::default(); TILE_ROWS], [0; TILE_ROWS]);
+        nearest_floats(numbers, &exponents, &mut found, &mut not_found);
+        for (place, &row) in rows.iter().enumerate() {
+            values[usize::from(row)] = found[place];
+            inexact[usize::from(row)] = not_found[place];
+        }
+    }
 }
 
-impl Decomposed {
-    /// Of up to 8 N characters.
-    #[inline(always)]
-    fn new<const N: usize>(tile: Tile<'_, '_>) -> Self {
-        let words = tile.last_words::<N>();
-        let rows = tile.rows();
-        let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
-        let none = [0; TILE_ROWS];
-        let mut all = Decomposed { magnitudes: none, scales: none, negatives: none, wrongs: none };
-        let (magnitudes, scales) = (&mut all.magnitudes[..rows], &mut all.scales[..rows]);
-        let (negatives, wrongs) = (&mut all.negatives[..rows], &mut all.wrongs[..rows]);
-        for row in 0..rows {
-            let length = u64::from(ends[row] - starts[row]);
-            let number = floating_number(std::array::from_fn::<_, N, _>(|index| words[index][row]), length);
-            magnitudes[row] = number.magnitude;
-            scales[row] = number.scale;
-            negatives[row] = number.negative;
-            wrongs[row] = number.wrong | u64::from(number.scale > MAX_SCALE);
-        }
-        all
+/// The floats nearest to the numbers, each times ten to the power of its exponent; not 0 in `inexact` where that is not found
+/// by exact arithmetic.
+#[inline(always)]
+fn nearest_floats<T: Float>(numbers: &Decomposed, exponents: &[i64; TILE_ROWS], values: &mut [T], inexact: &mut [u8]) {
+    let rows = numbers.rows();
+    let (values, inexact, exponents) = (&mut values[..rows], &mut inexact[..rows], &exponents[..rows]);
+    let mut unfits = [0; TILE_ROWS];
+    let unfits = &mut unfits[..rows];
+    for row in 0..rows {
+        let number = numbers.number(row);
+        let exponent = exponents[row] - i64::from(number.scale);
+        let (value, unfit) = T::scale(number.magnitude, exponent, u64::from(number.negative));
+        values[row] = value;
+        inexact[row] = u8::from(number.wrong);
+        unfits[row] = u8::from((unfit != 0) & !number.wrong);
     }
+    for &row in Listed::new(unfits).rows() {
+        let row = usize::from(row);
+        let number = numbers.number(row);
+        match nearest(number.magnitude, exponents[row] - i64::from(number.scale), u64::from(number.negative)) {
+            Some(value) => values[row] = value,
+            None => inexact[row] = 1,
+        }
+    }
+}
+
+/// The float nearest to `magnitude` * 10^`exponent`, negated if asked (1), if 64 bits and exact division find it.
+#[inline(always)]
+fn nearest<T: Float>(magnitude: u64, exponent: i64, negative: u64) -> Option<T> {
+    let power = POWERS_OF_TEN.get(exponent.unsigned_abs() as usize)?;
+    let (whole, scale) = match exponent {
+        0.. => (magnitude.checked_mul(*power)?, 0),
+        _ => (magnitude, exponent.unsigned_abs()),
+    };
+    // 0 (many zeros behind the point) has no leading bit.
+    (whole != 0).then(|| T::nearest(whole, scale, negative))
 }
 
 const _: () = assert!(TILE_ROWS <= 256, "rows of a tile are numbered by bytes");
 
-/// Rows of a tile, listed without branches: which of them are wanted cannot be predicted.
+/// Rows of a tile, listed without branches on each of them: which are wanted cannot be predicted.
 struct Listed {
     rows: [u8; TILE_ROWS],
     count: usize,
 }
 
 impl Listed {
+    /// Those whose flag is 1, not 0.
     #[inline(always)]
-    fn new(wanted: impl Iterator<Item = bool>) -> Self {
-        // A number of its own, not the field: it has to stay in a register.
+    fn new(flags: &[u8]) -> Self {
         let (mut rows, mut count) = ([0; TILE_ROWS], 0);
-        for (row, wanted) in wanted.enumerate().take(TILE_ROWS) {
-            rows[count] = row as u8;
-            count += usize::from(wanted);
+        for (index, flags) in flags.chunks(64).enumerate() {
+            let mut wanted = bits_of(flags);
+            while wanted != 0 {
+                rows[count] = (64 * index + wanted.trailing_zeros() as usize) as u8;
+                count += 1;
+                wanted &= wanted - 1;
+            }
         }
         Listed { rows, count }
     }
@@ -174,74 +224,29 @@ impl Listed {
     }
 }
 
-/// Floats of a tile from up to 8 N characters, and those with exponents behind them.
+/// Bit i: flag i, which is 0 or 1, of up to 64.
 #[inline(always)]
-fn floats<T: Float, const N: usize>(tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) {
-    let numbers = Decomposed::new::<N>(tile);
-    let rows = tile.rows();
-    let (magnitudes, scales) = (&numbers.magnitudes[..rows], &numbers.scales[..rows]);
-    let (negatives, wrongs) = (&numbers.negatives[..rows], &numbers.wrongs[..rows]);
-    let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
-    let mut unfits = [0; TILE_ROWS];
-    let unfits = &mut unfits[..rows];
-    for row in 0..rows {
-        let (value, unfit) = T::divide(magnitudes[row], scales[row], negatives[row]);
-        values[row] = value;
-        inexact[row] = u8::from(wrongs[row] != 0);
-        unfits[row] = u8::from((unfit != 0) & (wrongs[row] == 0));
-    }
-    for &row in Listed::new(unfits.iter().map(|&unfit| unfit != 0)).rows() {
-        let row = usize::from(row);
-        // A magnitude of 0 (many zeros behind the point) has no leading bit.
-        match magnitudes[row] {
-            0 => inexact[row] = 1,
-            magnitude => values[row] = T::nearest(magnitude, scales[row], negatives[row]),
-        }
-    }
-    let rest = Listed::new(inexact.iter().map(|&inexact| inexact != 0));
-    if rest.count > 0 {
-        with_exponents(tile, rest.rows(), values, inexact);
-    }
-}
-
-/// Of the given rows those that are `[-]digits[.digits]e[+-]digits`, with up to 24 characters before the `e` and up to three
-/// digits behind it, if the nearest float is found by exact arithmetic.
-#[inline(always)]
-fn with_exponents<T: Float>(tile: Tile<'_, '_>, rows: &[u8], values: &mut [T], inexact: &mut [u8]) {
-    let (mut lengths, mut exponents) = ([0; TILE_ROWS], [0; TILE_ROWS]);
-    for (place, &row) in rows.iter().enumerate() {
-        let row = usize::from(row);
-        (lengths[place], exponents[place]) = exponent(tile.field(row)).unwrap_or((u32::MAX, 0));
-    }
-    let mut memory = TileMemory::default();
-    let numbers = Decomposed::new::<3>(tile.shortened(rows, &lengths, &mut memory));
-    for (place, &row) in rows.iter().enumerate() {
-        let row = usize::from(row);
-        let (magnitude, negative) = (numbers.magnitudes[place], numbers.negatives[place]);
-        let exponent = exponents[place] - numbers.scales[place] as i64;
-        let power = POWERS_OF_TEN.get(exponent.unsigned_abs() as usize).copied();
-        // Whole numbers are exact in 64 bits, or are left to the library.
-        let (whole, scale) = match exponent {
-            0.. => (power.and_then(|power| magnitude.checked_mul(power)), 0),
-            _ => (power.map(|_| magnitude), exponent.unsigned_abs()),
-        };
-        if let Some(whole) = whole.filter(|&whole| whole != 0 && numbers.wrongs[place] == 0) {
-            values[row] = T::nearest(whole, scale, negative);
-            inexact[row] = 0;
-        }
-    }
+fn bits_of(flags: &[u8]) -> u64 {
+    let (eights, rest) = flags.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let all = eights.iter().chain(std::iter::once(&last)).take(8).enumerate();
+    all.fold(0, |bits, (index, eight)| bits | low_bits(u64::from_le_bytes(*eight)) << (8 * index))
 }
 
 /// Characters of a field from its `e`, which is one of its last five, and the exponent behind it.
 #[inline(always)]
 fn exponent(field: Field<'_>) -> Option<(u32, i64)> {
-    let characters = field.bytes();
-    let behind = characters.iter().rev().take(5).position(|character| matches!(character, b'e' | b'E'))?;
-    let (sign, digits) = match &characters[characters.len() - behind..] {
-        [b'-', digits @ ..] => (-1, digits),
-        [b'+', digits @ ..] | digits => (1, digits),
-    };
-    let is_number = matches!(digits.len(), 1..=3) && digits.iter().all(u8::is_ascii_digit);
-    let number = digits.iter().fold(0, |number, digit| 10 * number + i64::from(digit & 15));
-    is_number.then_some((behind as u32 + 1, sign * number))
+    const LOWER_CASE: u64 = 0x2020_2020_2020_2020;
+    const EXPONENT: u64 = 0x6565_6565_6565_6565;
+    const LAST_FIVE: u64 = u64::MAX << 24;
+    let word = field.u64_before(0);
+    let behind = u64::from((equal_bytes(word | LOWER_CASE, EXPONENT) & LAST_FIVE).leading_zeros() / 8);
+    let first = word.unbounded_shr(64 - 8 * behind as u32) as u8;
+    let is_signed = matches!(first, b'+' | b'-');
+    let count = behind.wrapping_sub(u64::from(is_signed));
+    let digits = digits_kept(word, count);
+    let is_number = (behind < field.len() as u64) & matches!(count, 1..=3) & (not_digits(digits) == 0);
+    let number = number_of(digits) as i64;
+    is_number.then_some((behind as u32 + 1, if first == b'-' { -number } else { number }))
 }

@@ -14,6 +14,7 @@ mod unescape;
 
 use headrace_types::Rule;
 
+use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{Field, TILE_ROWS, Tile};
 use crate::raw::memory::Plain;
 
@@ -42,8 +43,8 @@ trait Convert {
 pub struct BlockFacts<'a> {
     /// Whether it holds NUL bytes or bytes that are not UTF-8, so that every text must be looked at.
     pub suspicious: bool,
-    /// Whether the processor has vectors for which the loops of [`Convert::convert_tile`] pay.
-    pub wide: bool,
+    /// Instructions of the loops of [`Convert::convert_tile`], if they pay.
+    pub path: CpuPath,
     /// Where texts go whose doubled qualifiers are made single; none when there are no such texts.
     pub unescaped: Option<&'a Unescaped<'a>>,
     /// The qualifier, when text may stand behind a closing one.
@@ -118,7 +119,7 @@ fn convert_tile<C: Convert>(
 ) {
     let mut inexact = [0; TILE_ROWS];
     let inexact = &mut inexact[..tile.rows()];
-    if !(facts.wide && converter.convert_tile(tile, values, inexact)) {
+    if !(facts.path.has_wide_vectors() && converter.convert_tile(tile, values, inexact)) {
         for (row, value) in values.iter_mut().enumerate() {
             *value = convert_field(converter, tile, row, column, facts);
         }

@@ -14,6 +14,7 @@ use super::temporal::{Date, Time, Timestamp};
 use super::text::Texts;
 use super::{BadRows, BlockFacts, Convert, NullRule, OneColumn, convert_tile, note_text_behind};
 use crate::raw::arrays::Written;
+use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{Field, Text, Tile};
 use crate::raw::memory::{Carver, PADDING_BYTES, carved_bytes, values_mut};
 
@@ -95,8 +96,8 @@ macro_rules! with_converter {
                 run!(Decimal::<i64>::new(precision, scale))
             }
             ColumnType::Decimal { precision, scale } => run!(Decimal::<i128>::new(precision, scale)),
-            ColumnType::Float32 => run!(Floating::<f32>::default()),
-            ColumnType::Float64 => run!(Floating::<f64>::default()),
+            ColumnType::Float32 => run!(Floating::<f32>::new($facts.path)),
+            ColumnType::Float64 => run!(Floating::<f64>::new($facts.path)),
             ColumnType::Bool => run!(Truth),
             ColumnType::Date => run!(Date),
             ColumnType::Time => run!(Time),
@@ -197,7 +198,8 @@ impl ColumnPlan {
 }
 
 /// For converters that do not convert.
-const NO_FACTS: BlockFacts<'_> = BlockFacts { suspicious: true, wide: false, unescaped: None, text_behind: None };
+const NO_FACTS: BlockFacts<'_> =
+    BlockFacts { suspicious: true, path: CpuPath::PORTABLE, unescaped: None, text_behind: None };
 
 /// Whether the text is that of a value of the type.
 fn is_value(column_type: ColumnType, text: &[u8]) -> bool {

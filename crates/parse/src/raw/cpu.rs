@@ -2,6 +2,8 @@
 
 use std::sync::OnceLock;
 
+use headrace_types::{CoreError, ErrorKind};
+
 /// Instructions of the structural pass and of the loops over columns. There are only values that this processor can run:
 /// they come from [`CpuPath::available`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,18 +135,21 @@ impl CpuPath {
 /// The path of this process: the fastest, or the one `HEADRACE_CPU` names.
 ///
 /// # Errors
-/// A sentence, when the variable names none that this processor has.
-pub fn cpu_path() -> Result<CpuPath, String> {
-    static PATH: OnceLock<Result<CpuPath, String>> = OnceLock::new();
+/// `Specification` when the variable names none that this processor has.
+pub fn cpu_path() -> Result<CpuPath, CoreError> {
+    static PATH: OnceLock<Result<CpuPath, CoreError>> = OnceLock::new();
     PATH.get_or_init(|| choose(std::env::var("HEADRACE_CPU").ok().as_deref())).clone()
 }
 
-fn choose(wanted: Option<&str>) -> Result<CpuPath, String> {
+fn choose(wanted: Option<&str>) -> Result<CpuPath, CoreError> {
     let available = CpuPath::available();
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return Ok(available[0]) };
     available.iter().copied().find(|path| path.name() == wanted).ok_or_else(|| {
         let names: Vec<_> = available.iter().map(|path| path.name()).collect();
-        format!("HEADRACE_CPU is `{wanted}`; this processor has {}", names.join(", "))
+        CoreError::new(ErrorKind::Specification, "HEADRACE_CPU names no instruction set that this processor can run")
+            .found(wanted)
+            .expected(format!("one of: {}", names.join(", ")))
+            .hint("Unset HEADRACE_CPU: then the fastest of them is used.")
     })
 }
 
@@ -157,6 +162,15 @@ mod tests {
         assert_eq!(choose(Some("portable")), Ok(CpuPath::PORTABLE));
         assert_eq!(choose(Some("")), choose(None));
         let refused = choose(Some("mmx")).unwrap_err();
-        assert!(refused.starts_with("HEADRACE_CPU is `mmx`; this processor has ") && refused.ends_with("portable"));
+        assert_eq!((refused.kind, refused.found.as_deref()), (ErrorKind::Specification, Some("mmx")));
+        let expected = refused.expected.unwrap();
+        assert!(expected.starts_with("one of: ") && expected.ends_with("portable"), "{expected}");
+        let names = expected["one of: ".len()..].split(", ");
+        assert!(
+            names
+                .map(|name| choose(Some(name)).unwrap().name())
+                .eq(CpuPath::available().iter().map(|path| path.name()))
+        );
+        assert!(refused.hint.unwrap().starts_with("Unset HEADRACE_CPU"));
     }
 }

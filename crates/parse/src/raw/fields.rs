@@ -77,6 +77,15 @@ impl<'a> Field<'a> {
         "The eight bytes that end `offset` bytes before `end`; offset <= 32."
     );
 
+    /// The 32 bytes that end `offset` (at most 32) bytes before `end`.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub fn chunk_before(&self, offset: usize) -> [u8; PADDING_BYTES / 2] {
+        let offset = offset.min(PADDING_BYTES / 2);
+        // SAFETY: end <= text length (`FieldTable`), and the PADDING_BYTES before the text are twice as many as are loaded.
+        unsafe { self.text.offset(self.end as isize - offset as isize).cast::<[u8; PADDING_BYTES / 2]>().sub(1).read() }
+    }
+
     /// The whole text as one field.
     pub fn whole(text: Text<'a>) -> Self {
         // `Text` has fewer than 2^32 bytes, see `Text::new`.

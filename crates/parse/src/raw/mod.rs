@@ -2,6 +2,7 @@
 //!
 //! - [`memory`]: aligned, recycled memory, handed out as typed slices.
 //! - [`fields`]: loads of a few bytes around a field, proved by positions that were checked and by padding.
+//! - [`floating`]: numbers with a point anywhere, one per vector.
 //! - [`structure`]: the structural pass, with one small kernel per instruction set.
 //! - [`cpu`]: which instructions there are, and code compiled for them.
 //! - [`arrays`]: Arrow arrays of converted values.
@@ -11,6 +12,9 @@
 pub mod arrays;
 pub mod cpu;
 pub mod fields;
+pub mod floating;
+#[cfg(target_arch = "x86_64")]
+mod floating_avx2;
 pub mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;

@@ -12,10 +12,10 @@ pub fn equal_bytes(word: u64, pattern: u64) -> u64 {
     !(((difference & !HIGH) + !HIGH) | difference) & HIGH
 }
 
-/// The high bits of eight bytes, side by side.
+/// The low bits of eight bytes that are 0 or 1, side by side.
 #[inline(always)]
-fn gather_high_bits(word: u64) -> u64 {
-    (word >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+pub fn low_bits(word: u64) -> u64 {
+    word.wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 /// Eight bytes at a time.
@@ -27,7 +27,7 @@ impl Kernel for Portable {
         let mut masks = Masks::default();
         for (index, word) in chunk.as_chunks::<8>().0.iter().enumerate() {
             let word = u64::from_le_bytes(*word);
-            let found = |byte: u8| gather_high_bits(equal_bytes(word, LOW * u64::from(byte))) << (8 * index);
+            let found = |byte: u8| low_bits(equal_bytes(word, LOW * u64::from(byte)) >> 7) << (8 * index);
             masks.delimiters |= found(find.delimiter);
             masks.line_feeds |= found(b'\n');
             if let Some(qualifier) = find.qualifier {

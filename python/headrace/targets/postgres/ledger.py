@@ -82,7 +82,7 @@ class Ledger:
     def unfinished_run(self, package: str) -> str | None:
         """The last run of the package, unless it was a success. It may go on."""
         row = one_row(self._connection, self._sql("last_run"), (package,)) if self.exists() else None
-        return None if row is None or row[1] == "success" else str(row[0])
+        return None if row is None or row[1] in ("success", "abandoned") else str(row[0])
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         """What is committed of a task."""

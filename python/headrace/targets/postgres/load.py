@@ -37,6 +37,7 @@ class TableLoad:
         run_id: str,
         plan: DataFlowPlan,
         staging: TableStaging,
+        shown_name: str,
         lock_timeout_seconds: float,
         notice: Notice,
         is_cancelled: Callable[[], bool],
@@ -53,7 +54,7 @@ class TableLoad:
         self._earlier = Committed(0, 0)
         self._rows_loaded = 0
         self._warnings: list[str] = []
-        self._what = f"loading table {plan.connection}.{staging.target}"
+        self._what = f"loading table {shown_name}"
 
     def run(self, flow: Flow, settle: Settle) -> LoadTimes:
         """The whole load. `settle` balances the accounts and raises if they do not."""

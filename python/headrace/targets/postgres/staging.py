@@ -75,8 +75,14 @@ class TableStaging:
     def _for(self, staging: Staging) -> str:
         return "" if len(self.tables) == 1 else f" of {staging.planned.table}"
 
-    def refuse_options(self) -> None:
-        """Raises TargetError for options that cannot be kept."""
+    def check(self) -> None:
+        """Raises TargetError for what could only fail behind the last row: options not kept, no partitions."""
+        if self.relation is not None and self.relation.partitioned and self._plan.switch in ("move", "none"):
+            if not self._connection.query(sql("partitions"), (self.relation.oid,)).rows:
+                raise TargetError(
+                    f"table {self.target} is partitioned, but has no partition that could take a row",
+                    hint="Create its partitions first.",
+                )
         triggers = () if self.relation is None else texts(self._connection, sql("triggers"), (self.relation.oid,))
         if self.is_direct and self._plan.options.disable_triggers and triggers:
             raise TargetError(

@@ -35,8 +35,7 @@ def sweep_runs(connection: Connection, ledger: Ledger, own_run: str) -> list[Los
     lost = []
     for run_id in ledger.running(own_run):
         with _if_dead(connection, run_id) as dead:
-            if dead:
-                end_sessions(connection, run_id)
+            if dead and _sessions_ended(connection, run_id):
                 ledger.mark_lost(run_id)
                 lost.append(LostRun(run_id, ledger.visible_tables(run_id)))
     return lost
@@ -75,12 +74,21 @@ def end_sessions(connection: Connection, run_id: str) -> None:
     """Ends the sessions of a run and waits until the server has rolled their work back."""
     deadline = time.monotonic() + _END_SESSIONS_SECONDS
     while sessions := connection.query(sql("sessions"), (session_prefix(run_id),)).rows:
-        if time.monotonic() >= deadline:
+        permitted = [process_id for process_id, may_end in sessions if may_end == "t"]
+        if not permitted or time.monotonic() >= deadline:
             raise _still_there(run_id, [str(row[0]) for row in sessions])
-        for process_id, permitted, _ in sessions:
-            if permitted == "t":
-                connection.query("SELECT pg_terminate_backend($1::int)", (process_id,))
+        for process_id in permitted:
+            connection.query("SELECT pg_terminate_backend($1::int)", (process_id,))
         time.sleep(_POLL_SECONDS)
+
+
+def _sessions_ended(connection: Connection, run_id: str) -> bool:
+    """False if they cannot be ended: then the run is left to somebody who may, unless it is in our way."""
+    try:
+        end_sessions(connection, run_id)
+    except TargetBusyError:
+        return False
+    return True
 
 
 def refuse_half_appended(ledger: Ledger, table: TableName, own_run: str) -> None:

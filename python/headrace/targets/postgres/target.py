@@ -123,14 +123,14 @@ class PostgresTarget:
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
         try:
             staging = TableStaging(self._control, run_id, plan, self._hidden_schema(plan))
-            staging.refuse_options()
+            staging.check()
             connection = dict(self._model.to_core(session_name(run_id, plan.task)))
             connection["options"] = startup_options(connection.get("options"), self._settings(self._control))
             commit_slices = None if self._ledger is None else self._ledger.commit_statement(run_id, plan.task)
             self._staging = {plan.task: staging}
             return staging.sink_spec(connection, commit_slices)
         except HeadraceError as error:
-            raise explained(error, f"preparing table {plan.connection}.{plan.table}") from error
+            raise explained(error, f"preparing table {self._shown(plan)}") from error
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         staging = self._staging.get(plan.task)
@@ -142,6 +142,7 @@ class PostgresTarget:
             run_id,
             plan,
             staging,
+            self._shown(plan),
             self._model.lock_timeout_seconds,
             self._options.notice,
             self._options.is_cancelled,
@@ -215,6 +216,11 @@ class PostgresTarget:
         if self._model.ledger_schema is None:
             return (f"{self._model.name} has no ledger: a run that dies can be run again, but not resumed",)
         return ()
+
+    def _shown(self, plan: DataFlowPlan) -> str:
+        """The table as plans show it: with its schema if that is not the default."""
+        schema = None if plan.schema == self.default_schema else plan.schema
+        return ".".join(part for part in (plan.connection, schema, plan.table) if part)
 
     def _hidden_schema(self, plan: DataFlowPlan) -> str:
         """Where hidden tables are: beside the ledger, or without one beside the target."""

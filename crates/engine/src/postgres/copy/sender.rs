@@ -1,5 +1,7 @@
 //! The thread that sends.
 
+use std::sync::atomic::Ordering;
+
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use headrace_types::CoreError;
 use postgres_protocol::message::backend::Message;
@@ -8,7 +10,7 @@ use postgres_protocol::message::frontend;
 use super::Shared;
 use crate::postgres::connection::{Connection, unexpected};
 use crate::postgres::link::Outgoing;
-use crate::postgres::wait::STEP;
+use crate::postgres::wait::{Broken, STEP};
 
 const DOING: &str = "sending rows";
 
@@ -42,8 +44,9 @@ pub fn run(
         let done = match commands.recv_timeout(STEP) {
             Ok(Command::Frame(frame)) => {
                 let sent = if failed { Ok(()) } else { connection.copy_frame(&frame) };
-                // The caller may have ended; then nobody needs the buffer.
+                // Back before it counts as back: who sees the number finds the buffer. There may be nobody any more.
                 let _ = recycled.try_send(frame);
+                shared.frames.fetch_sub(1, Ordering::AcqRel);
                 sent
             }
             Ok(Command::Done | Command::Fail(_)) if failed => break None,
@@ -55,7 +58,7 @@ pub fn run(
             Err(RecvTimeoutError::Timeout) if failed => Ok(()),
             Err(RecvTimeoutError::Timeout) => connection.copy_look(),
             Err(RecvTimeoutError::Disconnected) => {
-                let error = connection.lost(DOING, crate::postgres::wait::Broken::Interrupted);
+                let error = connection.lost(DOING, Broken::Interrupted);
                 shared.fail(error);
                 break None;
             }

@@ -1,0 +1,450 @@
+"""The PostgreSQL target against servers of every version: what each switch keeps, and what is left of runs that die.
+
+The rows come by INSERT where the core would COPY them: here only the statements around them matter.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.servers.cluster import Cluster, Database, identifier
+
+from headrace import core
+from headrace.errors import HeadraceError, LedgerError, TargetError
+from headrace.model import DataType, LoadOptions, PostgresConnection
+from headrace.model.conninfo import ConnectionParameters
+from headrace.planning import (
+    WHOLE_TABLE,
+    DataFlowPlan,
+    KeyBounds,
+    OutputColumn,
+    SourceSnapshot,
+    StagingTable,
+)
+from headrace.planning.memory import MemorySplit
+from headrace.targets import OpenOptions, RunRecord
+from headrace.targets.postgres.names import literal
+from headrace.targets.postgres.target import PostgresTarget
+
+ID = OutputColumn("id", "id", DataType("int64"), False)
+NOTE = OutputColumn("note", "note", DataType("string"), True)
+Rows = Mapping[int, Sequence[str]]
+ROWS: Rows = {1: ["1, 'a'", "2, NULL"], 2: ["3, 'c'"]}
+
+
+@pytest.fixture
+def database(postgres_versions: Cluster) -> Iterator[Database]:
+    with postgres_versions.database() as database:
+        yield database
+
+
+def plan(switch: str, target: str = "replace", rows: Rows = ROWS, **members: Any) -> DataFlowPlan:
+    table = members.pop("table", "orders")
+    whole = (StagingTable(WHOLE_TABLE, table, tuple(rows), members.pop("owned", False)),)
+    slices = [{"number": number, "file": 0, "begin_byte": 0, "end_byte": 1} for number in rows]
+    return DataFlowPlan(
+        task="load",
+        connection="warehouse",
+        schema=members.pop("schema", "public"),
+        table=table,
+        target=target,
+        load="single",
+        switch=switch,  # type: ignore[arg-type]
+        partition_column=members.pop("partition_column", None),
+        staging=members.pop("staging", whole),
+        options=members.pop("options", LoadOptions()),
+        streams=2,
+        source=SourceSnapshot("orders", [{"path": "/orders.tbl"}], slices),
+        layout={},
+        columns=members.pop("columns", (ID, NOTE)),
+        steps=(),
+        notes=(),
+        memory=MemorySplit(0, 0, 0, 0, 0, 0, 0),
+        sink_kind="postgres",
+        rejects_limit=0,
+        file_stem="orders",
+    )
+
+
+class InsertingFlow:
+    """Fills the tables of a sink, one unit per slice, or per table that is owned."""
+
+    def __init__(self, sink: Mapping[str, Any], rows: Rows, before_switch: Callable[[], object] = lambda: None) -> None:
+        self.started = False
+        self._sink = sink
+        self._rows = rows
+        self._before_switch = before_switch
+        self.pending: list[core.PostgresConnection] = []
+
+    def start(self) -> None:
+        self.started = True
+        for table in self._sink["tables"]:
+            for slices in [table["slices"]] if table["owned"] else [[number] for number in table["slices"]]:
+                self._unit(table, slices)
+
+    def _unit(self, table: Mapping[str, Any], slices: Sequence[int]) -> None:
+        connection = core.PostgresConnection(self._sink["connection"])
+        connection.execute(table["begin"])
+        into = table["copy"].removeprefix("COPY ").split(" FROM STDIN")[0]
+        for row in [row for number in slices for row in self._rows[number]]:
+            connection.execute(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE VALUES ({row})")
+        if self._sink["commit_slices"]:
+            counts = [[len(self._rows[number]) for number in slices], [0 for _ in slices]]
+            arrays = ["{" + ",".join(map(str, values)) + "}" for values in [slices, *counts]]
+            result = connection.query(self._sink["commit_slices"], [table["partition"], *arrays])
+            assert result.tag == f"INSERT 0 {len(slices)}"
+        if self._sink["commit"] == "together":
+            self.pending.append(connection)
+            return
+        connection.execute("COMMIT")
+        connection.close()
+
+    def commit(self) -> None:
+        for connection in self.pending:
+            connection.execute("COMMIT")
+            connection.close()
+
+    def arrow_stream(self) -> object:
+        raise AssertionError("a server takes no Arrow stream")
+
+    def cancel(self, reason: str) -> None:
+        """Nothing runs behind `start`."""
+
+    def snapshot(self) -> dict[str, Any]:
+        return {}
+
+    def join(self, timeout_seconds: float) -> dict[str, Any] | None:
+        return {"slices": [{"number": number, "out": len(rows), "rejected": 0} for number, rows in self._rows.items()]}
+
+    def settle(self, rows: int | None) -> dict[str, Any]:
+        self._before_switch()
+        result = self.join(0)
+        assert result is not None
+        return result
+
+
+class Run:
+    """One run of one task, up to wherever a test stops it."""
+
+    def __init__(self, database: Database, role: str | None = None, **members: Any) -> None:
+        parameters = ConnectionParameters(
+            hosts=((str(database.cluster.sockets), database.cluster.port),),
+            database=database.name,
+            user=role or database.role,
+            sslmode="disable",
+        )
+        self.run_id = f"20261120-101530-{os.urandom(3).hex()}"
+        options = OpenOptions(0, 2, None, False, lambda text: None, lambda: False)
+        model = PostgresConnection("warehouse", parameters, lock_timeout_seconds=1, **members)
+        self.target = PostgresTarget(model, options, core.PostgresConnection)
+
+    def begin(self) -> None:
+        record = RunRecord(self.run_id, "shop", "hash", "1", "host", 7, datetime.now(UTC))
+        self.lost = self.target.begin_run(record)
+
+    def load(self, planned: DataFlowPlan, rows: Rows = ROWS, **members: Any) -> tuple[str, ...]:
+        """The whole of it; the warnings."""
+        with self.target:
+            self.begin()
+            self.target.record_slices(self.run_id, planned)
+            flow = InsertingFlow(self.target.sink_spec(self.run_id, planned), rows, **members)
+            times = self.target.load(self.run_id, planned, flow, flow.settle)
+            self.target.end_run(self.run_id, "success", None)
+            return times.warnings
+
+    def die(self, planned: DataFlowPlan, rows: Rows, committed: Sequence[int]) -> InsertingFlow:
+        """Loads some slices, then the control connection goes."""
+        self.begin()
+        self.target.record_slices(self.run_id, planned)
+        sink = self.target.sink_spec(self.run_id, planned)
+        for text in self.target._staging[planned.task].shared_statements():
+            self.target._control.execute(text)
+        sink["tables"][0]["slices"] = list(committed)
+        flow = InsertingFlow(sink, {number: rows[number] for number in committed})
+        flow.start()
+        self.target.close()
+        return flow
+
+
+def content(database: Database, table: str = "orders") -> tuple[str | None, ...]:
+    [row] = database.rows(f"SELECT count(*), sum(id) FROM {table}")
+    return row
+
+
+def left(database: Database) -> list[tuple[str | None, ...]]:
+    """Hidden tables, indexes and sequences that are still there."""
+    return database.rows(
+        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('headrace') AND relname ~ '^20' ORDER BY 1"
+    )
+
+
+# --- what is kept -----------------------------------------------------------------------------------------------------
+
+HOSTILE = ('Ma"rt x', 'T\'s "q" ' + "é" * 27)
+DESCRIPTION = """
+SELECT 'column', a.attname, format_type(atttypid, atttypmod), concat_ws(' ', attnotnull, attidentity, attgenerated,
+  attstorage, attcompression, attcollation), pg_get_expr(adbin, adrelid), col_description(attrelid, attnum),
+  attacl::text
+FROM pg_attribute a LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+WHERE attrelid = {table} AND attnum > 0 AND NOT attisdropped
+UNION ALL SELECT 'table', relname, relowner::regrole::text, relacl::text, reloptions::text, obj_description(oid), NULL
+FROM pg_class WHERE oid = {table}
+UNION ALL SELECT 'index', c.relname, pg_get_indexdef(c.oid), indisprimary::text, indisvalid::text, NULL, NULL
+FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE indrelid = {table}
+UNION ALL SELECT 'constraint', conname, contype::text, pg_get_constraintdef(oid), convalidated::text,
+  condeferrable::text, obj_description(oid) FROM pg_constraint WHERE conrelid = {table}
+UNION ALL SELECT 'sequence', s.oid::regclass::text, d.deptype::text, d.refobjsubid::text,
+  relowner::regrole::text, NULL, NULL
+FROM pg_depend d JOIN pg_class s ON s.oid = objid AND relkind = 'S' WHERE refobjid = {table}
+ORDER BY 1, 2
+"""
+CREATE = """
+CREATE SCHEMA "Ma""rt x";
+CREATE TABLE {table} (
+  "Id " int GENERATED BY DEFAULT AS IDENTITY (START 100 INCREMENT 10) PRIMARY KEY, number serial,
+  "X" int CONSTRAINT "chk ""x"" y" CHECK ("X" > 0) DEFAULT 3, note text COMPRESSION pglz COLLATE "C",
+  twice int GENERATED ALWAYS AS ("X" * 2) STORED, filled int NOT NULL DEFAULT 5,
+  UNIQUE ("X", note) DEFERRABLE INITIALLY DEFERRED
+) WITH (fillfactor = 70, autovacuum_enabled = false);
+ALTER TABLE {table} ALTER note SET STORAGE EXTERNAL;
+CREATE INDEX "I dx" ON {table} (lower(note) text_pattern_ops DESC, "X") INCLUDE (filled)
+  WITH (fillfactor = 50) WHERE "X" > 1;
+CREATE UNIQUE INDEX one_of_a_kind ON {table} (number) NULLS NOT DISTINCT;
+COMMENT ON TABLE {table} IS 'a ''comment''';
+COMMENT ON COLUMN {table}."X" IS 'of a column';
+COMMENT ON CONSTRAINT "chk ""x"" y" ON {table} IS 'of a constraint';
+GRANT SELECT ON {table} TO pg_monitor WITH GRANT OPTION;
+GRANT INSERT ("X"), UPDATE ("Id ") ON {table} TO PUBLIC;
+REVOKE DELETE ON {table} FROM loader;
+INSERT INTO {table} ("X", note) VALUES (1, 'old'), (2, 'old')
+"""
+
+
+@pytest.mark.parametrize("options", [LoadOptions(), LoadOptions(indexes="before"), LoadOptions(lock=True)])
+@pytest.mark.parametrize("owned", [True, False])
+def test_rename_keeps_everything(database: Database, options: LoadOptions, owned: bool) -> None:
+    schema, name = HOSTILE
+    table = f"{identifier(schema)}.{identifier(name)}"
+    description = DESCRIPTION.format(table=f"{literal(table)}::regclass")
+    database.as_loader(CREATE.format(table=table))
+    before = database.rows(description)
+    columns = (OutputColumn("x", "X", DataType("int32"), True), replace(NOTE, source="n"))
+    rows = {1: ["7, 'x'", "8, 'y'"], 2: ["9, NULL"]}
+    run = Run(database)
+    found = run.target.catalog(schema, name)
+    assert found is not None and found.prevents_rename == ()
+    planned = plan("rename", rows=rows, schema=schema, table=name, columns=columns, owned=owned, options=options)
+    assert run.load(planned, rows) == ()
+    assert database.rows(description) == before
+    # The identity goes on where it was.
+    assert database.rows(f'SELECT sum("Id "), sum(number), sum(twice), sum(filled) FROM {table}') == [
+        (str(120 + 130 + 140), str(3 + 4 + 5), "48", "15")
+    ]
+    assert left(database) == []
+
+
+def test_unchecked_constraints_are_kept_as_not_valid(database: Database) -> None:
+    database.as_loader("CREATE TABLE orders (id bigint NOT NULL, note text CHECK (note <> 'a'))")
+    Run(database).load(plan("rename", options=LoadOptions(check_constraints=False)))
+    assert database.rows("SELECT conname, convalidated FROM pg_constraint WHERE conname ~ '^orders.*check'") == [
+        ("orders_note_check", "f")
+    ]
+    assert content(database) == ("3", "6")
+
+
+HANGING = {
+    "view early": "CREATE VIEW early AS SELECT id FROM orders",
+    "materialized view late": "CREATE MATERIALIZED VIEW late AS SELECT id FROM orders",
+    "trigger audit": "CREATE TRIGGER audit BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION nothing()",
+    "a rule on orders": "CREATE RULE quiet AS ON DELETE TO orders DO INSTEAD NOTHING",
+    "policy own on table orders": "CREATE POLICY own ON orders",
+    "row security": "ALTER TABLE orders ENABLE ROW LEVEL SECURITY",
+    "foreign key orders_id_fkey": "ALTER TABLE orders ADD FOREIGN KEY (id) REFERENCES others",
+    "function takes(orders)": "CREATE FUNCTION takes(orders) RETURNS int LANGUAGE sql RETURN 1",
+    "column o of table holds": "CREATE TABLE holds (o orders)",
+    "table child": "CREATE TABLE child () INHERITS (orders)",
+    "inheritance from others": "ALTER TABLE orders INHERIT others",
+    "statistics object twins": "CREATE STATISTICS twins ON id, note FROM orders",
+    "statistics or other settings of column note": "ALTER TABLE orders ALTER note SET STATISTICS 500",
+    "its replica identity": "ALTER TABLE orders REPLICA IDENTITY FULL",
+    "its being unlogged or temporary": "ALTER TABLE orders SET UNLOGGED",
+    "settings of index orders_pkey": "ALTER TABLE orders ADD PRIMARY KEY (id); CLUSTER orders USING orders_pkey",
+}
+
+
+@pytest.mark.parametrize("name", HANGING)
+def test_what_hangs_on_a_table_is_found_and_kept(database: Database, name: str) -> None:
+    database.as_loader(
+        "CREATE TABLE orders (id bigint NOT NULL, note text);"
+        "CREATE TABLE others (id bigint PRIMARY KEY, note text);"
+        "INSERT INTO others VALUES (1), (2), (3);"
+        "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"
+    )
+    database.as_loader(HANGING[name])
+    with Run(database).target as target:
+        found = target.catalog(None, "orders")
+    assert found is not None and name in found.prevents_rename
+    # Also when it has appeared since the plan was made.
+    [warning] = Run(database).load(plan("rename"))
+    assert name in warning
+    assert content(database, "ONLY orders") == ("3", "6")
+    assert left(database) == []
+
+
+# --- the other switches -----------------------------------------------------------------------------------------------
+
+
+def partitions(first: int, numbers: Sequence[int]) -> tuple[StagingTable, ...]:
+    return tuple(
+        StagingTable(
+            str(number), f"orders_{number}", (slice_,), True, KeyBounds("id", str(number * 10), str(number * 10 + 10))
+        )
+        for slice_, number in enumerate(numbers, first)
+    )
+
+
+def test_partitions(database: Database) -> None:
+    rows = {1: ["10, 'a'", "11, 'b'"], 2: ["20, 'c'"]}
+    loads = {"rows": rows, "partition_column": "id", "staging": partitions(1, [1, 2])}
+    Run(database).load(plan("attach", "create", **loads), rows)
+    database.as_loader("ALTER TABLE orders ADD PRIMARY KEY (id); CREATE INDEX by_note ON orders (note)")
+    Run(database).load(plan("attach", "replace", **loads), rows)
+    more = {1: ["30, 'd'"]}
+    Run(database).load(plan("attach", "append", rows=more, partition_column="id", staging=partitions(1, [3])), more)
+    assert content(database) == ("4", "71")
+    [indexes] = database.rows(
+        "SELECT count(*), bool_and(indisvalid) FROM pg_index WHERE indrelid::regclass::text ~ '^orders_[123]$'"
+    )
+    assert indexes == ("6", "t")
+    assert database.rows("SELECT 1 FROM pg_constraint WHERE conname ~ '^headrace'") == []
+    assert left(database) == []
+
+
+def test_views(database: Database) -> None:
+    def members(*numbers: int) -> tuple[StagingTable, ...]:
+        return tuple(
+            StagingTable(str(number), f"orders_{number}", (slice_,), True) for slice_, number in enumerate(numbers, 1)
+        )
+
+    for target, numbers, expected in (("create", (1, 2), 6), ("replace", (1, 2), 6), ("append", (3, 4), 12)):
+        Run(database).load(plan("view", target, staging=members(*numbers)))
+        assert content(database)[1] == str(expected)
+    with Run(database).target as run:
+        found = run.catalog(None, "orders")
+    assert found is not None and found.view_tables == ("orders_1", "orders_2", "orders_3", "orders_4")
+
+
+def test_new_tables_get_the_schemas_default_grants(database: Database) -> None:
+    database.as_loader("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO pg_monitor")
+    Run(database).load(plan("schema", "create"))
+    assert database.rows("SELECT has_table_privilege('pg_monitor', 'orders', 'SELECT')") == [("t",)]
+
+
+# --- changes while the rows travel ------------------------------------------------------------------------------------
+
+CHANGES = {
+    "column late": "ALTER TABLE orders ADD late int",
+    "its indexes": "CREATE INDEX ON orders (note)",
+    "foreign keys of visits": "CREATE TABLE visits (id bigint REFERENCES orders)",
+    "does not exist": "DROP TABLE orders",
+}
+
+
+@pytest.mark.parametrize("found", CHANGES)
+def test_a_table_that_changes_is_not_replaced(database: Database, found: str) -> None:
+    database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text); INSERT INTO orders VALUES (-1)")
+    with pytest.raises(TargetError) as failure:
+        Run(database).load(plan("rename"), before_switch=lambda: database.as_loader(CHANGES[found]))
+    assert found in str(failure.value.found)
+    assert database.rows("SELECT to_regclass('orders')") == [(None,)] or content(database) == ("1", "-1")
+    assert left(database) == []
+
+
+# --- runs that die ----------------------------------------------------------------------------------------------------
+
+
+def test_a_dead_run_is_fenced_and_swept(database: Database) -> None:
+    dead = Run(database)
+    dead.die(plan("schema", "create"), ROWS, [1])
+    sink = dict(dead.target._model.to_core(f"headrace {dead.run_id} load w7"))
+    zombie = core.PostgresConnection(sink)
+    other = Run(database)
+    with other.target:
+        other.begin()
+        assert [lost.run_id for lost in other.lost] == [dead.run_id]
+    assert len(left(database)) == 1  # for `resume`
+    with pytest.raises(HeadraceError):
+        zombie.execute("SELECT 1")
+    Run(database).load(plan("schema", "create"))
+    assert left(database) == []
+    assert content(database) == ("3", "6")
+    assert database.rows(f"SELECT 1 FROM headrace.commit WHERE run_id = '{dead.run_id}'") == []
+
+
+@pytest.mark.parametrize("switch", ["rename", "none"])
+def test_resume_loads_the_rest(database: Database, switch: str) -> None:
+    database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text)")
+    planned = plan(switch, "append" if switch == "none" else "replace")
+    dead = Run(database)
+    dead.die(planned, ROWS, [1]).commit()
+    if switch == "none":
+        with pytest.raises(TargetError, match="holds a part") as failure:
+            Run(database).load(planned)
+        assert f"headrace resume {dead.run_id}" in str(failure.value.hint)
+    with Run(database).target as target:
+        target.resume_run(dead.run_id)
+        assert target.committed_slices(dead.run_id, "load") == {1}
+        rest = replace(planned.staging[0], slices=(2,))
+        source = replace(planned.source, slices=planned.source.slices[1:])
+        remaining = replace(planned, staging=(rest,), source=source)
+        flow = InsertingFlow(target.sink_spec(dead.run_id, remaining), {2: ROWS[2]})
+        target.load(dead.run_id, remaining, flow, flow.settle)
+        assert target.committed_slices(dead.run_id, "load") == {0, 1, 2}
+        target.end_run(dead.run_id, "success", None)
+        with pytest.raises(LedgerError, match="cannot be resumed"):
+            target.resume_run(dead.run_id)
+    assert content(database) == ("3", "6")
+    assert left(database) == []
+
+
+def test_a_lost_control_connection_is_opened_again(database: Database) -> None:
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'headrace%control'"
+    with pytest.raises(HeadraceError) as failure:
+        Run(database).load(plan("schema", "create"), before_switch=lambda: database.rows(end))
+    assert failure.value.retryable
+    assert left(database) == []
+    assert database.rows("SELECT to_regclass('orders')") == [(None,)]
+
+
+# --- rights -----------------------------------------------------------------------------------------------------------
+
+
+def test_missing_rights_are_named_before_the_first_row(database: Database) -> None:
+    role = f"guest_{os.urandom(4).hex()}"
+    database.psql(f"CREATE ROLE {role} LOGIN")
+    try:
+        database.as_loader("CREATE SCHEMA headrace; CREATE TABLE orders (id bigint NOT NULL, note text)")
+        with Run(database, role).target as target:
+            with pytest.raises(TargetError, match="may not insert"):
+                target.catalog(None, "orders")
+            with pytest.raises(TargetError, match="may not create"):
+                target.catalog(None, "others")
+        database.as_loader(f"GRANT INSERT ON orders TO {role}")
+        with Run(database, role).target as target:
+            found = target.catalog(None, "orders")
+        assert found is not None
+        assert found.prevents_replace == ("the missing right to SELECT", "the missing right to TRUNCATE")
+        run = Run(database, role)
+        with run.target, pytest.raises(LedgerError, match="cannot write the run"):
+            run.begin()
+        database.as_loader(f"GRANT SELECT, TRUNCATE ON orders TO {role}")
+        database.as_loader(f"GRANT USAGE, CREATE ON SCHEMA headrace TO {role}")
+        Run(database, role).load(plan("move"))
+        assert content(database) == ("3", "6")
+    finally:
+        database.psql(f"DROP OWNED BY {role}; DROP ROLE {role}")
