@@ -280,6 +280,12 @@ class AccountsError(HeadraceError):
     kind = "accounts"
 
 
+class DifferenceError(HeadraceError):
+    """A table is not what its source files hold."""
+
+    kind = "difference"
+
+
 class LedgerError(HeadraceError):
     """The ledger in the destination cannot be read, written or trusted."""
 
@@ -315,6 +321,7 @@ _CLASSES: dict[str, type[HeadraceError]] = {
         TargetBusyError,
         TypeMismatchError,
         AccountsError,
+        DifferenceError,
         LedgerError,
         CancelledError,
         InternalError,

@@ -55,6 +55,9 @@ class Destination(Protocol):
     def column(self, table: str, case: Case) -> list[str | None]:
         """The canonical values of a column in the order of `id`."""
 
+    def change(self, statement: str) -> None:
+        """Changes what was stored, as somebody else would."""
+
     def ledger(self) -> list[tuple[str, int, int]]:
         """The runs in order: status, slices committed, rows in them."""
 
@@ -96,6 +99,10 @@ class DuckdbDestination:
     def close(self) -> None:
         pass
 
+    def change(self, statement: str) -> None:
+        with duckdb.connect(str(self._path)) as connection:
+            connection.execute(statement)
+
     def _rows(self, query: str) -> list[tuple[object, ...]]:
         with duckdb.connect(str(self._path), read_only=True) as connection:
             return connection.execute(query).fetchall()
@@ -129,6 +136,9 @@ class NullDestination:
     def column(self, table: str, case: Case) -> list[str | None]:
         raise AssertionError("this destination stores nothing")
 
+    def change(self, statement: str) -> None:
+        raise AssertionError("this destination stores nothing")
+
     def ledger(self) -> list[tuple[str, int, int]]:
         return []
 
@@ -158,6 +168,9 @@ class PostgresDestination:
         if not case.kind.startswith("float"):
             return values
         return [None if value is None else repr(float(value)) for value in values]
+
+    def change(self, statement: str) -> None:
+        self._database.as_loader(statement)
 
     def ledger(self) -> list[tuple[str, int, int]]:
         if self._database.rows("SELECT to_regclass('headrace.run')") == [(None,)]:

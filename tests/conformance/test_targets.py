@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from headrace import run
+from headrace.errors import CancelledError
 from headrace.model import BoundPackage, load_package
 from headrace.model.connections import SCHEMES
 from headrace.planning import Capabilities
-from headrace.run import Summary
+from headrace.run import RunFolder, RunRequest, Summary, TableVerdict
 from headrace.targets import capabilities_of
 from tests.conformance.destinations import DESTINATIONS, Destination
 from tests.conformance.values import CASES, ROWS, Case, expected_column, file_rows
@@ -78,6 +79,20 @@ class Suite:
     def run(self, cancel: threading.Event | None = None, listener: Any = None, **parameters: Any) -> Summary:
         package = self.bind(**parameters)
         return run.execute(package, runs_dir=self.folder / "runs", cancel=cancel, listener=listener)
+
+    def run_to_verify(self, **parameters: Any) -> Summary:
+        """A run that keeps what it was asked to do."""
+        package = self.bind(**parameters)
+        request = RunRequest.of(package.path, [], [], None, self.folder)
+        summary = run.execute(package, runs_dir=self.folder / "runs", request=request)
+        loaded(summary)
+        return summary
+
+    def verdict(self, summary: Summary, **parameters: Any) -> TableVerdict:
+        """What the verification says about the table as it is now."""
+        folder = RunFolder(summary.run_id, Path(summary.run_folder))
+        [verdict] = run.verify(self.bind(**parameters), folder, threading.Event())
+        return verdict
 
     @property
     def capabilities(self) -> Capabilities:
@@ -262,3 +277,60 @@ def test_empty_files_that_are_refused(suite: Suite) -> None:
     assert summary.failure is not None
     assert summary.failure.kind == "source"
     suite.check_count(None)
+
+
+def test_a_verification_agrees_for_every_type_and_finds_a_change_in_each_column(suite: Suite) -> None:
+    rows = file_rows()
+    suite.write([*rows, "x|\n"], rows)
+    summary = suite.run_to_verify(limit=1)
+    verdict = suite.verdict(summary, limit=1)
+    if not suite.capabilities.stores_tables:
+        assert (verdict.status, verdict.reason) == ("not_comparable", "the destination stores nothing")
+        return
+    assert (verdict.status, verdict.differences) == ("equal", ())
+    assert (verdict.rows_in_source, verdict.rows_rejected, verdict.rows_in_table) == (2 * ROWS, 1, 2 * ROWS)
+    compared = {column.column: column.compared for column in verdict.columns}
+    assert set(compared) == {"id", *(case.name for case in CASES)}
+    for case in CASES:
+        assert compared[case.name] == COMPARED.get(case.kind, ("nulls",)), case.name
+    nothing = ", ".join(f"{case.name} = NULL" for case in CASES)
+    suite.destination.change(f"UPDATE loaded SET {nothing} WHERE id = 0")
+    verdict = suite.verdict(summary, limit=1)
+    assert verdict.status == "different"
+    assert {item.column for item in verdict.differences if item.aggregate == "nulls"} == {case.name for case in CASES}
+    suite.destination.change("DELETE FROM loaded WHERE id = 1")
+    verdict = suite.verdict(summary, limit=1)
+    rows_found = [(item.source, item.target) for item in verdict.differences if item.aggregate == "rows"]
+    assert rows_found == [(str(2 * ROWS), str(2 * ROWS - 2))]
+    suite.destination.change("DROP TABLE loaded")
+    verdict = suite.verdict(summary, limit=1)
+    assert [item.aggregate for item in verdict.differences] == ["table"]
+
+
+_RANGE = ("nulls", "min", "max")
+_NUMBER = ("nulls", "sum", "min", "max")
+_LENGTHS = ("nulls", "min_length", "max_length", "total_length")
+# Sums of floats are not exact; of truth values, bytes and uuids only the NULLs are counted.
+COMPARED = {
+    **dict.fromkeys(("int16", "int32", "int64", "decimal"), _NUMBER),
+    **dict.fromkeys(("float32", "float64", "date", "time", "timestamp", "timestamptz"), _RANGE),
+    **dict.fromkeys(("string", "char", "varchar", "json"), _LENGTHS),
+}
+
+
+def test_appended_rows_are_not_compared(suite: Suite) -> None:
+    suite.write(file_rows())
+    summary = suite.run_to_verify(target="append")
+    verdict = suite.verdict(summary, target="append")
+    assert (verdict.status, verdict.rows_in_table, verdict.columns) == ("not_comparable", None, ())
+    if suite.capabilities.stores_tables:
+        assert verdict.reason == "the rows were appended: the table may hold others too"
+
+
+def test_a_verification_that_is_cancelled(suite: Suite) -> None:
+    suite.write(file_rows())
+    summary = suite.run_to_verify()
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(CancelledError):
+        list(run.verify(suite.bind(), RunFolder(summary.run_id, Path(summary.run_folder)), cancel))

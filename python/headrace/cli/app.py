@@ -233,21 +233,26 @@ def check(
     package: PackageArgument,
     sets: SetOption = None,
     connections: ConnectionOption = None,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Open the destinations too: rights, versions, settings that cost speed.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Say whether a package is well-formed, without touching its data.
 
     Reads the package and its layouts, resolves parameters and expands every
     foreach; prints what it found, or every problem with file, line and
-    column.
+    column. With --connect it also opens each destination and says whether
+    rows can be loaded there, which settings of a server cost speed, what to
+    set, and what that gives up. Nothing is changed.
 
     \b
     Example:
-      headrace check examples/tpch/load.yaml --set data=data
+      headrace check examples/tpch/load.yaml --set data=data --connect
     """
     from headrace.cli.check import run_check
 
-    raise typer.Exit(run_check(package, sets or [], connections or [], json_output=json))
+    raise typer.Exit(run_check(package, sets or [], connections or [], json_output=json, connect=connect))
 
 
 @app.command()
@@ -333,6 +338,37 @@ def resume(
 
     options = RunOptions(Path(), sets or [], connections or [], None, runs_folder, json_output=json, quiet=quiet)
     raise typer.Exit(run_resume(run, options))
+
+
+@app.command()
+def verify(
+    run: Annotated[
+        str,
+        typer.Argument(metavar="[RUN]", help="Beginning of a run id, path of a run folder, or `last` successful one."),
+    ] = "last",
+    sets: SetOption = None,
+    connections: ConnectionOption = None,
+    runs_folder: RunsFolderOption = DEFAULT_RUNS_FOLDER,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare the tables of a run with its source files.
+
+    Parses the files again and lets the destination aggregate its rows by
+    SQL: number of rows, and for each column NULLs, exact sum, minimum,
+    maximum, lengths of texts. Refuses if the package or a file has changed.
+    Tables that may hold other rows too (`target: append`) are named, not
+    compared. Changes nothing; exit code 1 if anything differs.
+
+    \b
+    Example:
+      headrace verify
+    """
+    from headrace.cli.verify import VerifyOptions, run_verify
+
+    raise typer.Exit(
+        run_verify(VerifyOptions(run, sets or [], connections or [], runs_folder, json_output=json, quiet=quiet))
+    )
 
 
 @app.command()

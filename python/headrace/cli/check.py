@@ -1,32 +1,58 @@
-"""`headrace check`: is the package well-formed? Nothing but the package, its layouts and the parameters is read."""
+"""`headrace check`: is the package well-formed? Nothing but the package, its layouts and the parameters is read.
+
+With `--connect` the destinations are opened too, to look at them.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headrace import model
+from headrace import model, run
 from headrace.cli import units
-from headrace.cli.console import print_json, print_result, result_width
+from headrace.cli.check_connect import describe_destination, is_ready, render_destination
+from headrace.cli.console import print_json, print_result, result_width, say
 from headrace.cli.text_table import TextColumn, render_table
-from headrace.errors import on_one_line
+from headrace.errors import HeadraceError, TargetError, on_one_line
 from headrace.model.redaction import REPLACEMENT
 
 Document = Mapping[str, Any]
 
 
-def run_check(path: Path, sets: list[str], connections: list[str], *, json_output: bool) -> int:
+def run_check(path: Path, sets: list[str], connections: list[str], *, json_output: bool, connect: bool = False) -> int:
     """Check and print what was found; problems are raised as one PackageError. Returns the exit code."""
     package = model.load_package(path, sets=sets, connections=connections, streams=None, environ=os.environ)
     described = model.describe(package)
+    destinations = list(run.inspect_destinations(package)) if connect else []
+    error = _not_ready(destinations)
     if json_output:
-        print_json({"status": "success", **described})
+        status = {"status": "success"} if error is None else {"status": "failed", "error": error.to_dict()}
+        found = {"destinations": [describe_destination(item) for item in destinations]} if connect else {}
+        print_json({**status, **described, **found})
     else:
-        print_result(render_check(described, width=result_width()))
-    return 0
+        width = result_width()
+        parts = [render_check(described, width=width)]
+        print_result("\n\n".join([*parts, *(render_destination(item, width=width) for item in destinations)]))
+    if error is None:
+        return 0
+    for shown in [item.error for item in destinations if item.error is not None] or [error]:
+        say(shown.render())
+    return error.exit_code
+
+
+def _not_ready(destinations: Sequence[run.Destination]) -> HeadraceError | None:
+    """The first reason why a destination cannot be loaded into."""
+    failed = next((item for item in destinations if not is_ready(item)), None)
+    if failed is None:
+        return None
+    return failed.error or TargetError(
+        f"connection {failed.connection} cannot be loaded into",
+        found="\n".join(failed.problems),
+        hint="Mend that, and check again.",
+    )
 
 
 def render_check(package: Document, *, width: int) -> str:

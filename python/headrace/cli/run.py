@@ -37,18 +37,19 @@ class RunOptions:
 def run_run(options: RunOptions) -> int:
     """Run and report; returns the exit code."""
     request = run.RunRequest.of(options.package, options.sets, options.connections, options.streams, Path.cwd())
-    package = _load(replace(request, package=options.package))
+    package = load_requested(replace(request, package=options.package))
     return _execute_and_report(package, options, request=request)
 
 
 def run_resume(run_name: str, options: RunOptions) -> int:
     """Go on with an unfinished run and report; returns the exit code. `options.package` is not used."""
-    folder = run.RunFolder.find_unfinished(options.runs_folder, run_name)
-    package = _load(run.load_request(folder, options.sets, options.connections))
+    folder = run.RunFolder.find(options.runs_folder, run_name, run.RESUME)
+    package = load_requested(run.load_request(folder, options.sets, options.connections))
     return _execute_and_report(package, options, resumed=folder)
 
 
-def _load(request: run.RunRequest) -> model.BoundPackage:
+def load_requested(request: run.RunRequest) -> model.BoundPackage:
+    """The package of a request, with its parameters and connections."""
     return model.load_package(
         request.package,
         sets=request.sets,

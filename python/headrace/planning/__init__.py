@@ -16,7 +16,7 @@ from headrace.planning.plan import (
     StagingTable,
     Step,
 )
-from headrace.planning.planner import plan_data_flow, table_after
+from headrace.planning.planner import plan_data_flow, plan_source_pass, table_after
 from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.wording import counted
 
@@ -45,5 +45,6 @@ __all__ = [
     "key_column",
     "own_tables",
     "plan_data_flow",
+    "plan_source_pass",
     "table_after",
 ]

@@ -91,6 +91,54 @@ def plan_data_flow(
     )
 
 
+def plan_source_pass(
+    task: DataFlowTask,
+    source: SourceSnapshot,
+    catalog: CatalogTable,
+    capabilities: Capabilities,
+    budget: MemoryBudget,
+    streams: int,
+    *,
+    default_schema: str | None = None,
+) -> DataFlowPlan:
+    """The plan of reading a source once more without storing anything: the same rows are rejected as by the load into
+    the existing table `catalog`, and the columns of the plan are those that the load has filled.
+
+    Raises TypeMismatchError if the table has other columns by now, or MemoryLimitError.
+    """
+    destination = task.destination
+    layout = task.source.layout
+    table_name = display_name(destination, default_schema)
+    mapping = map_columns(
+        table_name, layout.columns, destination.columns, catalog, capabilities, destination.options.keep_identity
+    )
+    working_streams = _working_streams(source, streams, [])
+    return DataFlowPlan(
+        task=task.id,
+        connection=destination.connection.name,
+        schema=destination.schema or default_schema,
+        table=catalog.name,
+        target=destination.target,
+        load="single",
+        switch="none",
+        partition_column=None,
+        staging=(),
+        options=destination.options,
+        streams=working_streams,
+        source=source,
+        layout=layout.to_core(mapping.not_null_sources),
+        columns=tuple(mapping.columns),
+        steps=(),
+        notes=(),
+        memory=split_memory(
+            budget, layout.columns, working_streams, capabilities.memory_share, qualified=layout.qualifier is not None
+        ),
+        sink_kind="null",
+        rejects_limit=task.rejects_limit,
+        file_stem=destination.table,
+    )
+
+
 def table_after(plan: DataFlowPlan, catalog: CatalogTable | None) -> CatalogTable | None:
     """The destination table once this task has ended: what later tasks of the run are planned against."""
     if plan.schema is None:

@@ -6,9 +6,10 @@ import json
 import os
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from headrace.errors import CommandLineError, LedgerError
 
@@ -19,6 +20,36 @@ _ATTEMPTS = 5
 def new_run_id(now: datetime) -> str:
     """An id that sorts by time of start (UTC): `20261120-101530-ab12cd`."""
     return f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What an earlier run is wanted for: which runs are fit for it, and how a refusal says so."""
+
+    participle: str
+    wants_success: bool
+    wanted: str
+    unfit: str
+    consequence: str
+    hint: str
+
+
+RESUME: Final = Purpose(
+    "resumed",
+    wants_success=False,
+    wanted="unfinished",
+    unfit="is complete",
+    consequence="there is nothing to resume",
+    hint="Start a new run: `headrace run`.",
+)
+VERIFY: Final = Purpose(
+    "verified",
+    wants_success=True,
+    wanted="successful",
+    unfit="did not end with success",
+    consequence="its tables are not all there",
+    hint="Complete it first with `headrace resume`, or verify another run.",
+)
 
 
 class RunFolder:
@@ -58,8 +89,8 @@ class RunFolder:
         raise LedgerError("cannot find a new run id", at={"folder": str(runs_folder)})
 
     @classmethod
-    def find_unfinished(cls, runs_folder: Path, run: str) -> RunFolder:
-        """The folder of a run that did not end with success. `run` is `last`, the beginning of an id, or a path.
+    def find(cls, runs_folder: Path, run: str, purpose: Purpose) -> RunFolder:
+        """The folder of a run that is fit for a purpose. `run` is `last`, the beginning of an id, or a path.
 
         Raises CommandLineError if there is none, or more than one.
         """
@@ -70,20 +101,20 @@ class RunFolder:
             folders = _folders(runs_folder.absolute(), "" if run == "last" else run)
         if not folders:
             raise CommandLineError(
-                "there is no such run" if run != "last" else "there is no run that could be resumed",
+                "there is no such run" if run != "last" else f"there is no run that could be {purpose.participle}",
                 at={"folder": str(runs_folder.absolute())},
                 found=None if run == "last" else run,
                 expected="the beginning of a run id, the path of a run folder, or `last`",
                 hint="Name the folder of the runs with --runs-dir.",
             )
-        unfinished = [folder for folder in folders if folder.status() != "success"]
-        if not unfinished:
-            complete = f"run {folders[-1].run_id} is complete"
+        fit = [folder for folder in folders if (folder.status() == "success") == purpose.wants_success]
+        if not fit:
+            unfit = f"run {folders[-1].run_id} {purpose.unfit}"
             raise CommandLineError(
-                "there is no unfinished run" if run == "last" else f"{complete}: there is nothing to resume",
-                found=complete if run == "last" else None,
+                f"there is no {purpose.wanted} run" if run == "last" else f"{unfit}: {purpose.consequence}",
+                found=unfit if run == "last" else None,
                 at={"folder": str(folders[-1].path)},
-                hint="Start a new run: `headrace run`.",
+                hint=purpose.hint,
             )
         if run != "last" and len(folders) > 1:
             raise CommandLineError(
@@ -91,7 +122,7 @@ class RunFolder:
                 found=", ".join(folder.run_id for folder in folders),
                 hint="Write more of the id.",
             )
-        return unfinished[-1]
+        return fit[-1]
 
     def reopen(self) -> None:
         """Makes the folder ready for another attempt of its run: what the attempt before said of its end is gone.

@@ -1,4 +1,6 @@
-"""What a run was asked to do, kept in its folder: `resume` repeats it, and refuses if the world has changed since."""
+"""What a run was asked to do, kept in its folder: `resume` and `verify` repeat it, and refuse if the world has changed
+since.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from headrace.errors import CommandLineError, FileChangedError, LedgerError, PackageError
 from headrace.model import BoundPackage
 from headrace.planning import SourceSnapshot
-from headrace.run.folder import RunFolder
+from headrace.run.folder import RESUME, Purpose, RunFolder
 from headrace.run.redact import Redactor
+
+_NEW_RUN: Final = "Start a new run: `headrace run`."
 
 
 @dataclass(frozen=True)
@@ -69,14 +73,14 @@ def load(folder: RunFolder, sets: Sequence[str], connections: Sequence[str]) -> 
     return request.again_with(sets, connections)
 
 
-def check_package(folder: RunFolder, package: BoundPackage) -> None:
+def check_package(folder: RunFolder, package: BoundPackage, purpose: Purpose = RESUME) -> None:
     """Raises PackageError if the package or one of its layouts is not what it was when the run started."""
     if _read(folder, folder.request)["package_hash"] == package.content_hash:
         return
     raise PackageError(
-        f"run {folder.run_id} cannot be resumed: the package or a layout has changed since it started",
+        f"run {folder.run_id} cannot be {purpose.participle}: the package or a layout has changed since it started",
         at={"file": str(package.path)},
-        hint="Start a new run: `headrace run`.",
+        hint=_NEW_RUN,
     )
 
 
@@ -85,7 +89,9 @@ def save_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], redac
     folder.write_document(folder.sources, _described(sources, redactor))
 
 
-def check_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> None:
+def check_sources(
+    folder: RunFolder, sources: Mapping[str, SourceSnapshot], redactor: Redactor, purpose: Purpose = RESUME
+) -> None:
     """Raises FileChangedError unless every task reads the same slices of the same, unchanged files."""
     before, now = _read(folder, folder.sources), _described(sources, redactor)
     for task, source in before.items():
@@ -93,17 +99,17 @@ def check_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], reda
         found = {file["path"]: file for file in now.get(task, {"files": []})["files"]}
         for path in [*known, *found]:
             if known.get(path) != found.get(path):
-                raise _changed(folder, path, _difference(known.get(path), found.get(path)))
+                raise _changed(folder, purpose, path, _difference(known.get(path), found.get(path)))
     if before != now:
-        raise _changed(folder, None, "its files are cut into other slices")
+        raise _changed(folder, purpose, None, "its files are cut into other slices")
 
 
-def _changed(folder: RunFolder, path: str | None, found: str) -> FileChangedError:
+def _changed(folder: RunFolder, purpose: Purpose, path: str | None, found: str) -> FileChangedError:
     return FileChangedError(
-        f"run {folder.run_id} cannot be resumed: its source files have changed since it started",
+        f"run {folder.run_id} cannot be {purpose.participle}: its source files have changed since it started",
         at=None if path is None else {"file": path},
         found=found,
-        hint="Start a new run: `headrace run`.",
+        hint=_NEW_RUN,
     )
 
 
@@ -139,10 +145,10 @@ def _read(folder: RunFolder, path: Path) -> dict[str, Any]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise LedgerError(
-            f"run {folder.run_id} cannot be resumed: its folder is not complete",
+            f"run {folder.run_id} cannot be repeated: its folder is not complete",
             at={"file": str(path)},
             found=getattr(error, "strerror", None) or "not a JSON document",
-            hint="Start a new run: `headrace run`.",
+            hint=_NEW_RUN,
         ) from error
     return dict(document)
 

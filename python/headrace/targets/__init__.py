@@ -1,19 +1,35 @@
 """Destinations: one folder each, with the same slots."""
 
-from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, Target, TaskProgress
-from headrace.targets.registry import capabilities_of, files_of, open_target, target_key
+from headrace.targets.base import (
+    Flow,
+    Inspection,
+    LoadTimes,
+    LostRun,
+    OpenOptions,
+    RunRecord,
+    SettingAdvice,
+    Settle,
+    TableAggregates,
+    Target,
+    TaskProgress,
+)
+from headrace.targets.registry import capabilities_of, files_of, open_null_target, open_target, target_key
 
 __all__ = [
     "Flow",
+    "Inspection",
     "LoadTimes",
     "LostRun",
     "OpenOptions",
     "RunRecord",
+    "SettingAdvice",
     "Settle",
+    "TableAggregates",
     "Target",
     "TaskProgress",
     "capabilities_of",
     "files_of",
+    "open_null_target",
     "open_target",
     "target_key",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -60,6 +60,47 @@ class TaskProgress:
     recorded: bool = False
     finished: bool = False
     slices: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class TableAggregates:
+    """What a table holds, by the target's own SQL at one moment.
+
+    `columns`: for each loaded column, by its name in the table, the aggregates that the target tells exactly for it:
+    `nulls`, `sum`, `min`, `max`, and of texts `min_length`, `max_length`, `total_length` (code points). Values are text
+    in the target's own notation; None where no row has a value.
+    """
+
+    rows: int
+    columns: Mapping[str, Mapping[str, str | None]]
+
+
+@dataclass(frozen=True)
+class SettingAdvice:
+    """One setting of a destination beside what a load would like.
+
+    `better` is None if it is fine as it is. `costs`: what the present value costs a load, `gives_up`: what the better
+    one gives up, `statement`: how to set it. None of this is done by Headrace.
+    """
+
+    name: str
+    value: str
+    better: str | None = None
+    costs: str | None = None
+    gives_up: str | None = None
+    statement: str | None = None
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What an open destination says about itself.
+
+    `facts`: ready for reading, by name. `problems`: why nothing can be loaded, one sentence each.
+    """
+
+    facts: Mapping[str, str]
+    problems: tuple[str, ...] = ()
+    settings: tuple[SettingAdvice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -147,6 +188,15 @@ class Target(Protocol):
         On any error nothing of it becomes visible. Behind the commit it raises only if the destination says that the
         rows are not there.
         """
+
+    def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
+        """Aggregates of the columns that the plan fills, over all rows of its table, which exists."""
+
+    def inspect(self, partitions: int) -> Inspection:
+        """Looks at the destination itself, changing nothing. `partitions`: the most that a task will switch at once."""
+
+    def interrupt(self) -> None:
+        """Ends, from any thread, the statement that another thread waits for. The target may be unusable behind it."""
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         """Writes the end of the run into the ledger: success, failed or cancelled."""

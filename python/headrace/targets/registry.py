@@ -51,6 +51,11 @@ def files_of(connection: Connection) -> list[Path]:
     return []
 
 
+def open_null_target() -> Target:
+    """A target that stores nothing, for reading a source without a destination."""
+    return NullTarget()
+
+
 def open_target(connection: Connection, options: OpenOptions) -> Target:
     """The opened target of a connection."""
     if isinstance(connection, DuckdbConnection):

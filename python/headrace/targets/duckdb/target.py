@@ -11,11 +11,23 @@ import duckdb
 
 from headrace.errors import InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, TaskProgress
+from headrace.targets.base import (
+    Flow,
+    Inspection,
+    LoadTimes,
+    LostRun,
+    OpenOptions,
+    RunRecord,
+    Settle,
+    TableAggregates,
+    TaskProgress,
+)
+from headrace.targets.duckdb.aggregates import read_aggregates
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
 from headrace.targets.duckdb.catalog import missing_schema, read_table, refuse_ledger_schema
 from headrace.targets.duckdb.connection import attach_file, connect, engine_threads
 from headrace.targets.duckdb.failures import ledger_failure, path_problem
+from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import TableLoad
 
@@ -84,6 +96,15 @@ class DuckdbTarget:
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))
         return TableLoad(self._connection, self._path, self._ledger(), run_id, plan).run(flow, settle)
+
+    def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
+        return read_aggregates(self._connection, self._path, plan)
+
+    def inspect(self, partitions: int) -> Inspection:
+        return inspect_file(self._connection, self._path)
+
+    def interrupt(self) -> None:
+        self._connection.interrupt()
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         self._ledger().end_run(run_id, status, error)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from headrace.errors import InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, LostRun, RunRecord, Settle, TaskProgress
+from headrace.targets.base import Flow, Inspection, LoadTimes, LostRun, RunRecord, Settle, TableAggregates, TaskProgress
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 
 
@@ -50,6 +51,15 @@ class NullTarget:
         result = settle(None)
         rows = sum(int(item["out"]) for item in result["slices"])
         return LoadTimes(0.0, time.monotonic() - started, 0.0, rows)
+
+    def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
+        raise InternalError("a target that stores nothing was asked for its rows")
+
+    def inspect(self, partitions: int) -> Inspection:
+        return Inspection({"stores": "nothing: rows are parsed, converted, aggregated and discarded"})
+
+    def interrupt(self) -> None:
+        return None
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         return None

@@ -13,7 +13,18 @@ from typing import Any, Final, Self
 from headrace.errors import HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
 from headrace.model import PostgresConnection
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, LostRun, OpenOptions, RunRecord, Settle, TaskProgress
+from headrace.targets.base import (
+    Flow,
+    Inspection,
+    LoadTimes,
+    LostRun,
+    OpenOptions,
+    RunRecord,
+    Settle,
+    TableAggregates,
+    TaskProgress,
+)
+from headrace.targets.postgres.aggregates import read_aggregates
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from headrace.targets.postgres.catalog import names_in_schema, read_table
 from headrace.targets.postgres.connection import (
@@ -27,6 +38,7 @@ from headrace.targets.postgres.connection import (
 )
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.failures import explained
+from headrace.targets.postgres.inspection import inspect_server
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import try_lock, unlock
@@ -135,6 +147,22 @@ class PostgresTarget:
             self._options.notice,
             self._options.is_cancelled,
         ).run(flow, settle)
+
+    def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
+        name = self._name(plan.schema, plan.table)
+        try:
+            return read_aggregates(self._control, name, plan)
+        except HeadraceError as error:
+            raise explained(error, f"reading table {self._model.name}.{name}") from error
+
+    def inspect(self, partitions: int) -> Inspection:
+        try:
+            return inspect_server(self._control, self._model, partitions)
+        except HeadraceError as error:
+            raise explained(error, f"looking at the server of {self._model.name}") from error
+
+    def interrupt(self) -> None:
+        self._control.cancel()
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         if self._ledger is not None:

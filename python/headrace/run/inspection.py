@@ -1,0 +1,95 @@
+"""Opens the destinations of a package to look at them: can they be loaded into, and what slows a load down there?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from headrace.errors import HeadraceError, SourceError
+from headrace.model import BoundPackage, Connection, DataFlowTask, FileSource
+from headrace.planning import engine_bytes, is_partitioned
+from headrace.run.redact import Redactor
+from headrace.run.tasks import nameable_flows
+from headrace.run.waiting import on_worker
+from headrace.sources.globbing import find_files
+from headrace.targets import Inspection, OpenOptions, Target, capabilities_of, open_target, target_key
+
+
+@dataclass(frozen=True)
+class Destination:
+    """One place that the package loads into.
+
+    `error`: why it could not be opened. `tables_found` of `tables` exist; `problems` are those of the place and of its
+    tables.
+    """
+
+    connection: str
+    type: str
+    error: HeadraceError | None = None
+    inspection: Inspection | None = None
+    tables: int = 0
+    tables_found: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
+    """Each destination of the tasks that would run, opened for reading and closed again. Nothing is changed."""
+    redactor = Redactor(package.secrets)
+    by_place: dict[tuple[str, str], list[DataFlowTask]] = {}
+    for flow, when in nameable_flows(package):
+        if when:
+            by_place.setdefault(target_key(flow.destination.connection), []).append(flow)
+    for flows in by_place.values():
+        connection = flows[0].destination.connection
+        try:
+            yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows)))
+        except HeadraceError as error:
+            yield Destination(connection.name, connection.type, redactor.error(error))
+
+
+def _inspected(package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask]) -> Destination:
+    capabilities = capabilities_of(connection)
+    options = OpenOptions(
+        engine_bytes=engine_bytes(package.memory_bytes, capabilities.memory_share),
+        threads=1,
+        spill_folder=None,
+        read_only=True,
+        notice=lambda _text: None,
+        is_cancelled=lambda: False,
+    )
+    with open_target(connection, options) as target:
+        inspection = target.inspect(max(_partitions(flow, package.streams) for flow in flows))
+        found, problems = _tables(target, flows)
+        return Destination(
+            connection.name,
+            connection.type,
+            inspection=inspection,
+            tables=len(flows) if capabilities.stores_tables else 0,
+            tables_found=found,
+            problems=(*inspection.problems, *problems),
+        )
+
+
+def _tables(target: Target, flows: Sequence[DataFlowTask]) -> tuple[int, list[str]]:
+    """How many tables exist, and what the destination says against loading the others."""
+    found, problems = 0, []
+    for flow in flows:
+        destination = flow.destination
+        try:
+            found += target.catalog(destination.schema, destination.table) is not None
+        except HeadraceError as error:
+            detail = f" ({error.found})" if error.found else ""
+            problems.append(f"{error.what}{detail}")
+    return found, list(dict.fromkeys(problems))
+
+
+def _partitions(flow: DataFlowTask, streams: int) -> int:
+    """One for each file that there is now; 0 where the files cannot be listed, which a plan would say."""
+    source = flow.source
+    if not isinstance(source, FileSource) or not is_partitioned(flow, capabilities_of(flow.destination.connection)):
+        return 0
+    try:
+        return len(find_files(str(source.folder), source.patterns, streams).paths)
+    except SourceError:
+        return 0

@@ -1,0 +1,19 @@
+"""Waiting for a destination on the main thread, in short steps, so that signals are answered meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Final, TypeVar
+
+_STEP_SECONDS: Final = 0.1
+_Result = TypeVar("_Result")
+
+
+def on_worker(call: Callable[[], _Result], in_each_step: Callable[[], None] = lambda: None) -> _Result:
+    """The result of `call`, made on another thread; `in_each_step` is called here about ten times a second."""
+    with ThreadPoolExecutor(1) as worker:
+        answer = worker.submit(call)
+        while not wait([answer], _STEP_SECONDS).done:
+            in_each_step()
+        return answer.result()
