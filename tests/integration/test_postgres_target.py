@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.servers.cluster import Cluster, Database, identifier
 
 from headrace import core
 from headrace.errors import HeadraceError, LedgerError, TargetError
@@ -30,6 +29,7 @@ from headrace.planning.memory import MemorySplit
 from headrace.targets import OpenOptions, RunRecord
 from headrace.targets.postgres.names import literal
 from headrace.targets.postgres.target import PostgresTarget
+from tests.servers.cluster import Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
 NOTE = OutputColumn("note", "note", DataType("string"), True)
