@@ -37,7 +37,6 @@ SERVER = Capabilities(
     writer_per_stream=True,
     hidden_tables=True,
     partition_key_kinds=frozenset({"int32", "int64", "decimal", "date"}),
-    stores_nul=False,
     maximum_name_bytes=63,
     freezes=True,
     options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),

@@ -143,16 +143,6 @@ def test_a_server_without_log_for_new_tables_is_said() -> None:
     assert not any("FREEZE" in note for note in plan(streams=1, capabilities=replace(skipping, freezes=False)).notes)
 
 
-def test_texts_cannot_hold_nul_where_the_target_says_so() -> None:
-    columns = {column["name"]: column for column in plan().layout["columns"]}
-    assert columns["o_comment"]["no_nul"] is True
-    assert all("no_nul" not in column for name, column in columns.items() if name != "o_comment")
-    left_out = plan(columns={"o_orderkey": "o_orderkey"}).layout["columns"]
-    assert not any("no_nul" in column for column in left_out)
-    stored = plan(capabilities=replace(samples.SERVER, stores_nul=True)).layout["columns"]
-    assert not any("no_nul" in column for column in stored)
-
-
 def test_columns_that_the_table_numbers() -> None:
     others = (("o_totalprice", "decimal(15,2)"), ("o_orderdate", "date"), ("o_comment", "string"))
     numbered = samples.table(("o_orderkey", "int64!#="), *others)

@@ -64,7 +64,7 @@ def plan(tasks: Sequence[DataFlowTask], target: Server, keys: Keys) -> list[Data
             return list(targets.values())
 
     prepared = [PreparedFlow(task, samples.files(1, 1)) for task in tasks]
-    return plan_run(package, prepared, cast(OpenTargets, Targets()), keys).flows
+    return plan_run(package, prepared, cast(OpenTargets, Targets()), key_bounds=keys).flows
 
 
 def test_keys_are_asked_for_only_where_they_are_needed() -> None:
