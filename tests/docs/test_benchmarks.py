@@ -39,7 +39,7 @@ def method(base: bool, *slopes: tuple[float, float]) -> dict[str, Any]:
 def test_the_tables_of_the_page_are_those_of_the_results() -> None:
     page = figures.PAGE.read_text(encoding="utf-8")
     assert page == figures.rendered_page(page), "run `python -m bench figures`"
-    assert page.count("<!-- bench ") == page.count("<!-- end bench -->") == 7
+    assert page.count("<!-- bench ") == page.count("<!-- end bench -->") == 8
 
 
 def test_speed_is_a_slope_and_a_ratio_is_formed_inside_a_repetition() -> None:
