@@ -135,7 +135,12 @@ def test_plans_name_their_steps_and_change_nothing(suite: Suite) -> None:
         target: [step.kind for step in run.plan_package(suite.bind(target=target)).flows[0].steps]
         for target in ("append", "replace")
     }
-    if suite.capabilities.stores_tables:
+    if suite.capabilities.hidden_tables:
+        # Rows are inserted out of sight, with the commits of their slices.
+        unseen = ["insert", "check_accounts"]
+        assert first == [*unseen, "switch"]
+        assert again == {"append": [*unseen, "commit"], "replace": [*unseen, "switch"]}
+    elif suite.capabilities.stores_tables:
         ending = ["insert", "check_accounts", "commit_slices", "commit"]
         assert first == ["create_table", *ending]
         assert again == {"append": ending, "replace": ["delete_rows", *ending]}
