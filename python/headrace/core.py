@@ -72,15 +72,26 @@ def plan_slices(spec: Mapping[str, Any]) -> Data:
     return _data(_call(_native.plan_slices, json.dumps(spec)))
 
 
+def key_bounds(spec: Mapping[str, Any]) -> Data:
+    """First and last key of each file, as canonical text; None for a file without a row that conforms to the layout.
+
+    `spec` has `files` (as `plan_slices` replied), `layout` and `column`; the reply has `files`, each with `first` and
+    `last`. Raises SourceError or FileChangedError, and InternalError for a column that cannot be a key.
+    """
+    return _data(_call(_native.key_bounds, json.dumps(spec)))
+
+
 class Flow:
     """One data flow: streams that read, parse and write. Nothing runs before `start`."""
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         """Check the specification; raises InternalError when it contradicts itself."""
         self._flow = _call(_native.Flow, json.dumps(spec))
+        self.started = False
 
     def start(self) -> None:
-        """Start the stream threads; a second call does nothing."""
+        """Start the stream threads; a second call does nothing. A flow that was never started never ends."""
+        self.started = True
         _call(self._flow.start)
 
     def arrow_stream(self) -> _native.ArrowStream:

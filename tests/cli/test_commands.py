@@ -137,6 +137,7 @@ parameters:
 connections:
   here: {type: files, path: "two words"}
   nowhere: {type: "null"}
+  server: {type: postgres, url: "${env:SERVER_URL}", database: it's, user: me, sslmode: disable}
 layouts:
   one: {delimiter: ";", columns: [{name: id, type: int32}]}
 tasks:
@@ -157,6 +158,7 @@ def test_check_shows_values_as_they_are_written_and_no_secret(
     headrace: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("API_KEY", "hunter2secret")
+    monkeypatch.setenv("SERVER_URL", "postgresql://:hunter2%21word@db:6")
     (folder / "shown.yaml").write_text(SHOWN)
     outcome = headrace("check", "shown.yaml", "--set", "note=a b\x1b[31m\nc")
     assert outcome.exit_code == 0

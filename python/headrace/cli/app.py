@@ -83,7 +83,7 @@ ConnectionOption = Annotated[
     typer.Option(
         "--connection",
         metavar="NAME=URL",
-        help="Replace a connection: duckdb:FILE, files:FOLDER or null:. Repeatable.",
+        help="Replace a connection: duckdb:FILE, postgresql://..., files:FOLDER or null:. Repeatable.",
     ),
 ]
 StreamsOption = Annotated[

@@ -80,11 +80,25 @@ def _shown(value: object) -> str:
     """A value as it is written behind --set or --connection; one that is not set cannot be."""
     if value is None:
         return "(not set)"
-    if isinstance(value, dict):  # a connection
-        text = f"{value['type']}:{value.get('path', '')}"
+    if isinstance(value, dict):
+        text = _connection(value)
     else:
         text = ",".join(map(_text, value)) if isinstance(value, list) else _text(value)
     return text if REPLACEMENT in text else shlex.quote(on_one_line(text))
+
+
+def _connection(value: Document) -> str:
+    if "path" in value or "host" not in value:
+        return f"{value['type']}:{value.get('path', '')}"
+    keys = {"host": "host", "port": "port", "dbname": "database", "user": "user", "sslmode": "sslmode"}
+    return f"{value['type']}:{' '.join(f'{keyword}={_quoted(value[key])}' for keyword, key in keys.items())}"
+
+
+def _quoted(text: str) -> str:
+    """A value of a connection string."""
+    if text and not any(character in " \t\n'\\" for character in text):
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _text(value: object) -> str:

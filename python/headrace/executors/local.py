@@ -1,7 +1,7 @@
 """Runs one data flow inside this process.
 
 Three parties: the core's streams, the target on a worker thread, and the caller's thread, which waits in short steps so
-that Ctrl-C always works. Whoever fails first stops the others:
+that Ctrl-C always works. The target starts the streams when it is ready for rows. Whoever fails first stops the others:
 
 - a stream fails: the Arrow stream ends with an error, the target rolls back;
 - the target fails: the flow is cancelled, which also wakes streams that wait for it;
@@ -78,8 +78,8 @@ class LocalExecutor:
         started = time.monotonic()
         cpu_started = _cpu_seconds()
         try:
-            flow = self._create_flow(plan.flow_spec(rejects_folder))
-            flow.start()
+            sink = target.sink_spec(run_id, plan)
+            flow = self._create_flow(plan.flow_spec(rejects_folder, sink))
         except Exception as error:
             return FlowOutcome(None, None, error, time.monotonic() - started, _cpu_seconds() - cpu_started)
         load = _Load(run_id, plan, target, flow, self._poll_seconds)
@@ -140,14 +140,14 @@ class _Load:
         self._thread.join(seconds)
         return self._thread.is_alive()
 
-    def end(self) -> dict[str, Any]:
-        """Waits until both the target and the flow have ended; returns the flow's result."""
+    def end(self) -> dict[str, Any] | None:
+        """Waits until both the target and the flow have ended; returns the flow's result, None if it never started."""
         while self._thread.is_alive():
             self._flow.cancel(_STOPPED_BY_TARGET)
             self._thread.join(self._poll_seconds)
         if self._result is None:  # nobody takes the rows (any more), or nobody ever did
             self._flow.cancel(_STOPPED_BY_TARGET)
-        return self._joined()
+        return self._joined() if self._flow.started else None
 
     def _run(self) -> None:
         try:
@@ -182,14 +182,14 @@ def _flow_error(result: dict[str, Any]) -> HeadraceError | None:
     return InternalError("the flow failed without saying why", found=f"status {result['status']}")
 
 
-def _first_error(load_error: BaseException | None, result: dict[str, Any], cancelled: bool) -> BaseException:
+def _first_error(load_error: BaseException | None, result: dict[str, Any] | None, cancelled: bool) -> BaseException:
     """The error to report when both sides have ended and the target has not committed.
 
     What a stream says is better than what the target says about the stream; only an error of cancelling is a
     consequence. A load that failed after the user's cancel is cancelled, not failed: the streams may have ended well
     just before, and only the target knows that the Arrow stream broke.
     """
-    error = _flow_error(result)
+    error = None if result is None else _flow_error(result)
     if error is not None and not isinstance(error, CancelledError):
         return error
     if cancelled:

@@ -12,13 +12,21 @@ from headrace.model.bound import (
     ForeachTask,
     GenerateSource,
     Iteration,
+    RangePartition,
     Source,
 )
-from headrace.model.connections import Connection, DuckdbConnection, FilesConnection, NullConnection
+from headrace.model.connections import (
+    Connection,
+    DuckdbConnection,
+    FilesConnection,
+    NullConnection,
+    PostgresConnection,
+)
 from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
 from headrace.model.layout import Column, Layout
 from headrace.model.load import load_package
+from headrace.model.load_options import LoadOptions
 from headrace.model.memory_size import parse_memory_size
 from headrace.model.redaction import redact, redact_data
 from headrace.model.schema import layout_schema, package_schema
@@ -39,7 +47,10 @@ __all__ = [
     "GenerateSource",
     "Iteration",
     "Layout",
+    "LoadOptions",
     "NullConnection",
+    "PostgresConnection",
+    "RangePartition",
     "Source",
     "describe",
     "layout_schema",

@@ -57,6 +57,10 @@ class Slot:
         """Whether a mapping with free keys belongs here."""
         return _item(self.annotation, dict, 1) is not None
 
+    def takes_null(self) -> bool:
+        """Whether the setting may also have no value."""
+        return type(None) in _plain_members(self.annotation)
+
     def choices(self) -> tuple[object, ...]:
         """The allowed values, if they are fixed."""
         for member in _plain_members(self.annotation):

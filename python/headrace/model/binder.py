@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from headrace.model.annotations import Slot
@@ -15,10 +15,12 @@ from headrace.model.bound import (
     ForeachTask,
     GenerateSource,
     Iteration,
+    RangePartition,
     Source,
 )
-from headrace.model.connections import Connection, DuckdbConnection, FilesConnection, NullConnection
+from headrace.model.connections import Connection, FilesConnection
 from headrace.model.layout import Layout
+from headrace.model.load_options import LoadOptions
 from headrace.model.problems import ProblemCollector
 from headrace.model.resolver import Resolver, to_text
 from headrace.model.scope import Scope
@@ -160,6 +162,7 @@ class TaskBinder:
         if source is None or destination is None:
             return None
         self._check_columns(destination, source.layout, (*destination_path, "columns"))
+        self._check_partition(destination, source, (*destination_path, "partition", "range", "column"))
         return DataFlowTask(
             identity,
             task_path_name(task_path),
@@ -194,12 +197,21 @@ class TaskBinder:
         connection = self._look_up(self._environment.connections, spec.connection, (*path, "connection"), "connection")
         if connection is None:
             return None
-        if not isinstance(connection, (DuckdbConnection, NullConnection)):
-            self._wrong_connection(connection, (*path, "connection"), "a destination", "duckdb or null")
+        if isinstance(connection, FilesConnection):
+            self._wrong_connection(connection, (*path, "connection"), "a destination", "duckdb, postgres or null")
             return None
         schema, _, table = spec.table.rpartition(".")
+        partition = spec.partition and spec.partition.range
         return Destination(
-            name, connection, schema or None, table, target=spec.target, load=spec.load, columns=spec.columns
+            name,
+            connection,
+            schema or None,
+            table,
+            target=spec.target,
+            load=spec.load,
+            columns=spec.columns,
+            partition=RangePartition(partition.column, partition.bounds) if partition and partition.column else None,
+            options=LoadOptions(**{option.name: getattr(spec, option.name) for option in fields(LoadOptions)}),
         )
 
     def _layout(self, layout: str | Layout, path: DocumentPath) -> Layout | None:
@@ -243,6 +255,29 @@ class TaskBinder:
                     expected=one_of(names),
                     hint=did_you_mean(source, names) or "Write `target column: source column`.",
                 )
+
+    def _check_partition(self, destination: Destination, source: Source, path: DocumentPath) -> None:
+        if destination.partition is None:
+            return
+        if isinstance(source, GenerateSource):
+            self._problems.add(
+                self._document,
+                path,
+                "a generated source has no files whose keys could bound partitions",
+                hint="Leave `partition` out, or load files.",
+            )
+            return
+        targets = list(destination.columns or source.layout.column_names())
+        column = destination.partition.column
+        if column.lower() not in (name.lower() for name in targets):
+            self._problems.add(
+                self._document,
+                path,
+                f"no column goes into the partition key `{show_name(column)}`",
+                found=quote(column),
+                expected=one_of(targets),
+                hint=did_you_mean(column, targets) or "Name a column that is loaded.",
+            )
 
 
 def task_path_name(path: DocumentPath) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from headrace.model.connections import Connection
 from headrace.model.layout import Layout
+from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,14 @@ Source = FileSource | GenerateSource
 
 
 @dataclass(frozen=True, slots=True)
+class RangePartition:
+    """One range partition per source file, by the target's column `column`."""
+
+    column: str
+    bounds: Literal["files"] = "files"
+
+
+@dataclass(frozen=True, slots=True)
 class Destination:
     """The table that rows go to. `columns` is target column: source column; None maps by equal names."""
 
@@ -52,6 +61,8 @@ class Destination:
     target: Literal["create", "append", "replace"]
     load: Literal["staged", "single", "view"] = "staged"
     columns: dict[str, str] | None = None
+    partition: RangePartition | None = None
+    options: LoadOptions = DEFAULT_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from headrace.errors import CommandLineError
+from headrace.model.conninfo import ConnectionParameters, ConninfoError, Surroundings, parse_conninfo, resolve
 from headrace.model.home import HOME_HINT, begins_with_home
-from headrace.model.redaction import redact
+from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS, redact
 from headrace.model.spec import (
     DEFAULT_LOCK_TIMEOUT_SECONDS,
     DuckdbConnectionSpec,
     FilesConnectionSpec,
+    LedgerSpec,
     NullConnectionSpec,
+    PostgresConnectionSpec,
 )
+from headrace.model.spec_tasks import RESERVED_SCHEMA
 from headrace.model.suggest import did_you_mean, one_of, show_value
 
-SCHEMES = ("files", "duckdb", "null")
+SCHEMES = ("files", "duckdb", "postgres", "null")
+# As libpq, which knows both.
+_POSTGRES_SCHEMES = ("postgres", "postgresql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +74,125 @@ class NullConnection:
         return {"name": self.name, "type": self.type}
 
 
-Connection = FilesConnection | DuckdbConnection | NullConnection
-AnyConnectionSpec = FilesConnectionSpec | DuckdbConnectionSpec | NullConnectionSpec
+@dataclass(frozen=True, slots=True)
+class PostgresConnection:
+    """A database of a PostgreSQL server. `ledger_schema` is None without a ledger.
+
+    `password_texts`: the password, and as it is written in the connection string; both must stay out of texts.
+    """
+
+    name: str
+    parameters: ConnectionParameters
+    lock_timeout_seconds: int = DEFAULT_LOCK_TIMEOUT_SECONDS
+    ledger_schema: str | None = RESERVED_SCHEMA
+    secrets: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    password_texts: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    type: str = field(default="postgres", init=False)
+
+    def describe(self) -> dict[str, object]:
+        """What may be shown and stored."""
+        shown = {
+            "host": ",".join(host for host, _ in self.parameters.hosts),
+            "port": ",".join(dict.fromkeys(str(port) for _, port in self.parameters.hosts)),
+            "database": self.parameters.database,
+            "user": self.parameters.user,
+            "sslmode": self.parameters.sslmode,
+        }
+        return {
+            "name": self.name,
+            "type": self.type,
+            **{key: redact(text, self.secrets) for key, text in shown.items()},
+            "lock_timeout_seconds": self.lock_timeout_seconds,
+            "ledger": "off" if self.ledger_schema is None else self.ledger_schema,
+        }
+
+    def to_core(self, application_name: str) -> dict[str, Any]:
+        """The `connection` of a sink, with the password. `application_name`: what the server shows of the session."""
+        return self.parameters.to_core(application_name)
 
 
-def connection_from_spec(name: str, spec: AnyConnectionSpec, folder: Path, secrets: frozenset[str]) -> Connection:
-    """The connection of a package; relative paths start at the folder of the package file."""
+Connection = FilesConnection | DuckdbConnection | PostgresConnection | NullConnection
+AnyConnectionSpec = FilesConnectionSpec | DuckdbConnectionSpec | PostgresConnectionSpec | NullConnectionSpec
+# Keys of the package that say what a connection string cannot; they also hold for a connection put in its place.
+KEPT_KEYS: Mapping[type[Connection], tuple[str, ...]] = {
+    DuckdbConnection: ("lock_timeout_seconds",),
+    PostgresConnection: ("lock_timeout_seconds", "ledger"),
+}
+
+
+def connection_from_spec(
+    name: str, spec: AnyConnectionSpec, surroundings: Surroundings, secrets: frozenset[str]
+) -> Connection:
+    """The connection of a package; relative paths start at the folder of the package file.
+
+    Raises ConninfoError for a connection string that cannot be used.
+    """
     if isinstance(spec, FilesConnectionSpec):
-        return FilesConnection(name, _absolute(folder, spec.path), secrets)
+        return FilesConnection(name, _absolute(surroundings.folder, spec.path), secrets)
     if isinstance(spec, DuckdbConnectionSpec):
-        return DuckdbConnection(name, _absolute(folder, spec.path), spec.lock_timeout_seconds, secrets)
+        return DuckdbConnection(name, _absolute(surroundings.folder, spec.path), spec.lock_timeout_seconds, secrets)
+    if isinstance(spec, PostgresConnectionSpec):
+        return _postgres_from_spec(name, spec, surroundings, secrets)
     return NullConnection(name)
 
 
-def parse_overrides(options: Sequence[str], declared: Mapping[str, object], folder: Path) -> dict[str, Connection]:
-    """Connections by name from `name=url` options; relative paths start at `folder`. Raises CommandLineError.
+# Keys of the package whose names are not libpq's.
+_KEYWORDS = {"database": "dbname", "connect_timeout_seconds": "connect_timeout"}
+_KEYS = (
+    "host", "port", "database", "user", "password", "sslmode", "sslrootcert", "sslcert", "sslkey",
+    "connect_timeout_seconds", "service", "options",
+)  # fmt: skip
 
-    `declared` holds the connections of the package as written there.
+
+def _postgres_from_spec(
+    name: str, spec: PostgresConnectionSpec, surroundings: Surroundings, secrets: frozenset[str]
+) -> PostgresConnection:
+    given = parse_conninfo(spec.url or "")
+    values = dict(given.values)
+    for key in _KEYS:
+        value = getattr(spec, key)
+        keyword = _KEYWORDS.get(key, key)
+        if value is None:
+            continue
+        if keyword in values:
+            raise ConninfoError(f"`url` and `{key}` both say the {key}", hint=f"Leave `{key}` out of one of them.")
+        values[keyword] = str(value)
+    written = given.password_text or spec.password
+    if written and len(written) >= MINIMUM_SECRET_CHARACTERS and not any(written in secret for secret in secrets):
+        raise ConninfoError(
+            "the package holds a password",
+            expected="a password from the environment or from a file",
+            hint="Write ${env:NAME} or ${file:PATH} in its place, or leave it to ~/.pgpass or PGPASSWORD.",
+        )
+    connection = _postgres(name, values, written, surroundings)
+    return replace(
+        connection,
+        lock_timeout_seconds=spec.lock_timeout_seconds,
+        ledger_schema=ledger_schema(spec.ledger),
+        secrets=secrets | connection.password_texts,
+    )
+
+
+def ledger_schema(ledger: LedgerSpec | str) -> str | None:
+    """The schema of a `ledger` setting, None for `off`."""
+    return ledger.schema_ if isinstance(ledger, LedgerSpec) else None
+
+
+def _postgres(
+    name: str, values: Mapping[str, str], written_password: str | None, surroundings: Surroundings
+) -> PostgresConnection:
+    parameters = resolve(values, surroundings)
+    texts = {text.strip() for text in (parameters.password, written_password) if text}
+    secrets = frozenset(text for text in texts if len(text) >= MINIMUM_SECRET_CHARACTERS)
+    return PostgresConnection(name, parameters, secrets=secrets, password_texts=secrets)
+
+
+def parse_overrides(
+    options: Sequence[str], declared: Mapping[str, object], surroundings: Surroundings
+) -> dict[str, Connection]:
+    """Connections by name from `name=url` options; relative paths start at the folder of the surroundings.
+
+    `declared` holds the connections of the package as written there. Raises CommandLineError.
     """
     overrides: dict[str, Connection] = {}
     for option in options:
@@ -107,15 +216,18 @@ def parse_overrides(options: Sequence[str], declared: Mapping[str, object], fold
                 at={"option": f"--connection {name}"},
                 hint="Give each connection once.",
             )
-        overrides[name] = _from_url(name, url, folder)
+        overrides[name] = _from_url(name, url, surroundings)
     return overrides
 
 
-def _from_url(name: str, url: str, folder: Path) -> Connection:
+def _from_url(name: str, url: str, surroundings: Surroundings) -> Connection:
+    folder = surroundings.folder
     scheme, colon, rest = url.partition(":")
     # Only the scheme is shown: the rest of a URL may hold a password.
     if not colon:
         raise _url_error(name, show_value(url) if "@" not in url else "a text without a scheme")
+    if scheme in _POSTGRES_SCHEMES:
+        return _postgres_from_url(name, url if rest.startswith("//") else rest, surroundings)
     if scheme not in SCHEMES:
         raise _url_error(name, f"the scheme {show_value(scheme)}", did_you_mean(scheme, SCHEMES))
     path = rest[2:] if rest.startswith("//") else rest
@@ -136,12 +248,26 @@ def _from_url(name: str, url: str, folder: Path) -> Connection:
     return DuckdbConnection(name, _absolute(folder, path))
 
 
+def _postgres_from_url(name: str, text: str, surroundings: Surroundings) -> Connection:
+    try:
+        given = parse_conninfo(text)
+        return _postgres(name, given.values, given.password_text, surroundings)
+    except ConninfoError as error:
+        raise CommandLineError(
+            error.what,
+            at={"option": f"--connection {name}"},
+            found=error.found,
+            expected=error.expected,
+            hint=error.hint,
+        ) from None
+
+
 def _url_error(name: str, found: str, hint: str | None = None) -> CommandLineError:
     return CommandLineError(
         f"the URL of connection `{name}` cannot be used",
         at={"option": f"--connection {name}"},
         found=found,
-        expected="duckdb:PATH, files:FOLDER or null: (the connection types of this version)",
+        expected="duckdb:PATH, files:FOLDER, postgresql://..., postgres:host=... or null:",
         hint=hint or "Write for example duckdb:warehouse.duckdb, or duckdb:///absolute/path.duckdb.",
     )
 

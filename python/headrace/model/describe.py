@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -94,6 +95,8 @@ def _destination(destination: Destination) -> dict[str, object]:
         "target": destination.target,
         "load": destination.load,
         "columns": None if destination.columns is None else dict(destination.columns),
+        "partition": None if destination.partition is None else {"range": asdict(destination.partition)},
+        "options": destination.options.to_dict(),
     }
 
 

@@ -167,8 +167,14 @@ class Layout(SpecModel):
         """Names of the columns in the order of the file."""
         return [column.name for column in self.columns]
 
-    def to_core(self, columns_not_null: Collection[str] = ()) -> dict[str, Any]:
-        """The layout as the Rust core reads it; `columns_not_null` are those that the target forbids to be null."""
+    def to_core(
+        self, columns_not_null: Collection[str] = (), columns_without_nul: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """The layout as the Rust core reads it.
+
+        `columns_not_null` are those that the target forbids to be null, `columns_without_nul` those in whose texts it
+        cannot store the character NUL.
+        """
         return {
             "delimiter": self.delimiter,
             "qualifier": self.qualifier,
@@ -180,6 +186,7 @@ class Layout(SpecModel):
                     "name": column.name,
                     "type": column.type.to_core(),
                     "nullable": column.nullable and column.name not in columns_not_null,
+                    **({"no_nul": True} if column.name in columns_without_nul else {}),
                 }
                 for column in self.columns
             ],

@@ -13,7 +13,16 @@ from headrace.errors import CommandLineError, PackageError, PackageNotFoundError
 from headrace.model.annotations import Slot
 from headrace.model.binder import Environment, TaskBinder
 from headrace.model.bound import BoundPackage
-from headrace.model.connections import Connection, DuckdbConnection, connection_from_spec, parse_overrides
+from headrace.model.connections import (
+    KEPT_KEYS,
+    Connection,
+    DuckdbConnection,
+    PostgresConnection,
+    connection_from_spec,
+    ledger_schema,
+    parse_overrides,
+)
+from headrace.model.conninfo import ConninfoError, Surroundings
 from headrace.model.expressions import ExpressionEvaluator
 from headrace.model.layout_files import LayoutLoader
 from headrace.model.memory_size import parse_memory_size
@@ -23,7 +32,7 @@ from headrace.model.resolver import BindingLeaves, Resolver, system_values
 from headrace.model.scope import Scope
 from headrace.model.spec import DEFAULT_MEMORY, MAXIMUM_STREAMS, PackageSpec, ParameterSpec
 from headrace.model.structure import check_structure
-from headrace.model.validation import UNRESOLVED, validate_slot
+from headrace.model.validation import UNRESOLVED, place_name, validate_slot
 from headrace.model.yaml_reader import Document, DocumentPath, InvalidYamlError, read_document
 
 
@@ -81,6 +90,7 @@ class _PackageLoader:
     def __init__(self, document: Document, environ: Mapping[str, str]) -> None:
         self._document = document
         self._folder = Path(os.path.abspath(document.path)).parent
+        self._environ = environ
         self._problems = ProblemCollector(document.file)
         self._evaluator = ExpressionEvaluator()
         leaves = BindingLeaves(document, self._problems, environ, self._evaluator, self._folder)
@@ -94,7 +104,9 @@ class _PackageLoader:
         self._problems.raise_if_any()
         system = system_values(root["package"])
         parameters = self._parameters(root, sets, system)
-        command_connections = parse_overrides(overrides, root.get("connections") or {}, Path.cwd())
+        command_connections = parse_overrides(
+            overrides, root.get("connections") or {}, Surroundings.of_process(self._environ, Path.cwd())
+        )
         scope = parameters.scope(system)
         package_streams = self._setting("streams", root, scope)
         memory = self._setting("memory", root, scope) or DEFAULT_MEMORY
@@ -158,7 +170,7 @@ class _PackageLoader:
     def _connections(
         self, root: Mapping[str, Any], overrides: Mapping[str, Connection], scope: Scope
     ) -> dict[str, Connection | None]:
-        """Connections by name; of an overridden one only the lock timeout is resolved: its secrets may be missing."""
+        """Connections by name; of an overridden one only few settings are resolved: its secrets may be missing."""
         declared: Mapping[str, Any] = root.get("connections") or {}
         slot = self._slot("connections", root)
         connections: dict[str, Connection | None] = {}
@@ -166,28 +178,52 @@ class _PackageLoader:
             path: DocumentPath = ("connections", name)
             own_slot = slot.child(name, declared)
             if name in overrides:
-                connections[name] = self._with_declared_timeout(overrides[name], declaration, own_slot, path, scope)
-                continue
-            resolved = self._resolver.resolve(declaration, own_slot, path, scope)
-            spec = validate_slot(own_slot, resolved, self._document, path, self._problems)
-            connections[name] = (
-                None
-                if spec is None
-                else connection_from_spec(name, spec, self._folder, frozenset(self._problems.secrets))
-            )
+                connection: Connection | None = self._with_declared(overrides[name], declaration, own_slot, path, scope)
+            else:
+                connection = self._connection(name, declaration, own_slot, path, scope)
+            if isinstance(connection, PostgresConnection):
+                self._problems.secrets.update(connection.password_texts)
+            connections[name] = connection
         return connections
 
-    def _with_declared_timeout(
+    def _connection(
+        self, name: str, declaration: Mapping[str, Any], slot: Slot, path: DocumentPath, scope: Scope
+    ) -> Connection | None:
+        resolved = self._resolver.resolve(declaration, slot, path, scope)
+        spec = validate_slot(slot, resolved, self._document, path, self._problems)
+        if spec is None:
+            return None
+        surroundings = Surroundings.of_process(self._environ, self._folder)
+        try:
+            return connection_from_spec(name, spec, surroundings, frozenset(self._problems.secrets))
+        except ConninfoError as error:
+            self._problems.add(
+                self._document,
+                (*path, "url") if "url" in declaration else path,
+                f"{place_name(path)}: {error.what}",
+                found=error.found,
+                expected=error.expected,
+                hint=error.hint,
+            )
+            return None
+
+    def _with_declared(
         self, connection: Connection, declaration: Mapping[str, Any], slot: Slot, path: DocumentPath, scope: Scope
     ) -> Connection:
-        """A DuckDB file in place of another keeps the declared lock timeout."""
-        key = "lock_timeout_seconds"
-        if not isinstance(connection, DuckdbConnection) or key not in declaration:
-            return connection
-        own_slot, own_path = slot.child(key, declaration), (*path, key)
-        value = self._resolver.resolve(declaration[key], own_slot, own_path, scope)
-        timeout = validate_slot(own_slot, value, self._document, own_path, self._problems)
-        return connection if timeout is None else replace(connection, lock_timeout_seconds=timeout)
+        """A connection in place of another keeps what the package says and no URL can: lock timeout, ledger."""
+        for key in KEPT_KEYS.get(type(connection), ()):
+            if key not in declaration:
+                continue
+            own_slot, own_path = slot.child(key, declaration), (*path, key)
+            value = self._resolver.resolve(declaration[key], own_slot, own_path, scope)
+            setting = validate_slot(own_slot, value, self._document, own_path, self._problems)
+            if setting is None:
+                continue
+            if isinstance(connection, PostgresConnection) and key == "ledger":
+                connection = replace(connection, ledger_schema=ledger_schema(setting))
+            elif isinstance(connection, (DuckdbConnection, PostgresConnection)):
+                connection = replace(connection, lock_timeout_seconds=setting)
+        return connection
 
 
 def usable_cpus() -> int:

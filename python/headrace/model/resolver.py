@@ -64,7 +64,7 @@ class Resolver:
             return self._text(value, slot, path, scope)
         if isinstance(value, Mapping):
             if _is_expression(value, slot):
-                return self._adapted(self._expression(value["expr"], (*path, "expr"), scope), slot)
+                return self._adapted(self._expression(value["expr"], slot, (*path, "expr"), scope), slot)
             return self._mapping(value, slot, path, scope)
         if isinstance(value, list):
             return [
@@ -84,7 +84,7 @@ class Resolver:
 
     def _text(self, text: str, slot: Slot, path: DocumentPath, scope: Scope) -> object:
         if slot.kind is SettingKind.EXPRESSION:
-            return self._expression(text, path, scope)
+            return self._expression(text, slot, path, scope)
         try:
             parts = parse_text(text)
         except ReferenceSyntaxError as error:
@@ -130,7 +130,7 @@ class Resolver:
                 text += to_text(value)
         return text if is_resolved else UNRESOLVED
 
-    def _expression(self, sql: object, path: DocumentPath, scope: Scope) -> object:
+    def _expression(self, sql: object, slot: Slot, path: DocumentPath, scope: Scope) -> object:
         if not isinstance(sql, str) or not sql.strip():
             self._problems.add(
                 self._document,
@@ -151,7 +151,18 @@ class Resolver:
                 hint="Write `name` instead of `${name}`.",
             )
             return UNRESOLVED
-        return self._leaves.expression(sql, path, scope)
+        value = self._leaves.expression(sql, path, scope)
+        if value is not None or slot.takes_null():
+            return value
+        self._problems.add(
+            self._document,
+            path,
+            f"{place_name(path)}: the expression gives null",
+            found=quote(sql),
+            expected="a value",
+            hint="Use coalesce() to say what null means.",
+        )
+        return UNRESOLVED
 
     def _adapted(self, value: object, slot: Slot, *, is_foreign_text: bool = False) -> object:
         """A value of a reference or expression in the form that the setting takes, where that loses nothing."""
@@ -247,7 +258,7 @@ class BindingLeaves:
         return values.get(reference.name, UNRESOLVED)
 
     def expression(self, sql: str, path: DocumentPath, scope: Scope) -> object:
-        """The result; UNRESOLVED, with a problem noted, if it fails or is null."""
+        """The result; UNRESOLVED, with a problem noted, if it fails."""
         if any(value is UNRESOLVED for value in scope.values.values()):
             return UNRESOLVED
         try:
@@ -260,16 +271,6 @@ class BindingLeaves:
                 found=f"{quote(sql)}\n{error}",
                 expected=f"DuckDB SQL over {', '.join(scope.values) or 'no parameters'}",
                 hint=self._quoting_hint(sql, scope),
-            )
-            return UNRESOLVED
-        if value is None:
-            self._problems.add(
-                self._document,
-                path,
-                f"{place_name(path)}: the expression gives null",
-                found=quote(sql),
-                expected="a value",
-                hint="Use coalesce() to say what null means.",
             )
             return UNRESOLVED
         return value

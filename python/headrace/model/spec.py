@@ -7,16 +7,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, PlainValidator, Tag, WithJsonSchema
 
+from headrace.model.conninfo import DEFAULT_CONNECT_TIMEOUT_SECONDS, SslMode
 from headrace.model.home import HOME_HINT, begins_with_home
 from headrace.model.layout import Layout, LayoutFile
 from headrace.model.memory_size import MEMORY_PATTERN, parse_memory_size
 from headrace.model.names import Name, VariableName
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
-from headrace.model.spec_tasks import TaskSpec, check_tasks
+from headrace.model.spec_tasks import RESERVED_SCHEMA, TaskSpec, check_tasks
 
 FORMAT_VERSION = 1
 MAXIMUM_STREAMS = 1024
 DEFAULT_MEMORY = "1GB"
+CONNECTION_TYPES = ("files", "duckdb", "postgres", "null")
+CONNECTION_TYPE_LIST = "files, duckdb, postgres or null"
 DEFAULT_LOCK_TIMEOUT_SECONDS = 30
 MAXIMUM_LOCK_TIMEOUT_SECONDS = 86_400
 
@@ -84,7 +87,7 @@ class DuckdbConnectionSpec(SpecModel):
 def _check_null_type(value: object) -> str:
     # In YAML the word null is the value null; both spellings mean the connection of that name.
     if value is not None and value != "null":
-        raise own_error("this is not a connection type", expected="files, duckdb or null")
+        raise own_error("this is not a connection type", expected=CONNECTION_TYPE_LIST)
     return "null"
 
 
@@ -92,9 +95,6 @@ class NullConnectionSpec(SpecModel):
     """Computes aggregates of every column and discards the rows."""
 
     type: Annotated[str, PlainValidator(_check_null_type), WithJsonSchema({"enum": [None, "null"]})] = setting("null")
-
-
-CONNECTION_TYPES = ("files", "duckdb", "null")
 
 
 def _connection_tag(value: object) -> str:
@@ -106,18 +106,103 @@ def _connection_tag(value: object) -> str:
     return f"<{kind}>" if kind in CONNECTION_TYPES else "<unknown>"
 
 
+class LedgerSpec(SpecModel):
+    """Where the ledger of the runs is kept."""
+
+    schema_: str = setting(
+        "Schema of the ledger's tables, created if it does not exist.",
+        default=RESERVED_SCHEMA,
+        kind=SettingKind.VALUE,
+        alias="schema",
+        min_length=1,
+    )
+
+
+def _check_off(value: object) -> object:
+    if value != "off":
+        raise own_error("this is no place for a ledger", expected="{schema: NAME} or off")
+    return value
+
+
+def _ledger_tag(value: object) -> str:
+    return "<ledger>" if isinstance(value, (Mapping, LedgerSpec)) else "<off>"
+
+
+LedgerSetting = Annotated[
+    Annotated[LedgerSpec, Tag("<ledger>")] | Annotated[Literal["off"], BeforeValidator(_check_off), Tag("<off>")],
+    Discriminator(_ledger_tag),
+]
+
+
+class PostgresConnectionSpec(SpecModel):
+    """A database of a PostgreSQL server. What neither `url` nor the other keys say comes from where libpq takes it:
+    service files, PG* variables, password files, defaults.
+    """
+
+    type: Literal["postgres"] = setting("postgres")
+    url: str | None = setting(
+        "The connection as `postgresql://user@host:port/database?keyword=value`, or as `host=... dbname=...`.",
+        default=None,
+        kind=SettingKind.VALUE,
+        min_length=1,
+    )
+    host: str | None = setting(
+        "Name or address of the server, or the folder of its Unix socket.", default=None, kind=SettingKind.VALUE
+    )
+    port: int | None = setting("Port of the server.", default=None, kind=SettingKind.VALUE, ge=1, le=65_535)
+    database: str | None = setting("Name of the database.", default=None, kind=SettingKind.VALUE)
+    user: str | None = setting("Name of the user.", default=None, kind=SettingKind.VALUE)
+    password: str | None = setting(
+        "The password, as `${env:NAME}` or `${file:PATH}`: never in the package itself.",
+        default=None,
+        kind=SettingKind.VALUE,
+    )
+    sslmode: SslMode | None = setting(
+        "When the connection is encrypted, and what is verified.", default=None, kind=SettingKind.VALUE
+    )
+    sslrootcert: str | None = setting(
+        "File with the certificates that are trusted, or `system`.", default=None, kind=SettingKind.VALUE
+    )
+    sslcert: str | None = setting("File with the client's certificate.", default=None, kind=SettingKind.VALUE)
+    sslkey: str | None = setting("File with the key of that certificate.", default=None, kind=SettingKind.VALUE)
+    connect_timeout_seconds: int | None = setting(
+        f"How long a connection may take to open, {DEFAULT_CONNECT_TIMEOUT_SECONDS} without a value; 0: no limit.",
+        default=None,
+        kind=SettingKind.VALUE,
+        ge=0,
+        le=MAXIMUM_LOCK_TIMEOUT_SECONDS,
+    )
+    service: str | None = setting("Name of a section of the service file.", default=None, kind=SettingKind.VALUE)
+    options: str | None = setting(
+        "Settings of the sessions, as in `-c statement_timeout=0`.", default=None, kind=SettingKind.VALUE
+    )
+    lock_timeout_seconds: int = setting(
+        "How long to wait for a lock that another session or run holds.",
+        default=DEFAULT_LOCK_TIMEOUT_SECONDS,
+        kind=SettingKind.VALUE,
+        ge=0,
+        le=MAXIMUM_LOCK_TIMEOUT_SECONDS,
+    )
+    ledger: LedgerSetting = setting(
+        "Where the ledger of the runs is kept, or `off`: without it a run cannot be resumed.",
+        default=LedgerSpec(),
+        kind=SettingKind.VALUE,
+    )
+
+
 class UnknownConnectionSpec(SpecModel):
     """Only for messages: a connection whose type is missing or unknown."""
 
     # Which other keys are right depends on the type, so nothing is said about them.
     model_config = ConfigDict(extra="ignore")
 
-    type: Literal["files", "duckdb", "null"] = setting("files, duckdb or null")
+    type: Literal["files", "duckdb", "postgres", "null"] = setting(CONNECTION_TYPE_LIST)
 
 
 ConnectionSpec = Annotated[
     Annotated[FilesConnectionSpec, Tag("<files>")]
     | Annotated[DuckdbConnectionSpec, Tag("<duckdb>")]
+    | Annotated[PostgresConnectionSpec, Tag("<postgres>")]
     | Annotated[NullConnectionSpec, Tag("<null>")]
     | Annotated[UnknownConnectionSpec, Tag("<unknown>")],
     Discriminator(_connection_tag),

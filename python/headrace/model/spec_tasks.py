@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -15,9 +15,11 @@ from pydantic import (
     PlainValidator,
     Tag,
     WithJsonSchema,
+    model_validator,
 )
 
 from headrace.model.layout import Layout
+from headrace.model.load_options import DEFAULT_OPTIONS
 from headrace.model.names import Name, VariableName
 from headrace.model.settings import ONE_OR_MANY, SettingKind, SpecModel, own_error, setting
 from headrace.model.suggest import show_name
@@ -211,11 +213,34 @@ def _check_column_mapping(columns: dict[str, str] | None) -> dict[str, str] | No
     return columns
 
 
+class RangePartitionSpec(SpecModel):
+    """Partitions by ranges of one column."""
+
+    column: str | None = setting(
+        "The target's column by whose ranges the table is partitioned; it holds no null. If an expression gives null, "
+        "the table has no partitions.",
+        kind=_SETTING,
+        min_length=1,
+    )
+    bounds: Literal["files"] = setting(
+        "Where one partition ends and the next begins: `files`, one partition for each source file, from its first key "
+        "to the first key of the next file; the last one ends behind its last key.",
+        default="files",
+        kind=_SETTING,
+    )
+
+
+class PartitionSpec(SpecModel):
+    """How a table is divided."""
+
+    range: RangePartitionSpec = setting("Partitions by ranges of one column.")
+
+
 class DestinationSpec(SpecModel):
     """The table that rows go to."""
 
     input: str = setting("Name of the source whose rows arrive here.", kind=_SETTING)
-    connection: str = setting("Name of a connection of type duckdb or null.", kind=_SETTING)
+    connection: str = setting("Name of a connection of type duckdb, postgres or null.", kind=_SETTING)
     table: Annotated[str, AfterValidator(_check_table)] = setting(
         "`table` or `schema.table`; created if it does not exist.", kind=_SETTING
     )
@@ -236,6 +261,56 @@ class DestinationSpec(SpecModel):
         default=None,
         kind=_SETTING,
     )
+    partition: PartitionSpec | None = setting(
+        "How a table that is loaded `staged` is divided; loaded otherwise it is not, and the plan says so.",
+        default=None,
+    )
+    lock: bool = setting(
+        "Whether nobody else may write to an existing table from the first row to the end of the task; readers go on.",
+        default=DEFAULT_OPTIONS.lock,
+        kind=_SETTING,
+    )
+    check_constraints: bool = setting(
+        "Whether CHECK constraints of an existing table are verified for the rows; if not they are kept as NOT VALID. "
+        "NOT NULL and the bounds of partitions always are.",
+        default=DEFAULT_OPTIONS.check_constraints,
+        kind=_SETTING,
+    )
+    keep_identity: bool = setting(
+        "Whether the values of the source go into columns that the table would number itself.",
+        default=DEFAULT_OPTIONS.keep_identity,
+        kind=_SETTING,
+    )
+    disable_triggers: bool = setting(
+        "Whether the triggers of an existing table do not fire for the rows.",
+        default=DEFAULT_OPTIONS.disable_triggers,
+        kind=_SETTING,
+    )
+    analyze: bool = setting(
+        "Whether statistics of the table are made at the end.", default=DEFAULT_OPTIONS.analyze, kind=_SETTING
+    )
+    indexes: Literal["before", "after"] = setting(
+        "Whether the indexes of an existing table are built for the new rows before they are loaded, so that a "
+        "duplicate is named with its row, or after, which is faster. Rows that are appended straight to a table "
+        "always go through its indexes.",
+        default=DEFAULT_OPTIONS.indexes,
+        kind=_SETTING,
+    )
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        """A table or view that did not exist has nothing that these options could be about."""
+        for key, value in (("target", "create"), ("load", "view")):
+            if getattr(self, key) != value:
+                continue
+            for option in ("lock", "check_constraints", "keep_identity", "disable_triggers", "indexes"):
+                if getattr(self, option) != getattr(DEFAULT_OPTIONS, option):
+                    raise own_error(
+                        f"`{option}` means nothing with `{key}: {value}`, which makes new tables",
+                        expected=f"`{option}` left out",
+                        path=(option,),
+                    )
+        return self
 
 
 class RejectsSpec(SpecModel):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-SinkKind = Literal["arrow", "null"]
-ExactlyOnce = Literal["table_transaction", "none"]
+SinkKind = Literal["arrow", "null", "postgres"]
+# Where the ledger's commit rows are written: in the one transaction of the table, or in that of each writer.
+ExactlyOnce = Literal["table_transaction", "writer_transactions", "none"]
 
 
 @dataclass(frozen=True)
@@ -15,8 +16,17 @@ class Capabilities:
 
     `loads` are the values of a destination's `load` that the target can execute. `staged` is always accepted, because
     without a `partition` clause it means `single` for every target.
+    `writer_per_stream`: every stream has a connection of its own; otherwise the target takes one merged stream.
+    `hidden_tables`: rows go into tables that no reader sees, which are switched in at the end; otherwise the target
+    hides the rows in its own transaction. `partition_key_kinds`: type kinds that a range partition can have as its key;
+    empty: the target has no partitions.
     `stored_kinds` are the type kinds the target stores without loss; None: it stores nothing and accepts every kind.
-    `case_insensitive_names`: `L_ORDERKEY` and `l_orderkey` name the same column there.
+    `stores_nul`: a text may hold the character NUL there.
+    `case_insensitive_names`: `L_ORDERKEY` and `l_orderkey` name the same column there. `maximum_name_bytes`: longest
+    name of a table in UTF-8, None without a limit.
+    `freezes`: rows copied into a table made in the same transaction can be stored as frozen. `skips_log`: such rows are
+    not written to the server's log either; a setting of the server, so an open target says it.
+    `options`: the names of a destination's load options that have an effect.
     `memory_share`: largest part of the run's memory budget that the target's own engine may use (0: it has none).
     """
 
@@ -24,7 +34,6 @@ class Capabilities:
     sink_kind: SinkKind
     loads: tuple[str, ...]
     exactly_once: ExactlyOnce
-    partitions: bool
     one_transaction: bool
     stores_tables: bool
     ledger: bool
@@ -32,6 +41,19 @@ class Capabilities:
     stored_kinds: frozenset[str] | None
     max_decimal_precision: int
     memory_share: float
+    writer_per_stream: bool = False
+    hidden_tables: bool = False
+    partition_key_kinds: frozenset[str] = frozenset()
+    stores_nul: bool = True
+    maximum_name_bytes: int | None = None
+    freezes: bool = False
+    skips_log: bool = False
+    options: frozenset[str] = frozenset()
+
+    @property
+    def partitions(self) -> bool:
+        """True if tables can be partitioned there."""
+        return bool(self.partition_key_kinds)
 
     def stores(self, kind: str) -> bool:
         """True if a column of this type kind can be stored without loss."""
@@ -46,4 +68,6 @@ class Capabilities:
         values = asdict(self)
         values["loads"] = list(self.loads)
         values["stored_kinds"] = None if self.stored_kinds is None else sorted(self.stored_kinds)
+        for name in ("partition_key_kinds", "options"):
+            values[name] = sorted(values[name])
         return values

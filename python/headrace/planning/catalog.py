@@ -12,7 +12,7 @@ class CatalogColumn:
     """One column as the destination's catalog describes it.
 
     `type` is None when the destination's type has no counterpart here (a list, an enum); `native_type` is its own
-    spelling, for messages.
+    spelling, for messages. `generated`: computed from other columns; `identity`: numbered by the table.
     """
 
     name: str
@@ -21,6 +21,32 @@ class CatalogColumn:
     nullable: bool
     has_default: bool = False
     generated: bool = False
+    identity: bool = False
+
+
+@dataclass(frozen=True)
+class CatalogPartition:
+    """One range partition: `minimum` included, `end` excluded, as canonical text of the key's type.
+
+    None is an open end. The default partition has neither, and `is_default`.
+    """
+
+    name: str
+    minimum: str | None
+    end: str | None
+    is_default: bool = False
+
+
+@dataclass(frozen=True)
+class CatalogPartitioning:
+    """How an existing table is partitioned. `strategy`: range, list or hash; `key`: its columns or expressions.
+
+    `partitions` are those of the first level; of other strategies than range only the names matter.
+    """
+
+    strategy: str
+    key: tuple[str, ...]
+    partitions: tuple[CatalogPartition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -28,6 +54,10 @@ class CatalogTable:
     """A table or view that exists, with its columns in table order. `schema` is resolved, never empty.
 
     `indexes`: unique constraints and indexes, as people know them; `referenced_by`: tables with a foreign key to it.
+    `prevents_rename`: what hangs on the table itself, so that another table cannot take its place (`view daily`,
+    `trigger audit`); `prevents_replace`: what forbids to exchange its rows in any way. Both as people know them, ready
+    for a sentence. `checks` and `triggers`: names of CHECK constraints and of triggers that fire for inserted rows.
+    `view_tables`: of a view that Headrace made, the tables it shows.
     """
 
     schema: str
@@ -36,3 +66,9 @@ class CatalogTable:
     kind: str = "table"
     indexes: tuple[str, ...] = ()
     referenced_by: tuple[str, ...] = ()
+    prevents_rename: tuple[str, ...] = ()
+    prevents_replace: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()
+    partitioning: CatalogPartitioning | None = None
+    view_tables: tuple[str, ...] = ()

@@ -52,10 +52,12 @@ def map_columns(
     chosen: Mapping[str, str] | None,
     table: CatalogTable | None,
     capabilities: Capabilities,
+    keep_identity: bool = True,
 ) -> ColumnMapping:
     """Maps the layout's `columns` to those of `table` (None: it will be created, or the target stores nothing).
 
-    `chosen` is the destination's `columns`, target name to source name: the full list of what is loaded.
+    `chosen` is the destination's `columns`, target name to source name: the full list of what is loaded. Without
+    `keep_identity` nothing goes into columns that the table numbers.
     Raises TypeMismatchError naming every difference at once.
     """
     differences = _Differences()
@@ -70,6 +72,8 @@ def map_columns(
         mapping.columns = [_new_column(name, column, capabilities, differences) for name, column in pairs]
         _refuse_same_names(mapping.columns, capabilities, differences)
     else:
+        if not keep_identity:
+            pairs = _without_identity(pairs, table, capabilities, mapping)
         _match_table(pairs, table, capabilities, mapping, differences)
     if differences.found:
         raise TypeMismatchError(
@@ -119,6 +123,15 @@ def _refuse_same_names(columns: Sequence[OutputColumn], capabilities: Capabiliti
                 f"`{first}` and `{column.target}` are the same name in {capabilities.target_type}",
                 "Rename one of them in the layout, or choose names with `columns` of the destination.",
             )
+
+
+def _without_identity(
+    pairs: Sequence[tuple[str, Column]], table: CatalogTable, capabilities: Capabilities, mapping: ColumnMapping
+) -> list[tuple[str, Column]]:
+    numbered = {capabilities.name_key(column.name) for column in table.columns if column.identity}
+    left = [name for name, _ in pairs if capabilities.name_key(name) in numbered]
+    mapping.notes += [f"`{name}` of the source is not loaded, because of `keep_identity: false`" for name in left]
+    return [pair for pair in pairs if pair[0] not in left]
 
 
 def _match_table(
@@ -176,7 +189,9 @@ def _check_pair(column: Column, target: CatalogColumn, differences: _Differences
 
 
 def _unfilled(target: CatalogColumn, mapping: ColumnMapping, differences: _Differences) -> None:
-    if target.has_default:
+    if target.identity:
+        mapping.notes.append(f"`{target.name}` is numbered by the table")
+    elif target.has_default:
         mapping.notes.append(f"`{target.name}` gets its default, because the source has no such column")
     elif target.nullable:
         mapping.notes.append(f"`{target.name}` stays NULL, because the source has no such column")

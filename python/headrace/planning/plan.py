@@ -5,10 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from headrace.model import DataType
+from headrace.model import DataType, LoadOptions
 from headrace.planning.memory import MemorySplit
 
-StepKind = Literal["create_table", "delete_rows", "insert", "check_accounts", "commit_slices", "commit"]
+StepKind = Literal[
+    "create_table",
+    "delete_rows",
+    "create_staging",
+    "insert",
+    "check_accounts",
+    "commit_slices",
+    "build_indexes",
+    "switch",
+    "commit",
+    "analyze",
+]
+# How hidden tables become (part of) the target. `none`: there are no hidden tables, rows go straight into the target;
+# `schema`: a new table moves out of the hidden schema; `rename`: the hidden table takes the place of the old one;
+# `move`: the rows are moved inside the database; `attach`: the tables become partitions; `view`: a view over them.
+SwitchMode = Literal["none", "schema", "rename", "move", "attach", "view"]
+# Name in the ledger of what is no partition but the whole table.
+WHOLE_TABLE = ""
 
 
 @dataclass(frozen=True)
@@ -64,8 +81,56 @@ class Step:
 
 
 @dataclass(frozen=True)
+class KeyBounds:
+    """The keys of one partition: `minimum` included, `end` excluded, as canonical text of the source column's type.
+
+    `column` is the source column, as in a flow spec.
+    """
+
+    column: str
+    minimum: str
+    end: str
+
+    def to_dict(self) -> dict[str, str]:
+        """The member of a flow spec."""
+        return {"column": self.column, "minimum": self.minimum, "end": self.end}
+
+
+@dataclass(frozen=True)
+class StagingTable:
+    """One table that writers fill.
+
+    `partition`: its name in the ledger, WHOLE_TABLE or the number at the end of the table's name. `table`: its name in
+    the target's schema once it is switched in; how it is called before is the target's business. `slices`: numbers of
+    the slices whose rows go there. `owned`: one stream takes all of them, one after the other, and the table is made in
+    its transaction; otherwise it is made before, and each stream writes what it took of it in a transaction of its own.
+    `bounds`: None if any row may go there.
+    """
+
+    partition: str
+    table: str
+    slices: tuple[int, ...]
+    owned: bool
+    bounds: KeyBounds | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "partition": self.partition,
+            "table": self.table,
+            "slices": list(self.slices),
+            "owned": self.owned,
+            "bounds": None if self.bounds is None else self.bounds.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
 class DataFlowPlan:
-    """Everything needed to execute one data flow. `schema` is None for targets without schemas."""
+    """Everything needed to execute one data flow. `schema` is None for targets without schemas.
+
+    `staging`: the tables that writers fill; empty for a target that takes one merged stream. `switch`: how they become
+    the target. `partition_column`: the target's column by whose ranges it is partitioned, None without partitions.
+    """
 
     task: str
     connection: str
@@ -73,7 +138,10 @@ class DataFlowPlan:
     table: str
     target: str
     load: str
-    partition: str
+    switch: SwitchMode
+    partition_column: str | None
+    staging: tuple[StagingTable, ...]
+    options: LoadOptions
     streams: int
     source: SourceSnapshot
     layout: dict[str, Any]
@@ -85,11 +153,10 @@ class DataFlowPlan:
     rejects_limit: int
     file_stem: str
 
-    def flow_spec(self, rejects_folder: str) -> dict[str, Any]:
-        """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder."""
-        sink: dict[str, Any] = {"kind": self.sink_kind}
-        if self.sink_kind == "arrow":
-            sink["columns"] = [column.source for column in self.columns]
+    def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:
+        """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder; `sink` is the target's,
+        which may hold secrets.
+        """
         return {
             "name": self.task,
             "layout": self.layout,
@@ -109,6 +176,10 @@ class DataFlowPlan:
             "table": self.table,
             "target": self.target,
             "load": self.load,
+            "switch": self.switch,
+            "partition_column": self.partition_column,
+            "staging": [table.to_dict() for table in self.staging],
+            "options": self.options.to_dict(),
             "streams": self.streams,
             "bytes_total": self.source.bytes_total,
             "files": self.source.files,
@@ -118,7 +189,7 @@ class DataFlowPlan:
             "notes": list(self.notes),
             "memory": self.memory.to_dict(),
             "rejects_limit": self.rejects_limit,
-            "flow": self.flow_spec("(run folder)/rejects"),
+            "flow": self.flow_spec("(run folder)/rejects", {"kind": self.sink_kind}),
         }
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from headrace.errors import TargetError
-from headrace.model import DataFlowTask, Destination, FileSource
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from headrace.errors import InternalError, TargetError
+from headrace.model import DataFlowTask, FileSource
 from headrace.planning.capabilities import Capabilities
-from headrace.planning.catalog import CatalogColumn, CatalogTable
-from headrace.planning.columns import map_columns
+from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
+from headrace.planning.columns import ColumnMapping, map_columns
+from headrace.planning.existing import check_existing, check_view_columns
 from headrace.planning.memory import MemoryBudget, split_memory
-from headrace.planning.plan import DataFlowPlan, SourceSnapshot, Step
+from headrace.planning.partition_key import check_partitioning, key_column
+from headrace.planning.partitions import FileKeys, FilePartition, FilePartitions
+from headrace.planning.plan import DataFlowPlan, OutputColumn, SourceSnapshot
+from headrace.planning.staging import Staging, plan_staging
+from headrace.planning.steps import plan_steps
+from headrace.planning.target_table import TargetTable, display_name
 from headrace.planning.wording import counted
+
+# Types whose values are texts, in which the character NUL can stand.
+_TEXT_KINDS = frozenset({"string", "char", "varchar", "json"})
 
 
 def plan_data_flow(
@@ -22,43 +34,50 @@ def plan_data_flow(
     *,
     default_schema: str | None = None,
     file_stem: str | None = None,
+    file_keys: Sequence[FileKeys] | None = None,
+    taken_names: Collection[str] = (),
 ) -> DataFlowPlan:
     """The plan of one data flow.
 
-    `catalog` is the destination table as it will be when this task starts, None if there is none.
+    `catalog` is the destination table as it will be when this task starts, None if there is none; `taken_names` are
+    all names of its schema. `file_keys` are those of the source's files, needed if `is_partitioned` says so.
     `file_stem` names the reject files of the task; by default the table.
     Raises TargetError, TypeMismatchError or MemoryLimitError.
     """
     destination = task.destination
     layout = task.source.layout
-    table_name = display_name(destination, default_schema)
+    table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
-    load = _effective_load(destination, capabilities, table_name, notes)
-    _check_existing(destination, catalog, table_name)
-    if catalog is not None and catalog.indexes:
-        notes.append(
-            f"{table_name} has {', '.join(catalog.indexes)}: an index needs memory in proportion to its rows; "
-            "without one the load needs the same memory at any size"
-        )
-    mapping = map_columns(table_name, layout.columns, destination.columns, catalog, capabilities)
+    load = _effective_load(table, notes)
+    check_existing(table, load)
+    _note_index_memory(table, notes)
+    mapping = map_columns(
+        table.name, layout.columns, destination.columns, catalog, capabilities, destination.options.keep_identity
+    )
     notes += mapping.notes
+    check_view_columns(table, load, mapping)
     if layout.qualifier is not None and isinstance(task.source, FileSource):
         # Whether a line break ends a row is only known to who has read the file up to it.
         notes.append("the layout has a qualifier: every file is one slice, read by one stream")
     working_streams = _working_streams(source, streams, notes)
+    way = _way(task, table, load, source, mapping, file_keys, working_streams, notes)
+    _note_inert_options(table, notes)
     return DataFlowPlan(
         task=task.id,
         connection=destination.connection.name,
         schema=(destination.schema or default_schema) if capabilities.stores_tables else None,
         table=catalog.name if catalog else destination.table,
         target=destination.target,
-        load=load,
-        partition="",
+        load=way.load,
+        switch=way.staging.switch,
+        partition_column=way.partition_column,
+        staging=way.staging.tables,
+        options=destination.options,
         streams=working_streams,
         source=source,
-        layout=layout.to_core(mapping.not_null_sources),
+        layout=layout.to_core(mapping.not_null_sources, _columns_without_nul(mapping, capabilities)),
         columns=tuple(mapping.columns),
-        steps=tuple(_steps(destination, catalog, capabilities, table_name, len(source.slices))),
+        steps=plan_steps(table, way.staging, len(source.slices)),
         notes=tuple(notes),
         memory=split_memory(
             budget,
@@ -73,59 +92,133 @@ def plan_data_flow(
     )
 
 
-def display_name(destination: Destination, default_schema: str | None) -> str:
-    """`warehouse.sales`, or with a schema that is not the default `warehouse.mart.sales`."""
-    schema = None if destination.schema == default_schema else destination.schema
-    return ".".join(part for part in (destination.connection.name, schema, destination.table) if part)
-
-
 def table_after(plan: DataFlowPlan, catalog: CatalogTable | None) -> CatalogTable | None:
     """The destination table once this task has ended: what later tasks of the run are planned against."""
-    if catalog is not None or plan.schema is None:
+    if plan.schema is None:
         return catalog
-    columns = tuple(
-        CatalogColumn(column.target, column.type, str(column.type), column.nullable) for column in plan.columns
-    )
-    return CatalogTable(plan.schema, plan.table, columns)
+    if catalog is None:
+        columns = tuple(
+            CatalogColumn(column.target, column.type, str(column.type), column.nullable) for column in plan.columns
+        )
+        catalog = CatalogTable(plan.schema, plan.table, columns)
+    kept = catalog if plan.target == "append" else replace(catalog, partitioning=None, view_tables=())
+    if plan.switch == "view":
+        return replace(kept, kind="view", view_tables=(*kept.view_tables, *(part.table for part in plan.staging)))
+    if plan.switch == "attach" and plan.partition_column is not None:
+        parts = [
+            CatalogPartition(part.table, part.bounds.minimum, part.bounds.end) for part in plan.staging if part.bounds
+        ]
+        old = kept.partitioning.partitions if kept.partitioning else ()
+        return replace(kept, partitioning=CatalogPartitioning("range", (plan.partition_column,), (*old, *parts)))
+    return catalog
 
 
-def _effective_load(destination: Destination, capabilities: Capabilities, table_name: str, notes: list[str]) -> str:
+@dataclass(frozen=True)
+class _Way:
+    """How the rows really travel."""
+
+    load: str
+    staging: Staging
+    partition_column: str | None = None
+
+
+def _way(
+    task: DataFlowTask,
+    table: TargetTable,
+    load: str,
+    source: SourceSnapshot,
+    mapping: ColumnMapping,
+    file_keys: Sequence[FileKeys] | None,
+    streams: int,
+    notes: list[str],
+) -> _Way:
+    key: OutputColumn | None = None
+    partitions: list[FilePartition] = []
+    if load == "staged":
+        key = _key(task, table, mapping)
+        if file_keys is None:
+            raise InternalError("a plan with partitions is made without the keys of the files")
+        partitions = _partitions(table, source, key, file_keys, notes)
+        if not partitions:
+            notes.append("no file has a row: there is nothing to divide, and load is single")
+            load = "single"
+    if not table.capabilities.hidden_tables:
+        return _Way(load, Staging())
+    staging = plan_staging(table, load, source, partitions, streams)
+    notes += staging.notes
+    return _Way(load, staging, key.target if key is not None and partitions else None)
+
+
+def _key(task: DataFlowTask, table: TargetTable, mapping: ColumnMapping) -> OutputColumn:
+    source = key_column(task, table.capabilities, table.name).name
+    key = next((item for item in mapping.columns if item.source == source), None)
+    if key is None:
+        raise TargetError(
+            f"table {table.name} cannot be partitioned by a column that it numbers itself",
+            found="`keep_identity: false`",
+            hint=f"Set `keep_identity: true` for destination `{table.destination.name}`.",
+        )
+    return key
+
+
+def _partitions(
+    table: TargetTable, source: SourceSnapshot, key: OutputColumn, file_keys: Sequence[FileKeys], notes: list[str]
+) -> list[FilePartition]:
+    existing: Sequence[CatalogPartition] = ()
+    if table.catalog is not None:
+        check_partitioning(table.catalog, key, table.name, table.destination.name)
+        if table.catalog.partitioning is not None and table.destination.target == "append":
+            existing = table.catalog.partitioning.partitions
+    return FilePartitions(source, key, table.name).plan(file_keys, existing, notes)
+
+
+def _effective_load(table: TargetTable, notes: list[str]) -> str:
     """How the rows travel. `staged` needs a `partition` clause; without one it is `single`, and the plan says so."""
+    destination, capabilities = table.destination, table.capabilities
     if not capabilities.stores_tables:
         return "single"
     if destination.load == "staged":
-        notes.append("no partition clause: load is single")
+        if destination.partition is None:
+            notes.append("no partition clause: load is single")
+        elif not capabilities.partitions:
+            notes.append(f"{capabilities.target_type} has no partitions: load is single")
+        else:
+            return "staged"
         return "single"
     if destination.load not in capabilities.loads:
         raise TargetError(
-            f"`load: {destination.load}` is not possible for table {table_name}",
+            f"`load: {destination.load}` is not possible for table {table.name}",
             found=f"connection `{destination.connection.name}` is of type {capabilities.target_type}",
             expected=f"one of: {', '.join(sorted({*capabilities.loads, 'staged'}))}",
             hint=f"Set `load: {capabilities.loads[0]}` for destination `{destination.name}`.",
         )
+    if destination.partition is not None:
+        notes.append(f"load is {destination.load}: the partition clause is not used")
     return destination.load
 
 
-def _check_existing(destination: Destination, catalog: CatalogTable | None, table_name: str) -> None:
-    if catalog is None:
-        return
-    if catalog.kind != "table":
-        raise TargetError(
-            f"{table_name} is a {catalog.kind}, not a table",
-            hint=f"Drop the {catalog.kind} or load another table.",
+def _note_index_memory(table: TargetTable, notes: list[str]) -> None:
+    """A target whose engine runs in this process keeps its indexes in the memory of the run."""
+    if table.catalog is not None and table.catalog.indexes and table.capabilities.memory_share:
+        notes.append(
+            f"{table.name} has {', '.join(table.catalog.indexes)}: an index needs memory in proportion to its rows; "
+            "without one the load needs the same memory at any size"
         )
-    if destination.target == "create":
-        raise TargetError(
-            f"table {table_name} exists already, and destination `{destination.name}` says `target: create`",
-            found=f"a table with {counted(len(catalog.columns), 'column')}",
-            hint="Use `target: append` to add rows, `target: replace` to replace them, or drop the table.",
-        )
-    if destination.target == "replace" and catalog.referenced_by:
-        raise TargetError(
-            f"table {table_name} cannot be replaced: other tables refer to its rows",
-            found=f"foreign keys of {', '.join(catalog.referenced_by)}",
-            hint="Empty those tables first, or use `target: append`.",
-        )
+
+
+def _note_inert_options(table: TargetTable, notes: list[str]) -> None:
+    """Another target may be given on the command line: it is told which options it does not have."""
+    capabilities = table.capabilities
+    if capabilities.stores_tables:
+        inert = [name for name in table.destination.options.changed() if name not in capabilities.options]
+        notes += [f"`{name}` has no effect in {capabilities.target_type}" for name in inert]
+
+
+def _columns_without_nul(mapping: ColumnMapping, capabilities: Capabilities) -> set[str]:
+    """Source columns in whose texts the target cannot store the character NUL."""
+    if capabilities.stores_nul:
+        return set()
+    return {column.source for column in mapping.columns if column.type.kind in _TEXT_KINDS}
 
 
 def _working_streams(source: SourceSnapshot, streams: int, notes: list[str]) -> int:
@@ -134,25 +227,3 @@ def _working_streams(source: SourceSnapshot, streams: int, notes: list[str]) -> 
         reason = f"there {'is' if working == 1 else 'are'} {counted(working, 'slice')}"
         notes.append(f"{working} of {streams} streams work, because {reason}")
     return working
-
-
-def _steps(
-    destination: Destination, catalog: CatalogTable | None, capabilities: Capabilities, table_name: str, slices: int
-) -> list[Step]:
-    if not capabilities.stores_tables:
-        return [
-            Step("insert", "parse, convert and aggregate every row, then discard it"),
-            Step("check_accounts", "every slice once, lines = rows + skipped, rows = loaded + rejected"),
-        ]
-    steps = []
-    if catalog is None:
-        steps.append(Step("create_table", f"create table {table_name}"))
-    elif destination.target == "replace":
-        steps.append(Step("delete_rows", f"delete all rows of {table_name}"))
-    steps += [
-        Step("insert", f"insert the rows of all streams into {table_name}"),
-        Step("check_accounts", "every slice once, lines = rows + skipped, rows = loaded + rejected"),
-        Step("commit_slices", f"write {counted(slices, 'commit row')} to the ledger"),
-        Step("commit", "commit: the rows become visible in this one transaction"),
-    ]
-    return steps

@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from headrace import core
 from headrace.errors import SourceError, TargetError
-from headrace.model import BoundPackage, Connection, DataFlowTask, FileSource
+from headrace.model import BoundPackage, Connection, DataFlowTask, Destination, FileSource
 from headrace.model.load import usable_cpus
 from headrace.planning import (
     CatalogTable,
     DataFlowPlan,
+    FileKeys,
     MemoryBudget,
     RunPlan,
     SkippedTask,
     SourceSnapshot,
     display_name,
     engine_bytes,
+    is_partitioned,
+    key_column,
+    own_tables,
     plan_data_flow,
     table_after,
 )
@@ -31,6 +35,9 @@ from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows, unique_name
 from headrace.sources import snapshot_files, snapshot_generated
 from headrace.targets import OpenOptions, Target, capabilities_of, files_of, open_target, target_key
+
+# core.key_bounds: first and last key of each file.
+KeyBoundsOf = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -132,10 +139,16 @@ class OpenTargets:
         self.close()
 
 
-def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTask], targets: OpenTargets) -> RunPlan:
+def plan_run(
+    package: BoundPackage,
+    prepared: Sequence[PreparedFlow | SkippedTask],
+    targets: OpenTargets,
+    key_bounds: KeyBoundsOf = core.key_bounds,
+) -> RunPlan:
     """Plans every data flow against its destination as it will be when the flow starts."""
     tables: dict[tuple[object, ...], CatalogTable | None] = {}
     loaders: dict[tuple[object, ...], str] = {}
+    names = _SchemaNames()
     stems: set[str] = set()
     redactor = Redactor(package.secrets)
     planned: list[DataFlowPlan | SkippedTask] = []
@@ -155,6 +168,7 @@ def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTas
             loaders[key] = item.task.id
         # A name of a file is seen by everybody.
         stem = _file_stem(redactor.text(destination.table), stems)
+        taken = names.of(target, key[:2], destination) if target.capabilities.hidden_tables else frozenset()
         plan = plan_data_flow(
             item.task,
             item.source,
@@ -164,7 +178,10 @@ def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTas
             package.streams,
             default_schema=target.default_schema,
             file_stem=stem,
+            file_keys=_file_keys(item, target, key_bounds),
+            taken_names=taken,
         )
+        names.follow(key[:2], plan, tables[key])
         tables[key] = table_after(plan, tables[key])
         planned.append(plan)
     return RunPlan(
@@ -175,6 +192,36 @@ def plan_run(package: BoundPackage, prepared: Sequence[PreparedFlow | SkippedTas
         tasks=tuple(planned),
         notes=tuple(note for target in targets.all() for note in target.notes),
     )
+
+
+class _SchemaNames:
+    """The names in the schemas of the run's destinations, as they will be when a task starts."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[object, ...], frozenset[str]] = {}
+
+    def of(self, target: Target, place: tuple[object, ...], destination: Destination) -> frozenset[str]:
+        """Those of the destination's schema."""
+        if place not in self._names:
+            self._names[place] = target.names_in_schema(destination.schema)
+        return self._names[place]
+
+    def follow(self, place: tuple[object, ...], plan: DataFlowPlan, catalog: CatalogTable | None) -> None:
+        """Takes over what a task will have changed."""
+        if place in self._names:
+            gone = frozenset(own_tables(catalog)) if plan.target == "replace" else frozenset()
+            made = {plan.table, *(table.table for table in plan.staging)}
+            self._names[place] = (self._names[place] - gone) | made
+
+
+def _file_keys(item: PreparedFlow, target: Target, key_bounds: KeyBoundsOf) -> list[FileKeys] | None:
+    """First and last key of each file of a flow into partitions; None for other flows."""
+    if not is_partitioned(item.task, target.capabilities):
+        return None
+    layout = item.task.source.layout
+    column = key_column(item.task, target.capabilities, display_name(item.task.destination, target.default_schema))
+    reply = key_bounds({"files": item.source.files, "layout": layout.to_core(), "column": column.name})
+    return [FileKeys(file["first"], file["last"]) for file in reply["files"]]
 
 
 def _refuse_second_replace(task: DataFlowTask, loaded_by: str | None, table: str) -> None:

@@ -17,8 +17,10 @@ Notice = Callable[[str], None]
 
 
 class Flow(Protocol):
-    """A running data flow of the core, as targets and executors see it (`core.Flow`)."""
+    """A data flow of the core, as targets and executors see it (`core.Flow`). Nothing runs before `start`."""
 
+    @property
+    def started(self) -> bool: ...
     def start(self) -> None: ...
     def arrow_stream(self) -> object: ...
     def cancel(self, reason: str) -> None: ...
@@ -105,10 +107,20 @@ class Target(Protocol):
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         """Writes the planned slices of one task into the ledger."""
 
-    def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
-        """Executes the plan's steps in one transaction; on any error everything is rolled back.
+    def names_in_schema(self, schema: str | None) -> frozenset[str]:
+        """Names of the schema's tables, views and whatever else a new table cannot be called.
 
-        Behind the commit it raises only if the destination says that the rows are not there.
+        Asked for plans that make tables beside the destination's own: partitions, and the tables of a view.
+        """
+
+    def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
+        """The `sink` member of the flow spec. It may hold secrets, so it is made for the core alone."""
+
+    def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
+        """Starts the flow when the destination is ready for rows, and executes the plan's steps.
+
+        On any error nothing of it becomes visible. Behind the commit it raises only if the destination says that the
+        rows are not there.
         """
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:

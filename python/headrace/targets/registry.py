@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.errors import PackageError
-from headrace.model import Connection, DuckdbConnection, NullConnection
+from headrace.model import Connection, DuckdbConnection, NullConnection, PostgresConnection
 from headrace.planning import Capabilities
 from headrace.targets.base import OpenOptions, Target
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
@@ -32,6 +32,9 @@ def target_key(connection: Connection) -> tuple[str, str]:
     """Equal for connections that are the same place, so that it is opened once."""
     if isinstance(connection, DuckdbConnection):
         return "duckdb", str(Path(connection.path).resolve())
+    if isinstance(connection, PostgresConnection):
+        parameters = connection.parameters
+        return "postgres", repr((parameters.hosts, parameters.database, parameters.user))
     return connection.type, connection.name
 
 

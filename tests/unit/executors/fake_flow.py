@@ -41,10 +41,12 @@ class FakeFlow:
         self.behaviour = behaviour
         self.error: dict[str, Any] | None = None
         self.cancelled_for: str | None = None
+        self.started = False
         self._ended = threading.Event()
         self._connection = duckdb.connect(":memory:", config={"threads": 1})
 
     def start(self) -> None:
+        self.started = True
         if self.behaviour == "fail_at_start":
             self.fail("reject_limit")
 
@@ -73,7 +75,7 @@ class FakeFlow:
         return {"bytes_read": 1, "rows_read": 2, "rows_rejected": 0}
 
     def join(self, timeout_seconds: float) -> dict[str, Any] | None:
-        if not self._ended.wait(timeout_seconds):
+        if not self.started or not self._ended.wait(timeout_seconds):
             return None
         status = "ok"
         if self.error is not None:

@@ -29,6 +29,7 @@ class Recorder(NullTarget):
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         if self.error is not None and self.fail_first:
             raise self.error
+        flow.start()
         flow.arrow_stream()
         if self.error is not None:
             raise self.error
@@ -85,6 +86,8 @@ def test_error_of_the_target_stops_the_streams(fail_first: bool) -> None:
     assert outcome.error is target.error
     assert flow.cancelled_for == "the destination stopped"
     assert outcome.status == "failed"
+    # A target that fails before it is ready for rows has started no stream, and there is nothing to wait for.
+    assert (flow.started, outcome.result is None) == (not fail_first, fail_first)
 
 
 def test_cancel_while_the_target_waits_for_rows() -> None:
@@ -115,6 +118,23 @@ def test_flow_that_cannot_be_created() -> None:
     executor = LocalExecutor(create, poll_seconds=0.01)
     outcome = executor.run("run", plan(), Recorder(), "/rejects", lambda snapshot: None, threading.Event())
     assert isinstance(outcome.error, SourceError)
+    assert outcome.result is None
+
+
+def test_the_sink_is_that_of_the_target() -> None:
+    outcome, flow = run(Recorder(rows=4 * SLICE_ROWS))
+    assert outcome.status == "success"
+    assert flow.spec["sink"] == {"kind": "null"}
+
+
+def test_a_target_that_cannot_say_its_sink_fails_the_task() -> None:
+    class Unready(Recorder):
+        def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
+            raise TargetError("the table was changed")
+
+    executor = LocalExecutor(lambda spec: FakeFlow(spec), poll_seconds=0.01)
+    outcome = executor.run("run", plan(), Unready(), "/rejects", lambda snapshot: None, threading.Event())
+    assert isinstance(outcome.error, TargetError)
     assert outcome.result is None
 
 

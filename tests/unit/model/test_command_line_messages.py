@@ -55,7 +55,7 @@ CASES: dict[str, dict[str, Any]] = {
     "connection_twice": {"sets": GIVEN, "connections": ["warehouse=null:", "warehouse=null:"]},
     "connection_scheme_of_a_later_version": {
         "sets": GIVEN,
-        "connections": ["warehouse=postgresql://user:password@host/db"],
+        "connections": ["warehouse=sqlserver://user:password@host/db"],
     },
     "connection_scheme_misspelt": {"sets": GIVEN, "connections": ["warehouse=duckbd:x.duckdb"]},
     "connection_without_scheme": {"sets": GIVEN, "connections": ["warehouse=x.duckdb"]},
@@ -84,7 +84,15 @@ def test_exit_code(name: str, tmp_path: Path) -> None:
 
 def test_a_password_in_a_url_is_not_repeated(tmp_path: Path) -> None:
     for url in (
-        "postgresql://u:hunter2@h/d",
+        "postgresql://u:hunter2@h/d?sslmod=require",
+        "postgres:password=my hunter2=3",
+        "postgresql://u:hunter 2@h/hunter2",
+        "postgresql://u:%hunter2@h",
+        "postgresql://[hunter2",
+        "postgresql://h:hunter2",
+        "postgresql://h?hunter2",
+        "postgres:password='hunter2",
+        "postgres:password=x hunter2",
         "u:hunter2@h",
         "hunter2@host",
         "duckdb2://hunter2",

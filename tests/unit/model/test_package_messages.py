@@ -166,7 +166,7 @@ CASES: dict[str, str | bytes] = {
     "expression_not_text": change("layout: orders}", "layout: orders, missing: {expr: 5}}"),
     "condition_number": change(FLOW, "    when: 5\n" + FLOW),
     # Connections and layouts
-    "connection_type_unknown": change("type: duckdb", "type: postgres"),
+    "connection_type_unknown": change("type: duckdb", "type: sqlserver"),
     "connection_type_misspelt": change("type: duckdb", "type: duckbd"),
     "connection_type_missing": change("{type: duckdb, path: w.duckdb}", "{path: w.duckdb}"),
     "connection_key_unknown": change("path: w.duckdb", "file: w.duckdb"),

@@ -73,6 +73,20 @@ GOOD = {
     "choice_by_expression": change("layout: orders}", "layout: orders, missing: {expr: \"'skip'\"}}"),
     "condition": change("    data_flow:", '    when: "1 = 1"\n    data_flow:'),
     "columns": change("target: replace", "target: replace, columns: {a: id}"),
+    "postgres_connection": change(
+        "{type: duckdb, path: w.duckdb}",
+        "{type: postgres, url: '${env:HOME}', port: 5, sslmode: prefer, ledger: {schema: x}}",
+    ),
+    "ledger_off": change("{type: duckdb, path: w.duckdb}", "{type: postgres, ledger: off}"),
+    "partition": change("target: replace", "target: replace, partition: {range: {column: id, bounds: files}}"),
+    "partition_by_expression": change(
+        "target: replace", "target: replace, partition: {range: {column: {expr: \"nullif('id', 'id')\"}}}"
+    ),
+    "options": change(
+        "target: replace",
+        "target: replace, lock: true, check_constraints: false, keep_identity: false, disable_triggers: true, "
+        "analyze: true, indexes: before",
+    ),
     "null_connection": change("{type: duckdb, path: w.duckdb}", "{type: null}"),
     "generate": change("rows: {connection: inbox, files: orders.tbl, layout: orders}",
                        "rows: {generate: {tpch: orders, scale: 0.1, chunks: '${n}'}, layout: orders}"),
@@ -84,10 +98,13 @@ BAD = {
     "type": change("type: int64", "type: bigint"),
     "streams": change("package: sales", "package: sales\nstreams: 0"),
     "memory": change("package: sales", "package: sales\nmemory: 1gb"),
-    "connection_type": change("type: duckdb", "type: postgres"),
+    "connection_type": change("type: duckdb", "type: sqlserver"),
     "reference_in_name": change("package: sales", 'package: "${mode}"'),
     "reserved_parameter": change("  day:", "  system:"),
     "expression_outside_tasks": change("package: sales", 'package: sales\nstreams: {expr: "1"}'),
+    "ledger": change("{type: duckdb, path: w.duckdb}", "{type: postgres, ledger: on}"),
+    "partition_bounds": change("target: replace", "target: replace, partition: {range: {column: id, bounds: month}}"),
+    "option": change("target: replace", "target: replace, indexes: never"),
     "missing_key": change(", target: replace", ""),
 }
 

@@ -58,3 +58,15 @@ def test_the_types_are_those_of_the_record() -> None:
         assert not any(column.nullable for column in layout.columns)
         lines.append(f"{table}: " + ", ".join(f"{column.name} {column.type}" for column in layout.columns))
     assert_snapshot("example_types", "\n".join(lines))
+
+
+def test_the_six_big_tables_are_partitioned_by_their_first_key() -> None:
+    partitions = {
+        task.destination.table: task.destination.partition and task.destination.partition.column
+        for task in load().data_flows()
+    }
+    assert partitions.pop("nation") is None
+    assert partitions.pop("region") is None
+    first_columns = {table: source.layout.columns[0] for table, source in sources(load()).items()}
+    assert partitions == {table: first_columns[table].name for table in partitions}
+    assert len(partitions) == 6

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from headrace.model import DataFlowTask, DataType, Destination, DuckdbConnection, FileSource, Layout
+from headrace.model import DataFlowTask, DataType, Destination, DuckdbConnection, FileSource, Layout, LoadOptions
 from headrace.planning import Capabilities, CatalogColumn, CatalogTable, SourceSnapshot
 
 STORING = Capabilities(
@@ -14,7 +14,6 @@ STORING = Capabilities(
     sink_kind="arrow",
     loads=("single",),
     exactly_once="table_transaction",
-    partitions=False,
     one_transaction=True,
     stores_tables=True,
     ledger=True,
@@ -22,6 +21,26 @@ STORING = Capabilities(
     stored_kinds=frozenset({"int32", "int64", "decimal", "date", "string", "varchar", "char"}),
     max_decimal_precision=38,
     memory_share=0.4,
+)
+SERVER = Capabilities(
+    target_type="server",
+    sink_kind="postgres",
+    loads=("single", "staged", "view"),
+    exactly_once="writer_transactions",
+    one_transaction=True,
+    stores_tables=True,
+    ledger=True,
+    case_insensitive_names=False,
+    stored_kinds=STORING.stored_kinds,
+    max_decimal_precision=38,
+    memory_share=0.0,
+    writer_per_stream=True,
+    hidden_tables=True,
+    partition_key_kinds=frozenset({"int32", "int64", "decimal", "date"}),
+    stores_nul=False,
+    maximum_name_bytes=63,
+    freezes=True,
+    options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),
 )
 CASE_SENSITIVE = replace(STORING, case_insensitive_names=False)
 DISCARDING = replace(STORING, target_type="void", sink_kind="null", stores_tables=False, stored_kinds=None)
@@ -39,10 +58,13 @@ ORDERS = layout(o_orderkey="int64!", o_totalprice="decimal(15,2)", o_orderdate="
 
 
 def table(*columns: tuple[str, str], kind: str = "table") -> CatalogTable:
-    """A table; a type that ends with `!` is NOT NULL, with `=` has a default, with `*` is computed."""
+    """A table; a type that ends with `!` is NOT NULL, with `=` has a default, with `*` is computed.
+
+    With `#` the table numbers the column itself.
+    """
     found = []
     for name, text in columns:
-        plain = text.rstrip("!=*")
+        plain = text.rstrip("!=*#")
         known = None if plain == "STRUCT" else DataType.parse(plain)
         found.append(
             CatalogColumn(
@@ -52,6 +74,7 @@ def table(*columns: tuple[str, str], kind: str = "table") -> CatalogTable:
                 nullable="!" not in text,
                 has_default="=" in text,
                 generated="*" in text,
+                identity="#" in text,
             )
         )
     return CatalogTable("main", "orders", tuple(found), kind)
@@ -69,13 +92,34 @@ def source(slices: int = 4) -> SourceSnapshot:
     )
 
 
+def files(*slices_of_files: int) -> SourceSnapshot:
+    """Several files of that many slices, 100 bytes each."""
+    slices: list[dict[str, Any]] = []
+    for file, count in enumerate(slices_of_files):
+        for part in range(count):
+            slices.append(
+                {"number": len(slices) + 1, "file": file, "begin_byte": part * 100, "end_byte": (part + 1) * 100}
+            )
+    return SourceSnapshot(
+        name="orders",
+        files=[
+            {"path": f"/data/orders.tbl.{file + 1}", "size_bytes": count * 100, "modified_ns": 1, "inode": file}
+            for file, count in enumerate(slices_of_files)
+        ],
+        slices=slices,
+    )
+
+
 def task(
     *,
     target: Literal["create", "append", "replace"] = "replace",
     load: Literal["staged", "single", "view"] = "single",
     **members: Any,
 ) -> DataFlowTask:
-    """A data flow from files to `warehouse.orders`; `layout`, `schema`, `columns`, `table` can be given."""
+    """A data flow from files to `warehouse.orders`.
+
+    `layout`, `schema`, `columns`, `table`, `partition`, `options`, `rejects_limit` can be given.
+    """
     return DataFlowTask(
         id="load_orders",
         name="load_orders",
@@ -89,6 +133,8 @@ def task(
             target=target,
             load=load,
             columns=members.get("columns"),
+            partition=members.get("partition"),
+            options=members.get("options", LoadOptions()),
         ),
         rejects_limit=members.get("rejects_limit", 0),
     )

@@ -56,7 +56,8 @@ def load(path: Path, planned: DataFlowPlan, run_id: str = "run-1", rows: int = R
         target.begin_run(record(run_id))
         target.record_slices(run_id, planned)
         try:
-            target.load(run_id, planned, FakeFlow(planned.flow_spec("/rejects")), settle)
+            flow = FakeFlow(planned.flow_spec("/rejects", target.sink_spec(run_id, planned)))
+            target.load(run_id, planned, flow, settle)
         except HeadraceError as error:
             target.end_run(run_id, "failed", error.what)
             raise

@@ -12,7 +12,6 @@ DUCKDB_CAPABILITIES: Final = Capabilities(
     sink_kind="arrow",
     loads=("single",),
     exactly_once="table_transaction",
-    partitions=False,
     one_transaction=True,
     stores_tables=True,
     ledger=True,

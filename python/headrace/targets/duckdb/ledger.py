@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from headrace.errors import LedgerError
-from headrace.planning import DataFlowPlan, counted
+from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
 from headrace.targets.base import LostRun, RunRecord
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.failures import ledger_failure
@@ -73,7 +73,7 @@ class Ledger:
             {
                 "run_id": run_id,
                 "task": plan.task,
-                "partition": plan.partition,
+                "partition": WHOLE_TABLE,
                 "now": _now(),
                 "slices": [item["number"] for item in slices],
                 "rows_loaded": [item["out"] for item in slices],

@@ -39,6 +39,7 @@ class TableLoad:
     def run(self, flow: Flow, settle: Settle) -> LoadTimes:
         """Follows the plan's steps. `settle` balances the accounts and raises if they do not."""
         what = f"loading table {self._plan.connection}.{self._plan.table}"
+        flow.start()  # at once: the streams fill their blocks while the table is made
         try:
             self._connection.execute("BEGIN TRANSACTION")
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import duckdb
 
@@ -63,6 +63,12 @@ class DuckdbTarget:
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         self._ledger().record_slices(run_id, plan)
+
+    def names_in_schema(self, schema: str | None) -> frozenset[str]:
+        return frozenset()  # no plan makes tables beside the destination's own: it offers neither partitions nor views
+
+    def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
+        return {"kind": "arrow", "columns": [column.source for column in plan.columns]}
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))

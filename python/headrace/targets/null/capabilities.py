@@ -11,7 +11,6 @@ NULL_CAPABILITIES: Final = Capabilities(
     sink_kind="null",
     loads=("single",),
     exactly_once="none",
-    partitions=False,
     one_transaction=False,
     stores_tables=False,
     ledger=False,

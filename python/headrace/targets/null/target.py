@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, LostRun, RunRecord, Settle
@@ -29,8 +29,15 @@ class NullTarget:
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         return None
 
+    def names_in_schema(self, schema: str | None) -> frozenset[str]:
+        return frozenset()
+
+    def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
+        return {"kind": "null"}
+
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         started = time.monotonic()
+        flow.start()
         result = settle(None)
         rows = sum(int(item["out"]) for item in result["slices"])
         return LoadTimes(0.0, time.monotonic() - started, 0.0, rows)
