@@ -104,16 +104,16 @@ docs: .venv-ci/.requirements ## write docs/reference/cli.md from the program (`m
 INSTALL_IN_BENCH = .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(1)/*.whl
 
 .PHONY: bench
-bench: .venv-bench/.built ## figures beside the peers (about 40 minutes on 2 cores, 16 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3": a quick look)
+bench: .venv-bench/.built ## figures beside the peers (90 minutes, 25 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3": a quick look)
 	@.venv-bench/bin/python -m bench run $(ARGUMENTS)
 
 .PHONY: bench-smoke
-bench-smoke: wheel .venv-bench/.requirements ## every method of the bench on tiny files: all run, all agree; nothing is timed (1 minute)
+bench-smoke: wheel .venv-bench/.requirements .venv-bench-duckdb/.requirements ## every method of the bench on tiny files: all run, all agree; nothing is timed (2 minutes)
 	@rm -f .venv-bench/.built # this wheel has its run-time checks on: `make bench` must not measure it
 	@$(call INSTALL_IN_BENCH,dist)
 	@.venv-bench/bin/python -m bench smoke
 
-.venv-bench/.built: .venv/.built .venv-bench/.requirements
+.venv-bench/.built: .venv/.built .venv-bench/.requirements .venv-bench-duckdb/.requirements
 	@$(call INSTALL_IN_BENCH,target/wheel-release)
 	@touch $@
 
@@ -121,11 +121,15 @@ bench-smoke: wheel .venv-bench/.requirements ## every method of the bench on tin
 	@requirements/venv.sh .venv-bench requirements/runtime.txt requirements/bench.txt
 	@touch $@
 
+.venv-bench-duckdb/.requirements: requirements/bench-duckdb.txt requirements/venv.sh | tools
+	@requirements/venv.sh .venv-bench-duckdb requirements/bench-duckdb.txt
+	@touch $@
+
 # --- house -----------------------------------------------------------------------------------------------------------
 
 .PHONY: clean
 clean: ## remove everything that was built or downloaded, and the demo
-	rm -rf .venv .venv-ci .venv-bench .bench target dist demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-ci .venv-bench .venv-bench-duckdb .bench target dist demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find python tests docs -name __pycache__ -prune -exec rm -rf {} +
 	find python -name '_native*.so' -delete
 

@@ -9,20 +9,26 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench import figures, machine
 from bench.data import DataSet, prepare, prepare_tpch
+from bench.job import Job, Method
 from bench.measure import MeasurementError, command, interleave, run_process
-from bench.methods import METHODS, Job, Method, find, use_cores
+from bench.methods import METHODS, find, use_cores
+from bench.prepared import prepare_postgres
+from bench.server import Server
 from bench.tables import LINEITEM, ORDERS, TABLES
 
 # Cores of a kind: the first of --cores, or all of them.
 _ONE_CORE = ("parse",)
 _MEMORY_SCALES = (1.0, 10.0)
 _SMOKE_FACTOR = 0.002
+# Kinds whose methods' results are compared before they are measured.
+_CHECKED = ("parse", "load", "postgres")
 
 
 def say(text: str) -> None:
@@ -52,7 +58,7 @@ def main() -> None:
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kinds", default=",".join(METHODS), help="parse, load, streams, memory (default: all)")
+    parser.add_argument("--kinds", default=",".join(METHODS), help=f"{', '.join(METHODS)} (default: all)")
     parser.add_argument("--tables", default=",".join(TABLES), help=f"of `parse`: {', '.join(TABLES)}")
     parser.add_argument("--methods", help="only these methods of each kind")
     parser.add_argument("--repetitions", type=int, default=9)
@@ -91,15 +97,17 @@ def _one(arguments: argparse.Namespace) -> None:
         printed["rows"] = int(printed["facts"]["rows"]) if arguments.facts else method.run(job)
         printed["excluded_seconds"] = job.excluded_seconds
         printed["excluded_cpu_seconds"] = job.excluded_cpu_seconds
-        printed["peak_resident_bytes"] = machine.own_peak_resident_bytes()
+        printed["peak_resident_bytes"] = machine.peak_resident_bytes()
         print(json.dumps(printed), flush=True)
 
 
-def _check(kind: str, methods: list[Method], data: DataSet, cores: list[int]) -> dict[str, str | None]:
+def _check(
+    kind: str, methods: list[Method], data: DataSet, cores: list[int], server: Server | None = None
+) -> dict[str, str | None]:
     """Per method None, or why its figures would be worth nothing. One process per different reader."""
     from bench import facts
 
-    # `parse` methods of one peer share its reader; every `load` method has its own table.
+    # `parse` methods of one peer share its reader; every other method has its own table.
     keys = {method.name: method.peer if kind == "parse" else method.name for method in methods}
     found: dict[str, facts.Facts | str] = {}
     for method in methods:
@@ -107,13 +115,35 @@ def _check(kind: str, methods: list[Method], data: DataSet, cores: list[int]) ->
             continue
         arguments = command(kind, method.name, data, cores, "--facts")
         try:
-            found[keys[method.name]] = run_process(arguments, data, data.folder.parent)[0]["facts"]
+            own_server = server if method.needs_server else None
+            printed, _ = run_process(arguments, data, data.folder.parent, own_server)
+            found[keys[method.name]] = printed["facts"]
         except MeasurementError as error:
             found[keys[method.name]] = str(error)
     verdicts = facts.verdicts(found)
     for name, verdict in verdicts.items():
         say(f"{kind} {data.table.name} check {name}: {verdict or 'agrees'}")
     return {method.name: verdicts[keys[method.name]] for method in methods}
+
+
+def _without_missing(methods: Sequence[Method]) -> tuple[list[Method], dict[str, str | None]]:
+    """The methods that can run here, and why the others cannot; says so."""
+    missing = {method.name: method.missing() for method in methods}
+    for name, reason in missing.items():
+        if reason is not None:
+            say(f"{name}: {reason}")
+    found = {name: reason for name, reason in missing.items() if reason is not None}
+    return [method for method in methods if missing[method.name] is None], {**found}
+
+
+@contextmanager
+def _server(methods: Sequence[Method], cores: list[int], shared_buffers: str | None = None) -> Iterator[Server | None]:
+    """A server for the methods that need one."""
+    if not any(method.needs_server for method in methods):
+        yield None
+        return
+    with Server(cores, shared_buffers) as server:
+        yield server
 
 
 def _methods(kind: str, arguments: argparse.Namespace) -> list[Method]:
@@ -127,14 +157,23 @@ def _cores(kind: str, arguments: argparse.Namespace) -> list[int]:
 
 
 def _entry(
-    kind: str, what: str, sets: list[DataSet], methods: list[Method], arguments: argparse.Namespace
+    kind: str,
+    what: str,
+    sets: list[DataSet],
+    methods: list[Method],
+    arguments: argparse.Namespace,
+    server: Server | None,
 ) -> dict[str, Any]:
     """The results of one table."""
     cores = _cores(kind, arguments)
-    problems = _check(kind, methods, sets[0], cores) if kind in ("parse", "load") else {}
-    good = [method for method in methods if problems.get(method.name) is None]
+    present, problems = _without_missing(methods)
+    if kind == "postgres" and server is not None:
+        prepare_postgres(sets, server)
+    if kind in _CHECKED:
+        problems |= _check(kind, present, sets[0], cores, server)
+    good = [method for method in present if problems.get(method.name) is None]
     repetitions = min(arguments.repetitions, 3) if kind == "memory" else arguments.repetitions
-    samples = interleave(kind, good, sets, cores, repetitions, sets[-1].folder.parent, say)
+    samples = interleave(kind, good, sets, cores, repetitions, sets[-1].folder.parent, say, server)
     rows = next((pairs[0][-1]["rows"] for pairs in samples.values() if pairs), 0)
     return {
         "what": what,
@@ -169,20 +208,27 @@ def _shown_arguments(kind: str, arguments: argparse.Namespace) -> str:
     return shown
 
 
+def _sets(kind: str, arguments: argparse.Namespace) -> Iterator[tuple[str, str, list[DataSet]]]:
+    """Names, descriptions and files of the tables of a kind."""
+    if kind == "memory":
+        for scale in _MEMORY_SCALES:
+            sets = [prepare_tpch((LINEITEM, ORDERS), scale * arguments.size, arguments.data)]
+            yield f"scale {scale * arguments.size:g}", "LINEITEM, ORDERS", sets
+    else:
+        for name in arguments.tables.split(",") if kind == "parse" else ["lineitem"]:
+            yield name, TABLES[name].what, list(prepare(TABLES[name], arguments.data, arguments.size))
+
+
 def _run(arguments: argparse.Namespace) -> None:
     arguments.data = arguments.data.resolve()
     for kind in arguments.kinds.split(","):
         started, stolen, load = time.time(), machine.stolen_seconds(), machine.load_average()
         tables: dict[str, Any] = {}
         methods = _methods(kind, arguments)
-        if kind == "memory":
-            for scale in _MEMORY_SCALES:
-                sets = [prepare_tpch((LINEITEM, ORDERS), scale * arguments.size, arguments.data)]
-                tables[f"scale {scale * arguments.size:g}"] = _entry(kind, "LINEITEM, ORDERS", sets, methods, arguments)
-        else:
-            for name in arguments.tables.split(",") if kind == "parse" else ["lineitem"]:
-                sets = list(prepare(TABLES[name], arguments.data, arguments.size))
-                tables[name] = _entry(kind, TABLES[name].what, sets, methods, arguments)
+        with _server(methods, _cores(kind, arguments)) as server:
+            for name, what, sets in _sets(kind, arguments):
+                tables[name] = _entry(kind, what, sets, methods, arguments, server)
+            about_server = {"version": server.version, "settings": server.settings} if server else None
         results = {
             "machine": machine.machine(),
             "versions": machine.versions(),
@@ -190,6 +236,7 @@ def _run(arguments: argparse.Namespace) -> None:
             "repetitions": arguments.repetitions,
             "load_average_before": load,
             "stolen_seconds": round(machine.stolen_seconds() - stolen, 1),
+            **({"server": about_server} if about_server else {}),
             "tables": tables,
         }
         print(f"\n{kind}, {time.time() - started:.0f} s\n\n{figures.PARTS[kind](results)}", flush=True)
@@ -222,10 +269,15 @@ def _smoke(_: argparse.Namespace) -> None:
         failed |= any(_check("load", list(METHODS["load"]), small, [0, 1]).values())
         for kind in METHODS:
             cores = [0] if kind in _ONE_CORE else [0, 1]
-            sets = [small, large] if kind == "load" else [large]
+            sets = [small, large] if kind in ("load", "postgres") else [large]
             if kind == "memory":
                 sets = [prepare_tpch((LINEITEM, ORDERS), _SMOKE_FACTOR, data)]
-            interleave(kind, METHODS[kind], sets, cores, 1, data, lambda text: None)
+            methods, _missing = _without_missing(METHODS[kind])
+            with _server(methods, cores, shared_buffers="128MB") as server:
+                if kind == "postgres" and server is not None:
+                    prepare_postgres(sets, server)
+                    failed |= any(_check(kind, methods, small, cores, server).values())
+                interleave(kind, methods, sets, cores, 1, data, lambda text: None, server)
             say(f"{kind}: every method ran and read as many rows as the others")
     say(f"{'FAILED' if failed else 'all of it agrees'}, {time.time() - started:.0f} s")
     raise SystemExit(1 if failed else 0)

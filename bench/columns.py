@@ -48,6 +48,12 @@ def duckdb_type(column: Column) -> str:
     return names.get(column.kind, "VARCHAR")
 
 
+def postgres_columns(columns: tuple[Column, ...]) -> str:
+    """The columns of CREATE TABLE; decimals, char(n) and varchar(n) are written there as a layout writes them."""
+    names = {"int32": "integer", "int64": "bigint", "float64": "double precision"}
+    return ", ".join(f"{column.name} {names.get(column.kind, column.type)} NOT NULL" for column in columns)
+
+
 def pyarrow_type(column: Column) -> Any:
     """pyarrow.csv makes neither 64-bit decimals nor string views: it gets the types that it can make."""
     import pyarrow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -24,16 +24,20 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class DataSet:
-    """Files of one table in one folder; `also`: tables beside it that are read as well."""
+    """Files of one table in one folder; `also`: tables beside it that are read as well.
+
+    `chosen`: only these of the files.
+    """
 
     table: Table
     folder: Path
     also: tuple[Table, ...] = ()
+    chosen: tuple[Path, ...] = ()
 
     @property
     def files(self) -> list[Path]:
         """In file order."""
-        return sorted(self.folder.glob(f"{self.table.name}.tbl.*"))
+        return list(self.chosen) or sorted(self.folder.glob(f"{self.table.name}.tbl.*"))
 
     @property
     def size_bytes(self) -> int:
@@ -63,10 +67,15 @@ def prepare(table: Table, data: Path, factor: float = 1.0) -> tuple[DataSet, Dat
             (small.folder / file.name).hardlink_to(file)
         stamp.write_text(json.dumps(wanted), encoding="utf-8")
     for file in large.files:
-        with file.open("rb", buffering=0) as stream:
-            while stream.read(1 << 22):
-                pass
+        read_once(file)
     return small, large
+
+
+def read_once(file: Path) -> None:
+    """So that the file is in the page cache."""
+    with file.open("rb", buffering=0) as stream:
+        while stream.read(1 << 22):
+            pass
 
 
 def prepare_tpch(tables: tuple[Table, ...], scale: float, data: Path) -> DataSet:
@@ -82,13 +91,16 @@ def prepare_tpch(tables: tuple[Table, ...], scale: float, data: Path) -> DataSet
     return DataSet(tables[0], folder, tables[1:])
 
 
-def write_package(tables: tuple[Table, ...], path: Path) -> None:
-    """A Headrace package that loads the tables of a folder, one after the other. JSON is YAML."""
+def write_package(tables: tuple[Table, ...], path: Path, settings: Mapping[str, Any]) -> None:
+    """A Headrace package that loads the tables of a folder, one after the other. JSON is YAML.
+
+    `settings`: further ones of the destinations.
+    """
 
     def task(table: Table) -> dict[str, Any]:
         source = {"connection": "files", "files": [f"{table.name}.tbl.*"], "layout": table.name}
         loaded = {"input": "rows", "connection": "warehouse", "table": table.name, "target": "replace"}
-        return {"data_flow": {"sources": {"rows": source}, "destinations": {"loaded": loaded}}}
+        return {"data_flow": {"sources": {"rows": source}, "destinations": {"loaded": {**loaded, **settings}}}}
 
     package = {
         "headrace": 1,

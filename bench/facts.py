@@ -6,13 +6,14 @@ Integers and decimals: the sum. Dates and floats: least and greatest. Texts: cha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 from typing import Any
 
-from bench import readers
+from bench import postgres, readers
 from bench.columns import Column
-from bench.methods import Job, Method, run_headrace
+from bench.job import Job, Method
+from bench.methods import run_headrace
 from bench.tables import Table
 
 Facts = dict[str, str]
@@ -43,7 +44,15 @@ def duckdb(job: Job) -> Facts:
 
 def duckdb_facts(connection: Any, table: Table, source: str) -> Facts:
     """Facts of any relation of DuckDB; also used for what `load` methods have stored."""
+    return _sql_facts(table, source, lambda query: connection.execute(query).fetchone())
 
+
+def postgres_facts(table: Table) -> Facts:
+    """Facts of the relation on the server that the variables of libpq name."""
+    return _sql_facts(table, table.name, postgres.query)
+
+
+def _sql_facts(table: Table, source: str, first_row: Callable[[str], Iterable[Any]]) -> Facts:
     def expressions(column: Column) -> list[str]:
         if column.kind in _TEXTS:
             return [f"sum(length({column.name}))"]
@@ -52,7 +61,7 @@ def duckdb_facts(connection: Any, table: Table, source: str) -> Facts:
         return [f"min({column.name})", f"max({column.name})"]
 
     selected = [text for column in table.columns for text in expressions(column)]
-    row = iter(connection.execute(f"SELECT count(*), {', '.join(selected)} FROM {source}").fetchone())
+    row = iter(first_row(f"SELECT count(*), {', '.join(selected)} FROM {source}"))
     facts = {"rows": str(next(row))}
     for column in table.columns:
         bounds = len(expressions(column)) == 2
@@ -121,10 +130,12 @@ PEERS: dict[str, Callable[[Job], Facts]] = {
 
 
 def of(kind: str, method: Method, job: Job) -> Facts:
-    """What the method's reader finds; for `load`, what is in the table that the method has just filled."""
+    """What the method's reader finds; for `load` and `postgres`, what is in the table that it has just filled."""
     if kind == "parse":
         return PEERS[method.peer](job)
     method.run(job)
+    if kind == "postgres":
+        return postgres_facts(job.data.table)
     connection = readers.duckdb_connection(job.cores, ordered=False)
     connection.execute(f"ATTACH '{job.database}' AS filled (READ_ONLY)")
     return duckdb_facts(connection, job.data.table, f"filled.{job.data.table.name}")

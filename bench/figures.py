@@ -16,7 +16,16 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 _SECTION = re.compile(r"(<!-- bench (?P<name>\S+) (?P<part>\S+) -->\n).*?(<!-- end bench -->)", re.DOTALL)
 _NOT_MEASURED = "Not measured yet.\n"
 # What the tables call the methods' peers.
-_TITLES = {"headrace": "Headrace", "duckdb": "DuckDB", "pyarrow": "pyarrow", "polars": "polars"}
+_TITLES = {
+    "headrace": "Headrace",
+    "duckdb": "DuckDB",
+    "duckdb 1.5.5": "DuckDB 1.5.5",
+    "pyarrow": "pyarrow",
+    "polars": "polars",
+    "psql": "psql",
+    "adbc-driver-postgresql": "ADBC",
+    "pgloader": "pgloader",
+}
 
 
 @dataclass(frozen=True)
@@ -25,8 +34,9 @@ class Slope:
 
     mb_per_second: float
     cpu_seconds_per_gb: float
-    # CPU-seconds per second: how many cores were really used.
+    # CPU-seconds per second, those of the server included: how many cores were really used.
     cores_busy: float
+    server_cpu_seconds_per_gb: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -58,8 +68,14 @@ def slope(pair: list[dict[str, Any]]) -> Slope:
     small, large = pair
     seconds = max(large["seconds"] - small["seconds"], 1e-9)
     cpu_seconds = large["cpu_seconds"] - small["cpu_seconds"]
+    server_seconds = large.get("server_cpu_seconds", 0.0) - small.get("server_cpu_seconds", 0.0)
     source_bytes = large["source_bytes"] - small["source_bytes"]
-    return Slope(source_bytes / seconds / 1e6, cpu_seconds / source_bytes * 1e9, cpu_seconds / seconds)
+    return Slope(
+        source_bytes / seconds / 1e6,
+        cpu_seconds / source_bytes * 1e9,
+        (cpu_seconds + server_seconds) / seconds,
+        server_seconds / source_bytes * 1e9,
+    )
 
 
 @dataclass(frozen=True)
@@ -156,6 +172,16 @@ def load_text(kind: Mapping[str, Any]) -> str:
     return "\n".join(parts) + _calls(kind)
 
 
+def postgres_text(kind: Mapping[str, Any]) -> str:
+    """As `load`, with the CPU time of the server beside that of the client."""
+    settings = ", ".join(f"{name} {value}" for name, value in kind["server"]["settings"].items())
+    parts = [f"PostgreSQL {kind['server']['version']}: {settings}.\n"]
+    for table, entry in kind["tables"].items():
+        text = _methods_text(method_figures(entry), two_cores=True, server=True)
+        parts.append(f"`{table}`: {_size(entry)}\n\n{text}")
+    return "\n".join(parts) + _calls(kind)
+
+
 def streams_text(kind: Mapping[str, Any]) -> str:
     """CPU-seconds of 16 streams over those of 2, per destination."""
     rows = list[list[str]]()
@@ -209,7 +235,13 @@ def commands_text(kinds: Mapping[str, Any]) -> str:
     return "```\n" + "\n".join(lines).rstrip("\n") + "\n```\n"
 
 
-PARTS = {"parse": parse_text, "load": load_text, "streams": streams_text, "memory": memory_text}
+PARTS = {
+    "parse": parse_text,
+    "load": load_text,
+    "postgres": postgres_text,
+    "streams": streams_text,
+    "memory": memory_text,
+}
 
 
 def render(name: str, part: str) -> str:
@@ -241,8 +273,9 @@ def _size(entry: Mapping[str, Any]) -> str:
     return f"{entry['rows']:,} rows, {entry['source_bytes'] / 1e6:,.0f} MB"
 
 
-def _methods_text(figures: list[MethodFigures], *, two_cores: bool) -> str:
-    header = ["method", "MB/s", *(["best", "cores busy"] if two_cores else []), "CPU-seconds per GB", "peak MB"]
+def _methods_text(figures: list[MethodFigures], *, two_cores: bool, server: bool = False) -> str:
+    header = ["method", "MB/s", *(["best", "cores busy"] if two_cores else []), "CPU-seconds per GB"]
+    header += [*(["of the server"] if server else []), "peak MB"]
     header += ["Headrace is faster by", "and needs less CPU by"]
     rows = list[list[str]]()
     for item in figures:
@@ -256,6 +289,8 @@ def _methods_text(figures: list[MethodFigures], *, two_cores: bool) -> str:
             row = [title, f"{speed.median:,.0f}", f"{speed.greatest:,.0f}"]
             row.append(f"{statistics.median(slope.cores_busy for slope in item.slopes):.2f}")
         row.append(f"{statistics.median(slope.cpu_seconds_per_gb for slope in item.slopes):.2f}")
+        if server:
+            row.append(f"{statistics.median(slope.server_cpu_seconds_per_gb for slope in item.slopes):.2f}")
         row.append(f"{statistics.median(item.peak_resident_bytes) / 1e6:,.0f}")
         row.append(Spread.of(item.faster).text(2) if item.faster else "")
         row.append(f"{statistics.median(item.cpu[0]):.2f}" if item.cpu[0] else "")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import re
+import resource
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PEERS = ("headrace", "duckdb", "pyarrow", "polars")
+PEERS = ("headrace", "duckdb", "pyarrow", "polars", "adbc-driver-postgresql")
 
 
 def machine() -> dict[str, Any]:
@@ -55,15 +56,15 @@ def stolen_seconds() -> float:
     return int(fields[8]) / os.sysconf("SC_CLK_TCK")
 
 
-def own_peak_resident_bytes() -> int:
-    """Of this process since it started its program.
+def peak_resident_bytes() -> int:
+    """Of this process since it started its program, or of the largest process that it has started and waited for.
 
-    What `wait4` gives would not do: that of a child begins with what its parent had when it was started.
+    What `wait4` gives of this process would not do: it begins with what the parent had when it started the child.
     """
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     peak = re.search(r"VmHWM:\s*(\d+) kB", status)
     assert peak is not None
-    return int(peak[1]) * 1024
+    return max(int(peak[1]), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) * 1024
 
 
 def _caches() -> str:

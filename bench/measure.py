@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.data import DataSet
-from bench.methods import Method
+from bench.job import Method
+from bench.server import Server
 
 ROOT = Path(__file__).resolve().parent.parent
 Say = Callable[[str], None]
@@ -26,13 +27,21 @@ class MeasurementError(Exception):
 
 @dataclass(frozen=True)
 class Sample:
-    """One process over the files of one set, less what the method says it does not count."""
+    """One process over the files of one set, less what the method says it does not count.
+
+    `cpu_seconds` are those of the process and all that it has started; those of the server it loads into are apart.
+    """
 
     seconds: float
     cpu_seconds: float
     peak_resident_bytes: int
     source_bytes: int
     rows: int
+    server_cpu_seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is kept; without what it does not have."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def command(kind: str, method: str, data: DataSet, cores: Sequence[int], *options: str) -> list[str]:
@@ -41,14 +50,26 @@ def command(kind: str, method: str, data: DataSet, cores: Sequence[int], *option
     return ["-m", "bench", "one", kind, method, data.table.name, str(data.folder), "--cores", cores_text, *options]
 
 
-def run_process(arguments: Sequence[str], data: DataSet, scratch_parent: Path) -> tuple[dict[str, Any], Sample]:
-    """Run a command of `command`: what it printed, and its time from start to end."""
+def run_process(
+    arguments: Sequence[str], data: DataSet, scratch_parent: Path, server: Server | None = None
+) -> tuple[dict[str, Any], Sample]:
+    """Run a command of `command`: what it printed, and its time from start to end. `server` is emptied before."""
+    environment = dict(os.environ)
+    server_started = 0.0
+    if server is not None:
+        server.reset()
+        environment |= server.environment
+        server_started = server.cpu_seconds()
     with tempfile.TemporaryDirectory(dir=scratch_parent, prefix="scratch-") as scratch:
         output, errors = Path(scratch, "output"), Path(scratch, "errors")
         with output.open("wb") as stdout, errors.open("wb") as stderr:
             started = time.perf_counter()
             process = subprocess.Popen(
-                [sys.executable, *arguments, "--scratch", scratch], cwd=ROOT, stdout=stdout, stderr=stderr
+                [sys.executable, *arguments, "--scratch", scratch],
+                cwd=ROOT,
+                stdout=stdout,
+                stderr=stderr,
+                env=environment,
             )
             _, status, usage = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - started
@@ -63,8 +84,13 @@ def run_process(arguments: Sequence[str], data: DataSet, scratch_parent: Path) -
         printed["peak_resident_bytes"],
         data.size_bytes,
         printed["rows"],
+        None if server is None else round(server.cpu_seconds() - server_started, 4),
     )
     return printed, sample
+
+
+def _server_text(sample: Sample) -> str:
+    return "" if sample.server_cpu_seconds is None else f"server {sample.server_cpu_seconds:.2f} CPU-s, "
 
 
 def _first_cause(said: str) -> str:
@@ -81,6 +107,7 @@ def interleave(
     repetitions: int,
     scratch_parent: Path,
     say: Say,
+    server: Server | None = None,
 ) -> dict[str, list[list[dict[str, Any]]]]:
     """Per method and repetition one sample of each set.
 
@@ -92,14 +119,20 @@ def interleave(
     for repetition in range(repetitions):
         turn = repetition % len(methods)
         for method in [*methods[turn:], *methods[:turn]]:
-            samples = [run_process(command(kind, method.name, data, cores), data, scratch_parent)[1] for data in sets]
+            if method.repetitions is not None and repetition >= method.repetitions:
+                continue
+            own_server = server if method.needs_server else None
+            samples = [
+                run_process(command(kind, method.name, data, cores), data, scratch_parent, own_server)[1]
+                for data in sets
+            ]
             for data, sample in zip(sets, samples, strict=True):
                 if rows.setdefault(data.folder, sample.rows) != sample.rows:
                     raise MeasurementError(f"{method.name} read {sample.rows} rows, not {rows[data.folder]}")
-            found[method.name].append([asdict(sample) for sample in samples])
+            found[method.name].append([sample.to_dict() for sample in samples])
             last = samples[-1]
             say(
                 f"{kind} {sets[0].table.name} {repetition + 1}/{repetitions} {method.name}: {last.seconds:.2f} s, "
-                f"{last.cpu_seconds:.2f} CPU-s, {last.peak_resident_bytes / 1e6:.0f} MB"
+                f"{last.cpu_seconds:.2f} CPU-s, {_server_text(last)}{last.peak_resident_bytes / 1e6:.0f} MB"
             )
     return found

@@ -11,46 +11,18 @@ import io
 import json
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from bench import readers
-from bench.data import DataSet, write_package
+from bench import postgres, readers
+from bench.data import write_package
+from bench.job import Job, Method
 from bench.tables import LINEITEM, ORDERS, Table
 
 # DuckDB 2 writes this format for Headrace and for its own loader alike.
 STORAGE_VERSION = "v1.5.0"
-
-
-@dataclass
-class Job:
-    """One measurement: the files, an empty folder to write to, and how many cores the process has."""
-
-    data: DataSet
-    scratch: Path
-    cores: int
-    # Set by methods that must prepare what they do not measure.
-    excluded_seconds: float = 0.0
-    excluded_cpu_seconds: float = 0.0
-
-    @property
-    def database(self) -> Path:
-        """Where `load` methods write."""
-        return self.scratch / "loaded.duckdb"
-
-
-@dataclass(frozen=True)
-class Method:
-    """`call`: what it does, in one line, for the documents. `peer`: whose version counts."""
-
-    name: str
-    peer: str
-    call: str
-    run: Callable[[Job], int]
-    base: bool = field(default=False, kw_only=True)
 
 
 # --- parse: text to typed columns that nobody keeps -------------------------------------------------------------------
@@ -145,28 +117,48 @@ def _insert(connection: Any, table: Table, source: str) -> int:
     return int(row[0])
 
 
+# --- postgres: text into a PostgreSQL server; the peers are in bench/postgres.py --------------------------------------
+
+_SERVER = "postgresql://"
+_STAGED = {"load": "staged", "partition": {"range": {"column": "l_orderkey"}}}
+_SINGLE = {"load": "single"}
+
+
+def postgres_headrace(job: Job, *, destination: Mapping[str, Any]) -> int:
+    """Ledger, accounts and switch included: `headrace run` as it is."""
+    return int(run_headrace(job, _SERVER, streams=job.cores, settings=destination)["rows_loaded"])
+
+
 # --- streams and memory: Headrace against itself ----------------------------------------------------------------------
 
 
 def streams_headrace(job: Job, *, into: str, streams: int) -> int:
     """The same load by more or fewer streams."""
-    destination = "null:" if into == "null" else f"duckdb:{job.database}"
-    return int(run_headrace(job, destination, streams)["rows_read"])
+    return int(run_headrace(job, _destination(job, into), streams)["rows_read"])
 
 
 def memory_headrace(job: Job, *, into: str, streams: int) -> int:
     """LINEITEM and ORDERS, one after the other."""
-    destination = "null:" if into == "null" else f"duckdb:{job.database}"
-    return int(run_headrace(job, destination, streams, tables=(LINEITEM, ORDERS))["rows_read"])
+    return int(run_headrace(job, _destination(job, into), streams, tables=(LINEITEM, ORDERS))["rows_read"])
 
 
-def run_headrace(job: Job, destination: str, streams: int, tables: tuple[Table, ...] = ()) -> dict[str, Any]:
-    """`headrace run --json` in this process; its summary."""
+def _destination(job: Job, into: str) -> str:
+    return {"null": "null:", "duckdb": f"duckdb:{job.database}", "postgres": _SERVER}[into]
+
+
+def run_headrace(
+    job: Job,
+    destination: str,
+    streams: int,
+    tables: tuple[Table, ...] = (),
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """`headrace run --json` in this process; its summary. `settings`: further ones of the package's destinations."""
     from headrace.cli.app import app
     from headrace.cli.failures import run_app
 
     package = job.scratch / "load.yaml"
-    write_package(tables or (job.data.table,), package)
+    write_package(tables or (job.data.table,), package, settings)
     arguments = ["run", str(package), "--set", f"data={job.data.folder.resolve()}"]
     arguments += ["--connection", f"warehouse={destination}", "--streams", str(streams)]
     arguments += ["--runs-dir", str(job.scratch / "runs"), "--json", "--quiet"]
@@ -182,6 +174,8 @@ def run_headrace(job: Job, destination: str, streams: int, tables: tuple[Table, 
 # --- the lists --------------------------------------------------------------------------------------------------------
 
 _HEADRACE_LOAD = "`headrace run`, connection `duckdb:FILE`, {} streams, `memory` 1 GB"
+
+_HEADRACE_POSTGRES = "`headrace run`, connection `postgresql://`, 2 streams, {}"
 
 METHODS: dict[str, tuple[Method, ...]] = {
     "parse": (
@@ -246,6 +240,24 @@ METHODS: dict[str, tuple[Method, ...]] = {
             load_ready,
         ),
     ),
+    "postgres": (
+        Method(
+            "headrace-staged",
+            "headrace",
+            _HEADRACE_POSTGRES.format("`load: staged`, a partition per file"),
+            partial(postgres_headrace, destination=_STAGED),
+            base=True,
+            needs_server=True,
+        ),
+        Method(
+            "headrace-single",
+            "headrace",
+            _HEADRACE_POSTGRES.format("`load: single`"),
+            partial(postgres_headrace, destination=_SINGLE),
+            needs_server=True,
+        ),
+        *postgres.PEERS,
+    ),
     "streams": tuple(
         Method(
             f"{into}-{streams}",
@@ -253,8 +265,9 @@ METHODS: dict[str, tuple[Method, ...]] = {
             f"`headrace run`, connection `{into}:`, {streams} streams",
             partial(streams_headrace, into=into, streams=streams),
             base=streams == 2,
+            needs_server=into == "postgres",
         )
-        for into in ("null", "duckdb")
+        for into in ("null", "duckdb", "postgres")
         for streams in (2, 16)
     ),
     "memory": tuple(
@@ -264,8 +277,9 @@ METHODS: dict[str, tuple[Method, ...]] = {
             f"`headrace run`, connection `{into}:`, {streams} streams",
             partial(memory_headrace, into=into, streams=streams),
             base=streams == 16,
+            needs_server=into == "postgres",
         )
-        for into, streams in (("duckdb", 16), ("duckdb", 2), ("null", 16))
+        for into, streams in (("duckdb", 16), ("duckdb", 2), ("null", 16), ("postgres", 16))
     ),
 }
 

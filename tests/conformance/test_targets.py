@@ -151,8 +151,10 @@ def test_plans_name_their_steps_and_change_nothing(suite: Suite) -> None:
         for target in ("append", "replace")
     }
     if suite.capabilities.hidden_tables:
-        assert first == again["replace"] == ["insert", "check_accounts", "switch"]
-        assert again["append"] == ["insert", "check_accounts", "commit"]
+        # Rows are inserted out of sight, with the commits of their slices.
+        unseen = ["insert", "check_accounts"]
+        assert first == [*unseen, "switch"]
+        assert again == {"append": [*unseen, "commit"], "replace": [*unseen, "switch"]}
     elif suite.capabilities.stores_tables:
         ending = ["insert", "check_accounts", "commit_slices", "commit"]
         assert first == ["create_table", *ending]

@@ -26,12 +26,9 @@ class Proxy:
         self._stop = threading.Event()
         self._selector = selectors.DefaultSelector()
         self._listener = socket.create_server((_HOST, 0))
+        # Where clients connect to.
+        self.port = int(self._listener.getsockname()[1])
         self._thread = threading.Thread(target=self._serve, daemon=True)
-
-    @property
-    def port(self) -> int:
-        """Where clients connect to."""
-        return int(self._listener.getsockname()[1])
 
     def cut(self) -> None:
         """Resets all connections, now; later ones work."""

@@ -84,7 +84,8 @@ def test_the_disk_is_full(project: PostgresProject, target: str, request: pytest
     assert project.content() == before
     assert project.leftovers() == []
     assert project.ledger() == ["success", "failed"]
-    # The space has been given back.
+    # What was appended to the table itself still takes its space, and VACUUM needs some to begin with.
+    project.execute("TRUNCATE lineitem")
     project.package((project.folder / "package.yaml").read_text().replace("lineitem.tbl.*", "lineitem.tbl.1"))
     project.run().succeeded()
     assert project.content() == before

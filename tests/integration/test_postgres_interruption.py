@@ -274,6 +274,14 @@ def loading(project: PostgresProject, command: list[str]) -> Iterator[Running]:
         yield running
 
 
+def check_shorter_run(project: PostgresProject) -> None:
+    """The same package with one file of LINEITEM succeeds, and clears away what the run before has left."""
+    for file in sorted(project.inbox.glob("lineitem.*"))[1:]:
+        file.unlink()
+    project.run().succeeded()
+    assert (project.tables(), project.leftovers()) == (["public.lineitem", "public.region"], [])
+
+
 WRITING = "pid IN (SELECT pid FROM pg_stat_progress_copy)"
 
 
@@ -292,9 +300,7 @@ def test_terminated_while_loading(
     check_lost_connection(ended)
     assert_snapshot(f"postgres_terminated_{name}", warehouse.stable(ended.error))
     assert warehouse.tables() == ["public.region"]
-    warehouse.tpch("region")
-    warehouse.run().succeeded()
-    assert (warehouse.tables(), warehouse.leftovers()) == (["public.region"], [])
+    check_shorter_run(warehouse)
 
 
 def test_application_names_say_who_a_session_is(warehouse: PostgresProject, long_run: list[str]) -> None:
@@ -334,9 +340,7 @@ def test_the_server_restarts(own_cluster: Cluster, tpch_files: Path, tmp_path: P
         check_lost_connection(ended)
         assert_snapshot(f"postgres_restart_{mode}", project.stable(ended.error))
         assert project.tables() == ["public.region"]
-        project.tpch("region")
-        project.run().succeeded()
-        assert (project.query("SELECT count(*) FROM region"), project.leftovers()) == ([("5",)], [])
+        check_shorter_run(project)
 
 
 def test_the_server_is_stopped(own_cluster: Cluster, tmp_path: Path) -> None:

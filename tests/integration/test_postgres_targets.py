@@ -104,7 +104,6 @@ REFUSED = {
     "referenced": ((PRIMARY_KEY, "CREATE TABLE visits (id bigint REFERENCES orders)"), "replace"),
     "a_view": ((CREATE_ORDERS.replace("orders", "base"), "CREATE VIEW orders AS TABLE base"), "replace"),
     "a_sequence": (("CREATE SEQUENCE orders",), "append"),
-    "partitioned_otherwise": ((f"{CREATE_ORDERS} PARTITION BY HASH (id)",), "replace"),
     "other_columns": (("CREATE TABLE orders (id bigint, amount numeric(9,2), day date, buyer text)",), "append"),
     "a_column_that_must_be_filled": ((CREATE_ORDERS.replace("(id", "(region integer NOT NULL, id"),), "append"),
     "exists": ((CREATE_ORDERS,), "create"),

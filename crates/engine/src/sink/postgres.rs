@@ -24,6 +24,10 @@ const FRAME_BYTES: usize = 128 * 1024;
 /// Deferred constraints speak up here, not at a COMMIT that follows those of other writers.
 const CHECK_NOW: &str = "SET CONSTRAINTS ALL IMMEDIATE";
 
+/// Classes of SQLSTATE that can meet a COPY at any row: connection lost, deadlock, no resources, locks, shutdown and
+/// cancellation, the server's system, a defect of its own.
+const NOT_ABOUT_A_ROW: [&str; 8] = ["08", "40", "53", "55", "57", "58", "XX", "F0"];
+
 /// Tables of one server.
 pub struct PostgresSink(Arc<Shared>);
 
@@ -372,7 +376,9 @@ fn commit_slices(
 
 /// The error of a server about a row, with the row's place.
 fn explained(shared: &Shared, table: usize, batches: &[(u64, Origin)], error: CoreError) -> CoreError {
-    let line = error.server.as_ref().and_then(|server| server.copy_line());
+    let about_a_row = |sqlstate: &str| !NOT_ABOUT_A_ROW.iter().any(|class| sqlstate.starts_with(class));
+    let server = error.server.as_ref().filter(|server| about_a_row(&server.sqlstate));
+    let line = server.and_then(|server| server.copy_line());
     let error = loading(&shared.sink.tables[table], error);
     let Some(row) = line.and_then(|line| line.checked_sub(1)) else { return error };
     let batch = batches.partition_point(|&(first, _)| first <= row).checked_sub(1).map(|index| batches[index]);
