@@ -185,7 +185,10 @@ mod tests {
         assert_eq!(bounds_of("a|7\n", int, 1), Bounds::default(), "nothing but a header");
         assert_eq!(bounds_of("x|bad\na|1\nb|2\nx\n\n", int, 0), some("1", "2"), "rejects and blank lines");
         assert_eq!(bounds_of("bad\n", int, 0), Bounds::default());
-        assert_eq!(bounds_of("a|2024-02-29\r\nb|2024-03-01\r\n", ColumnType::Date, 0), some("2024-02-29", "2024-03-01"));
+        assert_eq!(
+            bounds_of("a|2024-02-29\r\nb|2024-03-01\r\n", ColumnType::Date, 0),
+            some("2024-02-29", "2024-03-01")
+        );
         let decimal = ColumnType::Decimal { precision: 20, scale: 2 };
         assert_eq!(bounds_of("a|-1.5\nb|7\n", decimal, 0), some("-1.50", "7.00"));
     }

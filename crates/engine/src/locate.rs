@@ -49,7 +49,8 @@ pub fn locate(spec: &FlowSpec, origin: Origin, row: u64) -> Result<Option<Locati
 fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<u8>, CoreError> {
     let generated = spec.source.generate.is_some();
     // Generated text can only be read from its start.
-    let (begin_byte, mut skip) = if generated { (slice.begin_byte, origin.at_byte - slice.begin_byte) } else { (origin.at_byte, 0) };
+    let (begin_byte, mut skip) =
+        if generated { (slice.begin_byte, origin.at_byte - slice.begin_byte) } else { (origin.at_byte, 0) };
     let end_byte = if generated { slice.end_byte } else { origin.at_byte + origin.bytes };
     let mut source = open(&spec.source, &SliceSpec { begin_byte, end_byte, ..slice.clone() })?;
     let mut text = vec![0; origin.bytes as usize];
@@ -108,7 +109,12 @@ mod tests {
                     Column { name: "text".to_owned(), column_type: ColumnType::String, nullable: false },
                 ],
             },
-            source: SourceSpec { files: vec![file], slices: slices.collect(), committed: Default::default(), generate: None },
+            source: SourceSpec {
+                files: vec![file],
+                slices: slices.collect(),
+                committed: Default::default(),
+                generate: None,
+            },
             sink: SinkSpec::Null,
             streams: 1,
             memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },

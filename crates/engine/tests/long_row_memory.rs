@@ -50,7 +50,12 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
     let flow = Flow::new(FlowSpec {
         name: "long".to_owned(),
         layout,
-        source: SourceSpec { files: slicing.files, slices: slicing.slices, committed: Default::default(), generate: None },
+        source: SourceSpec {
+            files: slicing.files,
+            slices: slicing.slices,
+            committed: Default::default(),
+            generate: None,
+        },
         sink: SinkSpec::Null,
         streams: 2,
         memory: MemorySpec { block_bytes: MEGABYTE as usize, blocks: 8, max_row_bytes: 64 * MEGABYTE as usize },

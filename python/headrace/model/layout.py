@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
@@ -167,8 +167,13 @@ class Layout(SpecModel):
         """Names of the columns in the order of the file."""
         return [column.name for column in self.columns]
 
-    def to_core(self, columns_not_null: Collection[str] = ()) -> dict[str, Any]:
-        """The layout as the Rust core reads it; `columns_not_null` are those that the target forbids to be null."""
+    def to_core(
+        self, columns_not_null: Collection[str] = (), types: Mapping[str, DataType] | None = None
+    ) -> dict[str, Any]:
+        """The layout as the Rust core reads it; `columns_not_null` are those that the target forbids to be null.
+
+        `types`: by column, where the target allows less than the layout.
+        """
         return {
             "delimiter": self.delimiter,
             "qualifier": self.qualifier,
@@ -178,7 +183,7 @@ class Layout(SpecModel):
             "columns": [
                 {
                     "name": column.name,
-                    "type": column.type.to_core(),
+                    "type": (types or {}).get(column.name, column.type).to_core(),
                     "nullable": column.nullable and column.name not in columns_not_null,
                 }
                 for column in self.columns

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from headrace.errors import TypeMismatchError
-from headrace.model import Column
+from headrace.model import Column, DataType
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogTable
 from headrace.planning.plan import OutputColumn
-from headrace.planning.types_match import is_lossless, type_to_use
+from headrace.planning.types_match import is_lossless, narrowed, type_to_use
 
 
 @dataclass
@@ -25,6 +25,11 @@ class ColumnMapping:
     def not_null_sources(self) -> set[str]:
         """Source columns in which NULL is a reject, because the target column is not nullable."""
         return {column.source for column in self.columns if not column.nullable}
+
+    @property
+    def types(self) -> dict[str, DataType]:
+        """The types as which source columns are read."""
+        return {column.source: column.type for column in self.columns}
 
 
 _SEVERAL_DIFFERENCES = (
@@ -155,8 +160,9 @@ def _match_table(
             )
             continue
         filled[target.name] = column.name
-        _check_pair(column, target, differences)
-        mapping.columns.append(OutputColumn(column.name, target.name, column.type, column.nullable and target.nullable))
+        is_alone = sum(source.name == column.name for _, source in pairs) == 1
+        read_as = _check_pair(column, target, is_alone, mapping, differences)
+        mapping.columns.append(OutputColumn(column.name, target.name, read_as, column.nullable and target.nullable))
         if column.nullable and not target.nullable:
             mapping.notes.append(f"a NULL in `{column.name}` is a reject, because `{target.name}` is NOT NULL")
     for target in table.columns:
@@ -171,7 +177,13 @@ def _missing_column_hint(name: str, table: CatalogTable) -> str:
     return f"Add `{name}` to the table, or list the columns to load with `columns` of the destination."
 
 
-def _check_pair(column: Column, target: CatalogColumn, differences: _Differences) -> None:
+def _check_pair(
+    column: Column, target: CatalogColumn, is_alone: bool, mapping: ColumnMapping, differences: _Differences
+) -> DataType:
+    """The type to read the column as: the layout's, or one of smaller length or range, if the table's column has that.
+
+    `is_alone`: the source column goes into no other target column.
+    """
     if target.generated:
         differences.add(
             f"`{target.name}`: the table computes it", f"Leave `{column.name}` out with `columns` of the destination."
@@ -181,11 +193,19 @@ def _check_pair(column: Column, target: CatalogColumn, differences: _Differences
             f"`{target.name}`: the layout has {column.type}, the table has {target.native_type}",
             f"{target.native_type} cannot be loaded; leave `{target.name}` out or load another table.",
         )
-    elif not is_lossless(column.type, target.type):
+    elif is_lossless(column.type, target.type):
+        pass
+    elif is_alone and (read_as := narrowed(column.type, target.type)) is not None:
+        mapping.notes.append(
+            f"`{column.name}` is read as {read_as}, because `{target.name}` holds no more: other values are rejects"
+        )
+        return read_as
+    else:
         differences.add(
             f"`{target.name}`: the layout has {column.type}, the table has {target.native_type}",
             f"Declare `{column.name}` as {type_to_use(target.type)} in the layout, or change the table.",
         )
+    return column.type
 
 
 def _unfilled(target: CatalogColumn, mapping: ColumnMapping, differences: _Differences) -> None:

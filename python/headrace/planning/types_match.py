@@ -82,6 +82,28 @@ def is_lossless(source: DataType, target: DataType) -> bool:
     return rule is not None and rule(source, target)
 
 
+def narrowed(source: DataType, target: DataType) -> DataType | None:
+    """The type to read the text as, so that every value which conforms to it can be stored in `target` unchanged and
+    every other value is a reject; None if `target` differs from `source` by more than length or range.
+    """
+    kinds = source.kind, target.kind
+    whole_digits = _precision(target) - _scale(target)
+    if target.kind == "varchar" and source.kind in TEXT_KINDS:
+        return DataType.parse(f"{'char' if source.kind == 'char' else 'varchar'}({target.length})")
+    if kinds == ("char", "char"):
+        return target
+    if target.kind in _INTEGER_ORDER and (
+        source.kind in _INTEGER_ORDER or (kinds[0] == "decimal" and not source.scale)
+    ):
+        return target
+    if target.kind == "decimal" and source.kind in _INTEGER_ORDER:
+        return DataType.parse(f"decimal({whole_digits},0)") if whole_digits > 0 else None
+    if kinds == ("decimal", "decimal"):
+        scale = min(_scale(source), _scale(target))
+        return DataType.parse(f"decimal({whole_digits + scale},{scale})") if whole_digits + scale > 0 else None
+    return None
+
+
 def type_to_use(target: DataType) -> str:
     """The type to declare in the layout so that the column fits `target` exactly."""
     return str(target)

@@ -89,7 +89,12 @@ impl Job {
         Ok(FlowSpec {
             name: "test".to_owned(),
             layout: self.layout.clone(),
-            source: SourceSpec { files: slicing.files, slices: slicing.slices, committed: Default::default(), generate: None },
+            source: SourceSpec {
+                files: slicing.files,
+                slices: slicing.slices,
+                committed: Default::default(),
+                generate: None,
+            },
             sink: if self.null_sink { SinkSpec::Null } else { SinkSpec::Arrow { columns } },
             streams: self.streams,
             memory: self.memory.clone(),
