@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.servers.cluster import Cluster, Database, identifier
 
 from headrace import core
 from headrace.errors import HeadraceError, LedgerError, TargetError
@@ -30,6 +29,7 @@ from headrace.planning.memory import MemorySplit
 from headrace.targets import OpenOptions, RunRecord
 from headrace.targets.postgres.names import literal
 from headrace.targets.postgres.target import PostgresTarget
+from tests.servers.cluster import Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
 NOTE = OutputColumn("note", "note", DataType("string"), True)
@@ -310,7 +310,7 @@ def partitions(first: int, numbers: Sequence[int]) -> tuple[StagingTable, ...]:
 
 def test_partitions(database: Database) -> None:
     rows = {1: ["10, 'a'", "11, 'b'"], 2: ["20, 'c'"]}
-    loads = {"rows": rows, "partition_column": "id", "staging": partitions(1, [1, 2])}
+    loads: dict[str, Any] = {"rows": rows, "partition_column": "id", "staging": partitions(1, [1, 2])}
     Run(database).load(plan("attach", "create", **loads), rows)
     database.as_loader("ALTER TABLE orders ADD PRIMARY KEY (id); CREATE INDEX by_note ON orders (note)")
     Run(database).load(plan("attach", "replace", **loads), rows)

@@ -83,8 +83,9 @@ def test_the_process_list_shows_nothing(project: Project, secret: Path) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        f"postgresql://loader:{CANARY}@warehouse/sales",
-        f"postgres://loader@warehouse/sales?password={CANARY}",
+        f"postgresql://loader:{CANARY}@warehouse/sales?sslmod=require",
+        f"postgres://loader@warehouse:port/sales?password={CANARY}",
+        f"postgres:password='{CANARY}",
         f"loader:{CANARY}@warehouse",
     ],
 )

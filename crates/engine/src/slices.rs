@@ -219,6 +219,19 @@ mod tests {
     }
 
     #[test]
+    fn a_first_row_is_not_read_further_than_a_row_can_be_long() {
+        let file = tempfile::tempfile().unwrap();
+        for (length, row_end) in
+            [(LONGEST_FIRST_ROW_BYTES, RowEnd::Crlf), (LONGEST_FIRST_ROW_BYTES + 2 * WINDOW_BYTES as u64, RowEnd::Lf)]
+        {
+            // In front of it a hole: no disk is filled.
+            file.set_len(0).unwrap();
+            file.write_all_at(b"\r\n", length - 2).unwrap();
+            assert_eq!(first_row_end(&file, 0, RowScanner::new(b'|', None)).unwrap(), row_end);
+        }
+    }
+
+    #[test]
     fn a_file_with_a_qualifier_is_one_slice() {
         let content = b"\"a\nb\"\n1\n2\n3\n";
         for slice_bytes in 1..20 {

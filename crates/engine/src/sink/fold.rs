@@ -257,7 +257,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Decimal64Array, Decimal128Array, Float64Array, Int64Array};
+    use arrow_array::{Decimal64Array, Decimal128Array, Float32Array, Float64Array, Int64Array};
     use std::sync::Arc;
 
     fn fold(arrays: &[ArrayRef]) -> Fold {
@@ -303,6 +303,20 @@ mod tests {
             let (min, max) = fold(&[floats(values)]).float.unwrap();
             assert!(min.is_sign_negative() && max.is_nan());
         }
+    }
+
+    #[test]
+    fn least_and_greatest_floats_among_negative_ones() {
+        let range = |array: ArrayRef| fold(&[array]).float.unwrap();
+        for values in [vec![-1.5, -2.5], vec![-2.5, -1.5], vec![-2.5, -1.5, -2.0]] {
+            assert_eq!(range(Arc::new(Float64Array::from(values.clone()))), (-2.5, -1.5));
+            let nullable: Vec<Option<f64>> = values.iter().copied().map(Some).chain([None]).collect();
+            assert_eq!(range(Arc::new(Float64Array::from(nullable))), (-2.5, -1.5));
+            let single: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+            assert_eq!(range(Arc::new(Float32Array::from(single))), (-2.5, -1.5));
+        }
+        let values = vec![1.0, f64::NEG_INFINITY, -1.0, f64::INFINITY, 0.0];
+        assert_eq!(range(Arc::new(Float64Array::from(values))), (f64::NEG_INFINITY, f64::INFINITY));
     }
 
     #[test]

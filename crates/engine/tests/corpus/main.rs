@@ -3,10 +3,21 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code)]
+#[path = "../../../parse/tests/parser/drive.rs"]
+mod drive;
+#[allow(dead_code)]
 #[path = "../../../parse/tests/parser/fuzzing/input.rs"]
 mod input;
+#[path = "../../../parse/tests/parser/json.rs"]
+mod json;
+#[allow(dead_code)]
+#[path = "../../../parse/tests/parser/reference.rs"]
+mod reference;
+#[path = "../../../parse/tests/parser/reference_values.rs"]
+mod reference_values;
 mod slicing;
 mod spec_json;
+mod stream;
 
 use std::path::Path;
 
@@ -41,4 +52,9 @@ fn slicing_corpus() {
 #[test]
 fn spec_json_corpus() {
     replay("spec_json", spec_json::check);
+}
+
+#[test]
+fn stream_corpus() {
+    replay("stream", stream::check);
 }

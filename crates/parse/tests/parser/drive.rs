@@ -102,7 +102,7 @@ impl Driver {
 }
 
 /// Checks a batch as deeply as Arrow can, and takes its values out.
-fn rows(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<Value>> {
+pub fn rows(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<Value>> {
     assert!(batch.num_rows() > 0);
     assert_eq!(batch.schema(), arrow_schema(layout));
     for array in batch.columns() {

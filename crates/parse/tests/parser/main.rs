@@ -5,13 +5,13 @@
 #![cfg_attr(not(test), allow(dead_code, unused_imports, missing_docs))]
 
 mod conversions;
-mod drive;
+pub mod drive;
 mod examples;
 pub mod fuzzing;
 mod json;
 mod qualified;
 mod random;
-mod reference;
+pub mod reference;
 mod reference_values;
 mod rows;
 mod spec_document;

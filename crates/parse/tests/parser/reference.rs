@@ -37,6 +37,18 @@ pub struct Outcome {
 
 /// Parses a whole slice whose first byte stands at `first_byte` of the file.
 pub fn parse(layout: &Layout, row_end: RowEnd, at_file_start: bool, bytes: &[u8], first_byte: u64) -> Outcome {
+    parse_up_to(layout, row_end, at_file_start, bytes, first_byte, usize::MAX)
+}
+
+/// The same where longer rows, with the row ends that they have or lack, are rejected and not kept.
+pub fn parse_up_to(
+    layout: &Layout,
+    row_end: RowEnd,
+    at_file_start: bool,
+    bytes: &[u8],
+    first_byte: u64,
+    max_row_bytes: usize,
+) -> Outcome {
     let mut outcome = Outcome::default();
     let mut at = 0;
     while at < bytes.len() {
@@ -48,6 +60,18 @@ pub fn parse(layout: &Layout, row_end: RowEnd, at_file_start: bool, bytes: &[u8]
         // Behind a qualifier that is never closed there may be rows: even in a header this is not passed over in silence.
         if !unclosed && (is_header || (row.content.is_empty() && !can_be_empty)) {
             outcome.skipped += 1;
+        } else if row.length + usize::from(unclosed || !bytes[at..next].ends_with(b"\n")) > max_row_bytes {
+            let row_byte = first_byte + at as u64;
+            outcome.rejects.push(Reject {
+                line: outcome.lines,
+                row_byte,
+                byte: row_byte,
+                column: None,
+                rule: Rule::RowTooLong,
+                value: bytes[at..next].iter().copied().take(1000).collect(),
+                note: None,
+                row: vec![],
+            });
         } else {
             match parse_row(layout, &row) {
                 Ok(row) => outcome.rows.push(row),

@@ -125,9 +125,12 @@ def is_connection_lost(error: BaseException) -> bool:
 
 
 def server_words(server: Mapping[str, Any]) -> str:
-    """Message, detail and context as the server wrote them, one below the other, and the code."""
+    """Message, detail and context as the server wrote them, one below the other, and the code.
+
+    A context that begins with COPY names the hidden table and a line in it; the place in the source is in `at`.
+    """
     lines = [f"{_text(server, 'message') or 'no message'} (SQLSTATE {server.get('sqlstate')})"]
-    lines += [text for name in ("detail", "context") if (text := _text(server, name))]
+    lines += [text for name in ("detail", "context") if (text := _text(server, name)) and not text.startswith("COPY ")]
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ from headrace.errors import TargetError
 from headrace.planning import DataFlowPlan, StagingTable
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, column_types, find_relation
-from headrace.targets.postgres.connection import Connection, one_value, sql, texts
+from headrace.targets.postgres.connection import Connection, Row, one_value, sql
 from headrace.targets.postgres.indexes import create_indexes, indexes_of
 from headrace.targets.postgres.names import TableName, literal, staging_name
 from headrace.targets.postgres.sequences import sequences_of
@@ -76,14 +76,15 @@ class TableStaging:
         return "" if len(self.tables) == 1 else f" of {staging.planned.table}"
 
     def check(self) -> None:
-        """Raises TargetError for what could only fail behind the last row: options not kept, no partitions."""
-        if self.relation is not None and self.relation.partitioned and self._plan.switch in ("move", "none"):
-            if not self._connection.query(sql("partitions"), (self.relation.oid,)).rows:
-                raise TargetError(
-                    f"table {self.target} is partitioned, but has no partition that could take a row",
-                    hint="Create its partitions first.",
-                )
-        triggers = () if self.relation is None else texts(self._connection, sql("triggers"), (self.relation.oid,))
+        """Raises TargetError for what would fail only behind the last row, and for options that cannot be kept."""
+        relation = self.relation
+        fills_partitions = relation is not None and relation.partitioned and self._plan.switch in ("move", "none")
+        if fills_partitions and not self._rows("partitions", relation):
+            raise TargetError(
+                f"table {self.target} is partitioned, but has no partition that could take a row",
+                hint="Create its partitions first.",
+            )
+        triggers = [row[0] or "" for row in self._rows("triggers", relation)]
         if self.is_direct and self._plan.options.disable_triggers and triggers:
             raise TargetError(
                 f"the triggers of table {self.target} cannot be kept from firing while rows are appended to it",
@@ -94,6 +95,9 @@ class TableStaging:
 
     def _exists(self, table: TableName) -> bool:
         return one_value(self._connection, "SELECT to_regclass($1)", (table.sql,)) is not None
+
+    def _rows(self, query: str, relation: Relation | None) -> list[Row]:
+        return [] if relation is None else self._connection.query(sql(query), (relation.oid,)).rows
 
     def _columns(self) -> list[dict[str, str]]:
         types = {} if self.relation is None else column_types(self._connection, self.relation.oid)
@@ -139,7 +143,7 @@ class TableStaging:
             self._refuse_unfilled_identity(pattern)
         storage = one_value(self._connection, sql("storage"), (pattern.oid,)) or ""
         like = ddl.create_like(table, self.target, self._plan, planned.bounds, storage, identity=identity)
-        numbers = self._continue_numbers(table, pattern) if identity else []
+        numbers = self._continue_numbers(table, pattern) if self._plan.switch == "rename" else []
         indexes = create_indexes(self._indexes, table) if self._plan.options.indexes == "before" else []
         return (like, *numbers, *indexes)
 

@@ -1,0 +1,9 @@
+#![no_main]
+
+#[path = "../../crates/engine/tests/corpus/stream.rs"]
+mod stream;
+
+use parser::fuzzing::input;
+use parser::{drive, reference};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stream::check(bytes));
