@@ -32,6 +32,7 @@ WRONG = {
     "extra_argument": "run x.yaml y.yaml",
     "unknown_engine": "run x.yaml --engine ray",
     "unknown_schema": "schema packge",
+    "unknown_destination": "demo --to postgresql",
     "unknown_table": "generate tpch --out x --tables lineitems",
     "no_table": "generate tpch --out x --tables ,",
     "no_such_chunk": "generate tpch --out x --chunks 2 --chunk 3",

@@ -51,10 +51,16 @@ class Finder(importlib.abc.MetaPathFinder):
 from headrace.cli import main
 if moment == "verify":
     import headrace.tpch.verify as verify
-    def endless(connection, table, folder):
+    def endless(connection, *_arguments):
         threading.Timer(0.2, send).start()
         connection.execute("SELECT count(*) FROM range(1000000000000)")
     verify._verify_table = endless
+elif moment == "aggregates":
+    import headrace.targets.duckdb.target as target
+    def endless(connection, path, plan):
+        threading.Timer(0.2, send).start()
+        connection.execute("SELECT count(*) FROM range(1000000000000)")
+    target.read_aggregates = endless
 elif moment == "result":
     import builtins
     from headrace.cli import console
@@ -186,6 +192,7 @@ MOMENTS = {
     "plan": ["plan", "endless.yaml"],
     "generate": ["generate", "tpch", "--scale", "0.001", "--out", "data"],
     "verify": DEMO,
+    "aggregates": DEMO,
 }
 
 

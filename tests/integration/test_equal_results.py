@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from headrace.tpch import TABLES, package_path, text_files
+from headrace.tpch.loaded import DuckdbTables
 from headrace.tpch.verify import RECORD_TYPES, verify_tables
 from tests.integration.driver import Ended, Project
 
@@ -51,7 +52,7 @@ def test_the_example_loads_every_row_of_all_eight_tables_twice(project: Project,
         check_accounts(summary)
         assert [table["table"] for table in summary["tables"]] == list(TABLES)
         assert summary["bytes_read"] == sum(path.stat().st_size for path in small_files.iterdir())
-        checks = list(verify_tables(project.database, small_files))
+        checks = list(verify_tables(DuckdbTables(project.database), small_files))
         assert [check.table for check in checks if not check.equal] == []
         assert sum(check.rows_in_table for check in checks) == summary["rows_loaded"] > 80_000
     assert project.ledger() == ["success", "success"]

@@ -114,6 +114,12 @@ def test_runtime_requirements_are_those_of_the_package() -> None:
     assert sorted(project["dependencies"]) == sorted(line for line in lines if line and not line.startswith("#"))
 
 
+def test_what_the_extras_need_is_installed_for_the_tests() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    lines = (ROOT / "requirements" / "dev.in").read_text().splitlines()
+    assert {re.split("[<>=]", package)[0] for packages in extras.values() for package in packages} <= set(lines)
+
+
 def repository_files() -> list[Path]:
     """The files under version control, or all that look like sources where there is no git."""
     try:

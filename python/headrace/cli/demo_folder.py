@@ -39,6 +39,11 @@ class DemoFolder:
         return self.path / "tpch.duckdb"
 
     @property
+    def server(self) -> Path:
+        """Where a private PostgreSQL server keeps everything while it runs."""
+        return self.path / "postgres"
+
+    @property
     def runs(self) -> Path:
         """Where the folders of the runs go."""
         return self.path / "runs"

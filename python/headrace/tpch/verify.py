@@ -1,4 +1,4 @@
-"""Checks a loaded TPC-H database against DuckDB's own reading of the same files.
+"""Checks loaded TPC-H tables against DuckDB's own reading of the same files.
 
 Independent of Headrace on purpose: the types are written here a second time, as the record load had them, and nothing
 of the package, the layouts or the core is used. Every row must be there as often as in the files: row counts agree
@@ -8,11 +8,12 @@ and EXCEPT ALL is empty both ways.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import duckdb
 
@@ -127,65 +128,86 @@ class TableCheck:
         return {**asdict(self), "equal": self.equal}
 
 
+class LoadedTables(Protocol):
+    """The loaded tables as DuckDB sees them. Used by one thread at a time, but for `interrupt`."""
+
+    @property
+    def place(self) -> Path:
+        """What is named in errors; beside it is room for what does not fit into memory."""
+
+    def open(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Called once, before everything else."""
+
+    def relation(self, table: str) -> AbstractContextManager[str]:
+        """SQL of something to select the table's columns from, while inside."""
+
+    def types(self, table: str) -> Mapping[str, str]:
+        """Types of the columns by name, spelt as DuckDB does."""
+
+    def interrupt(self) -> None:
+        """Ends, from any thread, what another thread waits for, if that is not DuckDB itself."""
+
+
 def verify_tables(
-    database: Path,
+    loaded: LoadedTables,
     folder: Path,
     tables: Iterable[str] = tuple(RECORD_TYPES),
     *,
     memory_limit: str = "1GB",
     cancel: threading.Event | None = None,
 ) -> Iterator[TableCheck]:
-    """Compare the tables of `database` with the files in `folder`, one after the other.
+    """Compare the loaded tables with the files in `folder`, one after the other.
 
-    The database is opened read-only. What does not fit into `memory_limit` (DuckDB's notation) goes to a temporary
-    folder beside it. Raises TargetError when the file or a table cannot be read, CancelledError when `cancel` was set.
+    What does not fit into `memory_limit` (DuckDB's notation) goes to a temporary folder beside the tables. Raises
+    TargetError when a table cannot be read, CancelledError when `cancel` was set.
     """
     cancel = threading.Event() if cancel is None else cancel
     with duckdb.connect(":memory:") as connection:
         connection.execute(f"SET memory_limit = '{memory_limit}'")
         connection.execute("SET preserve_insertion_order = false")
-        connection.execute(f"SET temp_directory = {_literal(str(database) + '.verify.tmp')}")
+        connection.execute(f"SET temp_directory = {literal(f'{loaded.place}.verify.tmp')}")
         try:
-            connection.execute(f"ATTACH {_literal(str(database))} AS loaded (READ_ONLY)")
+            loaded.open(connection)
             for table in tables:
-                yield _verify_cancellable(connection, table, folder, cancel)
+                yield _verify_cancellable(connection, loaded, table, folder, cancel)
         except duckdb.Error as error:
             raise TargetError(
                 "the tables cannot be compared with their files",
-                at={"file": str(database)},
+                at={"file": str(loaded.place)},
                 found=str(error),
                 hint="The tables are loaded; free memory and space, and compare again.",
             ) from error
 
 
 def _verify_cancellable(
-    connection: duckdb.DuckDBPyConnection, table: str, folder: Path, cancel: threading.Event
+    connection: duckdb.DuckDBPyConnection, loaded: LoadedTables, table: str, folder: Path, cancel: threading.Event
 ) -> TableCheck:
     """Compare on another thread: on the main thread DuckDB would answer to signals itself, with an error of its own."""
     with ThreadPoolExecutor(1) as worker:
-        check = worker.submit(_verify_table, connection, table, folder)
+        check = worker.submit(_verify_table, connection, loaded, table, folder)
         while not wait([check], _STEP_SECONDS).done:
             if cancel.is_set():
                 connection.interrupt()  # again with every step: it ends one statement only
+                loaded.interrupt()
         if cancel.is_set():
             raise CancelledError(f"the comparison of table {table} was cancelled")
         return check.result()
 
 
-def _verify_table(connection: duckdb.DuckDBPyConnection, table: str, folder: Path) -> TableCheck:
-    columns = RECORD_TYPES[table]
-    names = ", ".join(columns)
-    loaded = f"(SELECT {names} FROM loaded.{table})"
+def _verify_table(connection: duckdb.DuckDBPyConnection, loaded: LoadedTables, table: str, folder: Path) -> TableCheck:
+    names = ", ".join(RECORD_TYPES[table])
     connection.execute(f"CREATE TEMP TABLE expected AS SELECT {names} FROM {_read_files(table, folder)}")
     try:
-        return TableCheck(
-            table,
-            rows_in_files=_count(connection, "expected"),
-            rows_in_table=_count(connection, f"loaded.{table}"),
-            only_in_files=_count(connection, f"(FROM expected EXCEPT ALL {loaded})"),
-            only_in_table=_count(connection, f"({loaded} EXCEPT ALL FROM expected)"),
-            wrong_types=_wrong_types(connection, table),
-        )
+        with loaded.relation(table) as relation:
+            stored = f"(SELECT {names} FROM {relation})"
+            return TableCheck(
+                table,
+                rows_in_files=_count(connection, "expected"),
+                rows_in_table=_count(connection, relation),
+                only_in_files=_count(connection, f"(FROM expected EXCEPT ALL {stored})"),
+                only_in_table=_count(connection, f"({stored} EXCEPT ALL FROM expected)"),
+                wrong_types=_wrong_types(loaded.types(table), RECORD_TYPES[table]),
+            )
     finally:
         connection.execute("DROP TABLE expected")
 
@@ -194,21 +216,19 @@ def _read_files(table: str, folder: Path) -> str:
     """DuckDB's reader, told everything, so that it guesses nothing. Rows end with a delimiter: an empty column."""
     files = text_files(folder, table)
     columns = ", ".join(
-        f"{_literal(name)}: {_literal(kind)}"
-        for name, kind in [*RECORD_TYPES[table].items(), ("end_of_row", "VARCHAR")]
+        f"{literal(name)}: {literal(kind)}" for name, kind in [*RECORD_TYPES[table].items(), ("end_of_row", "VARCHAR")]
     )
     return (
-        f"read_csv([{', '.join(_literal(str(file)) for file in files)}], columns = {{{columns}}}, "
+        f"read_csv([{', '.join(literal(str(file)) for file in files)}], columns = {{{columns}}}, "
         "delim = '|', header = false, quote = '', escape = '', auto_detect = false)"
     )
 
 
-def _wrong_types(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, tuple[str, str]]:
-    found = {str(row[0]): str(row[1]) for row in connection.execute(f"DESCRIBE loaded.{table}").fetchall()}
+def _wrong_types(found: Mapping[str, str], expected: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     return {
-        name: (found.get(name, "no such column"), expected)
-        for name, expected in RECORD_TYPES[table].items()
-        if found.get(name) != expected
+        name: (found.get(name, "no such column"), data_type)
+        for name, data_type in expected.items()
+        if found.get(name) != data_type
     }
 
 
@@ -218,5 +238,6 @@ def _count(connection: duckdb.DuckDBPyConnection, relation: str) -> int:
     return int(row[0])
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """A string of DuckDB and PostgreSQL."""
     return "'" + text.replace("'", "''") + "'"
