@@ -159,7 +159,7 @@ def test_a_failed_run_says_what_it_has_appended(data: Path) -> None:
     summary = run.execute(package, runs_dir=data / "runs", listener=events.append)
     assert summary.status == "failed"
     assert [event["text"] for event in events if event["event"] == "notice"][-1] == (
-        "committed already: orders; another run of the package appends to it again"
+        f"committed already: orders; `headrace resume {summary.run_id}` goes on behind that"
     )
 
 
@@ -232,7 +232,7 @@ def test_several_sources_without_any_file_look_like_the_wrong_folder(data: Path)
 
 def test_a_table_that_does_not_fit_is_refused_before_anything_happens(data: Path) -> None:
     with duckdb.connect(str(data / "w.duckdb")) as connection:
-        connection.execute("CREATE TABLE orders (id INTEGER, amount DECIMAL(15,2), remark VARCHAR NOT NULL)")
+        connection.execute("CREATE TABLE orders (id DOUBLE, amount DECIMAL(15,2), remark VARCHAR NOT NULL)")
     assert_snapshot("does_not_fit", failure(execute(data), data))
     assert query(data, "SELECT count(*) FROM duckdb_tables()") == [(1,)]
 

@@ -25,7 +25,6 @@ with duckdb.connect(sys.argv[1]):
 DOES_NOT_FIT = {
     "other_columns": "CREATE TABLE orders (id BIGINT, amount DECIMAL(9,2), day DATE, buyer VARCHAR)",
     "a_column_that_must_be_filled": CREATE_ORDERS.replace("(id", "(region INTEGER NOT NULL, id"),
-    "narrower_types": "CREATE TABLE orders (id INTEGER, amount DECIMAL(9,1), day DATE, customer VARCHAR, note VARCHAR)",
     "other_types": "CREATE TABLE orders (id DOUBLE, amount DECIMAL(9,2), day VARCHAR, customer BLOB, note INTEGER[])",
 }
 
@@ -42,6 +41,17 @@ def test_a_table_that_does_not_fit(project: Project, case: str) -> None:
         assert_snapshot(f"target_{case}", project.stable(ended.error))
     assert project.query("DESCRIBE orders") == columns
     assert (project.query("SELECT count(*) FROM orders"), project.ledger(), project.leftovers()) == ([(0,)], [], [])
+
+
+def test_values_that_the_columns_of_the_table_cannot_hold_are_rejects(project: Project) -> None:
+    """Nothing is rounded: the table has smaller integers and fewer digits behind the point than the layout."""
+    project.execute("CREATE TABLE orders (id SMALLINT, amount DECIMAL(9,1), day DATE, customer VARCHAR, note VARCHAR)")
+    project.file("orders.tbl.1", "1|2.5|||\n32768|2.5|||\n2|2.25|||\n")
+    summary = project.run(limit=2).succeeded()
+    assert (summary["rows_loaded"], summary["rows_rejected"]) == (1, 2)
+    assert summary["tables"][0]["rejects"]["by_rule"] == {"out_of_range": 1, "would_round": 1}
+    assert project.query("SELECT id, amount::VARCHAR FROM orders") == [(1, "2.5")]
+    assert_snapshot("target_narrower_types", project.stable(project.run().error))
 
 
 def test_a_view(project: Project) -> None:
@@ -82,7 +92,7 @@ def test_a_primary_key(project: Project) -> None:
     assert_snapshot("target_primary_key", project.stable(ended.error))
     assert project.query("SELECT count(*), sum(id) FROM orders") == [(100, 5050)]
     assert project.ledger() == ["success", "success", "failed"]
-    assert project.query('SELECT count(*), sum(rows_loaded) FROM headrace."commit"') == [(2, 200)]
+    assert project.query('SELECT count(*), sum(rows_loaded) FROM headrace."commit" WHERE slice > 0') == [(2, 200)]
 
 
 def test_replace_keeps_what_belongs_to_the_table(project: Project) -> None:
