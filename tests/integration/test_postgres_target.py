@@ -6,6 +6,7 @@ The rows come by INSERT where the core would COPY them: here only the statements
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from headrace import core
-from headrace.errors import HeadraceError, LedgerError, TargetError
+from headrace.errors import HeadraceError, LedgerError, TargetBusyError, TargetError
 from headrace.model import DataType, LoadOptions, PostgresConnection
 from headrace.model.conninfo import ConnectionParameters
 from headrace.planning import (
@@ -27,9 +28,10 @@ from headrace.planning import (
 )
 from headrace.planning.memory import MemorySplit
 from headrace.targets import OpenOptions, RunRecord
+from headrace.targets.base import TaskProgress
 from headrace.targets.postgres.names import literal
 from headrace.targets.postgres.target import PostgresTarget
-from tests.servers.cluster import Cluster, Database, identifier
+from tests.servers.cluster import LOADER, Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
 NOTE = OutputColumn("note", "note", DataType("string"), True)
@@ -128,6 +130,10 @@ class InsertingFlow:
         return result
 
 
+def record(run_id: str) -> RunRecord:
+    return RunRecord(run_id, f"package of {run_id}", "hash", "1", "host", 7, datetime.now(UTC))
+
+
 class Run:
     """One run of one task, up to wherever a test stops it."""
 
@@ -144,8 +150,7 @@ class Run:
         self.target = PostgresTarget(model, options, core.PostgresConnection)
 
     def begin(self) -> None:
-        record = RunRecord(self.run_id, "shop", "hash", "1", "host", 7, datetime.now(UTC))
-        self.lost = self.target.begin_run(record)
+        self.lost = self.target.begin_run(record(self.run_id))
 
     def load(self, planned: DataFlowPlan, rows: Rows = ROWS, **members: Any) -> tuple[str, ...]:
         """The whole of it; the warnings."""
@@ -161,7 +166,7 @@ class Run:
         """Loads some slices, then the control connection goes."""
         self.begin()
         self.target.record_slices(self.run_id, planned)
-        sink = self.target.sink_spec(self.run_id, planned)
+        sink = self.sink = self.target.sink_spec(self.run_id, planned)
         for text in self.target._staging[planned.task].shared_statements():
             self.target._control.execute(text)
         sink["tables"][0]["slices"] = list(committed)
@@ -365,21 +370,134 @@ def test_a_table_that_changes_is_not_replaced(database: Database, found: str) ->
     assert left(database) == []
 
 
+# --- the fence --------------------------------------------------------------------------------------------------------
+
+
+def writer(run: Run) -> core.PostgresConnection:
+    """A writer that has done its work in a transaction, and waits to commit it."""
+    connection = core.PostgresConnection({**run.sink["connection"], "application_name": "anything"})
+    connection.execute(run.sink["tables"][0]["begin"])
+    return connection
+
+
+def is_over(connection: core.PostgresConnection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except HeadraceError:
+        return True
+    return False
+
+
+TAKEN_OVER = {"attempt": "attempt = attempt + 1", "lost": "status = 'lost'"}
+
+
+@pytest.mark.parametrize("change", TAKEN_OVER)
+@pytest.mark.parametrize("before", ["the last unit", "the switch"])
+def test_the_fence_refuses_a_run_that_was_taken_over(database: Database, change: str, before: str) -> None:
+    take_over = f"UPDATE headrace.run SET {TAKEN_OVER[change]}"
+    run = Run(database)
+    with run.target:
+        run.begin()
+        planned = plan("schema", "create")
+        run.target.record_slices(run.run_id, planned)
+        if before == "the last unit":
+            database.rows(take_over + " RETURNING 1")
+            with pytest.raises(AssertionError, match="INSERT 0 0"):
+                flow = InsertingFlow(run.target.sink_spec(run.run_id, planned), ROWS)
+                run.target.load(run.run_id, planned, flow, flow.settle)
+        else:
+            flow = InsertingFlow(
+                run.target.sink_spec(run.run_id, planned), ROWS, lambda: database.rows(take_over + " RETURNING 1")
+            )
+            with pytest.raises(LedgerError, match="taken over by another session or declared dead"):
+                run.target.load(run.run_id, planned, flow, flow.settle)
+    assert database.rows("SELECT to_regclass('orders')") == [(None,)]
+    assert database.rows('SELECT 1 FROM headrace."commit" WHERE slice = 0') == []
+
+
+def test_every_transaction_has_its_level_and_may_write(database: Database) -> None:
+    """Whatever the defaults of the user are."""
+    database.psql(f"ALTER ROLE {LOADER} IN DATABASE {database.name} SET default_transaction_isolation = 'serializable'")
+    database.psql(f"ALTER ROLE {LOADER} IN DATABASE {database.name} SET default_transaction_read_only = on")
+    run = Run(database)
+    with run.target:
+        run.begin()
+        planned = plan("schema", "create")
+        sink = run.target.sink_spec(run.run_id, planned)
+        connection = core.PostgresConnection(sink["connection"])
+        connection.execute(sink["tables"][0]["begin"])
+        for session in (run.target._control, connection):
+            assert session.query("SHOW transaction_isolation").rows == [["read committed"]]
+            assert session.query("SHOW transaction_read_only").rows == [["off"]]
+        connection.close()
+    Run(database).load(plan("schema", "create"))
+    assert content(database) == ("3", "6")
+
+
+@pytest.mark.parametrize("afterwards", ["run", "resume"])
+def test_writers_are_ended_before_anything_of_their_run_is_touched(database: Database, afterwards: str) -> None:
+    """They are found by their lock: a session of the same name is left alone."""
+    database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text)")
+    dead = Run(database)
+    dead.die(plan("rename"), ROWS, [1])
+    zombie, bystander = writer(dead), core.PostgresConnection(dead.target._model.to_core(f"headrace {dead.run_id} w1"))
+    other = Run(database)
+    with other.target:
+        if afterwards == "run":
+            other.begin()
+            assert [lost.run_id for lost in other.lost] == [dead.run_id]
+        else:
+            other.target.resume_run(record(dead.run_id))
+    assert (is_over(zombie), is_over(bystander)) == (True, False)
+    bystander.close()
+
+
+def test_a_writer_that_waits_at_the_fence_does_not_hold_up_a_resume(database: Database) -> None:
+    """It has locked the run's row. Whoever resumes ends writers again and again instead of waiting for the row."""
+    dead = Run(database)
+    dead.die(plan("schema", "create"), ROWS, [1])
+    lock = f"BEGIN; DO 'BEGIN PERFORM 1 FROM headrace.run WHERE run_id = ''{dead.run_id}'' FOR SHARE; END'"
+    seconds = time.monotonic()
+    with Run(database).target as target:
+        with database.session(lock), pytest.raises(HeadraceError) as failure:
+            target.resume_run(record(dead.run_id))
+        assert failure.value.retryable
+        assert time.monotonic() - seconds < 20
+    with Run(database).target as target:
+        target.resume_run(record(dead.run_id))
+
+
+def test_writers_that_may_not_be_ended_are_named(database: Database) -> None:
+    role = f"guest_{os.urandom(4).hex()}"
+    database.psql(f"CREATE ROLE {role} LOGIN")
+    try:
+        dead = Run(database)
+        dead.die(plan("schema", "create"), ROWS, [1])
+        database.as_loader(f"GRANT USAGE, CREATE ON SCHEMA headrace TO {role}")
+        database.as_loader(f"GRANT ALL ON ALL TABLES IN SCHEMA headrace TO {role}")
+        zombie = writer(dead)
+        with Run(database, role).target as target, pytest.raises(TargetBusyError) as failure:
+            target.resume_run(record(dead.run_id))
+        assert f"of user {LOADER}" in str(failure.value.found)
+        assert not is_over(zombie)
+        zombie.close()
+    finally:
+        database.psql(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
 # --- runs that die ----------------------------------------------------------------------------------------------------
 
 
 def test_a_dead_run_is_fenced_and_swept(database: Database) -> None:
     dead = Run(database)
     dead.die(plan("schema", "create"), ROWS, [1])
-    sink = dict(dead.target._model.to_core(f"headrace {dead.run_id} load w7"))
-    zombie = core.PostgresConnection(sink)
+    zombie = writer(dead)
     other = Run(database)
     with other.target:
         other.begin()
         assert [lost.run_id for lost in other.lost] == [dead.run_id]
     assert len(left(database)) == 1  # for `resume`
-    with pytest.raises(HeadraceError):
-        zombie.execute("SELECT 1")
+    assert is_over(zombie)
     Run(database).load(plan("schema", "create"))
     assert left(database) == []
     assert content(database) == ("3", "6")
@@ -397,17 +515,15 @@ def test_resume_loads_the_rest(database: Database, switch: str) -> None:
             Run(database).load(planned)
         assert f"headrace resume {dead.run_id}" in str(failure.value.hint)
     with Run(database).target as target:
-        target.resume_run(dead.run_id)
-        assert target.committed_slices(dead.run_id, "load") == {1}
+        target.resume_run(record(dead.run_id))
+        assert target.task_progress(dead.run_id, "load").slices == {1}
         rest = replace(planned.staging[0], slices=(2,))
         source = replace(planned.source, slices=planned.source.slices[1:])
         remaining = replace(planned, staging=(rest,), source=source)
         flow = InsertingFlow(target.sink_spec(dead.run_id, remaining), {2: ROWS[2]})
         target.load(dead.run_id, remaining, flow, flow.settle)
-        assert target.committed_slices(dead.run_id, "load") == {0, 1, 2}
+        assert target.task_progress(dead.run_id, "load") == TaskProgress(True, True, frozenset({1, 2}))
         target.end_run(dead.run_id, "success", None)
-        with pytest.raises(LedgerError, match="cannot be resumed"):
-            target.resume_run(dead.run_id)
     assert content(database) == ("3", "6")
     assert left(database) == []
 

@@ -23,6 +23,8 @@ from headrace.targets.postgres.names import TableName, ledger_lock_key, literal,
 
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
+# Who takes a run over does not wait for its writers, but ends them.
+_SHORT_WAIT = "SET LOCAL lock_timeout = '1s'"
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,13 @@ class Ledger:
     def resume_run(self, record: RunRecord) -> None:
         """Counts another attempt of the run: nothing of the attempts before passes the fence any more.
 
-        Raises LedgerError if a later run of the package has begun.
+        Raises LedgerError if a later run of the package has begun, and after a second the server's lock_timeout if a
+        writer is at the fence.
         """
         try:
             with transaction(self._connection):
                 self._create()
+                self._connection.execute(_SHORT_WAIT)
                 later = one_value(self._connection, self._sql("later_run"), (record.run_id, record.package))
                 if later is not None:
                     raise superseded(record, later)
@@ -169,8 +173,10 @@ class Ledger:
         return texts(self._connection, self._sql("running"), (but_not,))
 
     def mark_lost(self, run_id: str) -> None:
-        """Ends a dead run; from then on nothing of it can commit."""
-        self._connection.query(self._sql("mark_lost"), (run_id,))
+        """Ends a dead run; from then on nothing of it can commit. Waits for a writer at the fence only a second."""
+        with transaction(self._connection):
+            self._connection.execute(_SHORT_WAIT)
+            self._connection.query(self._sql("mark_lost"), (run_id,))
 
     def visible_tables(self, run_id: str) -> tuple[str, ...]:
         """The tables whose rows of this run are visible."""

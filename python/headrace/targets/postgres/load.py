@@ -10,7 +10,7 @@ from typing import Any, Final
 from headrace.errors import HeadraceError, LedgerError, TargetBusyError, TargetError
 from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, Notice, Settle
-from headrace.targets.postgres.connection import roll_back
+from headrace.targets.postgres.connection import BEGIN, roll_back
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.failures import explained, is_connection_lost, sqlstate
 from headrace.targets.postgres.ledger import Committed, Ledger
@@ -93,7 +93,7 @@ class TableLoad:
                 if self._ledger is not None:
                     self._ledger.check_committed(self._run_id, self._plan.task, self._all_committed())
                 if not self._keeps_others_out:
-                    self._control.execute("BEGIN")
+                    self._control.execute(BEGIN)
                 self._build_indexes()
                 self._switch()
             self._commit()
@@ -119,7 +119,7 @@ class TableLoad:
             self._control.execute(text)
         if self._keeps_others_out:
             # Readers go on; nobody else writes what the switch would lose.
-            self._control.execute("BEGIN")
+            self._control.execute(BEGIN)
             self._control.execute(f"LOCK TABLE {target.sql} IN SHARE ROW EXCLUSIVE MODE")
 
     def _require_rights(self) -> None:

@@ -31,6 +31,7 @@ class TableStaging:
 
     def __init__(self, connection: Connection, run_id: str, plan: DataFlowPlan, hidden_schema: str) -> None:
         self._connection = connection
+        self._run_id = run_id
         self._plan = plan
         self.target = TableName(plan.schema or "", plan.table)
         self.relation = find_relation(connection, self.target)
@@ -124,7 +125,7 @@ class TableStaging:
             "partition": planned.partition,
             "slices": list(planned.slices),
             "owned": planned.owned,
-            "begin": ddl.begin_unit(staging.create if makes_table else locks),
+            "begin": ddl.begin_unit(self._run_id, staging.create if makes_table else locks),
             "copy": ddl.copy_into(into, self._plan, freeze=makes_table),
             "bounds": None if planned.bounds is None else planned.bounds.to_dict(),
         }
