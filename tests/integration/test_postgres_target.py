@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from headrace import core
-from headrace.errors import HeadraceError, LedgerError, TargetBusyError, TargetError
+from headrace.errors import AccountsError, HeadraceError, LedgerError, TargetBusyError, TargetError
 from headrace.model import DataType, LoadOptions, PostgresConnection
 from headrace.model.conninfo import ConnectionParameters
 from headrace.planning import (
@@ -528,13 +528,82 @@ def test_resume_loads_the_rest(database: Database, switch: str) -> None:
     assert left(database) == []
 
 
-def test_a_lost_control_connection_is_opened_again(database: Database) -> None:
-    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'headrace%control'"
-    with pytest.raises(HeadraceError) as failure:
-        Run(database).load(plan("schema", "create"), before_switch=lambda: database.rows(end))
-    assert failure.value.retryable
+END_CONTROL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'headrace%control'"
+
+
+def staged_partitions() -> dict[str, Any]:
+    return {"rows": {1: ["10, 'a'"], 2: ["20, 'b'"]}, "partition_column": "id", "staging": partitions(1, [1, 2])}
+
+
+def test_what_is_committed_is_kept_for_resume(database: Database) -> None:
+    """The error can go away. A table without committed rows goes, the other one waits for `resume` or the next run."""
+    planned = plan("attach", "create", **staged_partitions())
+    rows: Rows = {1: ["10, 'a'"], 2: ["20, 'b'"]}
+    run = Run(database)
+    with pytest.raises(TargetBusyError) as failure, run.target:
+        run.begin()
+        run.target.record_slices(run.run_id, planned)
+        sink = run.target.sink_spec(run.run_id, planned)
+        sink["tables"] = sink["tables"][:1]
+        flow = InsertingFlow(sink, rows, lambda: database.rows(END_CONTROL))
+        run.target.load(run.run_id, planned, flow, flow.settle)
+    assert f"headrace resume {run.run_id}" in str(failure.value.hint)
+    assert [str(name)[-2:] for (name,) in left(database)] == ["_1"]
+    with Run(database).target as target:
+        target.resume_run(record(run.run_id))
+        assert target.task_progress(run.run_id, "load").slices == {1}
+        rest = replace(planned.staging[0], slices=())
+        remaining = replace(
+            planned,
+            staging=(rest, planned.staging[1]),
+            source=replace(planned.source, slices=planned.source.slices[1:]),
+        )
+        flow = InsertingFlow(target.sink_spec(run.run_id, remaining), {2: rows[2]})
+        target.load(run.run_id, remaining, flow, flow.settle)
+    assert content(database) == ("2", "30")
     assert left(database) == []
+
+
+def test_what_is_kept_is_swept_by_the_next_run(database: Database) -> None:
+    planned = plan("schema", "create")
+    run = Run(database)
+    with pytest.raises(TargetBusyError):
+        run.load(planned, before_switch=lambda: database.rows(END_CONTROL))
+    assert len(left(database)) == 1
     assert database.rows("SELECT to_regclass('orders')") == [(None,)]
+    Run(database).load(planned)
+    assert left(database) == []
+    assert database.rows(f"SELECT 1 FROM headrace.commit WHERE run_id = '{run.run_id}'") == []
+
+
+def test_an_error_of_the_rows_keeps_nothing(database: Database) -> None:
+    def wrong_accounts() -> None:
+        raise AccountsError("one row too few")
+
+    with pytest.raises(AccountsError):
+        Run(database).load(plan("schema", "create"), before_switch=wrong_accounts)
+    assert left(database) == []
+
+
+def test_a_load_that_was_resumed_by_another_process_drops_nothing(database: Database) -> None:
+    """It comes back when all is done, and finds the lock of the run free."""
+    planned, run = plan("schema", "create"), Run(database)
+
+    def resume() -> None:
+        database.rows(END_CONTROL)
+        with Run(database).target as target:
+            target.resume_run(record(run.run_id))
+            done = replace(planned, staging=(replace(planned.staging[0], slices=()),))
+            done = replace(done, source=replace(planned.source, slices=[]))
+            flow = InsertingFlow(target.sink_spec(run.run_id, done), ROWS)
+            target.load(run.run_id, done, flow, flow.settle)
+            target.end_run(run.run_id, "success", None)
+
+    with pytest.raises(HeadraceError):
+        run.load(planned, before_switch=resume)
+    assert content(database) == ("3", "6")
+    assert database.rows("SELECT status FROM headrace.run") == [("success",)]
+    assert database.rows('SELECT slice FROM headrace."commit" ORDER BY slice') == [("0",), ("1",), ("2",)]
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------

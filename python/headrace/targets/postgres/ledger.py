@@ -145,6 +145,14 @@ class Ledger:
         row = one_row(self._connection, self._sql("committed"), (run_id, task))
         return Committed(0, 0) if row is None else Committed(int(row[0] or 0), int(row[1] or 0))
 
+    def committed_staging(self, run_id: str, task: str) -> tuple[str, ...]:
+        """The hidden tables of the task that hold committed rows."""
+        return texts(self._connection, self._sql("committed_staging"), (run_id, task))
+
+    def is_current(self, run_id: str) -> bool:
+        """True if the run is still that of this process: nobody has declared it lost or resumed it."""
+        return one_value(self._connection, self._sql("is_current"), (run_id, str(self.attempt))) is not None
+
     def check_committed(self, run_id: str, task: str, expected: Committed) -> None:
         """Raises LedgerError unless exactly this is committed."""
         found = self.committed(run_id, task)
@@ -158,9 +166,9 @@ class Ledger:
             )
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
-        """Writes how the run ended, unless somebody has declared it lost."""
+        """Writes how the run ended, unless somebody has declared it lost or taken it over."""
         try:
-            self._connection.query(self._sql("end_run"), (run_id, status, error))
+            self._connection.query(self._sql("end_run"), (run_id, status, error, str(self.attempt)))
         except HeadraceError as problem:
             raise ledger_failure(problem, "cannot write the end of the run into the ledger", self.schema) from problem
 

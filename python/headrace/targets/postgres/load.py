@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -20,14 +20,16 @@ from headrace.targets.postgres.sweep import drop_staging, refuse_half_appended, 
 from headrace.targets.postgres.switch import Switch
 
 _NOTHING: Final = "; nothing was made visible"
+_RESUME: Final = "What is committed is kept: headrace resume {run}."
 _CONTROL_LOST: Final = "the control connection was lost"
 
 
 class TableLoad:
     """One load of one table.
 
-    Whatever fails before the commit of the switch leaves the target as it was, and what was staged is dropped. A load
-    that cannot do even that, because it is killed or cut off, is swept by the next one, or resumed.
+    Whatever fails before the commit of the switch leaves the target as it was, and what was staged is dropped; but if
+    trying again can help, hidden tables with committed rows stay, for `resume`. They and what a load leaves that is
+    killed or cut off are swept by the next one, unless it is resumed.
     """
 
     def __init__(
@@ -52,8 +54,11 @@ class TableLoad:
         self._is_cancelled = is_cancelled
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0}
         self._earlier = Committed(0, 0)
+        self._is_prepared = False
         self._rows_loaded = 0
         self._warnings: list[str] = []
+        # Until the server says that nothing is committed, or that it is dropped.
+        self._can_be_resumed = ledger is not None and not staging.is_direct
         self._what = f"loading table {shown_name}"
 
     def run(self, flow: Flow, settle: Settle) -> LoadTimes:
@@ -62,12 +67,15 @@ class TableLoad:
             with self._locked():
                 try:
                     self._load(flow, settle)
-                except BaseException:
-                    self._clean_up()
+                except BaseException as error:
+                    self._clean_up(error)
                     raise
                 self._analyze()
         except HeadraceError as error:
-            raise explained(error, self._what, self._consequence(error)) from error
+            problem = explained(error, self._what, self._consequence(error))
+            if problem.retryable and self._can_be_resumed and self._is_prepared:
+                problem.hint = f"{_RESUME.format(run=self._run_id)} {problem.hint or ''}".rstrip()
+            raise problem from error
         seconds = self._seconds
         return LoadTimes(
             seconds["prepare"], seconds["insert"], seconds["commit"], self._rows_loaded, tuple(self._warnings)
@@ -82,6 +90,7 @@ class TableLoad:
     def _load(self, flow: Flow, settle: Settle) -> None:
         with self._timed("prepare"), self._control.cancellable(self._is_cancelled):
             self._prepare()
+        self._is_prepared = True
         if self._plan.slices_to_load:  # a resumed run may have nothing left but the switch
             with self._timed("insert"):
                 result = self._flow_ended(flow, settle)
@@ -220,16 +229,25 @@ class TableLoad:
             except HeadraceError as error:  # the rows are visible; that cannot make the load a failure
                 self._warnings.append(f"{self._staging.target} was loaded, but not analyzed: {error.what}")
 
-    def _clean_up(self) -> None:
+    def _clean_up(self, error: BaseException) -> None:
         """Drops what this load has staged. Its writers are gone: the flow has ended, or was never started."""
         with suppress(HeadraceError):
             if self._control.state in ("lost", "cancelled"):
                 self._control.reopen()
             with self._control.impatient():
                 roll_back(self._control)
-                if not self._staging.is_direct:
-                    names = [staging.table.name for staging in self._staging.tables]
-                    drop_staging(self._control, self._ledger, self._staging.hidden_schema, self._run_id, names)
+                if self._staging.is_direct or not (self._ledger is None or self._ledger.is_current(self._run_id)):
+                    return  # nothing is staged, or it is somebody else's by now
+                kept = self._worth_keeping(error)
+                names = [staging.table.name for staging in self._staging.tables if staging.table.name not in kept]
+                drop_staging(self._control, self._ledger, self._staging.hidden_schema, self._run_id, names)
+                self._can_be_resumed = bool(kept)
+
+    def _worth_keeping(self, error: BaseException) -> Collection[str]:
+        """Hidden tables with committed rows, if trying again can help."""
+        if self._ledger is None or not (isinstance(error, HeadraceError) and explained(error, self._what).retryable):
+            return ()
+        return self._ledger.committed_staging(self._run_id, self._plan.task)
 
     def _consequence(self, error: HeadraceError) -> str:
         is_known = isinstance(error, LedgerError) or error.what.startswith(self._what)
