@@ -6,8 +6,10 @@ The rows come by INSERT where the core would COPY them: here only the statements
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -146,7 +148,7 @@ class Run:
         )
         self.run_id = f"20261120-101530-{os.urandom(3).hex()}"
         options = OpenOptions(0, 2, None, False, lambda text: None, lambda: False)
-        model = PostgresConnection("warehouse", parameters, lock_timeout_seconds=1, **members)
+        model = PostgresConnection("warehouse", parameters, **{"lock_timeout_seconds": 1, **members})
         self.target = PostgresTarget(model, options, core.PostgresConnection)
 
     def begin(self) -> None:
@@ -368,6 +370,52 @@ def test_a_table_that_changes_is_not_replaced(database: Database, found: str) ->
     assert found in str(failure.value.found)
     assert database.rows("SELECT to_regclass('orders')") == [(None,)] or content(database) == ("1", "-1")
     assert left(database) == []
+
+
+READING = {
+    "a reader": "BEGIN; DO 'BEGIN PERFORM count(*) FROM orders; END'",
+    "a writer": "BEGIN; INSERT INTO orders VALUES (-1)",
+}
+
+
+@pytest.mark.parametrize("switch", ["rename", "move"])
+@pytest.mark.parametrize("who", READING)
+def test_a_table_in_use_names_who_uses_it(database: Database, switch: str, who: str) -> None:
+    """And what is committed is kept: `resume` has only the switch left."""
+    database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text); INSERT INTO orders VALUES (9)")
+    planned, run = plan(switch), Run(database)
+    with database.session(READING[who]):
+        with run.target, pytest.raises(TargetBusyError, match="is in use") as failure:
+            run.begin()
+            run.target.record_slices(run.run_id, planned)
+            flow = InsertingFlow(run.target.sink_spec(run.run_id, planned), ROWS)
+            run.target.load(run.run_id, planned, flow, flow.settle)
+        assert "(psql) of user postgres" in str(failure.value.found)
+        assert f"headrace resume {run.run_id}" in str(failure.value.hint)
+        assert database.rows("SELECT count(*) FROM orders") == [("1",)]  # nobody waits behind a request
+    with Run(database).target as target:
+        target.resume_run(record(run.run_id))
+        done = replace(planned, staging=(replace(planned.staging[0], slices=()),))
+        done = replace(done, source=replace(planned.source, slices=[]))
+        flow = InsertingFlow(target.sink_spec(run.run_id, done), ROWS)
+        target.load(run.run_id, done, flow, flow.settle)
+    assert content(database) == ("3", "6")
+
+
+def test_a_switch_waits_for_readers(database: Database) -> None:
+    """As long as the connection says, in steps short enough that others get in between."""
+    database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text)")
+    run = Run(database, lock_timeout_seconds=20)
+    with ExitStack() as stack:
+        end = threading.Timer(3, stack.close)
+
+        def read() -> None:
+            stack.enter_context(database.session(READING["a reader"]))
+            end.start()
+
+        assert run.load(plan("rename"), before_switch=read) == ()
+        end.join()
+    assert content(database) == ("3", "6")
 
 
 # --- the fence --------------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class TableLoad:
         except HeadraceError as error:
             problem = explained(error, self._what, self._consequence(error))
             if problem.retryable and self._can_be_resumed and self._is_prepared:
-                problem.hint = f"{_RESUME.format(run=self._run_id)} {problem.hint or ''}".rstrip()
+                problem.hint = f"{problem.hint or ''} {_RESUME.format(run=self._run_id)}".lstrip()
             raise problem from error
         seconds = self._seconds
         return LoadTimes(
@@ -195,7 +195,9 @@ class TableLoad:
                 raise problem from error
 
     def _switch(self) -> None:
-        switch = Switch(self._control, self._plan, self._staging, self._all_committed().rows)
+        switch = Switch(
+            self._control, self._plan, self._staging, self._all_committed().rows, self._lock_timeout_seconds
+        )
         switch.run()
         if self._ledger is not None:
             self._ledger.mark_switched(self._run_id, self._plan.task)
