@@ -352,6 +352,35 @@ def test_new_tables_get_the_schemas_default_grants(database: Database) -> None:
     assert database.rows("SELECT has_table_privilege('pg_monitor', 'orders', 'SELECT')") == [("t",)]
 
 
+def test_keys_of_partitions_are_known(database: Database) -> None:
+    """Plain indexes make nobody wait, and are left out."""
+    database.as_loader(
+        "CREATE TABLE orders (id bigint, note text) PARTITION BY RANGE (id);"
+        "CREATE TABLE orders_1 PARTITION OF orders FOR VALUES FROM (1) TO (9);"
+        "CREATE INDEX ON orders (note); CREATE UNIQUE INDEX only_here ON orders_1 (note);"
+        "CREATE TABLE visits (id bigint PRIMARY KEY, at int4range, EXCLUDE USING gist (at WITH &&))"
+    )
+    with Run(database).target as target:
+        found = [target.catalog(None, name) for name in ("orders", "visits")]
+    assert [table and table.indexes for table in found] == [
+        ("index only_here",),
+        ("PRIMARY KEY (id)", "EXCLUDE USING gist (at WITH &&)"),
+    ]
+
+
+def test_what_is_reported_as_committed_survives_a_crash(database: Database) -> None:
+    database.psql(f"ALTER ROLE {LOADER} IN DATABASE {database.name} SET synchronous_commit = off")
+    database.as_loader("CREATE TABLE orders (id bigint, note text)")
+    found = []
+    for switch, target in (("none", "append"), ("rename", "replace")):
+        run = Run(database)
+        run.die(plan(switch, target), ROWS, [])
+        connection = writer(run)
+        found += connection.query("SHOW synchronous_commit").rows
+        connection.close()
+    assert found == [["on"], ["off"]]  # of a unit out of sight only the switch matters, whose log comes behind it
+
+
 # --- changes while the rows travel ------------------------------------------------------------------------------------
 
 CHANGES = {

@@ -37,9 +37,9 @@ SERVER = Capabilities(
     writer_per_stream=True,
     hidden_tables=True,
     partition_key_kinds=frozenset({"int32", "int64", "decimal", "date"}),
-    stores_nul=False,
     maximum_name_bytes=63,
     freezes=True,
+    keys_block_writers=True,
     options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),
 )
 CASE_SENSITIVE = replace(STORING, case_insensitive_names=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from headrace.planning import DataFlowPlan, KeyBounds
 from headrace.targets.postgres.connection import BEGIN
@@ -54,6 +55,14 @@ def create_parent(table: TableName, plan: DataFlowPlan) -> str:
     """CREATE TABLE of a new table that is partitioned by ranges of the plan's partition column."""
     key = quote(plan.partition_column or "")
     return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan)}\n) PARTITION BY RANGE ({key})"
+
+
+# A commit that is reported as done must survive a crash. What somebody wants beyond that, such as standbys that have
+# applied it, stays.
+DURABLE: Final = (
+    "SELECT set_config('synchronous_commit', 'on', true) "
+    "WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
+)
 
 
 def begin_unit(run_id: str, statements: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, Notice, Settle
 from headrace.targets.postgres.connection import BEGIN, roll_back
 from headrace.targets.postgres.control import Control
+from headrace.targets.postgres.ddl import DURABLE
 from headrace.targets.postgres.failures import explained, is_connection_lost, sqlstate
 from headrace.targets.postgres.ledger import Committed, Ledger
 from headrace.targets.postgres.locks import table_lock
@@ -195,6 +196,7 @@ class TableLoad:
                 raise problem from error
 
     def _switch(self) -> None:
+        self._control.execute(DURABLE)
         switch = Switch(
             self._control, self._plan, self._staging, self._all_committed().rows, self._lock_timeout_seconds
         )
