@@ -79,7 +79,7 @@ CREATE_ORDERS = "CREATE TABLE orders (id BIGINT, amount DECIMAL(9,2), day DATE, 
 GOOD_ROWS = "".join(f"{number}|{number}.25|2024-02-29|customer {number}|note {number}\n" for number in range(1, 101))
 
 _FILTERS = [
-    (re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}\b"), "RUN"),
+    (re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{6}(?![0-9a-f])"), "RUN"),
     (re.compile(r"\b\d+ min \d\d s\b|\b\d+(\.\d+)? s\b"), "TIME"),
     (re.compile(r"[\d,.]+ MB/s"), "SPEED MB/s"),
     (re.compile(r"process \d+ \(.*?\)"), "process PID (PROGRAM)"),

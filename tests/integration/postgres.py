@@ -185,6 +185,8 @@ class PostgresProject(Project):
         text = text.replace(f"port {self.target.cluster.port}", "port PORT")
         text = text.replace(str(self.target.cluster.folder), "SOCKETS")
         text = re.sub(rf"\b{re.escape(self.target.name)}\b", "DATABASE", text) if self.target.name else text
+        text = re.sub(r"\b(base|pg_tblspc)(/[\w.]+)+", r"\1/FILE", text)
+        text = re.sub(r"/\S*/(?=(server|client|root|other)\w*\.(crt|key))", "CERTIFICATES/", text)
         return re.sub(r"\b(pid|process|session) \d+", r"\1 PID", text)
 
 

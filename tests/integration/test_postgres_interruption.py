@@ -483,6 +483,29 @@ def test_a_zombie_changes_nothing(scene: Scene, tmp_path: Path, afterwards: str)
         scene.check_complete(project)
 
 
+@pytest.mark.parametrize("afterwards", AFTERWARDS)
+def test_a_zombie_appends_nothing(warehouse: PostgresProject, tpch_files: Path, afterwards: str) -> None:
+    """Its writers have loaded what they took, and wait in open transactions for the word to commit."""
+    warehouse.tpch("lineitem")
+    warehouse.link(tpch_files.glob("lineitem.*"))
+    rows = warehouse.run("--streams", "4").succeeded()["rows_loaded"]
+    idle = f"SELECT 1 FROM pg_stat_activity WHERE {SESSIONS} AND state = 'idle in transaction'"
+    with warehouse.started(warehouse.arguments("--streams", "4", target="append")) as zombie:
+        while not warehouse.query(f"{idle} AND query LIKE '%commit%'"):
+            assert zombie.poll() is None, zombie.stderr
+        zombie.freeze()
+        assert terminate(warehouse, "application_name LIKE '%control'") == 1
+        if afterwards == "resume":
+            warehouse.resume().succeeded()
+        else:
+            warehouse.run("--streams", "4", "--abandon", target="append").succeeded()
+        assert warehouse.query(idle) == []
+        zombie.thaw()
+        assert zombie.wait().exit_code == 1
+    assert warehouse.query("SELECT count(*) FROM lineitem") == [(str(2 * rows),)]
+    assert warehouse.left_in_database() == []
+
+
 @pytest.mark.parametrize("change", ["a file", "the package", "no password"])
 def test_resume_refuses_what_has_changed(warehouse: PostgresProject, long_run: list[str], change: str) -> None:
     with loading(warehouse, long_run) as running:

@@ -6,7 +6,10 @@ The rows come by INSERT where the core would COPY them: here only the statements
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +17,7 @@ from typing import Any
 import pytest
 
 from headrace import core
-from headrace.errors import HeadraceError, LedgerError, TargetError
+from headrace.errors import AccountsError, HeadraceError, LedgerError, TargetBusyError, TargetError
 from headrace.model import DataType, LoadOptions, PostgresConnection
 from headrace.model.conninfo import ConnectionParameters
 from headrace.planning import (
@@ -27,9 +30,10 @@ from headrace.planning import (
 )
 from headrace.planning.memory import MemorySplit
 from headrace.targets import OpenOptions, RunRecord
+from headrace.targets.base import TaskProgress
 from headrace.targets.postgres.names import literal
 from headrace.targets.postgres.target import PostgresTarget
-from tests.servers.cluster import Cluster, Database, identifier
+from tests.servers.cluster import LOADER, Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
 NOTE = OutputColumn("note", "note", DataType("string"), True)
@@ -128,6 +132,10 @@ class InsertingFlow:
         return result
 
 
+def record(run_id: str) -> RunRecord:
+    return RunRecord(run_id, f"package of {run_id}", "hash", "1", "host", 7, datetime.now(UTC))
+
+
 class Run:
     """One run of one task, up to wherever a test stops it."""
 
@@ -140,12 +148,11 @@ class Run:
         )
         self.run_id = f"20261120-101530-{os.urandom(3).hex()}"
         options = OpenOptions(0, 2, None, False, lambda text: None, lambda: False)
-        model = PostgresConnection("warehouse", parameters, lock_timeout_seconds=1, **members)
+        model = PostgresConnection("warehouse", parameters, **{"lock_timeout_seconds": 1, **members})
         self.target = PostgresTarget(model, options, core.PostgresConnection)
 
     def begin(self) -> None:
-        record = RunRecord(self.run_id, "shop", "hash", "1", "host", 7, datetime.now(UTC))
-        self.lost = self.target.begin_run(record)
+        self.lost = self.target.begin_run(record(self.run_id))
 
     def load(self, planned: DataFlowPlan, rows: Rows = ROWS, **members: Any) -> tuple[str, ...]:
         """The whole of it; the warnings."""
@@ -161,7 +168,7 @@ class Run:
         """Loads some slices, then the control connection goes."""
         self.begin()
         self.target.record_slices(self.run_id, planned)
-        sink = self.target.sink_spec(self.run_id, planned)
+        sink = self.sink = self.target.sink_spec(self.run_id, planned)
         for text in self.target._staging[planned.task].shared_statements():
             self.target._control.execute(text)
         sink["tables"][0]["slices"] = list(committed)
@@ -345,6 +352,35 @@ def test_new_tables_get_the_schemas_default_grants(database: Database) -> None:
     assert database.rows("SELECT has_table_privilege('pg_monitor', 'orders', 'SELECT')") == [("t",)]
 
 
+def test_keys_of_partitions_are_known(database: Database) -> None:
+    """Plain indexes make nobody wait, and are left out."""
+    database.as_loader(
+        "CREATE TABLE orders (id bigint, note text) PARTITION BY RANGE (id);"
+        "CREATE TABLE orders_1 PARTITION OF orders FOR VALUES FROM (1) TO (9);"
+        "CREATE INDEX ON orders (note); CREATE UNIQUE INDEX only_here ON orders_1 (note);"
+        "CREATE TABLE visits (id bigint PRIMARY KEY, at int4range, EXCLUDE USING gist (at WITH &&))"
+    )
+    with Run(database).target as target:
+        found = [target.catalog(None, name) for name in ("orders", "visits")]
+    assert [table and table.indexes for table in found] == [
+        ("index only_here",),
+        ("PRIMARY KEY (id)", "EXCLUDE USING gist (at WITH &&)"),
+    ]
+
+
+def test_what_is_reported_as_committed_survives_a_crash(database: Database) -> None:
+    database.psql(f"ALTER ROLE {LOADER} IN DATABASE {database.name} SET synchronous_commit = off")
+    database.as_loader("CREATE TABLE orders (id bigint, note text)")
+    found = []
+    for switch, target in (("none", "append"), ("rename", "replace")):
+        run = Run(database)
+        run.die(plan(switch, target), ROWS, [])
+        connection = writer(run)
+        found += connection.query("SHOW synchronous_commit").rows
+        connection.close()
+    assert found == [["on"], ["off"]]  # of a unit out of sight only the switch matters, whose log comes behind it
+
+
 # --- changes while the rows travel ------------------------------------------------------------------------------------
 
 CHANGES = {
@@ -365,21 +401,180 @@ def test_a_table_that_changes_is_not_replaced(database: Database, found: str) ->
     assert left(database) == []
 
 
+READING = {
+    "a reader": "BEGIN; DO 'BEGIN PERFORM count(*) FROM orders; END'",
+    "a writer": "BEGIN; INSERT INTO orders VALUES (-1)",
+}
+
+
+@pytest.mark.parametrize("switch", ["rename", "move"])
+@pytest.mark.parametrize("who", READING)
+def test_a_table_in_use_names_who_uses_it(database: Database, switch: str, who: str) -> None:
+    """And what is committed is kept: `resume` has only the switch left."""
+    database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text); INSERT INTO orders VALUES (9)")
+    planned, run = plan(switch), Run(database)
+    with database.session(READING[who]):
+        with run.target, pytest.raises(TargetBusyError, match="is in use") as failure:
+            run.begin()
+            run.target.record_slices(run.run_id, planned)
+            flow = InsertingFlow(run.target.sink_spec(run.run_id, planned), ROWS)
+            run.target.load(run.run_id, planned, flow, flow.settle)
+        assert "(psql) of user postgres" in str(failure.value.found)
+        assert f"headrace resume {run.run_id}" in str(failure.value.hint)
+        assert database.rows("SELECT count(*) FROM orders") == [("1",)]  # nobody waits behind a request
+    with Run(database).target as target:
+        target.resume_run(record(run.run_id))
+        done = replace(planned, staging=(replace(planned.staging[0], slices=()),))
+        done = replace(done, source=replace(planned.source, slices=[]))
+        flow = InsertingFlow(target.sink_spec(run.run_id, done), ROWS)
+        target.load(run.run_id, done, flow, flow.settle)
+    assert content(database) == ("3", "6")
+
+
+def test_a_switch_waits_for_readers(database: Database) -> None:
+    """As long as the connection says, in steps short enough that others get in between."""
+    database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text)")
+    run = Run(database, lock_timeout_seconds=20)
+    with ExitStack() as stack:
+        end = threading.Timer(3, stack.close)
+
+        def read() -> None:
+            stack.enter_context(database.session(READING["a reader"]))
+            end.start()
+
+        assert run.load(plan("rename"), before_switch=read) == ()
+        end.join()
+    assert content(database) == ("3", "6")
+
+
+# --- the fence --------------------------------------------------------------------------------------------------------
+
+
+def writer(run: Run) -> core.PostgresConnection:
+    """A writer that has done its work in a transaction, and waits to commit it."""
+    connection = core.PostgresConnection({**run.sink["connection"], "application_name": "anything"})
+    connection.execute(run.sink["tables"][0]["begin"])
+    return connection
+
+
+def is_over(connection: core.PostgresConnection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except HeadraceError:
+        return True
+    return False
+
+
+TAKEN_OVER = {"attempt": "attempt = attempt + 1", "lost": "status = 'lost'"}
+
+
+@pytest.mark.parametrize("change", TAKEN_OVER)
+@pytest.mark.parametrize("before", ["the last unit", "the switch"])
+def test_the_fence_refuses_a_run_that_was_taken_over(database: Database, change: str, before: str) -> None:
+    take_over = f"UPDATE headrace.run SET {TAKEN_OVER[change]}"
+    run = Run(database)
+    with run.target:
+        run.begin()
+        planned = plan("schema", "create")
+        run.target.record_slices(run.run_id, planned)
+        if before == "the last unit":
+            database.rows(take_over + " RETURNING 1")
+            with pytest.raises(AssertionError, match="INSERT 0 0"):
+                flow = InsertingFlow(run.target.sink_spec(run.run_id, planned), ROWS)
+                run.target.load(run.run_id, planned, flow, flow.settle)
+        else:
+            flow = InsertingFlow(
+                run.target.sink_spec(run.run_id, planned), ROWS, lambda: database.rows(take_over + " RETURNING 1")
+            )
+            with pytest.raises(LedgerError, match="taken over by another session or declared dead"):
+                run.target.load(run.run_id, planned, flow, flow.settle)
+    assert database.rows("SELECT to_regclass('orders')") == [(None,)]
+    assert database.rows('SELECT 1 FROM headrace."commit" WHERE slice = 0') == []
+
+
+def test_every_transaction_has_its_level_and_may_write(database: Database) -> None:
+    """Whatever the defaults of the user are."""
+    database.psql(f"ALTER ROLE {LOADER} IN DATABASE {database.name} SET default_transaction_isolation = 'serializable'")
+    database.psql(f"ALTER ROLE {LOADER} IN DATABASE {database.name} SET default_transaction_read_only = on")
+    run = Run(database)
+    with run.target:
+        run.begin()
+        planned = plan("schema", "create")
+        sink = run.target.sink_spec(run.run_id, planned)
+        connection = core.PostgresConnection(sink["connection"])
+        connection.execute(sink["tables"][0]["begin"])
+        for session in (run.target._control, connection):
+            assert session.query("SHOW transaction_isolation").rows == [["read committed"]]
+            assert session.query("SHOW transaction_read_only").rows == [["off"]]
+        connection.close()
+    Run(database).load(plan("schema", "create"))
+    assert content(database) == ("3", "6")
+
+
+@pytest.mark.parametrize("afterwards", ["run", "resume"])
+def test_writers_are_ended_before_anything_of_their_run_is_touched(database: Database, afterwards: str) -> None:
+    """They are found by their lock: a session of the same name is left alone."""
+    database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text)")
+    dead = Run(database)
+    dead.die(plan("rename"), ROWS, [1])
+    zombie, bystander = writer(dead), core.PostgresConnection(dead.target._model.to_core(f"headrace {dead.run_id} w1"))
+    other = Run(database)
+    with other.target:
+        if afterwards == "run":
+            other.begin()
+            assert [lost.run_id for lost in other.lost] == [dead.run_id]
+        else:
+            other.target.resume_run(record(dead.run_id))
+    assert (is_over(zombie), is_over(bystander)) == (True, False)
+    bystander.close()
+
+
+def test_a_writer_that_waits_at_the_fence_does_not_hold_up_a_resume(database: Database) -> None:
+    """It has locked the run's row. Whoever resumes ends writers again and again instead of waiting for the row."""
+    dead = Run(database)
+    dead.die(plan("schema", "create"), ROWS, [1])
+    lock = f"BEGIN; DO 'BEGIN PERFORM 1 FROM headrace.run WHERE run_id = ''{dead.run_id}'' FOR SHARE; END'"
+    seconds = time.monotonic()
+    with Run(database).target as target:
+        with database.session(lock), pytest.raises(HeadraceError) as failure:
+            target.resume_run(record(dead.run_id))
+        assert failure.value.retryable
+        assert time.monotonic() - seconds < 20
+    with Run(database).target as target:
+        target.resume_run(record(dead.run_id))
+
+
+def test_writers_that_may_not_be_ended_are_named(database: Database) -> None:
+    role = f"guest_{os.urandom(4).hex()}"
+    database.psql(f"CREATE ROLE {role} LOGIN")
+    try:
+        dead = Run(database)
+        dead.die(plan("schema", "create"), ROWS, [1])
+        database.as_loader(f"GRANT USAGE, CREATE ON SCHEMA headrace TO {role}")
+        database.as_loader(f"GRANT ALL ON ALL TABLES IN SCHEMA headrace TO {role}")
+        zombie = writer(dead)
+        with Run(database, role).target as target, pytest.raises(TargetBusyError) as failure:
+            target.resume_run(record(dead.run_id))
+        assert f"of user {LOADER}" in str(failure.value.found)
+        assert not is_over(zombie)
+        zombie.close()
+    finally:
+        database.psql(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
 # --- runs that die ----------------------------------------------------------------------------------------------------
 
 
 def test_a_dead_run_is_fenced_and_swept(database: Database) -> None:
     dead = Run(database)
     dead.die(plan("schema", "create"), ROWS, [1])
-    sink = dict(dead.target._model.to_core(f"headrace {dead.run_id} load w7"))
-    zombie = core.PostgresConnection(sink)
+    zombie = writer(dead)
     other = Run(database)
     with other.target:
         other.begin()
         assert [lost.run_id for lost in other.lost] == [dead.run_id]
     assert len(left(database)) == 1  # for `resume`
-    with pytest.raises(HeadraceError):
-        zombie.execute("SELECT 1")
+    assert is_over(zombie)
     Run(database).load(plan("schema", "create"))
     assert left(database) == []
     assert content(database) == ("3", "6")
@@ -397,28 +592,95 @@ def test_resume_loads_the_rest(database: Database, switch: str) -> None:
             Run(database).load(planned)
         assert f"headrace resume {dead.run_id}" in str(failure.value.hint)
     with Run(database).target as target:
-        target.resume_run(dead.run_id)
-        assert target.committed_slices(dead.run_id, "load") == {1}
+        target.resume_run(record(dead.run_id))
+        assert target.task_progress(dead.run_id, "load").slices == {1}
         rest = replace(planned.staging[0], slices=(2,))
         source = replace(planned.source, slices=planned.source.slices[1:])
         remaining = replace(planned, staging=(rest,), source=source)
         flow = InsertingFlow(target.sink_spec(dead.run_id, remaining), {2: ROWS[2]})
         target.load(dead.run_id, remaining, flow, flow.settle)
-        assert target.committed_slices(dead.run_id, "load") == {0, 1, 2}
+        assert target.task_progress(dead.run_id, "load") == TaskProgress(True, True, frozenset({1, 2}))
         target.end_run(dead.run_id, "success", None)
-        with pytest.raises(LedgerError, match="cannot be resumed"):
-            target.resume_run(dead.run_id)
     assert content(database) == ("3", "6")
     assert left(database) == []
 
 
-def test_a_lost_control_connection_is_opened_again(database: Database) -> None:
-    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'headrace%control'"
-    with pytest.raises(HeadraceError) as failure:
-        Run(database).load(plan("schema", "create"), before_switch=lambda: database.rows(end))
-    assert failure.value.retryable
+END_CONTROL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'headrace%control'"
+
+
+def staged_partitions() -> dict[str, Any]:
+    return {"rows": {1: ["10, 'a'"], 2: ["20, 'b'"]}, "partition_column": "id", "staging": partitions(1, [1, 2])}
+
+
+def test_what_is_committed_is_kept_for_resume(database: Database) -> None:
+    """The error can go away. A table without committed rows goes, the other one waits for `resume` or the next run."""
+    planned = plan("attach", "create", **staged_partitions())
+    rows: Rows = {1: ["10, 'a'"], 2: ["20, 'b'"]}
+    run = Run(database)
+    with pytest.raises(TargetBusyError) as failure, run.target:
+        run.begin()
+        run.target.record_slices(run.run_id, planned)
+        sink = run.target.sink_spec(run.run_id, planned)
+        sink["tables"] = sink["tables"][:1]
+        flow = InsertingFlow(sink, rows, lambda: database.rows(END_CONTROL))
+        run.target.load(run.run_id, planned, flow, flow.settle)
+    assert f"headrace resume {run.run_id}" in str(failure.value.hint)
+    assert [str(name)[-2:] for (name,) in left(database)] == ["_1"]
+    with Run(database).target as target:
+        target.resume_run(record(run.run_id))
+        assert target.task_progress(run.run_id, "load").slices == {1}
+        rest = replace(planned.staging[0], slices=())
+        remaining = replace(
+            planned,
+            staging=(rest, planned.staging[1]),
+            source=replace(planned.source, slices=planned.source.slices[1:]),
+        )
+        flow = InsertingFlow(target.sink_spec(run.run_id, remaining), {2: rows[2]})
+        target.load(run.run_id, remaining, flow, flow.settle)
+    assert content(database) == ("2", "30")
     assert left(database) == []
+
+
+def test_what_is_kept_is_swept_by_the_next_run(database: Database) -> None:
+    planned = plan("schema", "create")
+    run = Run(database)
+    with pytest.raises(TargetBusyError):
+        run.load(planned, before_switch=lambda: database.rows(END_CONTROL))
+    assert len(left(database)) == 1
     assert database.rows("SELECT to_regclass('orders')") == [(None,)]
+    Run(database).load(planned)
+    assert left(database) == []
+    assert database.rows(f"SELECT 1 FROM headrace.commit WHERE run_id = '{run.run_id}'") == []
+
+
+def test_an_error_of_the_rows_keeps_nothing(database: Database) -> None:
+    def wrong_accounts() -> None:
+        raise AccountsError("one row too few")
+
+    with pytest.raises(AccountsError):
+        Run(database).load(plan("schema", "create"), before_switch=wrong_accounts)
+    assert left(database) == []
+
+
+def test_a_load_that_was_resumed_by_another_process_drops_nothing(database: Database) -> None:
+    """It comes back when all is done, and finds the lock of the run free."""
+    planned, run = plan("schema", "create"), Run(database)
+
+    def resume() -> None:
+        database.rows(END_CONTROL)
+        with Run(database).target as target:
+            target.resume_run(record(run.run_id))
+            done = replace(planned, staging=(replace(planned.staging[0], slices=()),))
+            done = replace(done, source=replace(planned.source, slices=[]))
+            flow = InsertingFlow(target.sink_spec(run.run_id, done), ROWS)
+            target.load(run.run_id, done, flow, flow.settle)
+            target.end_run(run.run_id, "success", None)
+
+    with pytest.raises(HeadraceError):
+        run.load(planned, before_switch=resume)
+    assert content(database) == ("3", "6")
+    assert database.rows("SELECT status FROM headrace.run") == [("success",)]
+    assert database.rows('SELECT slice FROM headrace."commit" ORDER BY slice') == [("0",), ("1",), ("2",)]
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------

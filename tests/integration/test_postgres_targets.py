@@ -156,5 +156,7 @@ def test_somebody_holds_the_table(warehouse: PostgresProject, lock: str) -> None
         error = ended.summary["error"]
         assert (error["kind"], error["retryable"]) == ("target_busy", True)
         assert_snapshot(f"postgres_locked_{lock.lower().replace(' ', '_')}", warehouse.stable(ended.error))
-    before.check("failed")
+        assert ("headrace resume" in ended.error) == (lock == "ACCESS SHARE")  # else no row was ever sent
+    assert (warehouse.content(), warehouse.ledger()) == (before.content, ["failed"])
     warehouse.run().succeeded()
+    assert warehouse.leftovers() == []

@@ -25,6 +25,8 @@ class Capabilities:
     name of a table in UTF-8, None without a limit.
     `freezes`: rows copied into a table made in the same transaction can be stored as frozen. `skips_log`: such rows are
     not written to the server's log either; a setting of the server, so an open target says it.
+    `keys_block_writers`: a writer that meets a key which another one has not committed waits for that one, so that
+    writers which commit together could wait for one another for ever.
     `options`: the names of a destination's load options that have an effect.
     `memory_share`: largest part of the run's memory budget that the target's own engine may use (0: it has none).
     """
@@ -46,6 +48,7 @@ class Capabilities:
     maximum_name_bytes: int | None = None
     freezes: bool = False
     skips_log: bool = False
+    keys_block_writers: bool = False
     options: frozenset[str] = frozenset()
 
     @property

@@ -58,7 +58,7 @@ def plan_data_flow(
     if layout.qualifier is not None and isinstance(task.source, FileSource):
         # Whether a line break ends a row is only known to who has read the file up to it.
         notes.append("the layout has a qualifier: every file is one slice, read by one stream")
-    working_streams = _working_streams(source, streams, notes)
+    working_streams = _working_streams(source, _writers(table, load, streams, notes), notes)
     way = _way(task, table, load, source, mapping, file_keys, working_streams, notes)
     _note_inert_options(table, notes)
     return DataFlowPlan(
@@ -259,6 +259,16 @@ def _note_inert_options(table: TargetTable, notes: list[str]) -> None:
     if capabilities.stores_tables:
         inert = [name for name in table.destination.options.changed() if name not in capabilities.options]
         notes += [f"`{name}` has no effect in {capabilities.target_type}" for name in inert]
+
+
+def _writers(table: TargetTable, load: str, streams: int, notes: list[str]) -> int:
+    """One for rows that go straight into a table with keys, if the target's writers would wait for each other's."""
+    keys = table.catalog.indexes if table.catalog else ()
+    is_direct = load == "single" and table.destination.target == "append"
+    if not (table.capabilities.keys_block_writers and is_direct and keys and streams > 1):
+        return streams
+    notes.append(f"one writer appends, because {table.name} has {', '.join(keys)}: several would wait for their keys")
+    return 1
 
 
 def _working_streams(source: SourceSnapshot, streams: int, notes: list[str]) -> int:

@@ -39,6 +39,7 @@ SERVER = Capabilities(
     partition_key_kinds=frozenset({"int32", "int64", "decimal", "date"}),
     maximum_name_bytes=63,
     freezes=True,
+    keys_block_writers=True,
     options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),
 )
 CASE_SENSITIVE = replace(STORING, case_insensitive_names=False)

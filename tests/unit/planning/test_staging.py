@@ -75,6 +75,7 @@ PLANS: dict[str, tuple[CatalogTable | None, dict[str, Any]]] = {
     "new_one_stream": (None, {"streams": 1, "slices": (1,)}),
     "append": (FITTING, {"target": "append"}),
     "append_one_stream": (FITTING, {"target": "append", "streams": 1, "options": LoadOptions(lock=True, analyze=True)}),
+    "append_to_keys": (INDEXED, {"target": "append", "options": LoadOptions(lock=True)}),
     "rename": (INDEXED, {"options": LoadOptions(check_constraints=False, analyze=True)}),
     "rename_indexes_before": (INDEXED, {"options": LoadOptions(indexes="before")}),
     "move": (WATCHED, {}),

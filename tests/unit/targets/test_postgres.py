@@ -34,6 +34,7 @@ from headrace.targets.postgres.names import (
     session_name,
     staging_name,
     table_lock_key,
+    writers_lock_key,
 )
 from headrace.targets.postgres.target import PostgresTarget
 from headrace.targets.postgres.types import native_type, server_type
@@ -171,6 +172,7 @@ def test_sessions_are_named_in_ascii_with_room_for_the_writer() -> None:
 def test_lock_keys_are_the_same_in_every_version() -> None:
     """Two versions of Headrace must see each other's locks."""
     assert run_lock_key(RUN) == 7228495488034784200
+    assert writers_lock_key(RUN) == 1550843477724339811
     assert table_lock_key("shop", ORDERS) == -3688135554931371795
 
 

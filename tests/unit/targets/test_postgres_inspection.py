@@ -94,7 +94,6 @@ class Server:
             "version": "18.4",
             "encoding": "UTF8",
             "standby": "f",
-            "read_only": "off",
             "database": "sales",
             "user": "loader",
             "has_ledger_schema": "f",
@@ -122,7 +121,6 @@ class Server:
 
 PROBLEMS = [
     ({"standby": "t"}, "the server is a standby: it only reads; name the primary"),
-    ({"read_only": "on"}, "default_transaction_read_only is on for this user: nothing can be written"),
     ({"encoding": "SQL_ASCII"}, "the database has the encoding SQL_ASCII, which takes any bytes: make one with UTF8"),
     (
         {"may_create_schema": "f"},

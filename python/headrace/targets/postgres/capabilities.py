@@ -27,5 +27,6 @@ POSTGRES_CAPABILITIES: Final = Capabilities(
     partition_key_kinds=frozenset({"int16", "int32", "int64", "decimal", "date", "timestamp"}),
     maximum_name_bytes=MAXIMUM_NAME_BYTES,
     freezes=True,
+    keys_block_writers=True,
     options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),
 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from headrace.errors import TargetError
 from headrace.planning import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
-from headrace.targets.postgres.connection import Connection, Row, one_row, sql, texts, transaction
+from headrace.targets.postgres.connection import Connection, Row, one_row, snapshot, sql, texts
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.types import ServerType, server_type
 
@@ -43,9 +43,7 @@ def read_table(connection: Connection, table: TableName) -> CatalogTable | None:
 
     Raises TargetError if the schema does not exist, or if the user lacks a right without which no load can work.
     """
-    with transaction(connection):
-        # One snapshot for all the queries below; the catalogs are read as they are at the first of them.
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    with snapshot(connection):
         relation = find_relation(connection, table)
         if relation is None:
             _require_schema(connection, table)

@@ -20,12 +20,18 @@ _SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "0",
     "idle_session_timeout": "0",
     "transaction_timeout": "0",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
     "standard_conforming_strings": "on",
     "quote_all_identifiers": "off",
     "datestyle": "ISO",
     "intervalstyle": "postgres",
 }
 _NEWER_SETTINGS: Final = {"transaction_timeout": 17}
+# Whatever default a user or a database has: a stricter level would fail with errors of its own, and the fence has to
+# see what others have committed meanwhile.
+BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_BEGIN_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class QueryResult(Protocol):
@@ -69,8 +75,9 @@ def session_settings(server_version: int, lock_timeout_seconds: float) -> dict[s
 
 
 def startup_options(own: str | None, settings: Mapping[str, str]) -> str:
-    """The `options` with which a writer logs in: those of its user, then ours."""
-    return " ".join([*[own or ""] * bool(own), *[f"-c {name}={value}" for name, value in settings.items()]])
+    """The `options` with which a writer logs in: those of its user, then ours. Blanks end a setting there."""
+    ours = [f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in settings.items()]
+    return " ".join([own, *ours] if own else ours)
 
 
 def prepare_session(connection: Connection, settings: Mapping[str, str]) -> None:
@@ -113,7 +120,20 @@ def array(values: Sequence[object]) -> str:
 @contextmanager
 def transaction(connection: Connection) -> Iterator[None]:
     """BEGIN, and COMMIT or on any exception ROLLBACK."""
-    connection.execute("BEGIN")
+    with _begun(connection, BEGIN):
+        yield
+
+
+@contextmanager
+def snapshot(connection: Connection) -> Iterator[None]:
+    """A transaction whose queries all see the same moment, and which changes nothing."""
+    with _begun(connection, _BEGIN_SNAPSHOT):
+        yield
+
+
+@contextmanager
+def _begun(connection: Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
     try:
         yield
         connection.execute("COMMIT")

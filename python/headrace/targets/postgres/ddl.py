@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from headrace.planning import DataFlowPlan, KeyBounds
-from headrace.targets.postgres.names import TableName, literal, quote, short_name
+from headrace.targets.postgres.connection import BEGIN
+from headrace.targets.postgres.names import TableName, literal, quote, short_name, writers_lock_key
 from headrace.targets.postgres.types import native_type
 
 # The constraint that spares ATTACH PARTITION the scan; dropped behind it.
@@ -55,9 +57,18 @@ def create_parent(table: TableName, plan: DataFlowPlan) -> str:
     return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan)}\n) PARTITION BY RANGE ({key})"
 
 
-def begin_unit(statements: Sequence[str]) -> str:
-    """What a writer executes before its COPY."""
-    return ";\n".join(["BEGIN", *statements])
+# A commit that is reported as done must survive a crash. What somebody wants beyond that, such as standbys that have
+# applied it, stays.
+DURABLE: Final = (
+    "SELECT set_config('synchronous_commit', 'on', true) "
+    "WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
+)
+
+
+def begin_unit(run_id: str, statements: Sequence[str]) -> str:
+    """What a writer executes before its COPY. Its lock says, until the transaction ends, that the run has writers."""
+    shared = f"SELECT pg_advisory_xact_lock_shared({writers_lock_key(run_id)})"
+    return ";\n".join([BEGIN, shared, *statements])
 
 
 def copy_into(table: TableName, plan: DataFlowPlan, *, freeze: bool) -> str:

@@ -42,8 +42,6 @@ def _problems(schema: str | None, found: dict[str, str | None]) -> list[str]:
     problems = []
     if found["standby"] == "t":
         problems.append("the server is a standby: it only reads; name the primary")
-    elif found["read_only"] == "on":
-        problems.append("default_transaction_read_only is on for this user: nothing can be written")
     if found["encoding"] == _NO_ENCODING:
         problems.append(f"the database has the encoding {_NO_ENCODING}, which takes any bytes: make one with UTF8")
     if schema is not None and found["has_ledger_schema"] != "t" and found["may_create_schema"] != "t":

@@ -23,6 +23,8 @@ from headrace.targets.postgres.names import TableName, ledger_lock_key, literal,
 
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
+# Who takes a run over does not wait for its writers, but ends them.
+_SHORT_WAIT = "SET LOCAL lock_timeout = '1s'"
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,13 @@ class Ledger:
     def resume_run(self, record: RunRecord) -> None:
         """Counts another attempt of the run: nothing of the attempts before passes the fence any more.
 
-        Raises LedgerError if a later run of the package has begun.
+        Raises LedgerError if a later run of the package has begun, and after a second the server's lock_timeout if a
+        writer is at the fence.
         """
         try:
             with transaction(self._connection):
                 self._create()
+                self._connection.execute(_SHORT_WAIT)
                 later = one_value(self._connection, self._sql("later_run"), (record.run_id, record.package))
                 if later is not None:
                     raise superseded(record, later)
@@ -141,6 +145,14 @@ class Ledger:
         row = one_row(self._connection, self._sql("committed"), (run_id, task))
         return Committed(0, 0) if row is None else Committed(int(row[0] or 0), int(row[1] or 0))
 
+    def committed_staging(self, run_id: str, task: str) -> tuple[str, ...]:
+        """The hidden tables of the task that hold committed rows."""
+        return texts(self._connection, self._sql("committed_staging"), (run_id, task))
+
+    def is_current(self, run_id: str) -> bool:
+        """True if the run is still that of this process: nobody has declared it lost or resumed it."""
+        return one_value(self._connection, self._sql("is_current"), (run_id, str(self.attempt))) is not None
+
     def check_committed(self, run_id: str, task: str, expected: Committed) -> None:
         """Raises LedgerError unless exactly this is committed."""
         found = self.committed(run_id, task)
@@ -154,9 +166,9 @@ class Ledger:
             )
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
-        """Writes how the run ended, unless somebody has declared it lost."""
+        """Writes how the run ended, unless somebody has declared it lost or taken it over."""
         try:
-            self._connection.query(self._sql("end_run"), (run_id, status, error))
+            self._connection.query(self._sql("end_run"), (run_id, status, error, str(self.attempt)))
         except HeadraceError as problem:
             raise ledger_failure(problem, "cannot write the end of the run into the ledger", self.schema) from problem
 
@@ -169,8 +181,10 @@ class Ledger:
         return texts(self._connection, self._sql("running"), (but_not,))
 
     def mark_lost(self, run_id: str) -> None:
-        """Ends a dead run; from then on nothing of it can commit."""
-        self._connection.query(self._sql("mark_lost"), (run_id,))
+        """Ends a dead run; from then on nothing of it can commit. Waits for a writer at the fence only a second."""
+        with transaction(self._connection):
+            self._connection.execute(_SHORT_WAIT)
+            self._connection.query(self._sql("mark_lost"), (run_id,))
 
     def visible_tables(self, run_id: str) -> tuple[str, ...]:
         """The tables whose rows of this run are visible."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from headrace.errors import HeadraceError, LedgerError, TargetBusyError, TargetError
 from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, Notice, Settle
-from headrace.targets.postgres.connection import roll_back
+from headrace.targets.postgres.connection import BEGIN, roll_back
 from headrace.targets.postgres.control import Control
+from headrace.targets.postgres.ddl import DURABLE
 from headrace.targets.postgres.failures import explained, is_connection_lost, sqlstate
 from headrace.targets.postgres.ledger import Committed, Ledger
 from headrace.targets.postgres.locks import table_lock
@@ -20,14 +21,16 @@ from headrace.targets.postgres.sweep import drop_staging, refuse_half_appended, 
 from headrace.targets.postgres.switch import Switch
 
 _NOTHING: Final = "; nothing was made visible"
+_RESUME: Final = "What is committed is kept: headrace resume {run}."
 _CONTROL_LOST: Final = "the control connection was lost"
 
 
 class TableLoad:
     """One load of one table.
 
-    Whatever fails before the commit of the switch leaves the target as it was, and what was staged is dropped. A load
-    that cannot do even that, because it is killed or cut off, is swept by the next one, or resumed.
+    Whatever fails before the commit of the switch leaves the target as it was, and what was staged is dropped; but if
+    trying again can help, hidden tables with committed rows stay, for `resume`. They and what a load leaves that is
+    killed or cut off are swept by the next one, unless it is resumed.
     """
 
     def __init__(
@@ -52,8 +55,11 @@ class TableLoad:
         self._is_cancelled = is_cancelled
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0}
         self._earlier = Committed(0, 0)
+        self._is_prepared = False
         self._rows_loaded = 0
         self._warnings: list[str] = []
+        # Until the server says that nothing is committed, or that it is dropped.
+        self._can_be_resumed = ledger is not None and not staging.is_direct
         self._what = f"loading table {shown_name}"
 
     def run(self, flow: Flow, settle: Settle) -> LoadTimes:
@@ -62,12 +68,15 @@ class TableLoad:
             with self._locked():
                 try:
                     self._load(flow, settle)
-                except BaseException:
-                    self._clean_up()
+                except BaseException as error:
+                    self._clean_up(error)
                     raise
                 self._analyze()
         except HeadraceError as error:
-            raise explained(error, self._what, self._consequence(error)) from error
+            problem = explained(error, self._what, self._consequence(error))
+            if problem.retryable and self._can_be_resumed and self._is_prepared:
+                problem.hint = f"{problem.hint or ''} {_RESUME.format(run=self._run_id)}".lstrip()
+            raise problem from error
         seconds = self._seconds
         return LoadTimes(
             seconds["prepare"], seconds["insert"], seconds["commit"], self._rows_loaded, tuple(self._warnings)
@@ -82,6 +91,7 @@ class TableLoad:
     def _load(self, flow: Flow, settle: Settle) -> None:
         with self._timed("prepare"), self._control.cancellable(self._is_cancelled):
             self._prepare()
+        self._is_prepared = True
         if self._plan.slices_to_load:  # a resumed run may have nothing left but the switch
             with self._timed("insert"):
                 result = self._flow_ended(flow, settle)
@@ -93,7 +103,7 @@ class TableLoad:
                 if self._ledger is not None:
                     self._ledger.check_committed(self._run_id, self._plan.task, self._all_committed())
                 if not self._keeps_others_out:
-                    self._control.execute("BEGIN")
+                    self._control.execute(BEGIN)
                 self._build_indexes()
                 self._switch()
             self._commit()
@@ -119,7 +129,7 @@ class TableLoad:
             self._control.execute(text)
         if self._keeps_others_out:
             # Readers go on; nobody else writes what the switch would lose.
-            self._control.execute("BEGIN")
+            self._control.execute(BEGIN)
             self._control.execute(f"LOCK TABLE {target.sql} IN SHARE ROW EXCLUSIVE MODE")
 
     def _require_rights(self) -> None:
@@ -186,7 +196,10 @@ class TableLoad:
                 raise problem from error
 
     def _switch(self) -> None:
-        switch = Switch(self._control, self._plan, self._staging, self._all_committed().rows)
+        self._control.execute(DURABLE)
+        switch = Switch(
+            self._control, self._plan, self._staging, self._all_committed().rows, self._lock_timeout_seconds
+        )
         switch.run()
         if self._ledger is not None:
             self._ledger.mark_switched(self._run_id, self._plan.task)
@@ -220,16 +233,25 @@ class TableLoad:
             except HeadraceError as error:  # the rows are visible; that cannot make the load a failure
                 self._warnings.append(f"{self._staging.target} was loaded, but not analyzed: {error.what}")
 
-    def _clean_up(self) -> None:
+    def _clean_up(self, error: BaseException) -> None:
         """Drops what this load has staged. Its writers are gone: the flow has ended, or was never started."""
         with suppress(HeadraceError):
             if self._control.state in ("lost", "cancelled"):
                 self._control.reopen()
             with self._control.impatient():
                 roll_back(self._control)
-                if not self._staging.is_direct:
-                    names = [staging.table.name for staging in self._staging.tables]
-                    drop_staging(self._control, self._ledger, self._staging.hidden_schema, self._run_id, names)
+                if self._staging.is_direct or not (self._ledger is None or self._ledger.is_current(self._run_id)):
+                    return  # nothing is staged, or it is somebody else's by now
+                kept = self._worth_keeping(error)
+                names = [staging.table.name for staging in self._staging.tables if staging.table.name not in kept]
+                drop_staging(self._control, self._ledger, self._staging.hidden_schema, self._run_id, names)
+                self._can_be_resumed = bool(kept)
+
+    def _worth_keeping(self, error: BaseException) -> Collection[str]:
+        """Hidden tables with committed rows, if trying again can help."""
+        if self._ledger is None or not (isinstance(error, HeadraceError) and explained(error, self._what).retryable):
+            return ()
+        return self._ledger.committed_staging(self._run_id, self._plan.task)
 
     def _consequence(self, error: HeadraceError) -> str:
         is_known = isinstance(error, LedgerError) or error.what.startswith(self._what)

@@ -1,4 +1,6 @@
-"""Advisory locks: a run holds one for itself and one for the table that it loads; both end with its session."""
+"""Advisory locks: a run holds one for itself and one for the table that it loads; both end with its session. And the
+server's own lock of the table, at the moment of the switch.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,17 @@ from typing import Final
 
 from headrace.errors import CancelledError, HeadraceError, TargetBusyError
 from headrace.targets.base import Notice
-from headrace.targets.postgres.connection import Connection, one_row, one_value, sql
+from headrace.targets.postgres.connection import Connection, one_row, one_value, sql, texts
+from headrace.targets.postgres.failures import sqlstate
 from headrace.targets.postgres.names import TableName, table_lock_key
 
 _POLL_SECONDS: Final = 0.2
+# While a request for an exclusive lock waits, everybody who comes later waits behind it, readers too.
+_SWITCH_WAIT_SECONDS: Final = 2.0
+_FIRST_PAUSE_SECONDS: Final = 0.25
+_LONGEST_PAUSE_SECONDS: Final = 4.0
+_LOCK_NOT_AVAILABLE: Final = "55P03"
+_DEADLOCK: Final = "40P01"
 
 
 def try_lock(connection: Connection, key: int) -> bool:
@@ -58,6 +67,37 @@ def table_lock(
         yield
     finally:
         unlock(connection, key)
+
+
+def lock_for_switch(connection: Connection, table: TableName, oid: str, timeout_seconds: float) -> None:
+    """Keeps everybody out of the table until the end of the open transaction, which stays usable meanwhile.
+
+    Waits a moment at a time, so that nobody is held up by our waiting. Raises TargetBusyError after the timeout.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    pause = _FIRST_PAUSE_SECONDS
+    wait = min(_SWITCH_WAIT_SECONDS, max(timeout_seconds, _POLL_SECONDS))  # 0 would be for ever
+    while True:
+        connection.execute(f"SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{wait:g}s'")
+        try:
+            connection.execute(f"LOCK TABLE {table.sql} IN ACCESS EXCLUSIVE MODE")
+        except HeadraceError as error:
+            if sqlstate(error) not in (_LOCK_NOT_AVAILABLE, _DEADLOCK):
+                raise
+            connection.execute("ROLLBACK TO SAVEPOINT headrace_lock; RELEASE SAVEPOINT headrace_lock")
+            if time.monotonic() >= deadline:
+                holders = texts(connection, sql("lock_holders"), (oid,))
+                raise TargetBusyError(
+                    f"table {table} is in use: it cannot be exchanged at this moment",
+                    found=", ".join(holders) or "sessions that have ended by now",
+                    expected=f"nobody to use it for a moment within {timeout_seconds:g} seconds",
+                    hint="End them, or wait longer: `lock_timeout_seconds` of the connection.",
+                ) from error
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        else:
+            connection.execute(f"RELEASE SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{timeout_seconds:g}s'")
+            return
 
 
 def _holder(connection: Connection, key: int) -> str:

@@ -77,23 +77,23 @@ def parse_staging_name(name: str) -> StagingName | None:
     return StagingName(parts[0], parts[2], WHOLE_TABLE if parts[3] == _WHOLE else parts[3])
 
 
-def session_prefix(run_id: str) -> str:
-    """How the application names of a run's sessions begin: what fencing looks for."""
-    return f"headrace {run_id} "
-
-
 def session_name(run_id: str, task: str) -> str:
     """The application name of a task's sessions, with room for the number that a writer appends.
 
-    ASCII, because the server replaces everything else.
+    For people only: anybody can call a session so. ASCII, because the server replaces everything else.
     """
-    name = (session_prefix(run_id) + task).encode("ascii", "replace").decode()
+    name = f"headrace {run_id} {task}".encode("ascii", "replace").decode()
     return name[: MAXIMUM_NAME_BYTES - _WRITER_BYTES]
 
 
 def run_lock_key(run_id: str) -> int:
     """Key of the advisory lock that a living run holds."""
     return _lock_key(f"headrace run\0{run_id}")
+
+
+def writers_lock_key(run_id: str) -> int:
+    """Key of the advisory lock that every writer of a run shares while its transaction is open."""
+    return _lock_key(f"headrace writers\0{run_id}")
 
 
 def table_lock_key(database: str, table: TableName) -> int:

@@ -31,6 +31,7 @@ class TableStaging:
 
     def __init__(self, connection: Connection, run_id: str, plan: DataFlowPlan, hidden_schema: str) -> None:
         self._connection = connection
+        self._run_id = run_id
         self._plan = plan
         self.target = TableName(plan.schema or "", plan.table)
         self.relation = find_relation(connection, self.target)
@@ -118,13 +119,14 @@ class TableStaging:
         planned = staging.planned
         makes_table = planned.owned and bool(staging.create)
         into = self.target if self.is_direct else staging.table
-        locks = [f"LOCK TABLE {into.sql} IN SHARE ROW EXCLUSIVE MODE"] * (self.is_direct and self._plan.options.lock)
+        lock = [f"LOCK TABLE {into.sql} IN SHARE ROW EXCLUSIVE MODE"] * self._plan.options.lock
+        direct = [ddl.DURABLE, *lock] if self.is_direct else []
         return {
             "name": planned.table,
             "partition": planned.partition,
             "slices": list(planned.slices),
             "owned": planned.owned,
-            "begin": ddl.begin_unit(staging.create if makes_table else locks),
+            "begin": ddl.begin_unit(self._run_id, staging.create if makes_table else direct),
             "copy": ddl.copy_into(into, self._plan, freeze=makes_table),
             "bounds": None if planned.bounds is None else planned.bounds.to_dict(),
         }

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
-from headrace.errors import TargetBusyError, TargetError
+from headrace.errors import HeadraceError, TargetBusyError, TargetError
 from headrace.planning import counted
 from headrace.targets.base import LostRun
 from headrace.targets.postgres.connection import Connection, sql, texts, transaction
+from headrace.targets.postgres.failures import sqlstate
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.locks import try_lock, unlock
 from headrace.targets.postgres.names import (
@@ -19,24 +20,25 @@ from headrace.targets.postgres.names import (
     parse_staging_name,
     quote,
     run_lock_key,
-    session_prefix,
     table_key,
+    writers_lock_key,
 )
 
-_END_SESSIONS_SECONDS: Final = 10.0
+_END_WRITERS_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.05
+_LOCK_NOT_AVAILABLE: Final = "55P03"
+_Result = TypeVar("_Result")
 
 
 def sweep_runs(connection: Connection, ledger: Ledger, own_run: str) -> list[LostRun]:
-    """Marks dead runs as lost and ends what is left of their sessions. Their hidden tables stay, for `resume`.
+    """Marks dead runs as lost and ends what is left of their writers. Their hidden tables stay, for `resume`.
 
     What a run looks like that is dying just now is seen only behind the lock of its table: sweep again there.
     """
     lost = []
     for run_id in ledger.running(own_run):
         with _if_dead(connection, run_id) as dead:
-            if dead and _sessions_ended(connection, run_id):
-                ledger.mark_lost(run_id)
+            if dead and _marked_lost(connection, ledger, run_id):
                 lost.append(LostRun(run_id, ledger.visible_tables(run_id)))
     return lost
 
@@ -53,9 +55,10 @@ def sweep_staging(
     for run_id, names in left.items():
         with _if_dead(connection, run_id) as dead:
             if dead:
-                end_sessions(connection, run_id)
-                if ledger is not None:
-                    ledger.mark_lost(run_id)
+                if ledger is None:
+                    end_writers(connection, run_id)
+                else:
+                    _mark_lost(connection, ledger, run_id)
                 drop_staging(connection, ledger, hidden_schema, run_id, names)
 
 
@@ -70,22 +73,49 @@ def drop_staging(
             ledger.forget_commits(run_id, names)
 
 
-def end_sessions(connection: Connection, run_id: str) -> None:
-    """Ends the sessions of a run and waits until the server has rolled their work back."""
-    deadline = time.monotonic() + _END_SESSIONS_SECONDS
-    while sessions := connection.query(sql("sessions"), (session_prefix(run_id),)).rows:
-        permitted = [process_id for process_id, may_end in sessions if may_end == "t"]
-        if not permitted or time.monotonic() >= deadline:
-            raise _still_there(run_id, [str(row[0]) for row in sessions])
+def end_writers(connection: Connection, run_id: str) -> None:
+    """Ends the writers of a dead run, and waits until the server has rolled their work back.
+
+    That nobody holds their lock any more is the proof. Raises TargetBusyError if they cannot be ended.
+    """
+    key = writers_lock_key(run_id)
+    deadline = time.monotonic() + _END_WRITERS_SECONDS
+    while not try_lock(connection, key):
+        writers = connection.query(sql("writers"), (str(key),)).rows
+        permitted = [process_id for process_id, _, may_end in writers if may_end == "t"]
+        if (writers and not permitted) or time.monotonic() >= deadline:
+            raise _still_there(run_id, [f"process {process_id} of user {user}" for process_id, user, _ in writers])
         for process_id in permitted:
             connection.query("SELECT pg_terminate_backend($1::int)", (process_id,))
         time.sleep(_POLL_SECONDS)
+    unlock(connection, key)
 
 
-def _sessions_ended(connection: Connection, run_id: str) -> bool:
-    """False if they cannot be ended: then the run is left to somebody who may, unless it is in our way."""
+def take_over(connection: Connection, run_id: str, change: Callable[[], _Result]) -> _Result:
+    """Changes the row of a dead run, behind which none of its units passes the fence.
+
+    A unit that is at the fence keeps the row locked; so `change` must wait for locks only a moment. Such a unit is
+    ended with the others, also one that has begun since.
+    """
+    deadline = time.monotonic() + _END_WRITERS_SECONDS
+    while True:
+        end_writers(connection, run_id)
+        try:
+            return change()
+        except HeadraceError as error:
+            if sqlstate(error) != _LOCK_NOT_AVAILABLE or time.monotonic() >= deadline:
+                raise
+
+
+def _mark_lost(connection: Connection, ledger: Ledger, run_id: str) -> None:
+    take_over(connection, run_id, lambda: ledger.mark_lost(run_id))
+    end_writers(connection, run_id)
+
+
+def _marked_lost(connection: Connection, ledger: Ledger, run_id: str) -> bool:
+    """False if its writers cannot be ended: then the run is left to somebody who may, unless it is in our way."""
     try:
-        end_sessions(connection, run_id)
+        _mark_lost(connection, ledger, run_id)
     except TargetBusyError:
         return False
     return True
@@ -115,9 +145,9 @@ def _if_dead(connection: Connection, run_id: str) -> Iterator[bool]:
             unlock(connection, key)
 
 
-def _still_there(run_id: str, process_ids: list[str]) -> TargetBusyError:
+def _still_there(run_id: str, writers: list[str]) -> TargetBusyError:
     return TargetBusyError(
         f"sessions of the dead run {run_id} are still working",
-        found=f"process {', '.join(process_ids)} of the server",
-        hint=f"Ask an administrator: SELECT pg_terminate_backend({process_ids[0]})",
+        found=", ".join(writers) or "a prepared or ending transaction",
+        hint="Ask an administrator to end them: SELECT pg_terminate_backend(PROCESS)",
     )

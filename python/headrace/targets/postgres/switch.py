@@ -18,6 +18,7 @@ from headrace.targets.postgres.indexes import (
     indexes_of,
     partition_index_name,
 )
+from headrace.targets.postgres.locks import lock_for_switch
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.rename import rename_statements
 from headrace.targets.postgres.staging import TableStaging
@@ -26,12 +27,20 @@ from headrace.targets.postgres.staging import TableStaging
 class Switch:
     """The switch of one task. `warnings`: where it had to do otherwise than planned."""
 
-    def __init__(self, connection: Connection, plan: DataFlowPlan, staging: TableStaging, rows: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        plan: DataFlowPlan,
+        staging: TableStaging,
+        rows: int,
+        lock_timeout_seconds: float,
+    ) -> None:
         self._connection = connection
         self._plan = plan
         self._staging = staging
         self._target = staging.target
         self._rows = rows
+        self._lock_timeout_seconds = lock_timeout_seconds
         self.warnings: list[str] = []
 
     def run(self) -> None:
@@ -113,6 +122,7 @@ class Switch:
         old: list[TableName] = []
         columns: Sequence[str] = [column.target for column in self._plan.columns]
         if relation is not None:
+            lock_for_switch(self._connection, self._target, relation.oid, self._lock_timeout_seconds)
             members = texts(self._connection, sql("view_tables"), (relation.oid,))
             old = [TableName(self._target.schema, name) for name in members]
             columns = texts(self._connection, sql("columns"), (relation.oid,))
@@ -127,7 +137,8 @@ class Switch:
 
     def _locked(self) -> Relation:
         """Keeps everybody out of the target until the commit, readers too: for the moment of the switch."""
-        self._run([f"LOCK TABLE {self._target.sql} IN ACCESS EXCLUSIVE MODE"])
+        found = self._relation(self._target)
+        lock_for_switch(self._connection, self._target, found.oid, self._lock_timeout_seconds)
         relation = self._relation(self._target)
         referring = texts(self._connection, sql("referenced_by"), (relation.oid,))
         if referring and self._plan.target == "replace":

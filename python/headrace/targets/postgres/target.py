@@ -44,7 +44,7 @@ from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import try_lock, unlock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
-from headrace.targets.postgres.sweep import end_sessions, sweep_runs
+from headrace.targets.postgres.sweep import end_writers, sweep_runs, take_over
 
 MINIMUM_SERVER_VERSION: Final = 15
 # A session that was cut off is still there for a moment.
@@ -99,9 +99,10 @@ class PostgresTarget:
                 f"run {record.run_id} cannot be resumed: connection {self._model.name} says `ledger: off`",
                 hint="Start a new run: `headrace run`.",
             )
-        end_sessions(self._control, record.run_id)
-        self._ledger = Ledger(self._control, self._model.ledger_schema)
-        self._ledger.resume_run(record)
+        ledger = Ledger(self._control, self._model.ledger_schema)
+        take_over(self._control, record.run_id, lambda: ledger.resume_run(record))
+        end_writers(self._control, record.run_id)
+        self._ledger = ledger
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         return TaskProgress() if self._ledger is None else self._ledger.task_progress(run_id, task)

@@ -3,7 +3,6 @@ SELECT current_setting('server_version') AS version,
        (SELECT pg_catalog.pg_encoding_to_char(encoding) FROM pg_catalog.pg_database
         WHERE datname = current_database()) AS encoding,
        pg_catalog.pg_is_in_recovery() AS standby,
-       current_setting('default_transaction_read_only') AS read_only,
        current_database() AS database,
        current_user AS "user",
        EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1::text) AS has_ledger_schema,
