@@ -43,6 +43,7 @@ from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import try_lock, unlock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
+from headrace.targets.postgres.requirements import require_server, require_session
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
 from headrace.targets.postgres.sweep import end_writers, sweep_runs, take_over
 
@@ -203,12 +204,14 @@ class PostgresTarget:
 
     def _take_run(self, connection: Connection, run_id: str) -> None:
         """Says to everybody that the run lives, as long as the session does."""
+        require_server(connection, self._model.name)
         connection.execute(f"SET application_name = {literal(session_name(run_id, 'control'))}")
         deadline = time.monotonic() + _TAKE_RUN_SECONDS
         while not try_lock(connection, run_lock_key(run_id)):
             if time.monotonic() >= deadline:
                 raise TargetBusyError(f"run {run_id} goes on in another session", hint="Wait for that one to end.")
             time.sleep(_POLL_SECONDS)
+        require_session(connection, run_lock_key(run_id), self._model.name)
 
     def _settings(self, connection: Connection) -> dict[str, str]:
         return session_settings(server_major(connection), self._model.lock_timeout_seconds)
