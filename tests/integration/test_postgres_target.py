@@ -140,10 +140,15 @@ class Run:
     """One run of one task, up to wherever a test stops it."""
 
     def __init__(
-        self, database: Database, role: str | None = None, connect: Connect = core.PostgresConnection, **members: Any
+        self,
+        database: Database,
+        role: str | None = None,
+        connect: Connect = core.PostgresConnection,
+        before: Sequence[tuple[str, int]] = (),
+        **members: Any,
     ) -> None:
         parameters = ConnectionParameters(
-            hosts=((str(database.cluster.sockets), database.cluster.port),),
+            hosts=(*before, (str(database.cluster.sockets), database.cluster.port)),
             database=database.name,
             user=role or database.role,
             sslmode="disable",
@@ -437,6 +442,16 @@ def test_rows_of_a_default_partition_are_in_the_way(database: Database) -> None:
 def test_a_database_without_an_encoding_is_refused(postgres_versions: Cluster) -> None:
     with postgres_versions.database(options="ENCODING 'SQL_ASCII' TEMPLATE template0") as database:
         assert refused(database, plan("schema", "create")).found == "encoding SQL_ASCII"
+
+
+def test_all_sessions_go_to_the_host_that_answered(database: Database) -> None:
+    run = Run(database, before=[("/nowhere", 5432), ("127.0.0.1", 1)])
+    with run.target:
+        run.begin()
+        sink = run.target.sink_spec(run.run_id, plan("schema", "create"))
+    assert sink["connection"]["hosts"] == [{"host": str(database.cluster.sockets), "port": database.cluster.port}]
+    Run(database, before=[("/nowhere", 5432)]).load(plan("schema", "create"))
+    assert content(database) == ("3", "6")
 
 
 class Pooled:
