@@ -199,20 +199,17 @@ def test_nul_in_text(warehouse: PostgresProject) -> None:
     assert (summary["rows_loaded"], summary["tables"][0]["rejects"]["by_rule"]) == (100, {"nul_byte": 1})
 
 
-@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII", "EUC_JP"])
+@pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP"])
 def test_a_database_of_another_encoding(postgres: Cluster, tmp_path: Path, encoding: str) -> None:
     """The server converts; a character that its encoding lacks fails the load with its place."""
     options = f"ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
     with postgres.database(options=options) as database:
         (tmp_path / "project").mkdir()
         warehouse = PostgresProject(tmp_path / "project", database)
-        text = {"LATIN1": "é", "EUC_JP": "日本", "SQL_ASCII": "日本 é"}[encoding]
+        text = {"LATIN1": "é", "EUC_JP": "日本"}[encoding]
         file = warehouse.file("orders.tbl.1", f"1|1.00||zwei|{text}\n")
         warehouse.run().succeeded()
-        sent = "convert_to(note, 'UTF8')" if encoding != "SQL_ASCII" else "note::bytea"
-        assert warehouse.query(f"SELECT encode({sent}, 'hex') FROM orders") == [(text.encode().hex(),)]
-        if encoding == "SQL_ASCII":
-            return
+        assert warehouse.query("SELECT encode(convert_to(note, 'UTF8'), 'hex') FROM orders") == [(text.encode().hex(),)]
         file.write_text(f"1|1.00||zwei|{text}\n2|1.00||drei|日本 😀\n", encoding="utf-8")
         ended = warehouse.run()
         check_located(ended, file, 2)

@@ -32,7 +32,7 @@ from headrace.planning.memory import MemorySplit
 from headrace.targets import OpenOptions, RunRecord
 from headrace.targets.base import TaskProgress
 from headrace.targets.postgres.names import literal
-from headrace.targets.postgres.target import PostgresTarget
+from headrace.targets.postgres.target import Connect, PostgresTarget
 from tests.servers.cluster import LOADER, Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
@@ -139,9 +139,16 @@ def record(run_id: str) -> RunRecord:
 class Run:
     """One run of one task, up to wherever a test stops it."""
 
-    def __init__(self, database: Database, role: str | None = None, **members: Any) -> None:
+    def __init__(
+        self,
+        database: Database,
+        role: str | None = None,
+        connect: Connect = core.PostgresConnection,
+        before: Sequence[tuple[str, int]] = (),
+        **members: Any,
+    ) -> None:
         parameters = ConnectionParameters(
-            hosts=((str(database.cluster.sockets), database.cluster.port),),
+            hosts=(*before, (str(database.cluster.sockets), database.cluster.port)),
             database=database.name,
             user=role or database.role,
             sslmode="disable",
@@ -149,7 +156,7 @@ class Run:
         self.run_id = f"20261120-101530-{os.urandom(3).hex()}"
         options = OpenOptions(0, 2, None, False, lambda text: None, lambda: False)
         model = PostgresConnection("warehouse", parameters, **{"lock_timeout_seconds": 1, **members})
-        self.target = PostgresTarget(model, options, core.PostgresConnection)
+        self.target = PostgresTarget(model, options, connect)
 
     def begin(self) -> None:
         self.lost = self.target.begin_run(record(self.run_id))
@@ -381,13 +388,139 @@ def test_what_is_reported_as_committed_survives_a_crash(database: Database) -> N
     assert found == [["on"], ["off"]]  # of a unit out of sight only the switch matters, whose log comes behind it
 
 
+# --- what is refused before the first row -----------------------------------------------------------------------------
+
+
+def refused(database: Database, planned: DataFlowPlan, rows: Rows = ROWS) -> TargetError:
+    """The error; nothing was made."""
+    with pytest.raises(TargetError) as failure:
+        Run(database).load(planned, rows)
+    assert left(database) == []
+    return failure.value
+
+
+@pytest.mark.parametrize("published", ["ALL TABLES", "TABLES IN SCHEMA headrace"])
+def test_hidden_tables_are_not_published(database: Database, published: str) -> None:
+    database.as_loader("CREATE TABLE orders (id bigint, note text); CREATE SCHEMA headrace")
+    database.psql(f"CREATE PUBLICATION everything FOR {published}")
+    assert "publication everything" in str(refused(database, plan("rename")).found)
+    Run(database).load(plan("none", "append"))
+    assert content(database) == ("3", "6")
+
+
+def test_subscribers_are_thought_of(database: Database) -> None:
+    database.as_loader("CREATE SCHEMA mart")
+    database.psql("CREATE PUBLICATION mart FOR TABLES IN SCHEMA mart")
+    for switch, target in (("schema", "create"), ("rename", "replace")):
+        [warning] = Run(database).load(plan(switch, target, schema="mart"))
+        assert "REFRESH PUBLICATION" in warning
+
+
+def test_more_partitions_than_locks_are_refused(database: Database) -> None:
+    [(places,)] = database.rows(
+        "SELECT current_setting('max_locks_per_transaction')::int * (current_setting('max_connections')::int "
+        "+ current_setting('max_prepared_transactions')::int)"
+    )
+    staging = partitions(1, range(1, int(str(places)) // 9 + 2))
+    planned = plan("attach", "create", rows={}, partition_column="id", staging=staging)
+    assert f"room for {places} locks" in str(refused(database, planned, {}).found)
+
+
+def test_rows_of_a_default_partition_are_in_the_way(database: Database) -> None:
+    database.as_loader(
+        "CREATE TABLE orders (id bigint NOT NULL, note text) PARTITION BY RANGE (id);"
+        "CREATE TABLE rest PARTITION OF orders DEFAULT; INSERT INTO orders VALUES (500)"
+    )
+    loads: dict[str, Any] = {"rows": {1: ["10, 'a'"]}, "partition_column": "id", "staging": partitions(1, [1])}
+    planned = plan("attach", "append", **loads)
+    assert refused(database, planned, loads["rows"]).found == "rows in public.rest"
+    database.as_loader("DELETE FROM rest")
+    Run(database).load(planned, loads["rows"])
+    assert content(database) == ("1", "10")
+
+
+def test_a_database_without_an_encoding_is_refused(postgres_versions: Cluster) -> None:
+    with postgres_versions.database(options="ENCODING 'SQL_ASCII' TEMPLATE template0") as database:
+        assert refused(database, plan("schema", "create")).found == "encoding SQL_ASCII"
+
+
+def test_all_sessions_go_to_the_host_that_answered(database: Database) -> None:
+    run = Run(database, before=[("/nowhere", 5432), ("127.0.0.1", 1)])
+    with run.target:
+        run.begin()
+        sink = run.target.sink_spec(run.run_id, plan("schema", "create"))
+    assert sink["connection"]["hosts"] == [{"host": str(database.cluster.sockets), "port": database.cluster.port}]
+    Run(database, before=[("/nowhere", 5432)]).load(plan("schema", "create"))
+    assert content(database) == ("3", "6")
+
+
+class Pooled:
+    """A pooler in transaction mode: another session behind each lock that is taken."""
+
+    def __init__(self, spec: Mapping[str, Any], promised: int | None = None) -> None:
+        self._sessions = [core.PostgresConnection(spec) for _ in range(2)]
+        self._promised = promised
+        self._next = 0
+
+    def process_id(self) -> int:
+        return self._promised or self._sessions[self._next].process_id()
+
+    def query(self, text: str, parameters: Sequence[str | None] = ()) -> Any:
+        found = self._sessions[self._next].query(text, parameters)
+        self._next = ("pg_try_advisory_lock" in text) ^ self._next
+        return found
+
+    def execute(self, text: str) -> None:
+        self._sessions[self._next].execute(text)
+
+    def parameter(self, name: str) -> str | None:
+        return self._sessions[0].parameter(name)
+
+    def cancel(self) -> None:
+        raise AssertionError("nothing is cancelled")
+
+    def close(self) -> None:
+        for session in self._sessions:
+            session.close()
+
+
+@pytest.mark.parametrize("promised", [None, 4711])
+def test_a_pooler_that_changes_sessions_is_refused(database: Database, promised: int | None) -> None:
+    run = Run(database, connect=lambda spec: Pooled(spec, promised))
+    with run.target, pytest.raises(TargetError, match="a pooler"):
+        run.begin()
+
+
+@pytest.mark.parametrize("own", ["", " WITH (autovacuum_enabled = false, fillfactor = 90)"])
+def test_vacuum_stays_away_from_hidden_tables(database: Database, own: str) -> None:
+    """And comes back to what they become, unless the table says otherwise itself."""
+
+    def options(schema: str, pattern: str) -> list[tuple[str | None, ...]]:
+        return database.rows(
+            f"SELECT reloptions FROM pg_class WHERE relkind = 'r' AND relnamespace = '{schema}'::regnamespace "
+            f"AND relname ~ '{pattern}'"
+        )
+
+    database.as_loader(f"CREATE TABLE orders (id bigint, note text){own}")
+    before = options("public", "^orders")
+    hidden: list[tuple[str | None, ...]] = []
+    Run(database).load(plan("rename"), before_switch=lambda: hidden.extend(options("headrace", "^20")))
+    assert "autovacuum_enabled=" in str(hidden)
+    assert options("public", "^orders") == before
+    database.as_loader("DROP TABLE orders")
+    rows = {1: ["10, 'a'", "11, 'b'"], 2: ["20, 'c'"]}
+    loads: dict[str, Any] = {"rows": rows, "partition_column": "id", "staging": partitions(1, [1, 2])}
+    Run(database).load(plan("attach", "create", **loads), rows)
+    assert options("public", "^orders") == [(None,), (None,)]
+
+
 # --- changes while the rows travel ------------------------------------------------------------------------------------
 
 CHANGES = {
     "column late": "ALTER TABLE orders ADD late int",
     "its indexes": "CREATE INDEX ON orders (note)",
     "foreign keys of visits": "CREATE TABLE visits (id bigint REFERENCES orders)",
-    "does not exist": "DROP TABLE orders",
+    "is gone": "DROP TABLE orders",
 }
 
 
@@ -396,7 +529,7 @@ def test_a_table_that_changes_is_not_replaced(database: Database, found: str) ->
     database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text); INSERT INTO orders VALUES (-1)")
     with pytest.raises(TargetError) as failure:
         Run(database).load(plan("rename"), before_switch=lambda: database.as_loader(CHANGES[found]))
-    assert found in str(failure.value.found)
+    assert found in f"{failure.value.what} {failure.value.found}"
     assert database.rows("SELECT to_regclass('orders')") == [(None,)] or content(database) == ("1", "-1")
     assert left(database) == []
 

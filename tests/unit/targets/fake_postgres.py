@@ -57,6 +57,10 @@ class FakeSession:
             rows = self.answers[name]
         elif name == "is_current" or "pg_try_advisory_lock" in text or "pg_advisory_unlock" in text:
             rows = [["t"]]
+        elif name == "server":
+            rows = [["99", "f", "UTF8"]]
+        elif name == "holds_lock":
+            rows = [["t"]]
         elif "current_schema" in text or "current_database" in text:
             rows = [["public"]]
         else:
@@ -66,6 +70,9 @@ class FakeSession:
 
     def parameter(self, name: str) -> str | None:
         return self._version if name == "server_version" else None
+
+    def process_id(self) -> int:
+        return 99
 
     def cancel(self) -> None:
         self.cancelled.set()

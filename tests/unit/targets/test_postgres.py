@@ -259,6 +259,11 @@ def test_without_a_ledger() -> None:
     assert_snapshot("postgres_without_ledger", load.session.statements())
 
 
+def test_a_standby_is_refused() -> None:
+    with pytest.raises(TargetError, match="is a standby"):
+        Load(plan("schema"), {"server": [["99", "t", "UTF8"]]})
+
+
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 

@@ -39,6 +39,9 @@ class Control:
     def parameter(self, name: str) -> str | None:
         return self._connection.parameter(name)
 
+    def process_id(self) -> int:
+        return self._connection.process_id()
+
     def cancel(self) -> None:
         self._give_up("cancelled")
 

@@ -95,6 +95,12 @@ def create_view(table: TableName, members: Sequence[TableName], columns: Sequenc
     return f"CREATE OR REPLACE VIEW {table.sql} AS\n{selects}"
 
 
+def vacuum(table: TableName, *, own: bool) -> str:
+    """ALTER TABLE that keeps autovacuum away from a hidden table, or with `own` gives it back to the server's rule."""
+    change = "RESET (autovacuum_enabled)" if own else "SET (autovacuum_enabled = off)"
+    return f"ALTER TABLE {table.sql} {change}"
+
+
 def take_place(hidden: TableName, table: TableName) -> list[str]:
     """Moves a hidden table into the schema of `table` and gives it that name, which must be free."""
     moved = TableName(table.schema, hidden.name)

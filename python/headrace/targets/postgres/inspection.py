@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.model import PostgresConnection
 from headrace.targets.base import Inspection
 from headrace.targets.postgres.advice import ADVISED_SETTINGS, Setting, advise
 from headrace.targets.postgres.connection import Connection, array, sql
-
-# Without an encoding the server cannot tell characters, and a client cannot know what it stores.
-_NO_ENCODING: Final = "SQL_ASCII"
+from headrace.targets.postgres.requirements import NO_ENCODING
 
 
 def inspect_server(connection: Connection, model: PostgresConnection, partitions: int) -> Inspection:
@@ -42,8 +38,8 @@ def _problems(schema: str | None, found: dict[str, str | None]) -> list[str]:
     problems = []
     if found["standby"] == "t":
         problems.append("the server is a standby: it only reads; name the primary")
-    if found["encoding"] == _NO_ENCODING:
-        problems.append(f"the database has the encoding {_NO_ENCODING}, which takes any bytes: make one with UTF8")
+    if found["encoding"] == NO_ENCODING:
+        problems.append(f"the database has the encoding {NO_ENCODING}, which takes any bytes: make one with UTF8")
     if schema is not None and found["has_ledger_schema"] != "t" and found["may_create_schema"] != "t":
         problems.append(
             f"the user may not make schema {schema} of the ledger: GRANT CREATE ON DATABASE to it, "

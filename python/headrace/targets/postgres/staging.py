@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import TargetError
-from headrace.planning import DataFlowPlan, StagingTable
+from headrace.planning import DataFlowPlan, StagingTable, counted
 from headrace.targets.postgres import ddl
+from headrace.targets.postgres.advice import LOCKS_PER_PARTITION
 from headrace.targets.postgres.catalog import Relation, column_types, find_relation
-from headrace.targets.postgres.connection import Connection, Row, one_value, sql
+from headrace.targets.postgres.connection import Connection, Row, one_value, sql, texts
 from headrace.targets.postgres.indexes import create_indexes, indexes_of
 from headrace.targets.postgres.names import TableName, literal, staging_name
 from headrace.targets.postgres.sequences import sequences_of
@@ -39,6 +40,10 @@ class TableStaging:
         self.hidden_schema = hidden_schema
         self.hidden = hidden_tables(run_id, plan, hidden_schema)
         pattern = self._pattern()
+        # Frozen rows need no vacuum, others not yet; the switch would wait for it. A table's own rule is kept.
+        self.keeps_vacuum_away = not (
+            self.is_direct or (pattern and one_value(connection, sql("sets_autovacuum"), (pattern.oid,)))
+        )
         carries_indexes = pattern is not None and plan.switch in ("rename", "attach")
         self._indexes = indexes_of(connection, pattern.oid) if pattern and carries_indexes else ()
         self.tables = tuple(
@@ -79,6 +84,11 @@ class TableStaging:
     def check(self) -> None:
         """Raises TargetError for what would fail only behind the last row, and for options that cannot be kept."""
         relation = self.relation
+        if not self.is_direct:
+            self._refuse_published()
+        if self._plan.switch == "attach":
+            self._refuse_too_many_partitions()
+            self._refuse_rows_without_partition()
         fills_partitions = relation is not None and relation.partitioned and self._plan.switch in ("move", "none")
         if fills_partitions and not self._rows("partitions", relation):
             raise TargetError(
@@ -93,6 +103,42 @@ class TableStaging:
                 expected="`disable_triggers` only where all rows arrive in one transaction",
                 hint="Leave `disable_triggers` out, or switch them off yourself: ALTER TABLE ... DISABLE TRIGGER.",
             )
+
+    def _refuse_published(self) -> None:
+        publications = texts(self._connection, sql("publications"), (self.hidden_schema,))
+        if publications:
+            raise TargetError(
+                f"rows of table {self.target} that nobody may see yet would be published",
+                found=f"publication {', '.join(publications)} takes every table of schema `{self.hidden_schema}`, "
+                "hidden ones too",
+                hint="Let it name its tables or other schemas: ALTER PUBLICATION; keep the ledger in a schema of its "
+                "own: `ledger: {schema: NAME}`; or use `target: append` with `load: single`, which hides nothing.",
+            )
+
+    def _refuse_too_many_partitions(self) -> None:
+        old = len(self._rows("partitions", self.relation)) if self._plan.target == "replace" else 0
+        count = len(self.tables) + old
+        needed, places = count * LOCKS_PER_PARTITION, int(one_value(self._connection, sql("lock_places")) or 0)
+        if places and needed > places:
+            raise TargetError(
+                f"the server cannot switch {counted(count, 'partition')} of table {self.target} in one transaction",
+                found=f"room for {places} locks (max_locks_per_transaction * (max_connections + "
+                "max_prepared_transactions))",
+                expected=f"about {needed}",
+                hint="Raise max_locks_per_transaction and restart the server, or load fewer files at a time.",
+            )
+
+    def _refuse_rows_without_partition(self) -> None:
+        """The server would have to look whether rows of the default partition belong into a new one."""
+        rows = self._rows("partitions", self.relation) if self._plan.target == "append" else []
+        for schema, name, bound, _ in rows:
+            default = TableName(schema or "", name or "")
+            if bound == "DEFAULT" and one_value(self._connection, f"SELECT EXISTS (SELECT FROM {default.sql})") == "t":
+                raise TargetError(
+                    f"table {self.target} takes no new partition while its default partition has rows",
+                    found=f"rows in {default}",
+                    hint="Move them into partitions of their own, or use `load: single`.",
+                )
 
     def _exists(self, table: TableName) -> bool:
         return one_value(self._connection, "SELECT to_regclass($1)", (table.sql,)) is not None
@@ -135,10 +181,11 @@ class TableStaging:
         table = self.hidden[planned.partition]
         if self.is_direct or find_relation(self._connection, table) is not None:
             return ()
+        quiet = [ddl.vacuum(table, own=False)] * self.keeps_vacuum_away
         if pattern is None:
-            return (ddl.create_new(table, self._plan, planned.bounds),)
+            return (ddl.create_new(table, self._plan, planned.bounds), *quiet)
         if pattern.kind == "view":
-            return tuple(ddl.create_like_view(table, self.target, self._plan))
+            return (*ddl.create_like_view(table, self.target, self._plan), *quiet)
         # A partition gets its numbers from the table that it is part of.
         identity = self._plan.switch != "attach"
         if not identity:
@@ -147,7 +194,7 @@ class TableStaging:
         like = ddl.create_like(table, self.target, self._plan, planned.bounds, storage, identity=identity)
         numbers = self._continue_numbers(table, pattern) if self._plan.switch == "rename" else []
         indexes = create_indexes(self._indexes, table) if self._plan.options.indexes == "before" else []
-        return (like, *numbers, *indexes)
+        return (like, *quiet, *numbers, *indexes)
 
     def _pattern(self) -> Relation | None:
         """The existing table or view that the hidden ones must be like."""

@@ -45,12 +45,15 @@ class Switch:
 
     def run(self) -> None:
         """Executes the switch that the plan names. Raises TargetError if the table is no longer as planned."""
+        if self._staging.keeps_vacuum_away:
+            self._run(ddl.vacuum(staging.table, own=True) for staging in self._staging.tables)
         match self._plan.switch:
             case "none":
                 return
             case "schema":
                 self._run(ddl.take_place(self._only_hidden(), self._target))
                 self._run(texts(self._connection, sql("default_grants"), (self._target.schema, self._target.sql)))
+                self._warn_of_subscribers()
             case "rename":
                 self._rename()
             case "move":
@@ -72,6 +75,7 @@ class Switch:
             return
         new = self._relation(hidden)
         self._run(rename_statements(self._connection, self._plan, self._target, old, hidden, new))
+        self._warn_of_subscribers()
 
     def _move(self, old: Relation) -> None:
         hidden = self._only_hidden()
@@ -154,6 +158,15 @@ class Switch:
         if found is None:
             raise TargetError(f"table {table} is gone", hint="Find out who has dropped it, and run again.")
         return found
+
+    def _warn_of_subscribers(self) -> None:
+        """To them it is another table, whatever its name: its rows were written before it was published."""
+        publications = texts(self._connection, sql("publications"), (self._target.schema,))
+        if publications:
+            self.warnings.append(
+                f"{self._target} is a new table for the subscribers of publication {', '.join(publications)}: they get "
+                "its rows with ALTER SUBSCRIPTION ... REFRESH PUBLICATION"
+            )
 
     def _triggers(self, relation: Relation) -> list[tuple[str, str]]:
         """Triggers that fire for inserted rows, and the word that switches each on again as it was."""

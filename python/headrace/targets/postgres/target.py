@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 
-from headrace.errors import HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
+from headrace.errors import CancelledError, HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
 from headrace.model import PostgresConnection
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import (
@@ -37,12 +37,13 @@ from headrace.targets.postgres.connection import (
     startup_options,
 )
 from headrace.targets.postgres.control import Control
-from headrace.targets.postgres.failures import explained
+from headrace.targets.postgres.failures import explained, sqlstate
 from headrace.targets.postgres.inspection import inspect_server
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import try_lock, unlock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
+from headrace.targets.postgres.requirements import require_server, require_session
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
 from headrace.targets.postgres.sweep import end_writers, sweep_runs, take_over
 
@@ -50,6 +51,8 @@ MINIMUM_SERVER_VERSION: Final = 15
 # A session that was cut off is still there for a moment.
 _TAKE_RUN_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
+# The server answers, but does not serve at the moment.
+_STARTING: Final = "57P03"
 Connect = Callable[[ConnectionSpec], Connection]
 
 
@@ -63,6 +66,7 @@ class PostgresTarget:
         self._options = options
         self._connect = connect
         self._run_id: str | None = None
+        self._host: Any = None
         self._ledger: Ledger | None = None
         self._staging: dict[str, TableStaging] = {}
         self._control = Control(self._open_session)
@@ -126,6 +130,7 @@ class PostgresTarget:
             staging = TableStaging(self._control, run_id, plan, self._hidden_schema(plan))
             staging.check()
             connection = dict(self._model.to_core(session_name(run_id, plan.task)))
+            connection["hosts"] = [self._host]
             connection["options"] = startup_options(connection.get("options"), self._settings(self._control))
             commit_slices = None if self._ledger is None else self._ledger.commit_statement(run_id, plan.task)
             self._staging = {plan.task: staging}
@@ -183,7 +188,7 @@ class PostgresTarget:
     def _open_session(self) -> Connection:
         """A control connection, which holds the lock of the run as soon as there is one."""
         try:
-            connection = self._connect(self._model.to_core("headrace"))
+            connection = self._connect_to_one()
         except HeadraceError as error:
             raise explained(error, f"connecting to {self._model.name}") from error
         try:
@@ -201,14 +206,32 @@ class PostgresTarget:
             raise
         return connection
 
+    def _connect_to_one(self) -> Connection:
+        """To the first host that answers. All later sessions go there too: another one may be another server."""
+        spec = dict(self._model.to_core("headrace"))
+        hosts = [self._host] if self._host else spec["hosts"]
+        for number, host in enumerate(hosts, start=1):
+            try:
+                connection = self._connect({**spec, "hosts": [host]})
+            except HeadraceError as error:
+                answered = sqlstate(error) not in ("", _STARTING) or isinstance(error, CancelledError)
+                if answered or number == len(hosts):
+                    raise
+                continue
+            self._host = host
+            return connection
+        raise InternalError(f"connection {self._model.name} has no host")
+
     def _take_run(self, connection: Connection, run_id: str) -> None:
         """Says to everybody that the run lives, as long as the session does."""
+        require_server(connection, self._model.name)
         connection.execute(f"SET application_name = {literal(session_name(run_id, 'control'))}")
         deadline = time.monotonic() + _TAKE_RUN_SECONDS
         while not try_lock(connection, run_lock_key(run_id)):
             if time.monotonic() >= deadline:
                 raise TargetBusyError(f"run {run_id} goes on in another session", hint="Wait for that one to end.")
             time.sleep(_POLL_SECONDS)
+        require_session(connection, run_lock_key(run_id), self._model.name)
 
     def _settings(self, connection: Connection) -> dict[str, str]:
         return session_settings(server_major(connection), self._model.lock_timeout_seconds)
