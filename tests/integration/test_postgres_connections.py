@@ -194,16 +194,18 @@ def test_too_many_connections(bare: PostgresProject) -> None:
 
 
 def test_fewer_connections_than_streams(bare: PostgresProject) -> None:
-    """The controlling session gets one, the writers do not: nothing is loaded, nothing stays."""
+    """The controlling session gets one, not all of the writers do: nothing is visible, and trying again can help."""
     bare.target.psql(f"ALTER ROLE {LOADER} CONNECTION LIMIT 2")
     for number in range(2, 9):
         bare.file(f"orders.tbl.{number}")
     try:
         ended = run(bare, bare.target.url, PGPASSWORD=PASSWORD)
         check_refused(bare, ended, "too_many_writers", retryable=True)
-        assert (bare.tables(), bare.leftovers()) == ([], [])
+        assert bare.tables() == []
     finally:
         bare.target.psql(f"ALTER ROLE {LOADER} CONNECTION LIMIT -1")
+    run(bare, bare.target.url, PGPASSWORD=PASSWORD).succeeded()
+    assert bare.leftovers() == []
 
 
 def test_something_else_listens(bare: PostgresProject) -> None:
