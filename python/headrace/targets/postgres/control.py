@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, Literal, TypeVar
@@ -49,11 +50,23 @@ class Control:
         with suppress(HeadraceError):
             self._connection.close()
 
-    def reopen(self) -> None:
-        """A new session in place of one that cannot be used any more. Raises what opening it raises."""
+    def reopen(self, patience_seconds: float = 0.0) -> None:
+        """A new session in place of one that cannot be used any more. Raises what opening it raises.
+
+        Tries again for `patience_seconds` while trying again can help.
+        """
         self.close()
-        self._connection = self._open_session()
-        self.state = "open"
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            try:
+                self._connection = self._open_session()
+            except HeadraceError as error:
+                if not error.retryable or time.monotonic() >= deadline:
+                    raise
+                time.sleep(_POLL_SECONDS)
+            else:
+                self.state = "open"
+                return
 
     @contextmanager
     def heartbeat(self, on_loss: Callable[[HeadraceError], None]) -> Iterator[None]:

@@ -22,6 +22,8 @@ from headrace.targets.postgres.switch import Switch
 
 _NOTHING: Final = "; nothing was made visible"
 _RESUME: Final = "What is committed is kept: headrace resume {run}."
+# A server that restarts is there again soon; if not, whoever comes next cleans up.
+_RESTART_SECONDS: Final = 3.0
 _CONTROL_LOST: Final = "the control connection was lost"
 
 
@@ -236,10 +238,11 @@ class TableLoad:
     def _clean_up(self, error: BaseException) -> None:
         """Drops what this load has staged. Its writers are gone: the flow has ended, or was never started."""
         with suppress(HeadraceError):
-            if self._control.state in ("lost", "cancelled"):
-                self._control.reopen()
             with self._control.impatient():
-                roll_back(self._control)
+                roll_back(self._control)  # or learns that the session has ended
+            if self._control.state in ("lost", "cancelled"):
+                self._control.reopen(_RESTART_SECONDS)
+            with self._control.impatient():
                 if self._staging.is_direct or not (self._ledger is None or self._ledger.is_current(self._run_id)):
                     return  # nothing is staged, or it is somebody else's by now
                 kept = self._worth_keeping(error)
