@@ -120,7 +120,7 @@ pub enum SinkSpec {
     /// Per-column aggregates; the rows are discarded.
     Null,
     /// Binary COPY over connections of the streams' own.
-    Postgres(PostgresSinkSpec),
+    Postgres(Box<PostgresSinkSpec>),
 }
 
 /// Tables of a PostgreSQL server, and the SQL around their COPY. A *unit* is one transaction of one writer:

@@ -11,6 +11,7 @@ for the CPUs, which are shares of all CPUs this process may use.
      (destination and streams compete for the same CPUs), else `destination_cpu`;
    - else, at most half busy: `destination_io`, because somebody waits and nobody computes;
    - else `destination_cpu`.
+   A destination in another process, a server, is not measured yet: no verdict, rather than a guess.
 3. The destination waited for rows. The streams are slower:
    - the streams spent more time reading (for generated rows: generating) than parsing: `source_read`;
    - the CPUs are at least 85 % busy and the streams used less than three quarters of that: `shared_cpu`;
@@ -84,7 +85,8 @@ def judge(counters: FlowCounters) -> LimitVerdict | None:
     if shares is None:
         return None
     if shares.waiting_for_destination >= _WAITING_SHARE:
-        return _destination(shares)
+        # Only a consumer in this process counts its own work, and only its CPU time is in that of the process.
+        return _destination(shares) if counters.sink_busy_seconds > 0 else None
     return _streams(shares)
 
 

@@ -22,8 +22,12 @@ def counters(
     process_cpu: float,
     streams: int = 2,
     seconds: float = 10.0,
+    consuming: float = 9.0,
 ) -> FlowCounters:
-    """`read`, `parse`, `waiting` and `stream_cpu` are seconds of each stream; the run took 10 s on 2 CPUs."""
+    """`read`, `parse`, `waiting` and `stream_cpu` are seconds of each stream; the run took 10 s on 2 CPUs.
+
+    `consuming`: seconds that a consumer in this process worked.
+    """
 
     def stage(busy: float, wait_output: float = 0.0) -> dict[str, float]:
         return {"busy_seconds": busy, "wait_input_seconds": 0.0, "wait_output_seconds": wait_output}
@@ -39,7 +43,7 @@ def counters(
         stream_seconds=seconds * streams,
         streams=[stream] * streams,
         sink_wait_seconds=0.0,
-        sink_busy_seconds=0.0,
+        sink_busy_seconds=consuming,
     )
 
 
@@ -86,3 +90,11 @@ def test_no_share_is_above_the_whole() -> None:
     verdict = judge(counters(read=9.9, parse=0.5, waiting=0.0, stream_cpu=12.0, process_cpu=21.0))
     assert verdict is not None
     assert "100%" in verdict.sentence
+
+
+def test_a_server_is_not_judged_by_the_cpu_time_of_this_process() -> None:
+    waiting = {"read": 0.1, "parse": 0.9, "waiting": 9.0, "stream_cpu": 1.0, "process_cpu": 2.0}
+    assert judge(counters(**waiting, consuming=0.0)) is None
+    reading = counters(read=8.0, parse=1.0, waiting=0.5, stream_cpu=2.0, process_cpu=4.0, consuming=0.0)
+    verdict = judge(reading)
+    assert verdict is not None and verdict.limit == "source_read"
