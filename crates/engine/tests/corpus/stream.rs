@@ -256,7 +256,12 @@ impl Place {
         let flow = Flow::new(FlowSpec {
             name: "fuzz".to_owned(),
             layout: layout.clone(),
-            source: SourceSpec { files: slicing.files.clone(), slices: slicing.slices.clone(), generate: None },
+            source: SourceSpec {
+                files: slicing.files.clone(),
+                slices: slicing.slices.clone(),
+                committed: Default::default(),
+                generate: None,
+            },
             sink: SinkSpec::Arrow { columns: layout.columns.iter().map(|column| column.name.clone()).collect() },
             streams: 1,
             memory,
