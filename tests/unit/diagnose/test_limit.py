@@ -93,8 +93,8 @@ def test_no_share_is_above_the_whole() -> None:
 
 
 def test_a_server_is_not_judged_by_the_cpu_time_of_this_process() -> None:
-    waiting = {"read": 0.1, "parse": 0.9, "waiting": 9.0, "stream_cpu": 1.0, "process_cpu": 2.0}
-    assert judge(counters(**waiting, consuming=0.0)) is None
+    waiting = counters(read=0.1, parse=0.9, waiting=9.0, stream_cpu=1.0, process_cpu=2.0, consuming=0.0)
+    assert judge(waiting) is None
     reading = counters(read=8.0, parse=1.0, waiting=0.5, stream_cpu=2.0, process_cpu=4.0, consuming=0.0)
     verdict = judge(reading)
     assert verdict is not None and verdict.limit == "source_read"
