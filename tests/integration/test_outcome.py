@@ -91,7 +91,7 @@ def test_a_summary_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mo
     spoil_folder(monkeypatch, no_summary=True)
     load = Run(tmp_path)
     load.check_success(load.execute())
-    assert "after the last commit: cannot write the summary of the run (Is a directory)" in load.notices()
+    assert "after the last commit: cannot write summary.json of the run (Is a directory)" in load.notices()
 
 
 def test_the_first_error_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_the_first_error_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert (summary.status, summary.exit_code) == ("failed", 1)
     assert summary.failure is not None
     assert (summary.failure.at or {}).get("row") == 4
-    assert "after the error: cannot write the summary of the run" in load.notices()
+    assert "after the error: cannot write summary.json of the run" in load.notices()
 
 
 def test_a_commit_that_cannot_be_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

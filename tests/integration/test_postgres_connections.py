@@ -200,7 +200,10 @@ def test_fewer_connections_than_streams(bare: PostgresProject) -> None:
         bare.file(f"orders.tbl.{number}")
     try:
         ended = run(bare, bare.target.url, PGPASSWORD=PASSWORD)
-        check_refused(bare, ended, "too_many_writers", retryable=True)
+        # How many writers got in, and so whether something is committed for `resume`, is chance.
+        error = ended.summary["error"]
+        assert (ended.exit_code, error["kind"], error["retryable"]) == (1, "target_busy", True)
+        assert "SQLSTATE 53300" in error["found"]
         assert bare.tables() == []
     finally:
         bare.target.psql(f"ALTER ROLE {LOADER} CONNECTION LIMIT -1")

@@ -80,7 +80,7 @@ def test_the_disk_is_full(project: PostgresProject, target: str, request: pytest
     if way == "tmpfs":
         assert ended.summary["error"]["kind"] == "target"
         assert "No space left on device" in ended.error
-    assert_snapshot(f"postgres_disk_full_{way}", project.stable(ended.error))
+    assert_snapshot(f"postgres_disk_full_{way}_{target}", project.stable(ended.error))
     assert project.content() == before
     assert project.leftovers() == []
     assert project.ledger() == ["success", "failed"]

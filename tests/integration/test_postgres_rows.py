@@ -142,7 +142,7 @@ def test_rejected_by_the_catalog(warehouse: PostgresProject, case: str, target: 
     ended = warehouse.run(target=target)
     check_located(ended, file, 101)
     assert ended.summary["error"]["kind"] == "reject_limit"
-    assert_snapshot(f"postgres_reject_{case}", warehouse.stable(ended.error))
+    assert_snapshot(f"postgres_reject_{case}_{target}", warehouse.stable(ended.error))
     before.check("failed")
     summary = warehouse.run(target=target, limit=1).succeeded()
     assert (summary["rows_loaded"], summary["rows_rejected"]) == (101, 1)

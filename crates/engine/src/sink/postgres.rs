@@ -256,10 +256,9 @@ impl PostgresWriter {
             }
         };
         let table_spec = &shared.sink.tables[table];
-        let failed = |error| loading(table_spec, error);
-        connection.execute(&table_spec.begin).map_err(failed)?;
-        let mut copy = connection.copy_in(&table_spec.copy).map_err(failed)?;
-        let mut frame = copy.buffer().map_err(failed)?;
+        connection.execute(&table_spec.begin)?;
+        let mut copy = connection.copy_in(&table_spec.copy)?;
+        let mut frame = copy.buffer()?;
         frame.extend_from_slice(CopyEncoder::header());
         self.unit = Some(Unit { table, copy, frame, rows: 0, batches: Vec::new(), slices: Vec::new() });
         Ok(())
@@ -318,24 +317,22 @@ impl Unit {
         self.frame.extend_from_slice(CopyEncoder::trailer());
         self.send().map_err(|error| self.explained(shared, error))?;
         let Unit { table, copy, frame: _, rows, batches, slices } = self;
-        let (mut connection, confirmed) = copy.finish().map_err(|error| explained(shared, table, &batches, error))?;
+        let (mut connection, confirmed) = copy.finish().map_err(|error| explained(shared, &batches, error))?;
         let spec = &shared.sink.tables[table];
         if confirmed != rows {
-            return Err(loading(
-                spec,
-                CoreError::new(ErrorKind::Internal, "the server counted other rows than it was sent")
-                    .found(confirmed.to_string())
-                    .expected(rows.to_string()),
-            ));
+            let what = format!("the server counted other rows of {} than it was sent", spec.name);
+            return Err(CoreError::new(ErrorKind::Internal, what)
+                .found(confirmed.to_string())
+                .expected(rows.to_string()));
         }
-        connection.execute(CHECK_NOW).map_err(|error| loading(spec, error))?;
+        connection.execute(CHECK_NOW)?;
         if let Some(statement) = &shared.sink.commit_slices {
             commit_slices(&mut connection, statement, spec, &slices)?;
         }
         *lock(&shared.counters).confirmed.get_or_insert(0) += confirmed;
         match shared.sink.commit {
             CommitTime::Unit => {
-                connection.execute("COMMIT").map_err(|error| loading(spec, error))?;
+                connection.execute("COMMIT")?;
                 Ok(Some(connection))
             }
             CommitTime::Together => {
@@ -346,7 +343,7 @@ impl Unit {
     }
 
     fn explained(&self, shared: &Shared, error: CoreError) -> CoreError {
-        explained(shared, self.table, &self.batches, error)
+        explained(shared, &self.batches, error)
     }
 }
 
@@ -364,22 +361,21 @@ fn commit_slices(
     let (numbers, loaded) = (array(|slice| u64::from(slice.number)), array(|slice| slice.loaded));
     let rejected = array(|slice| slice.rejected);
     let parameters = [Some(table.partition.as_str()), Some(&numbers), Some(&loaded), Some(&rejected)];
-    let result = connection.query(statement, &parameters).map_err(|error| loading(table, error))?;
+    let result = connection.query(statement, &parameters)?;
     let written = result.tag.rsplit(' ').next().and_then(|count| count.parse().ok());
     if written == Some(slices.len()) {
         return Ok(());
     }
-    Err(loading(table, CoreError::new(ErrorKind::Target, "the run no longer owns this load"))
+    Err(CoreError::new(ErrorKind::Target, "the run no longer owns this load")
         .found("another run or a resumed one has taken the target over")
         .hint("Nothing of this writer was committed. Look at `headrace.run`, and resume or run again."))
 }
 
 /// The error of a server about a row, with the row's place.
-fn explained(shared: &Shared, table: usize, batches: &[(u64, Origin)], error: CoreError) -> CoreError {
+fn explained(shared: &Shared, batches: &[(u64, Origin)], error: CoreError) -> CoreError {
     let about_a_row = |sqlstate: &str| !NOT_ABOUT_A_ROW.iter().any(|class| sqlstate.starts_with(class));
     let server = error.server.as_ref().filter(|server| about_a_row(&server.sqlstate));
     let line = server.and_then(|server| server.copy_line());
-    let error = loading(&shared.sink.tables[table], error);
     let Some(row) = line.and_then(|line| line.checked_sub(1)) else { return error };
     let batch = batches.partition_point(|&(first, _)| first <= row).checked_sub(1).map(|index| batches[index]);
     let place = batch.map(|(first, origin)| locate(&shared.flow, origin, row - first));
@@ -400,11 +396,6 @@ fn outside(shared: &Shared, range: &Range, origin: Origin, row: usize, key: Key)
         Ok(Some(location)) => error.at(location),
         _ => error,
     }
-}
-
-fn loading(table: &CopyTable, error: CoreError) -> CoreError {
-    let what = format!("loading table {}: {}", table.name, error.what);
-    CoreError { what, ..error }
 }
 
 fn internal(text: &str) -> CoreError {
