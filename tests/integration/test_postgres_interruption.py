@@ -223,11 +223,16 @@ def terminate(project: PostgresProject, condition: str = "true", limit: int = 1)
 
 
 def check_lost_connection(ended: Ended) -> None:
-    """The run failed, and said that trying again can help."""
+    """The run failed, and said that trying again can help.
+
+    Who notices first is chance, and so whether the message has the server's last words or those of the system.
+    """
     assert ended.exit_code == 1, ended.stderr
     assert "Traceback" not in ended.stderr
     error = ended.summary["error"]
     assert (error["kind"], error["retryable"]) == ("target_busy", True), ended.error
+    assert error["what"].startswith(("loading table warehouse.", "connecting to warehouse: ")), ended.error
+    assert error["found"] and error["hint"], ended.error
 
 
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
@@ -288,17 +293,13 @@ WRITING = "pid IN (SELECT pid FROM pg_stat_progress_copy)"
 @pytest.mark.parametrize(
     "condition", [WRITING, f"NOT {WRITING}", "true"], ids=["a writer", "the control connection", "all"]
 )
-def test_terminated_while_loading(
-    warehouse: PostgresProject, long_run: list[str], condition: str, request: pytest.FixtureRequest
-) -> None:
-    name = request.node.callspec.id.replace(" ", "_")
+def test_terminated_while_loading(warehouse: PostgresProject, long_run: list[str], condition: str) -> None:
     with loading(warehouse, long_run) as running:
         asked = time.monotonic()
         assert terminate(warehouse, condition, limit=1 if condition == WRITING else 100)
         ended = running.wait()
         assert time.monotonic() - asked < 10
     check_lost_connection(ended)
-    assert_snapshot(f"postgres_terminated_{name}", warehouse.stable(ended.error))
     assert warehouse.tables() == ["public.region"]
     check_shorter_run(warehouse)
 
@@ -338,7 +339,6 @@ def test_the_server_restarts(own_cluster: Cluster, tpch_files: Path, tmp_path: P
             own_cluster.restart(mode)
             ended = running.wait()
         check_lost_connection(ended)
-        assert_snapshot(f"postgres_restart_{mode}", project.stable(ended.error))
         assert project.tables() == ["public.region"]
         check_shorter_run(project)
 
@@ -383,8 +383,6 @@ def test_cut_while_loading(warehouse: PostgresProject, long_run: list[str]) -> N
             proxy.cut()
             ended = running.wait()
     check_lost_connection(ended)
-    text = warehouse.stable(ended.error).replace(f":{proxy.port}", ":PORT").replace(f"port {proxy.port}", "port PORT")
-    assert_snapshot("postgres_cut", text)
 
 
 # --- cancelled --------------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from headrace.errors import CommandLineError, LedgerError
 
 DEFAULT_RUNS_FOLDER = Path(".headrace") / "runs"
 _ATTEMPTS = 5
+# Characters of a run id that say when it began, to the second.
+_SECOND = 15
 
 
 def new_run_id(now: datetime) -> str:
@@ -180,8 +182,9 @@ class RunFolder:
 def _folders(runs_folder: Path, prefix: str) -> list[RunFolder]:
     """The runs whose id begins with `prefix` and that have kept their request, oldest first."""
     try:
-        names = sorted(path.name for path in runs_folder.iterdir() if path.name.startswith(prefix))
+        named = [RunFolder(path.name, path) for path in runs_folder.iterdir() if path.name.startswith(prefix)]
+        begun = [folder for folder in named if folder.request.exists()]
+        # Ids of the same second are in no order; the request is written once, when a run begins.
+        return sorted(begun, key=lambda folder: (folder.run_id[:_SECOND], folder.request.stat().st_mtime_ns))
     except OSError:
         return []
-    folders = [RunFolder(name, runs_folder / name) for name in names]
-    return [folder for folder in folders if folder.request.exists()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
@@ -13,7 +14,7 @@ import pytest
 
 from headrace.errors import LedgerError
 from headrace.run.events import EventLog
-from headrace.run.folder import RunFolder, new_run_id
+from headrace.run.folder import RESUME, RunFolder, new_run_id
 from headrace.run.redact import Redactor
 from tests.snapshots import assert_snapshot
 
@@ -115,3 +116,11 @@ def test_names_that_are_not_utf_8_can_be_written(tmp_path: Path) -> None:
     folder.write_summary({"file": "a\udcff.csv"})
     assert lines(folder.events)[0]["text"] == "a\udcff.csv"
     assert json.loads(folder.summary.read_text()) == {"file": "a\udcff.csv"}
+
+
+def test_the_last_of_two_runs_of_the_same_second_is_the_one_that_began_later(tmp_path: Path) -> None:
+    for age_ns, name in enumerate(("20261120-101530-aaaaaa", "20261120-101530-bbbbbb", "20261120-101529-cccccc")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "request.json").write_text("{}")
+        os.utime(tmp_path / name / "request.json", ns=(0, 10**9 - age_ns))
+    assert RunFolder.find(tmp_path, "last", RESUME).run_id == "20261120-101530-aaaaaa"
