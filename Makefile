@@ -59,7 +59,7 @@ fuzz: ## fuzz the parser under AddressSanitizer (SECONDS=60 per target, TARGET=a
 	@fuzz/run fuzz $(TARGET) --seconds $(SECONDS) --jobs $(JOBS)
 
 .PHONY: sanitize
-sanitize: ## tests of the parser and the engine under AddressSanitizer
+sanitize: .venv-ci/.requirements ## tests of the parser and the engine under AddressSanitizer
 	@.ci/sanitize
 
 KILLS ?= 200
