@@ -131,7 +131,6 @@ def test_a_killed_session_leaves_nothing(servers: Farm, number: signal.Signals) 
     while Path("/proc", process_id).exists():
         assert time.monotonic() < deadline, "the server outlives the session"
         time.sleep(0.01)
-    assert Path(folder).exists()
-    Farm().close()
+    Farm().close()  # or another session that has begun meanwhile
     assert not Path(folder).exists()
     assert servers.folder.exists()
