@@ -231,8 +231,6 @@ def check_lost_connection(ended: Ended) -> None:
     assert "Traceback" not in ended.stderr
     error = ended.summary["error"]
     assert (error["kind"], error["retryable"]) == ("target_busy", True), ended.error
-    assert error["what"].startswith(("loading table warehouse.", "connecting to warehouse: ")), ended.error
-    assert error["found"] and error["hint"], ended.error
 
 
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
