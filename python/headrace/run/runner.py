@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from headrace.run.redact import Redactor
 from headrace.run.request import RunRequest
 from headrace.run.summary import Judge, Summary, TableResult
 from headrace.run.tasks import nameable_flows
-from headrace.targets import RunRecord, Target
+from headrace.targets import LostRun, RunRecord, Target
 
 
 def plan_package(package: BoundPackage) -> RunPlan:
@@ -73,8 +73,17 @@ def execute(
         requests.check_package(folder, package)
         folder.reopen()
     with EventLog(folder.events, redactor, listener) as events:
-        run = _Run(package, folder, redactor, events, cancel or threading.Event(), judge)
-        return run.execute(request, is_resumed=resumed is not None, abandon=abandon)
+        attempt = _Attempt(request, is_resumed=resumed is not None, abandon=abandon)
+        return _Run(package, folder, redactor, events, cancel or threading.Event(), judge, attempt).execute()
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """Whether a run starts or goes on, and what is kept or given up for that; see `execute`."""
+
+    request: RunRequest | None
+    is_resumed: bool
+    abandon: bool
 
 
 class _Run:
@@ -88,7 +97,9 @@ class _Run:
         events: EventLog,
         cancel: threading.Event,
         judge: Judge | None,
+        attempt: _Attempt,
     ) -> None:
+        self._attempt = attempt
         self._package = package
         self._folder = folder
         self._redactor = redactor
@@ -101,10 +112,7 @@ class _Run:
         )
         self._summary.phases = dict.fromkeys(("plan", "start", "prepare", "load", "commit", "finish"), 0.0)
 
-    def execute(self, request: RunRequest | None, *, is_resumed: bool, abandon: bool) -> Summary:
-        self._request = request
-        self._is_resumed = is_resumed
-        self._abandon = abandon
+    def execute(self) -> Summary:
         started = time.monotonic()
         defect: BaseException | None = None
         try:
@@ -126,7 +134,7 @@ class _Run:
                 self._started(None)
                 raise
             self._started(prepared)
-            if self._is_resumed:
+            if self._attempt.is_resumed:
                 requests.check_sources(self._folder, _sources(prepared), self._redactor)
         with self._phase("start"):
             targets = _open(self._package, prepared, self._folder, self._events, self._cancel)
@@ -146,22 +154,23 @@ class _Run:
         """Plans and begins the ledger: a new run in this order, so that a plan that fails leaves no trace; a resumed
         one asks the ledger what is left, after it has fenced the earlier attempt off.
         """
-        if self._is_resumed:
+        if self._attempt.is_resumed:
             with self._phase("start"):
                 self._resume_ledger(targets)
         with self._phase("plan"):
-            plan = plan_run(self._package, prepared, targets, self._folder.run_id if self._is_resumed else None)
+            plan = plan_run(self._package, prepared, targets, self._folder.run_id if self._attempt.is_resumed else None)
             for note in plan.notes:
                 self._events.notice(note)
-        if not self._is_resumed:
+        if not self._attempt.is_resumed:
             with self._phase("start"):
-                if not self._abandon:
-                    self._refuse_second_append(plan, targets)
-                if self._request is not None:
+                appended = self._appended_by_unfinished_runs(plan, targets)
+                if self._attempt.request is not None:
                     # Only what gets as far as the ledger can be resumed.
                     requests.save_sources(self._folder, _sources(prepared), self._redactor)
-                    requests.save(self._folder, self._request, self._package, self._redactor)
+                    requests.save(self._folder, self._attempt.request, self._package, self._redactor)
                 self._begin_ledger(targets)
+                for target, unfinished in appended:
+                    target.abandon_runs(unfinished)
         return plan
 
     def _tasks(self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> None:
@@ -182,7 +191,7 @@ class _Run:
     def _load(self, executor: LocalExecutor, plan: DataFlowPlan, target: Target) -> None:
         with self._phase("start"):
             run_id = self._folder.run_id
-            if not (self._is_resumed and target.task_progress(run_id, plan.task).recorded):
+            if not (self._attempt.is_resumed and target.task_progress(run_id, plan.task).recorded):
                 target.record_slices(run_id, self._without_secrets(plan))
         self._events.emit(
             "task_started",
@@ -295,19 +304,27 @@ class _Run:
             target.resume_run(record)
             self._begun.append(target)
 
-    def _refuse_second_append(self, plan: RunPlan, targets: OpenTargets) -> None:
-        """What an unfinished run of the package has appended would be appended again."""
+    def _appended_by_unfinished_runs(self, plan: RunPlan, targets: OpenTargets) -> list[tuple[Target, list[LostRun]]]:
+        """Runs of the package that have appended to tables of the plan and did not end well.
+
+        Raises LedgerError if there are any and they are not to be given up: their rows would be appended again.
+        """
         appended = {flow.table for flow in plan.flows if flow.target == "append"}
+        package = self._record_of_run().package
+        found = []
         for target in targets.all():
-            unfinished = target.unfinished_run(self._record_of_run().package)
-            again = [] if unfinished is None else [table for table in unfinished.tables if table in appended]
-            if unfinished is not None and again:
+            unfinished = [run for run in target.unfinished_runs(package) if not appended.isdisjoint(run.tables)]
+            if unfinished and not self._attempt.abandon:
+                last = unfinished[-1]
                 raise LedgerError(
-                    f"run {unfinished.run_id} of this package did not end well, and has appended rows already",
-                    found=f"rows committed into {', '.join(again)}",
-                    hint=f"Go on with it: `headrace resume {unfinished.run_id}`. To append everything all the same, "
+                    f"run {last.run_id} of this package did not end well, and has appended rows already",
+                    found=f"rows committed into {', '.join(table for table in last.tables if table in appended)}",
+                    hint=f"Go on with it: `headrace resume {last.run_id}`. To append everything all the same, "
                     "run with --abandon.",
                 )
+            if unfinished:
+                found.append((target, unfinished))
+        return found
 
     def _begin_ledger(self, targets: OpenTargets) -> None:
         record = self._record_of_run()

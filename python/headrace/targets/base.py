@@ -155,8 +155,11 @@ class Target(Protocol):
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         """The table as it is now; None if it does not exist."""
 
-    def unfinished_run(self, package: str) -> LostRun | None:
-        """The last run of the package, if it is over and has not ended with success."""
+    def unfinished_runs(self, package: str) -> list[LostRun]:
+        """Runs of the package that are over, have not ended with success, and were not given up."""
+
+    def abandon_runs(self, runs: Sequence[LostRun]) -> None:
+        """Gives unfinished runs up: what they have committed stays as it is, and nobody goes on with them."""
 
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         """Writes the run into the ledger and returns the dead runs now marked as lost."""
@@ -215,5 +218,5 @@ def superseded(record: RunRecord, later: str) -> LedgerError:
     return LedgerError(
         f"run {record.run_id} cannot be resumed: a later run of package {record.package} has begun",
         found=f"run {later}",
-        hint=f"Resume that one: `headrace resume {later}`, or start a new run.",
+        hint=f"Resume that one if it is unfinished (`headrace resume {later}`), or start a new run.",
     )

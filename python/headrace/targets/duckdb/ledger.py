@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,28 +24,29 @@ class Ledger:
         self._connection = connection
         self._path = path
 
-    def unfinished_run(self, package: str) -> LostRun | None:
-        """The last run of the package, unless it was a success; whoever holds the file knows that it is over."""
+    def unfinished_runs(self, package: str) -> list[LostRun]:
+        """Runs of the package without success; whoever holds the file knows that they are over."""
         try:
             if self._connection.execute(sql("ledger_exists")).fetchone() is None:
-                return None
-            last = self._connection.execute(sql("last_run"), {"package": package}).fetchone()
-            if last is None or last[1] == "success":
-                return None
-            committed = self._connection.execute(sql("lost_tables"), {"run_ids": [last[0]]}).fetchall()
+                return []
+            found = self._connection.execute(sql("unfinished_runs"), {"package": package}).fetchall()
+            return self._with_tables([str(row[0]) for row in found])
         except duckdb.Error as error:
             raise ledger_failure(error, "cannot read the runs of the ledger", self._path) from error
-        return LostRun(str(last[0]), tuple(str(table) for _, table in committed))
+
+    def abandon_runs(self, run_ids: Sequence[str]) -> None:
+        """Gives runs up."""
+        with self._transaction("cannot give up runs in the ledger"):
+            self._connection.execute(sql("abandon_runs"), {"run_ids": list(run_ids)})
 
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         """Writes the run's row, creating the tables if needed. Returns the runs now marked as lost."""
         with self._transaction("cannot write the run into the ledger"):
             self._connection.execute(sql("ledger"))
             dead = self._connection.execute(sql("mark_lost"), {"now": _now()}).fetchall()
-            lost = sorted(str(row[0]) for row in dead)
-            committed = self._connection.execute(sql("lost_tables"), {"run_ids": lost}).fetchall()
+            lost = self._with_tables(sorted(str(row[0]) for row in dead))
             self._insert_run(record)
-        return [LostRun(run_id, tuple(table for owner, table in committed if owner == run_id)) for run_id in lost]
+        return lost
 
     def resume_run(self, record: RunRecord) -> None:
         """Counts another attempt of the run. Raises LedgerError if a later run of the package has begun."""
@@ -125,6 +126,10 @@ class Ledger:
         with self._transaction("cannot write the end of the run into the ledger"):
             values = {"run_id": run_id, "status": status, "error": error, "now": _now()}
             self._connection.execute(sql("end_run"), values)
+
+    def _with_tables(self, run_ids: Sequence[str]) -> list[LostRun]:
+        committed = self._connection.execute(sql("lost_tables"), {"run_ids": list(run_ids)}).fetchall()
+        return [LostRun(run_id, tuple(table for owner, table in committed if owner == run_id)) for run_id in run_ids]
 
     def _insert_run(self, record: RunRecord) -> None:
         self._connection.execute(

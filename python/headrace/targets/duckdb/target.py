@@ -68,8 +68,11 @@ class DuckdbTarget:
             return None
         return read_table(self._connection, name, table)
 
-    def unfinished_run(self, package: str) -> LostRun | None:
-        return self._ledger().unfinished_run(package) if self._attached else None
+    def unfinished_runs(self, package: str) -> list[LostRun]:
+        return self._ledger().unfinished_runs(package) if self._attached else []
+
+    def abandon_runs(self, runs: Sequence[LostRun]) -> None:
+        self._ledger().abandon_runs([run.run_id for run in runs])
 
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         if not self._attached:

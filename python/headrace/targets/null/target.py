@@ -24,7 +24,10 @@ class NullTarget:
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         return None
 
-    def unfinished_run(self, package: str) -> LostRun | None:
+    def unfinished_runs(self, package: str) -> list[LostRun]:
+        return []
+
+    def abandon_runs(self, runs: Sequence[LostRun]) -> None:
         return None
 
     def begin_run(self, record: RunRecord) -> list[LostRun]:

@@ -83,10 +83,13 @@ class Ledger:
             raise ledger_failure(error, "cannot resume the run in the ledger", self.schema) from error
         self.attempt = int(attempt or 1)
 
-    def unfinished_run(self, package: str) -> str | None:
-        """The last run of the package, unless it was a success. It may go on."""
-        row = one_row(self._connection, self._sql("last_run"), (package,)) if self.exists() else None
-        return None if row is None or row[1] in ("success", "abandoned") else str(row[0])
+    def unfinished_runs(self, package: str) -> tuple[str, ...]:
+        """Runs of the package without success; they may go on."""
+        return texts(self._connection, self._sql("unfinished_runs"), (package,)) if self.exists() else ()
+
+    def abandon_runs(self, run_ids: Sequence[str]) -> None:
+        """Gives runs up."""
+        self._connection.query(self._sql("abandon_runs"), (array(run_ids),))
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         """What is committed of a task."""

@@ -37,7 +37,7 @@ def sweep_runs(connection: Connection, ledger: Ledger, own_run: str) -> list[Los
     """
     lost = []
     for run_id in ledger.running(own_run):
-        with _if_dead(connection, run_id) as dead:
+        with if_dead(connection, run_id) as dead:
             if dead and _marked_lost(connection, ledger, run_id):
                 lost.append(LostRun(run_id, ledger.visible_tables(run_id)))
     return lost
@@ -53,7 +53,7 @@ def sweep_staging(
         if parsed and parsed.table_key == table_key(table) and parsed.run_id != own_run:
             left[parsed.run_id].append(name)
     for run_id, names in left.items():
-        with _if_dead(connection, run_id) as dead:
+        with if_dead(connection, run_id) as dead:
             if dead:
                 if ledger is None:
                     end_writers(connection, run_id)
@@ -134,7 +134,7 @@ def refuse_half_appended(ledger: Ledger, table: TableName, own_run: str) -> None
 
 
 @contextmanager
-def _if_dead(connection: Connection, run_id: str) -> Iterator[bool]:
+def if_dead(connection: Connection, run_id: str) -> Iterator[bool]:
     """True if the run is dead. Holds its lock meanwhile, so that nobody else sweeps or resumes it."""
     key = run_lock_key(run_id)
     dead = try_lock(connection, key)

@@ -41,11 +41,11 @@ from headrace.targets.postgres.failures import explained, sqlstate
 from headrace.targets.postgres.inspection import inspect_server
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
-from headrace.targets.postgres.locks import try_lock, unlock
+from headrace.targets.postgres.locks import try_lock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.requirements import require_server, require_session
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
-from headrace.targets.postgres.sweep import end_writers, sweep_runs, take_over
+from headrace.targets.postgres.sweep import end_writers, if_dead, sweep_runs, take_over
 
 MINIMUM_SERVER_VERSION: Final = 15
 # A session that was cut off is still there for a moment.
@@ -85,15 +85,20 @@ class PostgresTarget:
     def names_in_schema(self, schema: str | None) -> frozenset[str]:
         return names_in_schema(self._control, schema or self.default_schema or "")
 
-    def unfinished_run(self, package: str) -> LostRun | None:
+    def unfinished_runs(self, package: str) -> list[LostRun]:
         if self._model.ledger_schema is None:
-            return None
+            return []
         ledger = Ledger(self._control, self._model.ledger_schema)
-        run_id = ledger.unfinished_run(package)
-        if run_id is None or not try_lock(self._control, run_lock_key(run_id)):
-            return None  # there is none, or it goes on
-        unlock(self._control, run_lock_key(run_id))
-        return LostRun(run_id, tuple(table.rpartition(".")[2] for table in ledger.visible_tables(run_id)))
+        unfinished = []
+        for run_id in ledger.unfinished_runs(package):
+            with if_dead(self._control, run_id) as dead:
+                if dead:
+                    unfinished.append(LostRun(run_id, ledger.visible_tables(run_id)))
+        return unfinished
+
+    def abandon_runs(self, runs: Sequence[LostRun]) -> None:
+        if self._ledger is not None:
+            self._ledger.abandon_runs([run.run_id for run in runs])
 
     def resume_run(self, record: RunRecord) -> None:
         self._take_run(self._control, record.run_id)

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS target.headrace.run (
   host             VARCHAR NOT NULL,
   process_id       BIGINT  NOT NULL,
   attempt          INTEGER NOT NULL, -- 1, and one more for each `headrace resume`
-  status           VARCHAR NOT NULL, -- running, success, failed, cancelled; lost: died without saying so
+  status           VARCHAR NOT NULL, -- running, success, failed, cancelled; lost: died without saying so; abandoned: given up
   started_at       TIMESTAMP WITH TIME ZONE NOT NULL,
   finished_at      TIMESTAMP WITH TIME ZONE,
   error            VARCHAR

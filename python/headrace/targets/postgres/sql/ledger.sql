@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS {schema}.run (
   host             text        NOT NULL,
   process_id       bigint      NOT NULL,
   attempt          integer     NOT NULL, -- from 1; `resume` raises it, which shuts out the sessions of the one before
-  status           text        NOT NULL, -- running, success, failed, cancelled; lost: died without saying so; abandoned: by hand
+  status           text        NOT NULL, -- running, success, failed, cancelled; lost: died without saying so; abandoned: given up
   started_at       timestamptz NOT NULL,
   finished_at      timestamptz,
   error            text

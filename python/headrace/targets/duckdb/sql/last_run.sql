@@ -1,1 +1,0 @@
-SELECT run_id, status FROM target.headrace.run WHERE package = $package ORDER BY started_at DESC LIMIT 1

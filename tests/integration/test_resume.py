@@ -1,0 +1,121 @@
+"""`headrace resume`: goes on behind what is committed, and refuses if the world has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from tests.integration.driver import CREATE_ORDERS, PACKAGE, Ended, Project
+from tests.snapshots import assert_snapshot
+
+# A second task appends another file to another table.
+SECOND = """
+  load_late:
+    data_flow:
+      sources:
+        late: {connection: inbox, files: late.tbl, layout: orders}
+      destinations:
+        kept: {input: late, connection: warehouse, table: late, target: "${target}"}
+"""
+BAD, GOOD = "x|1.00|||\n", "1|1.00|||\n"
+
+
+def two_tables(project: Project) -> Path:
+    """The first file is good, the second one is returned: its only row is bad."""
+    project.package(PACKAGE + SECOND.lstrip("\n"))
+    project.file("orders.tbl.1")
+    return project.file("late.tbl", BAD)
+
+
+def resume(project: Project, *arguments: str) -> Ended:
+    return project.command([sys.executable, "-m", "headrace", "resume", "--runs-dir", "runs", "--json", *arguments])
+
+
+def counts(project: Project) -> tuple[int, int]:
+    tables = project.tables()
+    return tuple(  # type: ignore[return-value]
+        project.query(f"SELECT count(*) FROM {name}")[0][0] if f"main.{name}" in tables else 0
+        for name in ("orders", "late")
+    )
+
+
+def test_only_what_is_missing_is_loaded(project: Project) -> None:
+    """The second table was locked out by its name; the view is gone when the run goes on."""
+    two_tables(project).write_text(GOOD)
+    project.execute("CREATE VIEW late AS SELECT 1 AS id")
+    assert project.run(target="append").exit_code == 1  # refused in the plan: nothing begins
+    assert resume(project).exit_code == 6
+    project.execute("DROP VIEW late")
+    project.execute(CREATE_ORDERS.replace("orders", "late").replace("id BIGINT", "id BIGINT CHECK (id > 1)"))
+    failed = project.run(target="append")
+    assert (failed.exit_code, counts(project)) == (1, (100, 0))
+    project.execute("DROP TABLE late")
+    summary = resume(project).succeeded()
+    assert summary["run_id"] == failed.summary["run_id"]
+    assert ([table["table"] for table in summary["tables"]], counts(project)) == (["late"], (100, 1))
+    assert [task["skipped"] for task in summary["skipped"]] == ["loaded already by this run"]
+    assert project.query("SELECT status, attempt FROM headrace.run") == [("success", 2)]
+    again = resume(project)
+    assert again.exit_code == 6
+    assert_snapshot("resume_complete", project.stable(again.error))
+
+
+def test_changed_files_packages_and_later_runs_are_refused(project: Project) -> None:
+    late = two_tables(project)
+    first = project.run().summary["run_id"]
+    late.write_text(GOOD * 2)
+    assert_snapshot("resume_changed_file", project.stable(resume(project).error))
+    late.write_text(BAD)
+    os.utime(late, ns=(0, 0))
+    assert resume(project).summary["error"]["kind"] == "file_changed"
+    project.package((project.folder / "package.yaml").read_text() + "# changed\n")
+    assert_snapshot("resume_changed_package", project.stable(resume(project).error))
+    assert project.run().exit_code == 1
+    project.package((project.folder / "package.yaml").read_text().replace("# changed\n", ""))
+    os.utime(late, ns=(0, 0))
+    assert counts(project) == (100, 0)
+    assert resume(project, first).exit_code == 1
+
+
+def test_a_later_run_is_in_the_way(project: Project) -> None:
+    two_tables(project)
+    first = project.run().summary["run_id"]
+    assert project.run().exit_code == 1
+    assert_snapshot("resume_superseded", project.stable(resume(project, first).error))
+
+
+def test_nothing_is_appended_twice(project: Project) -> None:
+    late = two_tables(project)
+    assert (project.run(target="append").exit_code, counts(project)) == (1, (100, 0))
+    refused = project.run(target="append")
+    assert_snapshot("resume_appended_already", project.stable(refused.error))
+    # A run that appends nothing in between changes nothing about that.
+    late.write_text(GOOD)
+    project.package((project.folder / "package.yaml").read_text().replace('target: "${target}"', "target: replace"))
+    assert project.run().exit_code == 0
+    project.package((project.folder / "package.yaml").read_text().replace("target: replace", 'target: "${target}"'))
+    assert project.run(target="append").exit_code == 1
+    assert project.run("--abandon", target="append").exit_code == 0
+    assert project.run(target="append").exit_code == 0
+    assert project.ledger() == ["abandoned", "success", "success", "success"]
+
+
+def test_secrets_are_given_again(project: Project) -> None:
+    """A URL with a password is not stored; the environment variable that holds it is, by its name."""
+    two_tables(project)
+    secret = "postgresql://loader:c4n4ry-S3cret-pw@127.0.0.1:1/none"
+    folder = project.runs / "20261120-101530-abcdef"
+    assert project.run().exit_code == 1
+    (stored,) = project.runs.glob("*/request.json")
+    document = json.loads(stored.read_text())
+    assert document["connections"] == {}
+    folder.mkdir()
+    for name, value in (("request.json", {**document, "connections": {"warehouse": None}}), ("sources.json", {})):
+        (folder / name).write_text(json.dumps(value))
+    missing = resume(project, folder.name)
+    assert missing.exit_code == 6
+    assert_snapshot("resume_secret_missing", project.stable(missing.error))
+    given = resume(project, folder.name, "--connection", f"warehouse={secret}")
+    assert "c4n4ry" not in given.stderr + given.stdout
