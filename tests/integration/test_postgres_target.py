@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from headrace.model import DataType, LoadOptions, PostgresConnection
 from headrace.model.conninfo import ConnectionParameters
 from headrace.planning import (
     WHOLE_TABLE,
+    CommittedSlice,
     DataFlowPlan,
     KeyBounds,
     OutputColumn,
@@ -76,20 +77,29 @@ def plan(switch: str, target: str = "replace", rows: Rows = ROWS, **members: Any
 
 
 class InsertingFlow:
-    """Fills the tables of a sink, one unit per slice, or per table that is owned."""
+    """Fills the tables of a sink, one unit per slice, or per table that is owned; without slices committed before."""
 
-    def __init__(self, sink: Mapping[str, Any], rows: Rows, before_switch: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        sink: Mapping[str, Any],
+        rows: Rows,
+        before_switch: Callable[[], object] = lambda: None,
+        committed: Collection[int] = (),
+    ) -> None:
         self.started = False
         self._sink = sink
         self._rows = rows
+        self._committed = committed
         self._before_switch = before_switch
         self.pending: list[core.PostgresConnection] = []
 
     def start(self) -> None:
         self.started = True
         for table in self._sink["tables"]:
-            for slices in [table["slices"]] if table["owned"] else [[number] for number in table["slices"]]:
-                self._unit(table, slices)
+            left = [number for number in table["slices"] if number not in self._committed]
+            for slices in [left] if table["owned"] else [[number] for number in left]:
+                if slices:
+                    self._unit(table, slices)
 
     def _unit(self, table: Mapping[str, Any], slices: Sequence[int]) -> None:
         connection = core.PostgresConnection(self._sink["connection"])
@@ -98,7 +108,7 @@ class InsertingFlow:
         for row in [row for number in slices for row in self._rows[number]]:
             connection.execute(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE VALUES ({row})")
         if self._sink["commit_slices"]:
-            counts = [[len(self._rows[number]) for number in slices], [0 for _ in slices]]
+            counts = [[len(self._rows[number]) for number in slices], [0 for _ in slices], [0 for _ in slices]]
             arrays = ["{" + ",".join(map(str, values)) + "}" for values in [slices, *counts]]
             result = connection.query(self._sink["commit_slices"], [table["partition"], *arrays])
             assert result.tag == f"INSERT 0 {len(slices)}"
@@ -183,6 +193,14 @@ class Run:
         flow.start()
         self.target.close()
         return flow
+
+
+def load_rest(target: PostgresTarget, run_id: str, planned: DataFlowPlan, rows: Rows = ROWS) -> None:
+    """What an earlier attempt has left; after `resume_run`."""
+    committed = target.task_progress(run_id, planned.task).slices
+    rest = planned.continued(committed)
+    flow = InsertingFlow(target.sink_spec(run_id, rest), rows, committed=set(committed))
+    target.load(run_id, rest, flow, flow.settle)
 
 
 def content(database: Database, table: str = "orders") -> tuple[str | None, ...]:
@@ -557,10 +575,7 @@ def test_a_table_in_use_names_who_uses_it(database: Database, switch: str, who: 
         assert database.rows("SELECT count(*) FROM orders") == [("1",)]  # nobody waits behind a request
     with Run(database).target as target:
         target.resume_run(record(run.run_id))
-        done = replace(planned, staging=(replace(planned.staging[0], slices=()),))
-        done = replace(done, source=replace(planned.source, slices=[]))
-        flow = InsertingFlow(target.sink_spec(run.run_id, done), ROWS)
-        target.load(run.run_id, done, flow, flow.settle)
+        load_rest(target, run.run_id, planned)
     assert content(database) == ("3", "6")
 
 
@@ -726,13 +741,10 @@ def test_resume_loads_the_rest(database: Database, switch: str) -> None:
         assert f"headrace resume {dead.run_id}" in str(failure.value.hint)
     with Run(database).target as target:
         target.resume_run(record(dead.run_id))
-        assert target.task_progress(dead.run_id, "load").slices == {1}
-        rest = replace(planned.staging[0], slices=(2,))
-        source = replace(planned.source, slices=planned.source.slices[1:])
-        remaining = replace(planned, staging=(rest,), source=source)
-        flow = InsertingFlow(target.sink_spec(dead.run_id, remaining), {2: ROWS[2]})
-        target.load(dead.run_id, remaining, flow, flow.settle)
-        assert target.task_progress(dead.run_id, "load") == TaskProgress(True, True, frozenset({1, 2}))
+        assert target.task_progress(dead.run_id, "load").slices == {1: CommittedSlice(len(ROWS[1]), 0, 0)}
+        load_rest(target, dead.run_id, planned)
+        whole = {number: CommittedSlice(len(rows), 0, 0) for number, rows in ROWS.items()}
+        assert target.task_progress(dead.run_id, "load") == TaskProgress(True, True, whole)
         target.end_run(dead.run_id, "success", None)
     assert content(database) == ("3", "6")
     assert left(database) == []
@@ -761,15 +773,8 @@ def test_what_is_committed_is_kept_for_resume(database: Database) -> None:
     assert [str(name)[-2:] for (name,) in left(database)] == ["_1"]
     with Run(database).target as target:
         target.resume_run(record(run.run_id))
-        assert target.task_progress(run.run_id, "load").slices == {1}
-        rest = replace(planned.staging[0], slices=())
-        remaining = replace(
-            planned,
-            staging=(rest, planned.staging[1]),
-            source=replace(planned.source, slices=planned.source.slices[1:]),
-        )
-        flow = InsertingFlow(target.sink_spec(run.run_id, remaining), {2: rows[2]})
-        target.load(run.run_id, remaining, flow, flow.settle)
+        assert set(target.task_progress(run.run_id, "load").slices) == {1}
+        load_rest(target, run.run_id, planned, rows)
     assert content(database) == ("2", "30")
     assert left(database) == []
 
@@ -803,10 +808,7 @@ def test_a_load_that_was_resumed_by_another_process_drops_nothing(database: Data
         database.rows(END_CONTROL)
         with Run(database).target as target:
             target.resume_run(record(run.run_id))
-            done = replace(planned, staging=(replace(planned.staging[0], slices=()),))
-            done = replace(done, source=replace(planned.source, slices=[]))
-            flow = InsertingFlow(target.sink_spec(run.run_id, done), ROWS)
-            target.load(run.run_id, done, flow, flow.settle)
+            load_rest(target, run.run_id, planned)
             target.end_run(run.run_id, "success", None)
 
     with pytest.raises(HeadraceError):

@@ -203,7 +203,10 @@ impl RejectStore {
             let mut slice_bad = File::open(self.slice_path(slice, "bad")).map_err(failed)?;
             bad_bytes += std::io::copy(&mut slice_bad, &mut bad).map_err(failed)?;
         }
-        rows.flush().and_then(|()| bad.flush()).map_err(failed)?;
+        for file in [rows, bad] {
+            // The rows that are loaded beside these are about to be committed.
+            file.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+        }
         let written = self.written.load(Ordering::Relaxed);
         if merged != written {
             let found = format!("{merged} of {written} rejects");

@@ -180,6 +180,7 @@ struct SliceRows {
     number: u32,
     loaded: u64,
     rejected: u64,
+    skipped: u64,
 }
 
 impl Writer for PostgresWriter {
@@ -212,8 +213,8 @@ impl Writer for PostgresWriter {
 
     fn end_slice(&mut self, account: &SliceReport) {
         if let Some(unit) = &mut self.unit {
-            let (number, loaded, rejected) = (account.number, account.out, account.rejected);
-            unit.slices.push(SliceRows { number, loaded, rejected });
+            let &SliceReport { number, out: loaded, rejected, skipped, .. } = account;
+            unit.slices.push(SliceRows { number, loaded, rejected, skipped });
         }
     }
 
@@ -359,8 +360,8 @@ fn commit_slices(
         format!("{{{}}}", values.join(","))
     };
     let (numbers, loaded) = (array(|slice| u64::from(slice.number)), array(|slice| slice.loaded));
-    let rejected = array(|slice| slice.rejected);
-    let parameters = [Some(table.partition.as_str()), Some(&numbers), Some(&loaded), Some(&rejected)];
+    let (rejected, skipped) = (array(|slice| slice.rejected), array(|slice| slice.skipped));
+    let parameters = [Some(table.partition.as_str()), Some(&numbers), Some(&loaded), Some(&rejected), Some(&skipped)];
     let result = connection.query(statement, &parameters)?;
     let written = result.tag.rsplit(' ').next().and_then(|count| count.parse().ok());
     if written == Some(slices.len()) {

@@ -7,6 +7,7 @@ mod changing_files;
 mod long_rows;
 mod qualified;
 mod rejects;
+mod resumed;
 mod slicing;
 mod sources;
 mod support;
