@@ -196,7 +196,7 @@ pub struct CopyTable {
     pub bounds: Option<KeyBounds>,
 }
 
-/// A half-open range of keys, as the text that the layout's column accepts.
+/// A range of keys, as the text that the layout's column accepts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyBounds {
@@ -204,8 +204,8 @@ pub struct KeyBounds {
     pub column: String,
     /// Least key.
     pub minimum: String,
-    /// Behind the greatest key.
-    pub end: String,
+    /// Behind the greatest key; none if all keys from `minimum` on belong to the partition.
+    pub end: Option<String>,
 }
 
 /// When the units of a flow commit.

@@ -86,14 +86,14 @@ class Step:
 class KeyBounds:
     """The keys of one partition: `minimum` included, `end` excluded, as canonical text of the source column's type.
 
-    `column` is the source column, as in a flow spec.
+    `column` is the source column, as in a flow spec. `end` is None if all keys from `minimum` on belong there.
     """
 
     column: str
     minimum: str
-    end: str
+    end: str | None
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str | None]:
         """The member of a flow spec."""
         return {"column": self.column, "minimum": self.minimum, "end": self.end}
 

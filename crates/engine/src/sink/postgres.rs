@@ -100,7 +100,9 @@ fn range(layout: &Layout, table: &CopyTable) -> Result<Option<Range>, CoreError>
     let Some(column) = KeyColumn::of(layout, &bounds.column) else {
         return Err(specification(format!("`{}` is not a column whose values can be keys", bounds.column)));
     };
-    let (minimum, end) = (column.parse(&bounds.minimum)?, column.parse(&bounds.end)?);
+    let minimum = column.parse(&bounds.minimum)?;
+    // No type has a key of that size.
+    let end = bounds.end.as_ref().map_or(Ok(Key::MAX), |end| column.parse(end))?;
     Ok(Some(Range { column, minimum, end, bounds: bounds.clone() }))
 }
 
@@ -391,7 +393,10 @@ fn outside(shared: &Shared, range: &Range, origin: Origin, row: usize, key: Key)
     let what = format!("a row does not belong to the partition of its file: `{column}`");
     let error = CoreError::new(ErrorKind::Target, what)
         .found(range.column.text(key))
-        .expected(format!("from {minimum} to below {end}"))
+        .expected(match end {
+            Some(end) => format!("from {minimum} to below {end}"),
+            None => format!("{minimum} or more"),
+        })
         .hint("Partitions by file need files that do not overlap, each between the keys of its first and last row.");
     match locate(&shared.flow, origin, row as u64) {
         Ok(Some(location)) => error.at(location),
