@@ -34,7 +34,7 @@ from headrace.targets import OpenOptions, RunRecord
 from headrace.targets.base import TaskProgress
 from headrace.targets.postgres.names import literal
 from headrace.targets.postgres.target import Connect, PostgresTarget
-from tests.servers.cluster import LOADER, Cluster, Database, identifier
+from tests.servers.cluster import HOST, LOADER, PASSWORD, Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
 NOTE = OutputColumn("note", "note", DataType("string"), True)
@@ -467,9 +467,51 @@ def test_all_sessions_go_to_the_host_that_answered(database: Database) -> None:
     with run.target:
         run.begin()
         sink = run.target.sink_spec(run.run_id, plan("schema", "create"))
-    assert sink["connection"]["hosts"] == [{"host": str(database.cluster.sockets), "port": database.cluster.port}]
+    reached = {"host": str(database.cluster.sockets), "port": database.cluster.port, "address": None}
+    assert sink["connection"]["hosts"] == [reached]
     Run(database, before=[("/nowhere", 5432)]).load(plan("schema", "create"))
     assert content(database) == ("3", "6")
+
+
+def over_tcp(database: Database, host: str = HOST, options: str | None = None) -> PostgresTarget:
+    parameters = ConnectionParameters(
+        hosts=((host, database.cluster.port),),
+        database=database.name,
+        user=LOADER,
+        password=PASSWORD,
+        sslmode="disable",
+        options=options,
+    )
+    opened = OpenOptions(0, 2, None, False, lambda text: None, lambda: False)
+    model = PostgresConnection("warehouse", parameters, lock_timeout_seconds=1)
+    return PostgresTarget(model, opened, core.PostgresConnection)
+
+
+def test_all_sessions_go_to_the_address_that_answered(database: Database) -> None:
+    """A name may have several; here the other one of `localhost`, if there is one, does not answer."""
+    with over_tcp(database, "localhost") as target:
+        target.begin_run(record("20261120-101530-abcdef"))
+        spec = target.sink_spec("20261120-101530-abcdef", plan("schema", "create"))["connection"]
+    address = f"{HOST}:{database.cluster.port}"
+    assert spec["hosts"] == [{"host": "localhost", "port": database.cluster.port, "address": address}]
+    for host in ("localhost", "host.invalid"):
+        with core.PostgresConnection({**spec, "hosts": [{**spec["hosts"][0], "host": host}]}) as session:
+            assert session.address() == address
+
+
+KEEPALIVES = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "client_min_messages")
+
+
+def test_sessions_of_dead_clients_end_soon(database: Database) -> None:
+    """The server asks whether the client is there; what the user or the role has set stays."""
+    database.psql(f"ALTER ROLE {LOADER} IN DATABASE {database.name} SET tcp_keepalives_interval = 7")
+    with over_tcp(database, options="-c tcp_keepalives_count=9") as target:
+        target.begin_run(record("20261120-101530-abcdef"))
+        spec = target.sink_spec("20261120-101530-abcdef", plan("schema", "create"))["connection"]
+        with core.PostgresConnection(spec) as writer_session:
+            for session in (writer_session, target._control):
+                found = [session.query(f"SHOW {name}").rows[0][0] for name in KEEPALIVES]
+                assert found == ["60", "7", "9", "warning"]
 
 
 class Pooled:
@@ -479,6 +521,9 @@ class Pooled:
         self._sessions = [core.PostgresConnection(spec) for _ in range(2)]
         self._promised = promised
         self._next = 0
+
+    def address(self) -> str | None:
+        return self._sessions[0].address()
 
     def process_id(self) -> int:
         return self._promised or self._sessions[self._next].process_id()
@@ -675,6 +720,32 @@ def test_writers_are_ended_before_anything_of_their_run_is_touched(database: Dat
             other.target.resume_run(record(dead.run_id))
     assert (is_over(zombie), is_over(bystander)) == (True, False)
     bystander.close()
+
+
+@pytest.mark.parametrize("owned", [True, False], ids=["owned", "shared"])
+def test_a_writer_that_comes_back_into_an_adopted_table_adds_nothing(database: Database, owned: bool) -> None:
+    """It was away while its run was taken over, so nobody has ended its session: it logs in only now."""
+    dead = Run(database)
+    planned = plan("schema", "create", owned=owned, slices=(1, 2))
+    dead.die(planned, ROWS, [1])
+    with Run(database).target as target:
+        target.resume_run(record(dead.run_id))
+        table = dead.sink["tables"][0]
+        zombie = core.PostgresConnection(dead.sink["connection"])
+        if owned:
+            with pytest.raises(TargetError) as failure:
+                zombie.execute(table["begin"])
+            assert failure.value.server is not None and failure.value.server["sqlstate"] == "42P07"  # exists already
+        else:
+            zombie.execute(table["begin"])
+            into = table["copy"].removeprefix("COPY ").split(" FROM STDIN")[0]
+            zombie.execute(f"INSERT INTO {into} VALUES (4711, 'of the first attempt')")
+            unit = [table["partition"], "{2}", "{1}", "{0}", "{0}"]
+            assert zombie.query(dead.sink["commit_slices"], unit).tag == "INSERT 0 0"
+        zombie.close()
+        load_rest(target, dead.run_id, planned)
+    assert content(database) == ("3", "6")
+    assert left(database) == []
 
 
 def test_a_writer_that_waits_at_the_fence_does_not_hold_up_a_resume(database: Database) -> None:
