@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.driver import PACKAGE, Ended, Project
+from tests.integration.driver import PACKAGE, Ended, Project, Running
 from tests.integration.postgres import PostgresProject
 from tests.integration.test_resume import SECOND, resume
+from tests.servers.cluster import LOADER
 
 FILES = 4
 # What no two attempts have in common, and what is counted for this attempt only.
@@ -153,8 +154,9 @@ def test_the_limit_counts_rejects_of_committed_slices(warehouse: PostgresProject
     assert warehouse.leftovers() == []
 
 
-def test_killed_between_two_commits(warehouse: PostgresProject) -> None:
-    """One stream commits partition after partition, each with a reject, and is killed on the way."""
+@contextmanager
+def between_two_commits(warehouse: PostgresProject) -> Iterator[tuple[Running, Whole]]:
+    """A run of one stream that has committed some of its partitions, each with a reject, and what it would end with."""
     warehouse.sales("staged", "id")
     for number in range(1, 13):
         warehouse.file(f"orders.tbl.{number:02}", rows(100_000 * number, 60_000, bad=[number], blank=number))
@@ -166,13 +168,33 @@ def test_killed_between_two_commits(warehouse: PostgresProject) -> None:
             ("0",)
         ]:
             assert running.poll() is None and time.monotonic() < deadline, running.stderr
-        running.signal(signal.SIGKILL)
-        running.wait()
-    [(count,)] = warehouse.query(committed)
-    assert 1 <= int(str(count)) < 12
-    assert Whole.of(warehouse.resume().succeeded()) == Whole.of(undisturbed)
+        running.freeze()
+        [(count,)] = warehouse.query(committed)
+        assert 1 <= int(str(count)) < 12
+        yield running, Whole.of(undisturbed)
     assert warehouse.query("SELECT count(*) FROM orders") == [(str(12 * 60_000 - 12),)]
     assert warehouse.leftovers() == []
+
+
+def test_killed_between_two_commits(warehouse: PostgresProject) -> None:
+    with between_two_commits(warehouse) as (running, undisturbed):
+        running.end()
+        assert Whole.of(warehouse.resume().succeeded()) == undisturbed
+
+
+def test_an_attempt_that_comes_back_changes_no_file(warehouse: PostgresProject) -> None:
+    """It stood still while its sessions were ended and its run was resumed."""
+    with between_two_commits(warehouse) as (zombie, undisturbed):
+        warehouse.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+            f"AND usename = '{LOADER}' AND application_name LIKE '%control'"
+        )
+        resumed = warehouse.resume().succeeded()
+        zombie.thaw()
+        ended = zombie.wait()
+        assert (ended.exit_code, "Traceback" in ended.stderr) == (1, False)
+        assert f"run {resumed['run_id']} was resumed by another process" in ended.stderr
+        assert Whole.of(resumed) == undisturbed
 
 
 # --- tables that an earlier attempt has completed ---------------------------------------------------------------------

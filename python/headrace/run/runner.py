@@ -259,7 +259,7 @@ class _Run:
     def _hide_secrets(self, task: str, source: SourceSnapshot, reject_files: list[str]) -> None:
         """The core names source files in the rejects as it opens them: with the secrets that may be in their paths."""
         paths = [str(file["path"]) for file in source.files]
-        if all(self._redactor.text(path) == path for path in paths):
+        if all(self._redactor.text(path) == path for path in paths) or not self._folder.is_ours():
             return
         for path in reject_files:
             try:

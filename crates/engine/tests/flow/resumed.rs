@@ -102,3 +102,18 @@ fn a_slice_with_other_rows_than_the_ledger_says_fails_the_flow() {
     let error = job.run().error.unwrap();
     assert!(error.what.contains("has other rows than when an earlier attempt committed it"), "{error:?}");
 }
+
+#[test]
+fn a_flow_whose_folder_was_taken_away_writes_nothing_beside_its_successor() {
+    let (job, _) = two_files();
+    let folder = job.folder.path().join("rejects");
+    let mut spec = job.plan().unwrap();
+    spec.rejects.folder = folder.to_str().unwrap().to_owned();
+    std::fs::create_dir(&folder).unwrap();
+    let late = headrace_engine::Flow::new(spec).unwrap();
+    std::fs::remove_dir(&folder).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    late.start().unwrap();
+    assert_eq!(crate::support::join(&late).error.unwrap().kind, ErrorKind::Output);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+}
