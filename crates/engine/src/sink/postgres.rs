@@ -145,12 +145,25 @@ impl Sink for PostgresSink {
     }
 
     fn commit(&self) -> Result<(), CoreError> {
-        self.0.committing.store(true, Ordering::Release);
-        for mut connection in lock(&self.0.complete).drain(..) {
+        // Taken at once: who abandons them meanwhile finds none, and waits for nothing.
+        let complete = {
+            let mut complete = lock(&self.0.complete);
+            if let Some(error) = self.0.outcome.error() {
+                return Err(error);
+            }
+            self.0.committing.store(true, Ordering::Release);
+            std::mem::take(&mut *complete)
+        };
+        for mut connection in complete {
             connection.execute("COMMIT")?;
             connection.close();
         }
         Ok(())
+    }
+
+    fn abandon(&self) {
+        // The server rolls back and frees their locks, for which the caller's next statement might wait.
+        std::mem::take(&mut *lock(&self.0.complete)).into_iter().for_each(Connection::close);
     }
 }
 
