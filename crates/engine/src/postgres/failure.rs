@@ -40,7 +40,10 @@ const MEANINGS: &[Meaning] = &[
         "22021",
         "Text holds a NUL character, which PostgreSQL cannot store, or bytes that are not in the declared encoding.",
     ),
-    target("22P05", "The database's encoding lacks a character of the data: use a database with encoding UTF8."),
+    target(
+        "22P05",
+        "The database cannot store a character of the data. With encoding UTF8 that is only \\u0000 inside jsonb.",
+    ),
     target("22P03", "The column's type differs from the plan: the table was changed meanwhile. Run again."),
     target("22P04", "The table was changed while the load was running. Run again."),
     target("23502", "Declare the layout's column as nullable: false; such rows are rejects then."),
