@@ -21,6 +21,10 @@ use crate::spec::{CommitTime, CopyTable, FlowSpec, KeyBounds, PostgresSinkSpec, 
 /// system calls.
 const FRAME_BYTES: usize = 128 * 1024;
 
+/// A frame of this size holds a row that did not fit a block. It is waited for, while the flow's large-row memory is still
+/// held: only one such row is on its way, however many writers there are.
+const LONG_FRAME_BYTES: usize = 1 << 20;
+
 /// Deferred constraints speak up here, not at a COMMIT that follows those of other writers.
 const CHECK_NOW: &str = "SET CONSTRAINTS ALL IMMEDIATE";
 
@@ -322,7 +326,9 @@ impl Unit {
 
     fn send(&mut self) -> Result<(), CoreError> {
         let next = self.copy.buffer()?;
-        self.copy.send(std::mem::replace(&mut self.frame, next))
+        let is_long = self.frame.len() > LONG_FRAME_BYTES;
+        self.copy.send(std::mem::replace(&mut self.frame, next))?;
+        if is_long { self.copy.wait_until_sent() } else { Ok(()) }
     }
 
     /// Ends the COPY, writes the ledger, commits. The connection, unless it waits for [`Sink::commit`].
