@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
-use headrace_types::{CoreError, ErrorKind, Layout};
+use headrace_types::{CoreError, ErrorKind, Layout, Location};
 use headrace_wire::postgres::CopyEncoder;
 
 use super::key::{Key, KeyColumn};
@@ -47,6 +47,15 @@ struct Shared {
     /// Set when [`Sink::commit`] begins: from then on nobody may interrupt a connection.
     committing: Arc<AtomicBool>,
     counters: Mutex<SinkReport>,
+    /// Accounts of the slices that have ended: their lines need not be counted again.
+    ended: Mutex<Vec<SliceReport>>,
+}
+
+impl Shared {
+    fn locate(&self, origin: Origin, row: u64) -> Result<Option<Location>, CoreError> {
+        let ended = lock(&self.ended).clone();
+        locate(&self.flow, &ended, origin, row)
+    }
 }
 
 /// Keys that belong to a table.
@@ -84,6 +93,7 @@ impl PostgresSink {
             complete: Mutex::default(),
             committing: Arc::default(),
             counters: Mutex::new(SinkReport { confirmed: Some(0), ..SinkReport::default() }),
+            ended: Mutex::default(),
         })))
     }
 }
@@ -232,6 +242,7 @@ impl Writer for PostgresWriter {
             let (number, loaded, rejected) = (account.number, account.out, account.rejected);
             unit.slices.push(SliceRows { number, loaded, rejected });
         }
+        lock(&self.shared.ended).push(account.clone());
     }
 
     fn finish(&mut self, stage: &mut StageReport) -> Result<bool, CoreError> {
@@ -397,7 +408,7 @@ fn explained(shared: &Shared, batches: &[(u64, Origin)], error: CoreError) -> Co
     let line = server.and_then(|server| server.copy_line());
     let Some(row) = line.and_then(|line| line.checked_sub(1)) else { return error };
     let batch = batches.partition_point(|&(first, _)| first <= row).checked_sub(1).map(|index| batches[index]);
-    let place = batch.map(|(first, origin)| locate(&shared.flow, origin, row - first));
+    let place = batch.map(|(first, origin)| shared.locate(origin, row - first));
     match place {
         Some(Ok(Some(location))) => error.at(location),
         _ => error,
@@ -411,7 +422,7 @@ fn outside(shared: &Shared, range: &Range, origin: Origin, row: usize, key: Key)
         .found(range.column.text(key))
         .expected(format!("from {minimum} to below {end}"))
         .hint("Partitions by file need files that do not overlap, each between the keys of its first and last row.");
-    match locate(&shared.flow, origin, row as u64) {
+    match shared.locate(origin, row as u64) {
         Ok(Some(location)) => error.at(location),
         _ => error,
     }
