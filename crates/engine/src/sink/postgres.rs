@@ -25,6 +25,9 @@ const FRAME_BYTES: usize = 128 * 1024;
 /// held: only one such row is on its way, however many writers there are.
 const LONG_FRAME_BYTES: usize = 1 << 20;
 
+/// Text whose batches are remembered as one. It is read again to find a row in it.
+const REMEMBERED_BYTES: u64 = 4 << 20;
+
 /// Deferred constraints speak up here, not at a COMMIT that follows those of other writers.
 const CHECK_NOW: &str = "SET CONSTRAINTS ALL IMMEDIATE";
 
@@ -198,7 +201,7 @@ struct Unit {
     copy: CopyIn,
     frame: Vec<u8>,
     rows: u64,
-    /// Row of the COPY, from 0, at which each batch starts.
+    /// Row of the COPY, from 0, at which each batch starts, or several that follow one another.
     batches: Vec<(u64, Origin)>,
     slices: Vec<SliceRows>,
 }
@@ -312,7 +315,7 @@ impl Unit {
         origin: Origin,
     ) -> Result<(), CoreError> {
         let rows = batch.num_rows();
-        self.batches.push((self.rows, origin));
+        remember(&mut self.batches, self.rows, origin);
         if let Some(range) = &shared.ranges[self.table] {
             let keys = range.column.keys(batch).ok_or_else(|| internal("a key of another type than its column"))?;
             if let Some(row) = keys.first_outside(range.minimum, range.end) {
@@ -377,6 +380,20 @@ impl Unit {
     }
 }
 
+/// Adds a batch whose first row is row `first` of the COPY.
+fn remember(batches: &mut Vec<(u64, Origin)>, first: u64, origin: Origin) {
+    match batches.last_mut() {
+        Some((_, last))
+            if last.slice == origin.slice
+                && last.at_byte + last.bytes == origin.at_byte
+                && last.bytes + origin.bytes <= REMEMBERED_BYTES =>
+        {
+            last.bytes += origin.bytes;
+        }
+        _ => batches.push((first, origin)),
+    }
+}
+
 /// The unit's commit rows, behind the fence of the run.
 fn commit_slices(
     connection: &mut Connection,
@@ -430,4 +447,29 @@ fn outside(shared: &Shared, range: &Range, origin: Origin, row: usize, key: Key)
 
 fn internal(text: &str) -> CoreError {
     CoreError::new(ErrorKind::Internal, format!("postgres sink: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_a_long_copy_take_little_memory() {
+        let mut batches = Vec::new();
+        let block = 512 << 10;
+        for number in 0..1000 {
+            let origin = Origin { slice: 1, first_line: 10 * number, at_byte: block * number, bytes: block };
+            remember(&mut batches, 9 * number, origin);
+        }
+        assert_eq!(batches.len(), 125);
+        let (first, origin) = batches[1];
+        assert_eq!((first, origin.first_line, origin.at_byte, origin.bytes), (72, 80, 8 * block, 8 * block));
+
+        // Another slice; a row between two blocks that was too long; a large row.
+        let other = Origin { slice: 2, first_line: 0, at_byte: 1000 * block, bytes: 10 };
+        remember(&mut batches, 9000, other);
+        remember(&mut batches, 9001, Origin { first_line: 2, at_byte: other.at_byte + 99, ..other });
+        remember(&mut batches, 9002, Origin { first_line: 3, at_byte: other.at_byte + 109, bytes: 60 << 20, ..other });
+        assert_eq!(batches.len(), 128);
+    }
 }
