@@ -242,7 +242,7 @@ fn broken_connect(broken: &Broken) -> (ErrorKind, String, &'static str) {
             }
             _ => (ErrorKind::TargetBusy, error.to_string(), "Check that the server runs, and host, port and firewall."),
         },
-        Broken::Protocol(text) => {
+        Broken::Protocol(text) | Broken::TooLarge(text) => {
             (ErrorKind::Target, format!("an answer that is not PostgreSQL's: {text}"), NOT_POSTGRES)
         }
         Broken::Tls(error) => tls(error),
@@ -259,6 +259,7 @@ fn broken_session(broken: &Broken) -> (ErrorKind, String, &'static str) {
         Broken::Name(text) => (ErrorKind::TargetBusy, text.clone(), AGAIN),
         Broken::Io(error) => (ErrorKind::TargetBusy, error.to_string(), AGAIN),
         Broken::Tls(error) => tls(error),
+        Broken::TooLarge(text) => (ErrorKind::Target, text.clone(), "Let the statement return less."),
         Broken::Protocol(text) => (
             ErrorKind::Target,
             format!("an answer against PostgreSQL's protocol: {text}"),

@@ -188,7 +188,10 @@ impl Link {
         let length = usize::try_from(header.len()).unwrap_or(usize::MAX);
         if length > self.max_message_bytes {
             let kind = char::from(header.tag()).escape_default();
-            return Err(Broken::Protocol(format!("a message of kind '{kind}' with {length} bytes")));
+            let found = format!("a message of kind '{kind}' with {length} bytes");
+            // Before the login has ended something else than PostgreSQL may talk.
+            let is_login = self.max_message_bytes == MAX_LOGIN_MESSAGE_BYTES;
+            return Err(if is_login { Broken::Protocol(found) } else { Broken::TooLarge(found) });
         }
         let message = Message::parse(&mut self.bytes).map_err(protocol)?;
         if self.bytes.is_empty() && self.bytes.capacity() > 1 << 20 {
