@@ -52,6 +52,7 @@ const MEANINGS: &[Meaning] = &[
     target("23514", "Correct the row, or drop the constraint."),
     target("23P01", "Correct the row, or drop the constraint."),
     busy("25P03", "The session was idle inside a transaction for too long: raise idle_in_transaction_session_timeout."),
+    target("25P04", "The transaction took longer than the server allows: raise transaction_timeout."),
     target(
         "25006",
         "The server is read only: it is a standby, or default_transaction_read_only is on. Connect to the primary.",

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
-use headrace_types::{CoreError, ErrorKind, Layout, Location};
+use headrace_types::{CoreError, ErrorKind, Layout, Location, ServerFields};
 use headrace_wire::postgres::CopyEncoder;
 
 use super::key::{Key, KeyColumn};
@@ -418,10 +418,15 @@ fn commit_slices(
         .hint("Nothing of this writer was committed. Look at `headrace.run`, and resume or run again."))
 }
 
+fn is_about_a_row(server: &ServerFields) -> bool {
+    // What ends the session can come at any row too, whatever its class.
+    let ends_session = matches!(server.severity.as_str(), "FATAL" | "PANIC");
+    !ends_session && !NOT_ABOUT_A_ROW.iter().any(|class| server.sqlstate.starts_with(class))
+}
+
 /// The error of a server about a row, with the row's place.
 fn explained(shared: &Shared, batches: &[(u64, Origin)], error: CoreError) -> CoreError {
-    let about_a_row = |sqlstate: &str| !NOT_ABOUT_A_ROW.iter().any(|class| sqlstate.starts_with(class));
-    let server = error.server.as_ref().filter(|server| about_a_row(&server.sqlstate));
+    let server = error.server.as_ref().filter(|server| is_about_a_row(server));
     let line = server.and_then(|server| server.copy_line());
     let Some(row) = line.and_then(|line| line.checked_sub(1)) else { return error };
     let batch = batches.partition_point(|&(first, _)| first <= row).checked_sub(1).map(|index| batches[index]);

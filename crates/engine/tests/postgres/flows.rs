@@ -193,6 +193,20 @@ fn flow_into(
     forms: &[&str],
     streams: usize,
 ) -> Flow {
+    flow_as("headrace", table, server, folder, text, layout, forms, streams)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn flow_as(
+    user: &str,
+    table: &str,
+    server: &Server,
+    folder: &Path,
+    text: &str,
+    layout: &Value,
+    forms: &[&str],
+    streams: usize,
+) -> Flow {
     let file = folder.join("data").display().to_string();
     std::fs::write(&file, text).unwrap();
     let columns: Layout = serde_json::from_value(layout.clone()).unwrap();
@@ -208,7 +222,7 @@ fn flow_into(
         "rejects": {"limit": 1_000_000, "folder": folder, "file_stem": "rejected"},
         "sink": {"kind": "postgres", "commit": "unit", "commit_slices": null,
             "connection": {"hosts": [{"host": "127.0.0.1", "port": server.port}], "database": "postgres",
-                "user": "headrace", "application_name": "headrace test", "connect_timeout_seconds": 10},
+                "user": user, "application_name": "headrace test", "connect_timeout_seconds": 10},
             "columns": columns,
             "tables": [{"name": table, "partition": "", "slices": slices, "owned": false, "begin": "BEGIN",
                 "copy": format!("COPY {table} ({}) FROM STDIN (FORMAT binary)", names.join(", "))}]},
@@ -365,5 +379,34 @@ fn values_are_what_the_server_reads_in_their_texts() {
             let others = connection.query(&sql, &[]).unwrap().rows;
             assert!(others.is_empty(), "{kind:?}: {others:?}");
         }
+    }
+}
+
+/// Servers from 17 on can limit transactions: the session ends inside the COPY, at whatever row it is.
+#[test]
+fn a_session_that_ends_is_no_fault_of_the_row() {
+    for server in servers() {
+        let mut connection = server.connect();
+        let version: u32 =
+            connection.query("SHOW server_version_num", &[]).unwrap().rows[0][0].clone().unwrap().parse().unwrap();
+        let end = if version < 170_000 { "pg_terminate_backend(pg_backend_pid())" } else { "pg_sleep(30)" };
+        let limit = if version < 170_000 { "statement_timeout" } else { "transaction_timeout" };
+        connection
+            .execute(&format!(
+                "CREATE TABLE ends (id bigint, name text); \
+                 CREATE FUNCTION end_of_session() RETURNS trigger LANGUAGE plpgsql AS $$ \
+                 BEGIN PERFORM {end}; RETURN new; END $$; \
+                 CREATE TRIGGER ends BEFORE INSERT ON ends FOR EACH ROW EXECUTE FUNCTION end_of_session(); \
+                 CREATE ROLE limited LOGIN SUPERUSER; ALTER ROLE limited SET {limit} = '500ms'"
+            ))
+            .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let layout = json!({"delimiter": "|", "columns": [
+            {"name": "id", "type": {"kind": "int64"}, "nullable": false},
+            {"name": "name", "type": {"kind": "string"}, "nullable": true}]});
+        let flow = flow_as("limited", "ends", server, folder.path(), "1|one\n2|two\n", &layout, &["int8", "text"], 1);
+        let error = run(&flow).error.unwrap();
+        assert!(error.server.as_ref().is_some_and(|server| server.severity == "FATAL"), "{error:?}");
+        assert_eq!(error.at, None, "{error:?}");
     }
 }
