@@ -78,7 +78,7 @@ impl Connection {
                 let row = values(&body)?;
                 bytes += body.buffer().len() + row.len() * VALUE_OVERHEAD_BYTES + size_of::<Vec<Option<String>>>();
                 if bytes > MAX_RESULT_BYTES {
-                    return Err(Broken::Protocol("a result of more than 256 MB".to_owned()));
+                    return Err(Broken::TooLarge("a result of more than 256 MB".to_owned()));
                 }
                 result.rows.push(row);
                 Ok(())

@@ -122,3 +122,12 @@ fn keepalive_and_time_limits_are_accepted_by_the_system() {
         connect(&spec).close();
     }
 }
+
+#[test]
+fn a_nul_inside_json_is_not_blamed_on_the_encoding() {
+    for server in servers() {
+        let error = server.connect().query(r#"SELECT '{"a": "\u0000"}'::jsonb"#, &[]).unwrap_err();
+        assert_eq!(error.server.as_ref().unwrap().sqlstate, "22P05");
+        assert!(error.hint.as_ref().unwrap().contains("json"), "{error:?}");
+    }
+}
