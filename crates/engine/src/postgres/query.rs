@@ -1,7 +1,7 @@
 //! Statements: the simple protocol for many without results, the extended one for one with parameters and rows.
 
 use fallible_iterator::FallibleIterator;
-use headrace_types::CoreError;
+use headrace_types::{CoreError, ErrorKind};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::backend::{DataRowBody, Message, RowDescriptionBody};
 use postgres_protocol::message::frontend::{self, BindError};
@@ -50,6 +50,15 @@ impl Connection {
             }
             _ => Err(unexpected()),
         })
+    }
+
+    /// Commits. A server answers COMMIT of a transaction that has failed without an error, and rolls it back.
+    pub fn commit(&mut self) -> Result<(), CoreError> {
+        let result = self.query("COMMIT", &[])?;
+        if result.tag == "COMMIT" {
+            return Ok(());
+        }
+        Err(CoreError::new(ErrorKind::Internal, "the server did not commit a transaction").found(result.tag))
     }
 
     /// Runs one statement with the parameters `$1, $2, ...`, as text or NULL.

@@ -172,7 +172,7 @@ impl Sink for PostgresSink {
             std::mem::take(&mut *complete)
         };
         for mut connection in complete {
-            connection.execute("COMMIT")?;
+            connection.commit()?;
             connection.close();
         }
         Ok(())
@@ -365,7 +365,7 @@ impl Unit {
         *lock(&shared.counters).confirmed.get_or_insert(0) += confirmed;
         match shared.sink.commit {
             CommitTime::Unit => {
-                connection.execute("COMMIT")?;
+                connection.commit()?;
                 Ok(Some(connection))
             }
             CommitTime::Together => {

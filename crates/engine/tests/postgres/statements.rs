@@ -100,6 +100,19 @@ fn what_the_server_refuses_is_told_apart() {
 }
 
 #[test]
+fn a_commit_that_rolls_back_is_an_error() {
+    for server in servers() {
+        let mut connection = server.connect();
+        connection.execute("BEGIN").unwrap();
+        connection.commit().unwrap();
+        connection.execute("BEGIN").unwrap();
+        connection.execute("SELECT 1 / 0").unwrap_err();
+        assert_eq!(connection.commit().unwrap_err().found.as_deref(), Some("ROLLBACK"));
+        connection.execute("SELECT 1").unwrap();
+    }
+}
+
+#[test]
 fn text_is_utf_8_whatever_the_encoding_of_the_database() {
     for server in servers() {
         let encoding = "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
