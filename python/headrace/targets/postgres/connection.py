@@ -58,7 +58,11 @@ class Connection(Protocol):
 
 @cache
 def sql(name: str) -> str:
-    """The text of `sql/<name>.sql`."""
+    """The text of `sql/<name>.sql`.
+
+    The user's search_path decides what a name means there, and somebody else may have made functions and operators in
+    its schemas. So all functions are written with pg_catalog, and operators stand between values of one type.
+    """
     return files("headrace.targets.postgres").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 

@@ -60,14 +60,14 @@ def create_parent(table: TableName, plan: DataFlowPlan) -> str:
 # A commit that is reported as done must survive a crash. What somebody wants beyond that, such as standbys that have
 # applied it, stays.
 DURABLE: Final = (
-    "SELECT set_config('synchronous_commit', 'on', true) "
-    "WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
+    "SELECT pg_catalog.set_config('synchronous_commit', 'on', true) "
+    "WHERE pg_catalog.current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
 )
 
 
 def begin_unit(run_id: str, statements: Sequence[str]) -> str:
     """What a writer executes before its COPY. Its lock says, until the transaction ends, that the run has writers."""
-    shared = f"SELECT pg_advisory_xact_lock_shared({writers_lock_key(run_id)})"
+    shared = f"SELECT pg_catalog.pg_advisory_xact_lock_shared({writers_lock_key(run_id)})"
     return ";\n".join([BEGIN, shared, *statements])
 
 

@@ -177,7 +177,10 @@ class Ledger:
 
     def exists(self) -> bool:
         """True if the ledger's tables are there."""
-        return one_value(self._connection, "SELECT to_regclass($1)", (f"{quote(self.schema)}.commit",)) is not None
+        return (
+            one_value(self._connection, "SELECT pg_catalog.to_regclass($1)", (f"{quote(self.schema)}.commit",))
+            is not None
+        )
 
     def running(self, but_not: str) -> tuple[str, ...]:
         """Runs that have not said how they ended."""
@@ -222,8 +225,10 @@ class Ledger:
         Two runs that create at once would make one of them fail, IF NOT EXISTS or not: hence the lock.
         """
         schema = quote(self.schema)
-        self._connection.query("SELECT pg_advisory_xact_lock($1::bigint)", (str(ledger_lock_key(self.schema)),))
-        if one_value(self._connection, "SELECT to_regnamespace($1)", (schema,)) is None:
+        self._connection.query(
+            "SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)", (str(ledger_lock_key(self.schema)),)
+        )
+        if one_value(self._connection, "SELECT pg_catalog.to_regnamespace($1)", (schema,)) is None:
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         if not self.exists():
             self._connection.execute(self._sql("ledger"))

@@ -26,13 +26,13 @@ _DEADLOCK: Final = "40P01"
 
 def try_lock(connection: Connection, key: int) -> bool:
     """Takes the lock for this session if nobody else has it. It counts: each success needs one `unlock`."""
-    return one_value(connection, "SELECT pg_try_advisory_lock($1::bigint)", (str(key),)) == "t"
+    return one_value(connection, "SELECT pg_catalog.pg_try_advisory_lock($1::bigint)", (str(key),)) == "t"
 
 
 def unlock(connection: Connection, key: int) -> None:
     """Gives a lock back; with a dead connection it is gone already."""
     with suppress(HeadraceError):
-        connection.query("SELECT pg_advisory_unlock($1::bigint)", (str(key),))
+        connection.query("SELECT pg_catalog.pg_advisory_unlock($1::bigint)", (str(key),))
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def table_lock(
     is_cancelled: Callable[[], bool],
 ) -> Iterator[None]:
     """Holds the lock of the table; waits for another run that does, and raises TargetBusyError after the timeout."""
-    database = one_value(connection, "SELECT current_database()") or ""
+    database = one_value(connection, "SELECT pg_catalog.current_database()") or ""
     key = table_lock_key(database, table)
     deadline = time.monotonic() + timeout_seconds
     said = False

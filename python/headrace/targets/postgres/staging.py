@@ -141,7 +141,7 @@ class TableStaging:
                 )
 
     def _exists(self, table: TableName) -> bool:
-        return one_value(self._connection, "SELECT to_regclass($1)", (table.sql,)) is not None
+        return one_value(self._connection, "SELECT pg_catalog.to_regclass($1)", (table.sql,)) is not None
 
     def _rows(self, query: str, relation: Relation | None) -> list[Row]:
         return [] if relation is None else self._connection.query(sql(query), (relation.oid,)).rows
@@ -212,7 +212,7 @@ class TableStaging:
     def _continue_numbers(self, table: TableName, pattern: Relation) -> list[str]:
         """A copied identity starts anew; these statements let it go on where the table's own stands."""
         return [
-            f"SELECT setval(pg_get_serial_sequence({literal(table.sql)}, {literal(sequence.column)}), "
+            f"SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence({literal(table.sql)}, {literal(sequence.column)}), "
             f"last_value, is_called) FROM {sequence.name.sql}"
             for sequence in sequences_of(self._connection, pattern.oid)
             if sequence.is_identity

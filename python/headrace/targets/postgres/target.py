@@ -70,7 +70,7 @@ class PostgresTarget:
         self._ledger: Ledger | None = None
         self._staging: dict[str, TableStaging] = {}
         self._control = Control(self._open_session)
-        self.default_schema = one_value(self._control, "SELECT current_schema()")
+        self.default_schema = one_value(self._control, "SELECT pg_catalog.current_schema()")
         minimal = one_value(self._control, "SHOW wal_level") == "minimal"
         self.capabilities: Capabilities = replace(POSTGRES_CAPABILITIES, skips_log=minimal)
         self.notes: Sequence[str] = self._notes()

@@ -1,8 +1,8 @@
 -- What hangs on the partitions of table $1, so that they cannot be dropped: views and the like, of any level.
 SELECT DISTINCT pg_catalog.pg_describe_object(d.classid, d.objid, 0) || ' on ' || tree.relid::regclass::text AS name
 FROM pg_catalog.pg_partition_tree($1::oid) AS tree
-JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = tree.relid AND d.deptype = 'n'
-WHERE tree.level > 0 AND d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_policy'::regclass)
+JOIN pg_catalog.pg_depend AS d ON d.refclassid = 'pg_catalog.pg_class'::regclass::oid AND d.refobjid = tree.relid AND d.deptype = 'n'
+WHERE tree.level > 0 AND d.classid IN ('pg_catalog.pg_rewrite'::regclass::oid, 'pg_catalog.pg_proc'::regclass::oid, 'pg_catalog.pg_policy'::regclass::oid)
 UNION
 -- A foreign key to a partition alone; one to the whole table is listed elsewhere.
 SELECT 'foreign key of ' || k.conrelid::regclass::text || ' on ' || k.confrelid::regclass::text
