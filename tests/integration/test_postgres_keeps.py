@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
 import pytest
 
-from headrace.errors import TargetError
+from headrace.errors import LedgerError, TargetError
 from headrace.planning import DataFlowPlan, StagingTable
 from tests.integration.test_postgres_target import (
+    ROWS,
+    InsertingFlow,
     Rows,
     Run,
+    content,
+    left,
     partitions,
     plan,
+    record,
 )
 from tests.servers.cluster import LOADER, Cluster, Database
 
@@ -122,3 +128,72 @@ def test_definitions_keep_all_digits(database: Database) -> None:
     before = database.rows(query)
     Run(database).load(plan("rename"))
     assert database.rows(query) == before
+
+
+# --- rows of an earlier attempt ---------------------------------------------------------------------------------------
+
+
+def resumed(database: Database, dead: Run, planned: DataFlowPlan, rows: Rows) -> None:
+    """Goes on with the slices that have no commit row."""
+    with Run(database).target as target:
+        target.resume_run(record(dead.run_id))
+        done = target.task_progress(dead.run_id, "load").slices
+        sink = target.sink_spec(dead.run_id, planned.continued(done))
+        for table in sink["tables"]:
+            table["slices"] = [number for number in table["slices"] if number not in done]
+        flow = InsertingFlow(sink, {number: rows[number] for number in rows if number not in done})
+        target.load(dead.run_id, planned.continued(done), flow, flow.settle)
+
+
+def test_rows_in_a_hidden_table_are_not_forgotten_when_the_table_appears(database: Database) -> None:
+    """The table was new, and is there now: the rest would be appended straight to it."""
+    planned, dead = plan("schema", "append"), Run(database)
+    dead.die(planned, ROWS, [1])
+    database.as_loader("CREATE TABLE orders (id bigint, note text)")
+    with pytest.raises(LedgerError, match="cannot be resumed") as failure:
+        resumed(database, dead, replace(planned, switch="none"), ROWS)
+    assert left(database)[0][0] in str(failure.value.found)
+    assert content(database) == ("0", None)
+    database.as_loader("DROP TABLE orders")
+    resumed(database, dead, planned, ROWS)
+    assert content(database) == ("3", "6")
+
+
+@pytest.mark.parametrize("committed", [[1], [1, 2]])
+def test_rows_of_a_hidden_table_that_is_gone_are_not_taken_for_loaded(
+    database: Database, committed: Sequence[int]
+) -> None:
+    planned, dead = plan("schema", "create"), Run(database)
+    dead.die(planned, ROWS, committed)
+    [(hidden,)] = left(database)
+    database.as_loader(f'DROP TABLE headrace."{hidden}"')
+    with pytest.raises(LedgerError, match="cannot be resumed"):
+        resumed(database, dead, planned, ROWS)
+    assert database.rows("SELECT to_regclass('orders')") == [(None,)]
+    Run(database).load(planned)
+    assert content(database) == ("3", "6")
+    assert left(database) == []
+
+
+def test_rows_that_were_appended_to_a_table_that_is_gone(database: Database) -> None:
+    planned, dead = plan("none", "append"), Run(database)
+    database.as_loader("CREATE TABLE orders (id bigint, note text)")
+    dead.die(planned, ROWS, [1]).commit()
+    database.as_loader("DROP TABLE orders")
+    with pytest.raises(LedgerError, match="cannot be resumed") as failure:
+        resumed(database, dead, replace(planned, switch="schema"), ROWS)
+    assert "--abandon" in str(failure.value.hint)
+
+
+def test_partitions_that_are_numbered_in_another_way(database: Database) -> None:
+    """Somebody else has made the partition whose number was meant for us."""
+    database.as_loader("CREATE TABLE orders (id bigint NOT NULL, note text) PARTITION BY RANGE (id)")
+    [first], [second] = partitions(1, [1]), partitions(1, [2])
+    rows: Rows = {1: ["10, 'a'"]}
+    planned = plan("attach", "append", rows=rows, partition_column="id", staging=(replace(first, owned=False),))
+    dead = Run(database)
+    dead.die(planned, rows, [1])
+    database.as_loader("CREATE TABLE orders_1 PARTITION OF orders FOR VALUES FROM (90) TO (99)")
+    renumbered = replace(first, owned=False, partition="2", table=second.table)
+    with pytest.raises(LedgerError, match="cannot be resumed"):
+        resumed(database, dead, replace(planned, staging=(renumbered,)), rows)

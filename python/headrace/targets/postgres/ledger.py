@@ -148,9 +148,9 @@ class Ledger:
         row = one_row(self._connection, self._sql("committed"), (run_id, task))
         return Committed(0, 0) if row is None else Committed(int(row[0] or 0), int(row[1] or 0))
 
-    def committed_staging(self, run_id: str, task: str) -> tuple[str, ...]:
-        """The hidden tables of the task that hold committed rows."""
-        return texts(self._connection, self._sql("committed_staging"), (run_id, task))
+    def committed_staging(self, run_id: str, task: str) -> tuple[str | None, ...]:
+        """The hidden tables of the task that hold committed rows; None for the target itself."""
+        return tuple(row[0] for row in self._connection.query(self._sql("committed_staging"), (run_id, task)).rows)
 
     def is_current(self, run_id: str) -> bool:
         """True if the run is still that of this process: nobody has declared it lost or resumed it."""

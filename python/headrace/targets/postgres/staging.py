@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,13 @@ class TableStaging:
             return []
         missing = [staging for staging in self.tables if not (staging.planned.owned or self._exists(staging.table))]
         return [text for staging in missing for text in staging.create]
+
+    def not_found(self, names: Collection[str | None]) -> list[str | None]:
+        """Which of these hidden tables (None: the target itself) this load would not switch in, with all their rows."""
+        here: dict[str | None, TableName] = {staging.table.name: staging.table for staging in self.tables}
+        if self.is_direct:
+            here = {None: self.target}
+        return [name for name in names if name not in here or not self._exists(here[name])]
 
     def index_statements(self) -> list[tuple[str, str]]:
         """What is made, and the statement: the target's indexes on the hidden tables, if not made before the load."""
@@ -212,8 +219,8 @@ class TableStaging:
     def _continue_numbers(self, table: TableName, pattern: Relation) -> list[str]:
         """A copied identity starts anew; these statements let it go on where the table's own stands."""
         return [
-            f"SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence({literal(table.sql)}, {literal(sequence.column)}), "
-            f"last_value, is_called) FROM {sequence.name.sql}"
+            "SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence("
+            f"{literal(table.sql)}, {literal(sequence.column)}), last_value, is_called) FROM {sequence.name.sql}"
             for sequence in sequences_of(self._connection, pattern.oid)
             if sequence.is_identity
         ]
