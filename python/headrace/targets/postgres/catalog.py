@@ -17,6 +17,8 @@ _BOUND: Final = re.compile(
     r"FOR VALUES FROM \((?P<minimum>'(?:[^']|'')*'|[^,()]+)\) TO \((?P<end>'(?:[^']|'')*'|[^,()]+)\)"
 )
 _OPEN_ENDS: Final = ("MINVALUE", "MAXVALUE")
+# Dates outside of those that a source can have are as good as open ends.
+_FAR_AWAY: Final = re.compile(r"-?infinity|.* BC|\d{5,}-.*")
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,9 @@ def _described(connection: Connection, table: TableName, relation: Relation) -> 
     if relation.partitioned:
         partitioning = _partitioning(connection, relation.oid)
         prevents_replace += texts(connection, sql("hanging_on_partitions"), oid)
+    else:
+        children = texts(connection, sql("children"), oid)
+        prevents_replace += tuple(f"table {name}, which inherits from it and would be emptied too" for name in children)
     return CatalogTable(
         schema=table.schema,
         name=table.name,
@@ -136,7 +141,8 @@ def _partition(name: str, bound: str) -> CatalogPartition:
 def _bound_value(text: str) -> str | None:
     if text in _OPEN_ENDS:
         return None
-    return text[1:-1].replace("''", "'") if text.startswith("'") else text
+    value = text[1:-1].replace("''", "'") if text.startswith("'") else text
+    return None if _FAR_AWAY.fullmatch(value) else value
 
 
 def _require_schema(connection: Connection, table: TableName) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headrace.errors import InternalError
 from headrace.targets.postgres.connection import Connection, sql
+from headrace.targets.postgres.ddl import WHERE_THE_PATTERN_IS
 from headrace.targets.postgres.names import TableName, quote, short_name
 
 
@@ -26,9 +27,10 @@ class Index:
 
     def create(self, table: TableName, name: str) -> str:
         """The statement that makes it on `table`."""
+        text = f"CREATE {'UNIQUE ' if self.is_unique else ''}INDEX {quote(name)} ON {table.sql}{self.definition}"
         if self.is_constraint:
-            return f"ALTER TABLE {table.sql} ADD CONSTRAINT {quote(name)} {self.definition}"
-        return f"CREATE {'UNIQUE ' if self.is_unique else ''}INDEX {quote(name)} ON {table.sql}{self.definition}"
+            text = f"ALTER TABLE {table.sql} ADD CONSTRAINT {quote(name)} {self.definition}"
+        return f"{WHERE_THE_PATTERN_IS};\n{text}"
 
     def rename(self, table: TableName, old: str, new: str) -> str:
         """The statement that renames it, once `table` is where it belongs."""

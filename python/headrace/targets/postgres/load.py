@@ -136,7 +136,7 @@ class TableLoad:
             self._control.execute(f"LOCK TABLE {target.sql} IN SHARE ROW EXCLUSIVE MODE")
 
     def _require_committed(self, ledger: Ledger) -> None:
-        """Raises LedgerError if the rows that an earlier attempt has committed are not where this one goes on: the table
+        """Raises LedgerError if the rows that an earlier attempt has committed are not where this one goes on: a table
         was made, dropped or divided in another way since.
         """
         missing = self._staging.not_found(ledger.committed_staging(self._run_id, self._plan.task))

@@ -11,7 +11,7 @@ from typing import Final
 
 from headrace.errors import CancelledError, HeadraceError, TargetBusyError
 from headrace.targets.base import Notice
-from headrace.targets.postgres.connection import Connection, one_row, one_value, sql, texts
+from headrace.targets.postgres.connection import Connection, lock_timeout, one_row, one_value, sql, texts
 from headrace.targets.postgres.failures import sqlstate
 from headrace.targets.postgres.names import TableName, table_lock_key
 
@@ -96,7 +96,9 @@ def lock_for_switch(connection: Connection, table: TableName, oid: str, timeout_
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         else:
-            connection.execute(f"RELEASE SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{timeout_seconds:g}s'")
+            connection.execute(
+                f"RELEASE SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{lock_timeout(timeout_seconds)}'"
+            )
             return
 
 

@@ -11,9 +11,9 @@ from headrace.planning import DataFlowPlan, StagingTable, counted
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.advice import LOCKS_PER_PARTITION
 from headrace.targets.postgres.catalog import Relation, column_types, find_relation
-from headrace.targets.postgres.connection import Connection, Row, one_value, sql, texts
+from headrace.targets.postgres.connection import Connection, Row, one_row, one_value, sql, texts
 from headrace.targets.postgres.indexes import create_indexes, indexes_of
-from headrace.targets.postgres.names import TableName, literal, staging_name
+from headrace.targets.postgres.names import TableName, literal, quote, staging_name
 from headrace.targets.postgres.sequences import sequences_of
 from headrace.targets.postgres.types import form_of
 
@@ -93,6 +93,8 @@ class TableStaging:
         relation = self.relation
         if not self.is_direct:
             self._refuse_published()
+        if self._plan.switch in ("attach", "view") and relation is not None and relation.is_owner:
+            self._refuse_another_owner(relation)
         if self._plan.switch == "attach":
             self._refuse_too_many_partitions()
             self._refuse_rows_without_partition()
@@ -120,6 +122,21 @@ class TableStaging:
                 "hidden ones too",
                 hint="Let it name its tables or other schemas: ALTER PUBLICATION; keep the ledger in a schema of its "
                 "own: `ledger: {schema: NAME}`; or use `target: append` with `load: single`, which hides nothing.",
+            )
+
+    def _refuse_another_owner(self, relation: Relation) -> None:
+        """What becomes part of a table belongs to its owner, who could not use or change the table otherwise."""
+        ownership = one_row(self._connection, sql("ownership"), (relation.oid,))
+        if ownership is not None and ownership != ["t", "t"]:
+            raise TargetError(
+                f"the new parts of {self.target} cannot be given to its owner {relation.owner}",
+                found=(
+                    f"the role may not have tables in schema `{self.target.schema}`"
+                    if ownership[0] == "t"
+                    else "the user may not give tables to that role"
+                ),
+                hint=f"Load as {relation.owner}, or GRANT {quote(relation.owner)} TO the user of the connection, and "
+                f"CREATE ON SCHEMA {quote(self.target.schema)} TO {quote(relation.owner)}",
             )
 
     def _refuse_too_many_partitions(self) -> None:

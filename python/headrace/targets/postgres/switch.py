@@ -11,7 +11,7 @@ from headrace.errors import AccountsError, InternalError, TargetError
 from headrace.planning import DataFlowPlan, counted
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, find_relation
-from headrace.targets.postgres.connection import Connection, rows_done, sql, texts
+from headrace.targets.postgres.connection import Connection, one_row, one_value, rows_done, sql, texts
 from headrace.targets.postgres.indexes import (
     Index,
     hidden_index_name,
@@ -111,6 +111,7 @@ class Switch:
             if bounds is None:
                 raise InternalError(f"partition {staging.planned.partition} of {self._target} has no bounds")
             self._run(ddl.take_place(staging.table, partition))
+            self._run(texts(self._connection, sql("default_grants"), (partition.schema, partition.sql)))
             self._run([ddl.attach(self._target, partition, bounds)])
             self._run([f"ALTER TABLE {partition.sql} DROP CONSTRAINT {quote(ddl.BOUNDS_CONSTRAINT)}"])
             self._run(
@@ -119,25 +120,36 @@ class Switch:
                 )
                 for number, index in enumerate(indexes, start=1)
             )
+            self._give(partition, relation)
+        if relation is not None:
+            self._warn_of_partitions(relation)
 
     def _view(self) -> None:
         hidden = [staging.table for staging in self._staging.tables]
         relation = find_relation(self._connection, self._target)
         old: list[TableName] = []
         columns: Sequence[str] = [column.target for column in self._plan.columns]
+        options = ""
         if relation is not None:
             lock_for_switch(self._connection, self._target, relation.oid, self._lock_timeout_seconds)
             members = texts(self._connection, sql("view_tables"), (relation.oid,))
             old = [TableName(self._target.schema, name) for name in members]
             columns = texts(self._connection, sql("columns"), (relation.oid,))
+            options = one_value(self._connection, sql("storage"), (relation.oid,)) or ""
         is_append = self._plan.target == "append"
-        self._run([ddl.create_view(self._target, [*old, *hidden] if is_append else hidden, columns)])
-        if relation is None:
-            self._run(texts(self._connection, sql("default_grants"), (self._target.schema, self._target.sql)))
+        self._run([ddl.create_view(self._target, [*old, *hidden] if is_append else hidden, columns, options)])
         if not is_append:
             self._run(f"DROP TABLE {table.sql}" for table in old)
         for staging in self._staging.tables:
-            self._run(ddl.take_place(staging.table, TableName(self._target.schema, staging.planned.table)))
+            member = TableName(self._target.schema, staging.planned.table)
+            self._run(ddl.take_place(staging.table, member))
+            self._run(texts(self._connection, sql("default_grants"), (member.schema, member.sql)))
+            self._give(member, relation)
+
+    def _give(self, part: TableName, whole: Relation | None) -> None:
+        """What becomes part of a table belongs to its owner."""
+        if whole is not None and one_row(self._connection, sql("ownership"), (whole.oid,)) is not None:
+            self._run([f"ALTER TABLE {part.sql} OWNER TO {quote(whole.owner)}"])
 
     def _locked(self) -> Relation:
         """Keeps everybody out of the target until the commit, readers too: for the moment of the switch."""
@@ -145,6 +157,13 @@ class Switch:
         lock_for_switch(self._connection, self._target, found.oid, self._lock_timeout_seconds)
         relation = self._relation(self._target)
         referring = texts(self._connection, sql("referenced_by"), (relation.oid,))
+        children = () if relation.partitioned else texts(self._connection, sql("children"), (relation.oid,))
+        if children and self._plan.target == "replace":
+            raise TargetError(
+                f"table {self._target} cannot be replaced: other tables inherit from it and would be emptied too",
+                found=f"{', '.join(children)}, inheriting since the load was planned",
+                hint="End the inheritance: ALTER TABLE ... NO INHERIT; or use `target: append`.",
+            )
         if referring and self._plan.target == "replace":
             raise TargetError(
                 f"table {self._target} cannot be replaced: other tables refer to its rows",
@@ -166,6 +185,15 @@ class Switch:
             self.warnings.append(
                 f"{self._target} is a new table for the subscribers of publication {', '.join(publications)}: they get "
                 "its rows with ALTER SUBSCRIPTION ... REFRESH PUBLICATION"
+            )
+
+    def _warn_of_partitions(self, relation: Relation) -> None:
+        """What a partition holds when it is attached was not written to the published table."""
+        publications = texts(self._connection, sql("published"), (relation.oid,))
+        if publications:
+            self.warnings.append(
+                f"the rows of the new partitions of {self._target} are not sent to the subscribers of publication "
+                f"{', '.join(publications)}; with `load: single` they are"
             )
 
     def _triggers(self, relation: Relation) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ from headrace.targets.postgres.connection import (
     startup_options,
 )
 from headrace.targets.postgres.control import Control
-from headrace.targets.postgres.failures import explained, sqlstate
+from headrace.targets.postgres.failures import explained, ledger_failure, sqlstate
 from headrace.targets.postgres.inspection import inspect_server
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
@@ -90,7 +90,11 @@ class PostgresTarget:
             return []
         ledger = Ledger(self._control, self._model.ledger_schema)
         unfinished = []
-        for run_id in ledger.unfinished_runs(package):
+        try:
+            runs = ledger.unfinished_runs(package)
+        except HeadraceError as error:
+            raise ledger_failure(error, "cannot read the ledger", ledger.schema) from error
+        for run_id in runs:
             with if_dead(self._control, run_id) as dead:
                 if dead:
                     unfinished.append(LostRun(run_id, ledger.visible_tables(run_id)))

@@ -74,6 +74,14 @@ UNION
 SELECT 'its owner ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(relowner)) || ', who is somebody else' FROM own
 WHERE NOT pg_catalog.pg_has_role(relowner, 'USAGE')
 UNION
+SELECT 'its owner ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(relowner)) || ', to whom a new table cannot be given'
+FROM own
+WHERE relowner <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
+  AND pg_catalog.pg_has_role(relowner, 'USAGE')
+  AND NOT (pg_catalog.pg_has_role(relowner, CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 160000
+                                       THEN 'SET' ELSE 'MEMBER' END)
+           AND pg_catalog.has_schema_privilege(relowner, relnamespace, 'CREATE'))
+UNION
 SELECT 'schema ' || pg_catalog.quote_ident(nspname) || ', where the user may not create tables'
 FROM own JOIN pg_catalog.pg_namespace AS n ON n.oid = own.relnamespace WHERE NOT pg_catalog.has_schema_privilege(n.oid, 'CREATE')
 UNION

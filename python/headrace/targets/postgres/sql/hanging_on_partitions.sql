@@ -9,4 +9,23 @@ SELECT 'foreign key of ' || k.conrelid::regclass::text || ' on ' || k.confrelid:
 FROM pg_catalog.pg_constraint AS k
 JOIN pg_catalog.pg_partition_tree($1::oid) AS tree ON tree.relid = k.confrelid AND tree.level > 0
 WHERE k.contype = 'f' AND k.conparentid = 0
+UNION
+-- What belongs to a partition alone, and would be lost with it without a word.
+SELECT 'trigger ' || pg_catalog.quote_ident(t.tgname::text) || ' on ' || tree.relid::regclass::text
+FROM pg_catalog.pg_partition_tree($1::oid) AS tree JOIN pg_catalog.pg_trigger AS t ON t.tgrelid = tree.relid
+WHERE tree.level > 0 AND NOT t.tgisinternal AND t.tgparentid = 0
+UNION
+SELECT 'policy ' || pg_catalog.quote_ident(p.polname::text) || ' on ' || tree.relid::regclass::text
+FROM pg_catalog.pg_partition_tree($1::oid) AS tree JOIN pg_catalog.pg_policy AS p ON p.polrelid = tree.relid
+WHERE tree.level > 0
+UNION
+SELECT 'publication ' || pg_catalog.quote_ident(p.pubname::text) || ' of ' || tree.relid::regclass::text
+FROM pg_catalog.pg_partition_tree($1::oid) AS tree
+JOIN pg_catalog.pg_publication_rel AS r ON r.prrelid = tree.relid
+JOIN pg_catalog.pg_publication AS p ON p.oid = r.prpubid
+WHERE tree.level > 0
+UNION
+SELECT 'foreign table ' || tree.relid::regclass::text
+FROM pg_catalog.pg_partition_tree($1::oid) AS tree JOIN pg_catalog.pg_class AS c ON c.oid = tree.relid
+WHERE tree.level > 0 AND c.relkind = 'f'
 ORDER BY name
