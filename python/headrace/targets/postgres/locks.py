@@ -49,7 +49,7 @@ def table_lock(
     deadline = time.monotonic() + timeout_seconds
     said = False
     while not try_lock(connection, key):
-        holder = _holder(connection, key)
+        holder = f"{lock_holder(connection, key)} loads it"
         if time.monotonic() >= deadline:
             raise TargetBusyError(
                 f"table {table} is being loaded by another run",
@@ -102,9 +102,10 @@ def lock_for_switch(connection: Connection, table: TableName, oid: str, timeout_
             return
 
 
-def _holder(connection: Connection, key: int) -> str:
+def lock_holder(connection: Connection, key: int) -> str:
+    """The session that holds an advisory lock, for messages."""
     row = one_row(connection, sql("lock_holder"), (str(key),))
     if row is None:
         return "a session that is just ending"
     name, process_id, user, host = row
-    return f"session {process_id} (`{name}`) of user {user} from {host} loads it"
+    return f"session {process_id} (`{name}`) of user {user} from {host}"

@@ -41,7 +41,7 @@ from headrace.targets.postgres.failures import explained, ledger_failure, sqlsta
 from headrace.targets.postgres.inspection import inspect_server
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
-from headrace.targets.postgres.locks import try_lock
+from headrace.targets.postgres.locks import lock_holder, try_lock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.requirements import require_server, require_session
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
@@ -238,7 +238,12 @@ class PostgresTarget:
         deadline = time.monotonic() + _TAKE_RUN_SECONDS
         while not try_lock(connection, run_lock_key(run_id)):
             if time.monotonic() >= deadline:
-                raise TargetBusyError(f"run {run_id} goes on in another session", hint="Wait for that one to end.")
+                raise TargetBusyError(
+                    f"run {run_id} goes on in another session",
+                    found=lock_holder(connection, run_lock_key(run_id)),
+                    hint="Wait for that one to end. If it is this very run: name a database in all connections of the "
+                    "package with the same host and user.",
+                )
             time.sleep(_POLL_SECONDS)
         require_session(connection, run_lock_key(run_id), self._model.name)
 
