@@ -434,3 +434,33 @@ def test_no_time_for_locks_is_not_for_ever(database: Database) -> None:
         pytest.raises(TargetBusyError, match="did not give the table free"),
     ):
         Run(database, lock_timeout_seconds=0).load(plan("none", "append"))
+
+
+def test_who_reads_a_table_of_a_view_is_named(database: Database) -> None:
+    Run(database).load(in_view("create"))
+    reading = database.session("BEGIN; DO 'BEGIN PERFORM count(*) FROM orders_1; END'")
+    with reading, pytest.raises(TargetBusyError, match="is in use") as failure:
+        Run(database).load(in_view("replace"))
+    assert "(psql) of user postgres" in str(failure.value.found)
+
+
+@pytest.mark.parametrize("switch", ["move", "rename"])
+def test_what_an_old_snapshot_sees(database: Database, switch: str) -> None:
+    """The one thing that no switch can hide, as the README says: TRUNCATE and a new table know no old snapshots."""
+    database.as_loader("CREATE TABLE orders (id bigint, note text); INSERT INTO orders VALUES (9)")
+    with database.cluster.interactive(database.name) as (statements, found):
+        statements.write("BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT 'begun';\n")
+        statements.flush()
+        assert found.readline() == "begun\n"
+        Run(database).load(plan(switch))
+        statements.write("SELECT count(*) FROM orders;\nCOMMIT;\nSELECT count(*) FROM orders;\n")
+        statements.flush()
+        assert [found.readline() for _ in range(2)] == ["0\n", "3\n"]
+
+
+def test_a_type_that_alters_values_is_known(database: Database) -> None:
+    database.as_loader("CREATE DOMAIN document AS jsonb; CREATE TABLE orders (a json, b jsonb, c document, d text)")
+    with Run(database).target as target:
+        found = target.catalog(None, "orders")
+    assert found is not None
+    assert [column.name for column in found.columns if column.alters] == ["b", "c"]

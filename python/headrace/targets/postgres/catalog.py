@@ -17,6 +17,7 @@ _BOUND: Final = re.compile(
     r"FOR VALUES FROM \((?P<minimum>'(?:[^']|'')*'|[^,()]+)\) TO \((?P<end>'(?:[^']|'')*'|[^,()]+)\)"
 )
 _OPEN_ENDS: Final = ("MINVALUE", "MAXVALUE")
+_ALTERS: Final = {"jsonb": "keeps the last of repeated keys, and neither blanks nor the order of keys"}
 # Dates outside of those that a source can have are as good as open ends.
 _FAR_AWAY: Final = re.compile(r"-?infinity|.* BC|\d{5,}-.*")
 
@@ -114,6 +115,7 @@ def _column(row: Row) -> CatalogColumn:
         has_default=has_default == "t" or identity == "t",
         generated=generated == "t",
         identity=identity == "t",
+        alters=_ALTERS.get(found.form) if found else None,
     )
 
 
