@@ -464,3 +464,56 @@ def test_a_type_that_alters_values_is_known(database: Database) -> None:
         found = target.catalog(None, "orders")
     assert found is not None
     assert [column.name for column in found.columns if column.alters] == ["b", "c"]
+
+
+# --- refused before the first row -------------------------------------------------------------------------------------
+
+
+def prevented(database: Database) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    with Run(database).target as target:
+        found = target.catalog(None, "orders")
+    assert found is not None
+    return found.referenced_by, found.prevents_replace
+
+
+def test_a_partition_whose_table_is_referred_to(database: Database) -> None:
+    database.as_loader(
+        "CREATE TABLE everything (id bigint PRIMARY KEY, note text) PARTITION BY RANGE (id);"
+        "CREATE TABLE orders PARTITION OF everything FOR VALUES FROM (0) TO (100);"
+        "CREATE TABLE visits (id bigint REFERENCES everything) PARTITION BY RANGE (id);"
+        "CREATE TABLE visits_1 PARTITION OF visits FOR VALUES FROM (0) TO (100)"
+    )
+    assert prevented(database) == (("visits",), ())
+
+
+def test_partitions_that_refer_to_one_another(database: Database) -> None:
+    database.as_loader(
+        "CREATE TABLE orders (id bigint PRIMARY KEY, up bigint REFERENCES orders) PARTITION BY RANGE (id)"
+    )
+    database.as_loader("CREATE TABLE orders_1 PARTITION OF orders FOR VALUES FROM (0) TO (100)")
+    assert prevented(database) == ((), ("foreign key orders_up_fkey of the table to itself",))
+
+
+def test_tables_of_a_view_that_others_read(database: Database) -> None:
+    Run(database).load(in_view("create"))
+    assert prevented(database) == ((), ())
+    database.as_loader("CREATE VIEW early AS TABLE orders_1; CREATE VIEW late AS TABLE orders")
+    assert prevented(database) == ((), ("view early on orders_1",))
+    database.as_loader("DROP VIEW early")
+    Run(database).load(in_view("replace"))
+    assert content(database, "late") == ("3", "6")
+
+
+def test_indexes_that_a_partitioned_table_gets_meanwhile(database: Database) -> None:
+    database.as_loader("CREATE TABLE orders (id bigint PRIMARY KEY, note text) PARTITION BY RANGE (id)")
+    late = "CREATE INDEX late ON orders (note)"
+    with pytest.raises(TargetError, match="was changed while it was loaded"):
+        Run(database).load(staged("append"), PARTITION_ROWS, before_switch=lambda: database.as_loader(late))
+    Run(database).load(staged("append"), PARTITION_ROWS)
+    assert content(database) == ("2", "30")
+
+
+def test_sessions_in_which_no_trigger_fires_are_told_of(database: Database) -> None:
+    database.psql(f"ALTER ROLE {LOADER} IN DATABASE {database.name} SET session_replication_role = replica")
+    with Run(database).target as target:
+        assert "foreign keys are not checked" in str(target.notes)

@@ -133,7 +133,8 @@ class Load:
         slices = str(len(self.plan.source.slices))
         counts: list[Row] = [[slices, slices]]
         self.session.answers["hidden"] = [["4712", "table", "f", "loader", "t"]]
-        hidden, indexes = staging_name(RUN, ORDERS, WHOLE_TABLE), self.session.answers.get("rebuild", [])
+        hidden = staging_name(RUN, ORDERS, self.plan.staging[0].partition)
+        indexes = self.session.answers.get("rebuild", [])
         copies: list[Row] = [[f"{hidden}_i{number}", *index[1:]] for number, index in enumerate(indexes, 1)]
         self.session.answers["rebuild of 4712"] = copies
 

@@ -71,7 +71,10 @@ def _described(connection: Connection, table: TableName, relation: Relation) -> 
     columns = tuple(_column(row) for row in connection.query(sql("columns"), oid).rows)
     if relation.kind != "table":
         shown = texts(connection, sql("view_tables"), oid) if relation.kind == "view" else ()
-        return CatalogTable(table.schema, table.name, columns, relation.kind, view_tables=shown)
+        hanging = texts(connection, sql("hanging_on_members"), oid) if shown else ()
+        return CatalogTable(
+            table.schema, table.name, columns, relation.kind, prevents_replace=hanging, view_tables=shown
+        )
     may_insert, may_select, may_truncate = one_row(connection, sql("rights"), oid) or ["f", "f", "f"]
     if may_insert != "t":
         raise TargetError(

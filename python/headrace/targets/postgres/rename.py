@@ -5,14 +5,13 @@ constraints, sequences. If there is anything else, which `hanging.sql` finds, no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from headrace.errors import TargetError
 from headrace.planning import DataFlowPlan
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation
 from headrace.targets.postgres.connection import Connection, one_value, sql, texts
-from headrace.targets.postgres.indexes import Index, hidden_index_name, indexes_of
+from headrace.targets.postgres.indexes import Index, built, built_on, hidden_index_name, indexes_of
 from headrace.targets.postgres.names import TableName, quote, short_name
 from headrace.targets.postgres.sequences import sequences_of
 
@@ -74,7 +73,7 @@ def _refuse_changed(
     gone = sorted({f"column {row[0]}" for row in was} - {f"column {row[0]}" for row in is_now})
     rules_now, rules_before = (_rules(connection, table, plan) for table in (old, new))
     changed += [f"constraint {name}" for name in sorted({str(row[0]) for row in rules_now ^ rules_before})]
-    if _built(indexes, hidden) != _named(indexes_of(connection, new.oid)):
+    if built(indexes, hidden) != built_on(connection, new.oid):
         changed.append("its indexes")
     if len({one_value(connection, sql("storage"), (table.oid,)) for table in (old, new)}) > 1:
         changed.append("its storage parameters")
@@ -90,13 +89,3 @@ def _rules(connection: Connection, table: Relation, plan: DataFlowPlan) -> set[t
     """The constraints that `LIKE` copies; those that are added to the new table later are left out."""
     rows = connection.query(sql("constraints"), (table.oid,)).rows
     return {tuple(row) for row in rows if plan.options.check_constraints or row[3] != "t"}
-
-
-def _built(indexes: Sequence[Index], hidden: TableName) -> dict[str, Index]:
-    """What `create_indexes` makes of them, by name."""
-    names = [hidden_index_name(hidden, number) for number in range(1, len(indexes) + 1)]
-    return _named([replace(index, name=name) for index, name in zip(indexes, names, strict=True)])
-
-
-def _named(indexes: Sequence[Index]) -> dict[str, Index]:
-    return {index.name: index for index in indexes}

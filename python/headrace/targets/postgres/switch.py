@@ -14,6 +14,8 @@ from headrace.targets.postgres.catalog import Relation, find_relation
 from headrace.targets.postgres.connection import Connection, one_row, one_value, rows_done, sql, texts
 from headrace.targets.postgres.indexes import (
     Index,
+    built,
+    built_on,
     hidden_index_name,
     indexes_of,
     partition_index_name,
@@ -102,6 +104,7 @@ class Switch:
         else:
             relation = self._locked()
             indexes = indexes_of(self._connection, relation.oid)
+            self._refuse_other_indexes(indexes)
             if self._plan.target == "replace":
                 rows = self._connection.query(sql("partitions"), (relation.oid,)).rows
                 self._run(f"DROP TABLE {TableName(row[0] or '', row[1] or '').sql}" for row in rows)
@@ -123,6 +126,16 @@ class Switch:
             self._give(partition, relation)
         if relation is not None:
             self._warn_of_partitions(relation)
+
+    def _refuse_other_indexes(self, indexes: Sequence[Index]) -> None:
+        """Raises TargetError unless the hidden tables have the indexes that the target has now."""
+        first = self._staging.tables[0].table
+        if built(indexes, first).keys() != built_on(self._connection, self._relation(first).oid).keys():
+            raise TargetError(
+                f"table {self._target} was changed while it was loaded",
+                found="its indexes",
+                hint="Run again, and change the table before or after the load.",
+            )
 
     def _view(self) -> None:
         hidden = [staging.table for staging in self._staging.tables]

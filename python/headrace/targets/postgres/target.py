@@ -251,9 +251,16 @@ class PostgresTarget:
         return session_settings(server_major(connection), self._model.lock_timeout_seconds)
 
     def _notes(self) -> tuple[str, ...]:
+        notes = []
         if self._model.ledger_schema is None:
-            return (f"{self._model.name} has no ledger: a run that dies can be run again, but not resumed",)
-        return ()
+            notes.append(f"{self._model.name} has no ledger: a run that dies can be run again, but not resumed")
+        role = one_value(self._control, "SHOW session_replication_role")
+        if role == "replica":
+            notes.append(
+                f"sessions of the user of {self._model.name} have session_replication_role = {role}: no trigger fires, "
+                "and foreign keys are not checked"
+            )
+        return tuple(notes)
 
     def _shown(self, plan: DataFlowPlan) -> str:
         """The table as plans show it: with its schema if that is not the default."""

@@ -10,6 +10,11 @@ FROM pg_catalog.pg_constraint AS k
 JOIN pg_catalog.pg_partition_tree($1::oid) AS tree ON tree.relid = k.confrelid AND tree.level > 0
 WHERE k.contype = 'f' AND k.conparentid = 0
 UNION
+-- The server drops no partition to whose rows those of its own table may refer.
+SELECT 'foreign key ' || pg_catalog.quote_ident(k.conname::text) || ' of the table to itself'
+FROM pg_catalog.pg_constraint AS k
+WHERE k.contype = 'f' AND k.conrelid = $1::oid AND k.confrelid = $1::oid AND k.conparentid = 0
+UNION
 -- What belongs to a partition alone, and would be lost with it without a word.
 SELECT 'trigger ' || pg_catalog.quote_ident(t.tgname::text) || ' on ' || tree.relid::regclass::text
 FROM pg_catalog.pg_partition_tree($1::oid) AS tree JOIN pg_catalog.pg_trigger AS t ON t.tgrelid = tree.relid
