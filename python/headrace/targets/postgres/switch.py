@@ -114,7 +114,6 @@ class Switch:
             if bounds is None:
                 raise InternalError(f"partition {staging.planned.partition} of {self._target} has no bounds")
             self._run(ddl.take_place(staging.table, partition))
-            self._run(texts(self._connection, sql("default_grants"), (partition.schema, partition.sql)))
             self._run([ddl.attach(self._target, partition, bounds)])
             self._run([f"ALTER TABLE {partition.sql} DROP CONSTRAINT {quote(ddl.BOUNDS_CONSTRAINT)}"])
             self._run(
@@ -123,7 +122,9 @@ class Switch:
                 )
                 for number, index in enumerate(indexes, start=1)
             )
-            self._give(partition, relation)
+        self._give(
+            [TableName(self._target.schema, staging.planned.table) for staging in self._staging.tables], relation
+        )
         if relation is not None:
             self._warn_of_partitions(relation)
 
@@ -154,15 +155,20 @@ class Switch:
         if not is_append:
             self._run(f"DROP TABLE {table.sql}" for table in old)
         for staging in self._staging.tables:
-            member = TableName(self._target.schema, staging.planned.table)
-            self._run(ddl.take_place(staging.table, member))
-            self._run(texts(self._connection, sql("default_grants"), (member.schema, member.sql)))
-            self._give(member, relation)
+            self._run(ddl.take_place(staging.table, TableName(self._target.schema, staging.planned.table)))
+        self._give(
+            [TableName(self._target.schema, staging.planned.table) for staging in self._staging.tables], relation
+        )
 
-    def _give(self, part: TableName, whole: Relation | None) -> None:
-        """What becomes part of a table belongs to its owner."""
+    def _give(self, parts: Sequence[TableName], whole: Relation | None) -> None:
+        """New parts get what default privileges give, which is the same for all, and the owner of the whole."""
+        for part in parts:
+            grants = texts(self._connection, sql("default_grants"), (part.schema, part.sql))
+            if not grants:
+                break
+            self._run(grants)
         if whole is not None and one_row(self._connection, sql("ownership"), (whole.oid,)) is not None:
-            self._run([f"ALTER TABLE {part.sql} OWNER TO {quote(whole.owner)}"])
+            self._run(f"ALTER TABLE {part.sql} OWNER TO {quote(whole.owner)}" for part in parts)
 
     def _locked(self) -> Relation:
         """Keeps everybody out of the target until the commit, readers too: for the moment of the switch."""
