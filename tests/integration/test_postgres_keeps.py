@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from importlib.resources import files
 from typing import Any
 
@@ -188,6 +189,17 @@ def test_rows_that_were_appended_to_a_table_that_is_gone(database: Database) -> 
     with pytest.raises(LedgerError, match="cannot be resumed") as failure:
         resumed(database, dead, replace(planned, switch="schema"), ROWS)
     assert "--abandon" in str(failure.value.hint)
+
+
+def test_a_later_run_is_known_whatever_the_clocks_of_clients_say(database: Database) -> None:
+    dead, later = Run(database), Run(database)
+    dead.die(plan("schema", "create"), ROWS, [1])
+    hour = timedelta(hours=1)
+    with later.target as target:
+        own = record(dead.run_id)
+        target.begin_run(replace(own, run_id=later.run_id, started_at=own.started_at - hour))
+    with Run(database).target as target, pytest.raises(LedgerError, match="a later run"):
+        target.resume_run(own)
 
 
 def test_partitions_that_are_numbered_in_another_way(database: Database) -> None:

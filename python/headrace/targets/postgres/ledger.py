@@ -215,7 +215,6 @@ class Ledger:
                 record.headrace_version,
                 record.host,
                 str(record.process_id),
-                record.started_at.isoformat(),
             ),
         )
 
