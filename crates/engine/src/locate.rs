@@ -5,16 +5,18 @@ use headrace_parse::RowScanner;
 use headrace_types::{CoreError, Location};
 
 use crate::line_parser::{Line, LineParser};
+use crate::report::SliceReport;
 use crate::row_numbers::first_lines;
 use crate::sink::Origin;
 use crate::source::open;
 use crate::spec::{FlowSpec, SliceSpec};
 
 /// Where the row `row` (from 0) of the batch that came from `origin` stands. `None` if the block has no such row (any more).
+/// The lines of slices that have `ended` are known, those of others before it are counted in the file.
 ///
 /// # Errors
 /// Those of reading the source.
-pub fn locate(spec: &FlowSpec, origin: Origin, row: u64) -> Result<Option<Location>, CoreError> {
+pub fn locate(spec: &FlowSpec, ended: &[SliceReport], origin: Origin, row: u64) -> Result<Option<Location>, CoreError> {
     let Some(slice) = spec.source.slices.iter().find(|slice| slice.number == origin.slice) else { return Ok(None) };
     let file = &spec.source.files[slice.file];
     let text = read_block(spec, slice, origin)?;
@@ -32,7 +34,7 @@ pub fn locate(spec: &FlowSpec, origin: Origin, row: u64) -> Result<Option<Locati
         };
         if let Line::Row(_) = parser.parse(&rest[..length])? {
             if rows_before == row {
-                let before = first_lines(spec, &[], &[slice.number])?[&slice.number];
+                let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
                 return Ok(Some(Location {
                     file: file.path.clone(),
                     row: Some(before + origin.first_line + line + 1),
@@ -123,7 +125,7 @@ mod tests {
     }
 
     fn place(spec: &FlowSpec, origin: Origin, row: u64) -> Option<(u64, u64)> {
-        locate(spec, origin, row).unwrap().map(|location| (location.row.unwrap(), location.byte.unwrap()))
+        locate(spec, &[], origin, row).unwrap().map(|location| (location.row.unwrap(), location.byte.unwrap()))
     }
 
     #[test]
@@ -148,6 +150,22 @@ mod tests {
         let spec = flow(folder.path(), text, &[15, 21], None);
         let origin = Origin { slice: 3, first_line: 0, at_byte: 21, bytes: 8 };
         assert_eq!(place(&spec, origin, 0), Some((4, 21)));
+
+        // Not what stands in the file, so that it is seen who was asked.
+        let (bytes, lines) = (6, 1000);
+        let ended = SliceReport {
+            number: 2,
+            file: 0,
+            stream: 1,
+            bytes,
+            lines,
+            skipped: 0,
+            rows: lines,
+            rejected: 0,
+            out: lines,
+        };
+        let location = locate(&spec, &[ended], origin, 0).unwrap().unwrap();
+        assert_eq!(location.row, Some(2 + 1000 + 1), "a slice that has ended is not read again");
     }
 
     #[test]

@@ -148,6 +148,13 @@ class Ledger:
         row = one_row(self._connection, self._sql("committed"), (run_id, task))
         return Committed(0, 0) if row is None else Committed(int(row[0] or 0), int(row[1] or 0))
 
+    def wait_for_commits(self, run_id: str) -> None:
+        """Returns when no writer of the run is committing; raises after the session's lock_timeout.
+
+        A server goes on committing for a client that is gone, and shows the rows only then.
+        """
+        self._connection.query(self._sql("wait_for_commits"), (run_id,))
+
     def committed_staging(self, run_id: str, task: str) -> tuple[str | None, ...]:
         """The hidden tables of the task that hold committed rows; None for the target itself."""
         return tuple(row[0] for row in self._connection.query(self._sql("committed_staging"), (run_id, task)).rows)

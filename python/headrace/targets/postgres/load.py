@@ -185,9 +185,7 @@ class TableLoad:
         except HeadraceError as error:
             if self._ledger is None:
                 raise explained(error, self._what, "; some of its writers may have committed") from error
-            if self._control.state != "open":
-                self._control.reopen()
-            committed, expected = self._ledger.committed(self._run_id, self._plan.task), self._all_committed()
+            committed, expected = self._committed_behind(error, self._ledger), self._all_committed()
             if committed == Committed(0, 0):
                 raise
             if committed != expected:
@@ -198,6 +196,20 @@ class TableLoad:
                     hint=f"Load the rest: headrace resume {self._run_id}",
                 ) from error
             self._warnings.append(f"{self._what}: the server's word for a commit was lost, but all is committed")
+
+    def _committed_behind(self, error: HeadraceError, ledger: Ledger) -> Committed:
+        """What the writers have committed, once none of them is committing any more."""
+        try:
+            if self._control.state != "open":
+                self._control.reopen()
+            ledger.wait_for_commits(self._run_id)
+            return ledger.committed(self._run_id, self._plan.task)
+        except HeadraceError as trouble:
+            raise LedgerError(
+                f"{self._what}: {error.what}; whether its writers have committed is not known",
+                found=trouble.what,
+                hint=f"Load what is missing, if anything is: headrace resume {self._run_id}",
+            ) from error
 
     def _build_indexes(self) -> None:
         for name, text in self._staging.index_statements():
