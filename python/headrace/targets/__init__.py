@@ -13,7 +13,14 @@ from headrace.targets.base import (
     Target,
     TaskProgress,
 )
-from headrace.targets.registry import capabilities_of, files_of, open_null_target, open_target, target_key
+from headrace.targets.registry import (
+    capabilities_of,
+    files_of,
+    open_null_target,
+    open_target,
+    refuse_two_ways,
+    target_key,
+)
 
 __all__ = [
     "Flow",
@@ -31,5 +38,6 @@ __all__ = [
     "files_of",
     "open_null_target",
     "open_target",
+    "refuse_two_ways",
     "target_key",
 ]
