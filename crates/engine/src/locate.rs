@@ -5,16 +5,18 @@ use headrace_parse::RowScanner;
 use headrace_types::{CoreError, Location};
 
 use crate::line_parser::{Line, LineParser};
+use crate::report::SliceReport;
 use crate::row_numbers::first_lines;
 use crate::sink::Origin;
 use crate::source::open;
 use crate::spec::{FlowSpec, SliceSpec};
 
 /// Where the row `row` (from 0) of the batch that came from `origin` stands. `None` if the block has no such row (any more).
+/// Slices whose accounts are among `ended` need not be read to count their lines.
 ///
 /// # Errors
 /// Those of reading the source.
-pub fn locate(spec: &FlowSpec, origin: Origin, row: u64) -> Result<Option<Location>, CoreError> {
+pub fn locate(spec: &FlowSpec, ended: &[SliceReport], origin: Origin, row: u64) -> Result<Option<Location>, CoreError> {
     let Some(slice) = spec.source.slices.iter().find(|slice| slice.number == origin.slice) else { return Ok(None) };
     let file = &spec.source.files[slice.file];
     let text = read_block(spec, slice, origin)?;
@@ -32,7 +34,7 @@ pub fn locate(spec: &FlowSpec, origin: Origin, row: u64) -> Result<Option<Locati
         };
         if let Line::Row(_) = parser.parse(&rest[..length])? {
             if rows_before == row {
-                let before = first_lines(spec, &[], &[slice.number])?[&slice.number];
+                let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
                 return Ok(Some(Location {
                     file: file.path.clone(),
                     row: Some(before + origin.first_line + line + 1),
@@ -123,7 +125,7 @@ mod tests {
     }
 
     fn place(spec: &FlowSpec, origin: Origin, row: u64) -> Option<(u64, u64)> {
-        locate(spec, origin, row).unwrap().map(|location| (location.row.unwrap(), location.byte.unwrap()))
+        locate(spec, &[], origin, row).unwrap().map(|location| (location.row.unwrap(), location.byte.unwrap()))
     }
 
     #[test]

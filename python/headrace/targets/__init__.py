@@ -13,15 +13,26 @@ from headrace.targets.base import (
     Target,
     TaskProgress,
 )
-from headrace.targets.registry import capabilities_of, files_of, open_null_target, open_target, target_key
+from headrace.targets.registry import (
+    capabilities_of,
+    files_of,
+    open_engine,
+    open_null_target,
+    open_target,
+    target_key,
+)
+from headrace.targets.row_search import Constraint, RowSearch, SearchedColumn
 
 __all__ = [
+    "Constraint",
     "Flow",
     "Inspection",
     "LoadTimes",
     "LostRun",
     "OpenOptions",
+    "RowSearch",
     "RunRecord",
+    "SearchedColumn",
     "SettingAdvice",
     "Settle",
     "TableAggregates",
@@ -29,6 +40,7 @@ __all__ = [
     "TaskProgress",
     "capabilities_of",
     "files_of",
+    "open_engine",
     "open_null_target",
     "open_target",
     "target_key",

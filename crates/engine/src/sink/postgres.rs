@@ -378,7 +378,7 @@ fn explained(shared: &Shared, batches: &[(u64, Origin)], error: CoreError) -> Co
     let line = server.and_then(|server| server.copy_line());
     let Some(row) = line.and_then(|line| line.checked_sub(1)) else { return error };
     let batch = batches.partition_point(|&(first, _)| first <= row).checked_sub(1).map(|index| batches[index]);
-    let place = batch.map(|(first, origin)| locate(&shared.flow, origin, row - first));
+    let place = batch.map(|(first, origin)| locate(&shared.flow, &[], origin, row - first));
     match place {
         Some(Ok(Some(location))) => error.at(location),
         _ => error,
@@ -392,7 +392,7 @@ fn outside(shared: &Shared, range: &Range, origin: Origin, row: usize, key: Key)
         .found(range.column.text(key))
         .expected(format!("from {minimum} to below {end}"))
         .hint("Partitions by file need files that do not overlap, each between the keys of its first and last row.");
-    match locate(&shared.flow, origin, row as u64) {
+    match locate(&shared.flow, &[], origin, row as u64) {
         Ok(Some(location)) => error.at(location),
         _ => error,
     }
