@@ -15,12 +15,12 @@ impl RowPosition {
     pub const MAXIMUM_SLICE: u32 = (1 << (64 - ROW_BITS)) - 1;
 
     /// The first row of a slice, whose number is at most [`Self::MAXIMUM_SLICE`].
-    pub fn first(slice: u32) -> Self {
-        RowPosition(u64::from(slice) << ROW_BITS)
+    pub const fn first(slice: u32) -> Self {
+        RowPosition((slice as u64) << ROW_BITS)
     }
 
     /// The row `rows` further down its slice.
-    pub fn plus(self, rows: u64) -> Self {
+    pub const fn plus(self, rows: u64) -> Self {
         RowPosition(self.0 + rows)
     }
 

@@ -42,7 +42,7 @@ def first_known(key: Constraint, position: str, table: str) -> str:
     same = " AND ".join(_equal(column, f"stored.{_quote(column.name)}", f"own.{name}") for column, name in pairs)
     return _first(
         f"own.{position}, NULL, {_shown([f'own.{name}' for name in _names(key)])}",
-        f"({_keys(key, position)}) AS own WHERE EXISTS (SELECT FROM {table} AS stored WHERE {same})",
+        f"({_keys(key, position)}) AS own WHERE EXISTS (SELECT 1 FROM {table} AS stored WHERE {same})",
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import duckdb
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, on_one_line
 from headrace.model.load import usable_cpus
 from headrace.planning import DataFlowPlan
 from headrace.run import constraint_sql
@@ -143,7 +143,8 @@ def _let_go_of_memory(error: BaseException) -> None:
 
 def _found(offender: _Offender, places: Sequence[Mapping[str, object]]) -> str:
     constraint = offender.constraint
-    names, values = ", ".join(column.name for column in constraint.columns), ", ".join(offender.values)
+    names = ", ".join(column.name for column in constraint.columns)
+    values = on_one_line(", ".join(offender.values))
     kind = "Key" if constraint.condition is None else "Row with"
     text = f"{kind} ({names})=({values})"
     if len(places) > 1:
