@@ -68,8 +68,9 @@ def name_offender(
                 notice("the second pass found no such row")
                 return
             places = source.places([row for row in (offender.position, offender.first) if row is not None])
-    except Exception as problem:  # whatever it is, what made the load fail matters more
-        notice("the second pass " + ("was cancelled" if cancel.is_set() else f"failed: {_first_line(problem)}"))
+    except (Exception, KeyboardInterrupt) as problem:  # whatever it is, what made the load fail matters more
+        was_cancelled = cancel.is_set() or isinstance(problem, KeyboardInterrupt)
+        notice("the second pass " + ("was cancelled" if was_cancelled else f"failed: {_first_line(problem)}"))
     else:
         error.at, error.found, error.hint = dict(places[0]), _found(offender, places), _HINT
 
@@ -161,6 +162,6 @@ def _short(place: Mapping[str, object], other: Mapping[str, object]) -> str:
     return f"{os.path.basename(path) if is_beside else path}, row {place['row']}"
 
 
-def _first_line(problem: Exception) -> str:
+def _first_line(problem: BaseException) -> str:
     found = problem.found if isinstance(problem, HeadraceError) else None
     return (str(problem) + (f" ({found})" if found else "")).split("\n", 1)[0]
