@@ -118,6 +118,22 @@ def test_rows_that_are_moved(warehouse: PostgresProject) -> None:
     before.check("failed")
 
 
+def test_rows_that_are_moved_into_partitions(warehouse: PostgresProject) -> None:
+    """The index of a partition refuses them, not that of the table."""
+    before = Before.of(
+        warehouse,
+        f"CREATE TABLE orders ({COLUMNS}, UNIQUE (id, customer)) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF orders FOR VALUES FROM (-10) TO (50)",
+        "CREATE TABLE high PARTITION OF orders FOR VALUES FROM (50) TO (1000)",
+        BEFORE_ROWS,
+    )
+    file = warehouse.file("orders.tbl.1", "".join(rows([*range(1, 101), 70, *range(102, 200)])))
+    ended = warehouse.run(target="replace")
+    check_key(ended, file, 101, "Key (id, customer)=(70, 'customer'), first in orders.tbl.1, row 70")
+    assert "breaks UNIQUE (id, customer)" in ended.error
+    before.check("failed")
+
+
 def test_a_deferred_key(warehouse: PostgresProject) -> None:
     """It speaks up behind the COPY of an append."""
     deferred = PRIMARY_KEY.replace("PRIMARY KEY", "PRIMARY KEY DEFERRABLE INITIALLY DEFERRED")
@@ -172,6 +188,40 @@ def test_blanks_behind_a_padded_text_do_not_count(warehouse: PostgresProject) ->
     ended = warehouse.command(warehouse.arguments())
     assert ended.summary["error"]["at"]["row"] == 5, ended.stderr
     assert ended.summary["error"]["found"].split("\n")[0] == "Key (code)=('a'), first in 1.csv, row 3"
+
+
+# Type in the layout, in the table, two texts of the same value.
+KEYS = {
+    "numeric": ("decimal(9,2)", "numeric", "1.50", "1.5"),
+    "float": ("float32", "double precision", "0.5", "5e-1"),
+    "integer": ("int16", "bigint", "7", "+7"),
+    "bool": ("bool", "boolean", "true", "t"),
+    "date": ("date", "date", "2024-02-29", "2024-02-29"),
+    "time": ("time", "time", "12:00:00", "12:00:00.000"),
+    "timestamp": ("timestamp", "timestamp", "2024-02-29 12:00:00", "2024-02-29T12:00:00.0"),
+    "timestamptz": ("timestamptz", "timestamptz", "2024-02-29 12:00:00Z", "2024-02-29 13:00:00+01:00"),
+    "bytes": ("bytes", "bytea", "\\x00ff", "\\x00FF"),
+    "uuid": ("uuid", "uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"),
+    "varchar": ("string", "varchar", "a", "a"),
+    "name": ("string", "name", "a", "a"),
+    "enum": ("string", "mood", "sad", "sad"),
+    "domain": ("string", "word", "a", "a"),
+}
+
+
+@pytest.mark.parametrize("case", KEYS)
+def test_keys_of_every_type(warehouse: PostgresProject, case: str) -> None:
+    kind, native, first, other = KEYS[case]
+    warehouse.package(CUSTOMERS.replace("code, type: string", f'code, type: "{kind}"'))
+    warehouse.execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+        "CREATE DOMAIN word AS text CHECK (value <> '')",
+        f"CREATE TABLE customers (code {native} UNIQUE, place text, since date)",
+    )
+    file = warehouse.file("1.csv", HEADER + f"{first};;\r\n;;\r\n;;\r\n{other};x;\r\n".encode())
+    error = warehouse.command(warehouse.arguments()).summary["error"]
+    assert error["at"] == {"file": str(file), "row": 6, "byte": file.read_bytes().rindex(f"{other};x;".encode())}, error
+    assert error["found"].split("\n")[0].endswith("first in 1.csv, row 3")
 
 
 ONLY_THE_SERVER_KNOWS = {
@@ -259,14 +309,11 @@ def test_the_second_pass_does_not_succeed(warehouse: PostgresProject, event: str
         else:
             with file.open("ab") as text:
                 text.write(b"1")
-        began = time.monotonic()
         running.thaw()
         ended = running.wait()
     check_unnamed(ended)
     assert "Key (id)=(5) is duplicated" in ended.error
     assert f"the second pass {'was cancelled' if event == 'cancelled' else 'failed'}" in ended.stderr
-    if event == "cancelled":
-        assert time.monotonic() - began < 3
     before.check("failed")
     assert not list(warehouse.runs.glob("*/second-pass-*"))
 
