@@ -122,6 +122,7 @@ def _insert(connection: Any, table: Table, source: str) -> int:
 _SERVER = "postgresql://"
 _STAGED = {"load": "staged", "partition": {"range": {"column": "l_orderkey"}}}
 _SINGLE = {"load": "single"}
+_VIEW = {"load": "view"}
 
 
 def postgres_headrace(job: Job, *, destination: Mapping[str, Any]) -> int:
@@ -254,6 +255,13 @@ METHODS: dict[str, tuple[Method, ...]] = {
             "headrace",
             _HEADRACE_POSTGRES.format("`load: single`"),
             partial(postgres_headrace, destination=_SINGLE),
+            needs_server=True,
+        ),
+        Method(
+            "headrace-view",
+            "headrace",
+            _HEADRACE_POSTGRES.format("`load: view`, a table per stream and a view of both: what `replay` makes"),
+            partial(postgres_headrace, destination=_VIEW),
             needs_server=True,
         ),
         *postgres.PEERS,

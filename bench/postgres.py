@@ -39,17 +39,19 @@ insert = f"INSERT INTO server.{task['table']} SELECT {task['columns']} FROM {tas
 print(connection.execute(insert).fetchone()[0])
 """
 _COPY_TEXT = "DELIMITER '|'"
+# As a partition has them that is to be attached without a scan; all rows are inside.
+_BOUNDS = "l_orderkey >= 1 AND l_orderkey < 4611686018427387904"
 
 
 # --- psql -------------------------------------------------------------------------------------------------------------
 
 
-def psql_two_tables(job: Job, *, form: Callable[[DataSet], DataSet], options: str) -> int:
+def psql_two_tables(job: Job, *, form: Callable[[DataSet], DataSet], options: str, check: str = "") -> int:
     """One psql per core, each with its share of the files, into a table of its own that it makes and freezes."""
     table = job.data.table
     shares = _shares(form(job.data).files, job.cores)
     scripts = [
-        f"BEGIN;\n{_create(table, name)};\n{_copies(name, share, f'{options}, FREEZE')}COMMIT;\n"
+        f"BEGIN;\n{_create(table, name, check)};\n{_copies(name, share, f'{options}, FREEZE')}COMMIT;\n"
         for name, share in _numbered(table, shares)
     ]
     rows = _psql_at_once(scripts)
@@ -198,8 +200,9 @@ def _numbered(table: Table, shares: Sequence[Sequence[Path]]) -> list[tuple[str,
     return [(f"{table.name}_{number}", share) for number, share in enumerate(shares, start=1)]
 
 
-def _create(table: Table, name: str) -> str:
-    return f"CREATE TABLE {name} ({postgres_columns(table.columns)})"
+def _create(table: Table, name: str, check: str = "") -> str:
+    constraint = f", CHECK ({check})" if check else ""
+    return f"CREATE TABLE {name} ({postgres_columns(table.columns)}{constraint})"
 
 
 def _copies(name: str, files: Sequence[Path], options: str) -> str:
@@ -256,6 +259,13 @@ PEERS: tuple[Method, ...] = (
         "2 `psql` at once, `COPY (FORMAT binary)` of files that the server wrote (not counted), each into a table made "
         "in the same transaction, `FREEZE`: the bound",
         partial(psql_two_tables, form=binary, options="FORMAT binary"),
+        needs_server=True,
+    ),
+    Method(
+        "replay-checked",
+        "psql",
+        "the same into tables with the CHECK of a partition's bounds: the bound of `load: staged`",
+        partial(psql_two_tables, form=binary, options="FORMAT binary", check=_BOUNDS),
         needs_server=True,
     ),
     Method(

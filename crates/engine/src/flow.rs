@@ -171,12 +171,14 @@ impl Flow {
     /// Stops the flow from outside.
     pub fn cancel(&self, reason: &str) {
         self.shared.outcome.fail(CoreError::new(ErrorKind::Cancelled, reason));
+        self.shared.sink.abandon();
     }
 
     /// Commits what the writers left open. To be called once, after [`Flow::join`] gave a report without error.
     ///
     /// # Errors
-    /// `Specification` while the flow runs or when it failed; those of the destination.
+    /// `Specification` while the flow runs or when it failed; `Cancelled` when it was cancelled since, and then nothing is
+    /// committed; those of the destination.
     pub fn commit(&self) -> Result<(), CoreError> {
         match lock(&self.shared.report).as_ref().map(|report| report.status) {
             Some(Status::Ok) => self.shared.sink.commit(),
@@ -266,6 +268,9 @@ impl Shared {
         });
         // The outcome is final: now the consumer may see the end.
         self.sink.close();
+        if self.outcome.stopped() {
+            self.sink.abandon();
+        }
         *lock(&self.report) = Some(report);
         self.ended.notify_all();
     }

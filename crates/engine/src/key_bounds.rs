@@ -6,13 +6,17 @@ use std::os::unix::fs::FileExt;
 use headrace_types::{CoreError, ErrorKind, Layout};
 use serde::{Deserialize, Serialize};
 
-use crate::line_parser::{Line, LineParser};
+use crate::line_parser::LineParser;
 use crate::sink::key::{Key, KeyColumn};
 use crate::source::{check_unchanged, open_file};
 use crate::spec::FileSpec;
 
-/// Bytes read at first from either end; four times as many as long as no row was found among them.
+/// Bytes read at first from either end; more where a row is longer.
 const WINDOW_BYTES: u64 = 64 * 1024;
+/// What windows grow to where no row is found.
+const LARGE_WINDOW_BYTES: u64 = 1 << 20;
+/// A longer line is no row: flows reject it.
+const MAX_ROW_BYTES: u64 = 64 << 20;
 
 /// Which column of which files.
 #[derive(Debug, Clone, Deserialize)]
@@ -78,59 +82,73 @@ struct Lines<'a> {
 impl Lines<'_> {
     /// Key of the first row.
     fn first(&self) -> Result<Option<Key>, CoreError> {
-        let (begin, end) = (self.planned.first_byte, self.planned.size_bytes);
+        let (mut at, end) = (self.planned.first_byte, self.planned.size_bytes);
+        let mut parser = self.parser(true)?;
+        // The front of a line whose end was not read yet, and whether it is too long to be kept.
+        let (mut text, mut is_long) = (Vec::new(), false);
         let mut window = WINDOW_BYTES;
-        loop {
-            let behind = end.min(begin.saturating_add(window));
-            let text = self.read(begin, behind)?;
-            let whole = if behind == end { text.len() } else { memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1) };
-            let mut parser = self.parser(true)?;
-            for line in text[..whole].split_inclusive(|&byte| byte == b'\n') {
-                if let Some(key) = self.key(&mut parser, line)? {
-                    return Ok(Some(key));
+        while at < end {
+            let behind = end.min(at.saturating_add(window));
+            text.extend_from_slice(&self.read(at, behind)?);
+            at = behind;
+            if is_long || text.len() as u64 > MAX_ROW_BYTES {
+                let line = memchr::memchr(b'\n', &text).map_or(text.len(), |at| at + 1);
+                is_long = is_long || line as u64 > MAX_ROW_BYTES;
+                if is_long {
+                    is_long = text[line - 1] != b'\n';
+                    text.drain(..line);
+                    if !is_long {
+                        // In the place of the long line: it may have been a header.
+                        parser.parse(b"\n")?;
+                    }
                 }
             }
-            if behind == end {
-                return Ok(None);
+            let whole = if at == end { text.len() } else { memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1) };
+            if let Some(rows) = parser.rows(&text[..whole])? {
+                return Ok(self.column.keys(&rows).map(|keys| keys.at(0)));
             }
-            window *= 4;
+            text.drain(..whole);
+            window = LARGE_WINDOW_BYTES.max(text.len() as u64 / 2);
         }
+        Ok(None)
     }
 
     /// Key of the last row.
     fn last(&self) -> Result<Option<Key>, CoreError> {
-        let (begin, end) = (self.planned.first_byte, self.planned.size_bytes);
+        let (begin, mut end) = (self.planned.first_byte, self.planned.size_bytes);
         let mut window = WINDOW_BYTES;
+        // Whether `end` is inside a line that is too long.
+        let mut is_long = false;
         loop {
             let from = begin.max(end.saturating_sub(window));
-            let text = self.read(from, end)?;
+            let mut text = self.read(from, end)?;
+            if is_long {
+                text.truncate(memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1));
+                is_long = text.is_empty();
+            }
             // In the middle of the file the first line is a part of one.
             let whole = if from == begin { 0 } else { memchr::memchr(b'\n', &text).map_or(text.len(), |at| at + 1) };
-            let lines: Vec<&[u8]> = text[whole..].split_inclusive(|&byte| byte == b'\n').collect();
-            let header = if from == begin { self.layout.header_rows as usize } else { 0 };
-            let mut parser = self.parser(false)?;
-            for line in lines.iter().skip(header).rev() {
-                if let Some(key) = self.key(&mut parser, line)? {
-                    return Ok(Some(key));
-                }
+            // With a row in the file the header is found only together with its first line.
+            let rows = self.parser(from == begin)?.rows(&text[whole..])?;
+            if let Some(rows) = rows {
+                return Ok(self.column.keys(&rows).map(|keys| keys.at(rows.num_rows() - 1)));
             }
             if from == begin {
                 return Ok(None);
             }
-            window *= 4;
+            if whole < text.len() {
+                (end, window) = (from + whole as u64, LARGE_WINDOW_BYTES);
+            } else if is_long || text.len() as u64 > MAX_ROW_BYTES {
+                (end, window, is_long) = (from, LARGE_WINDOW_BYTES, true);
+            } else {
+                (end, window) = (from + text.len() as u64, (4 * window).min(MAX_ROW_BYTES + 1));
+            }
         }
     }
 
     fn parser(&self, with_header: bool) -> Result<LineParser, CoreError> {
         let header_rows = if with_header { u64::from(self.layout.header_rows) } else { 0 };
         LineParser::new(self.layout, self.planned.row_end, header_rows)
-    }
-
-    fn key(&self, parser: &mut LineParser, line: &[u8]) -> Result<Option<Key>, CoreError> {
-        Ok(match parser.parse(line)? {
-            Line::Row(batch) => self.column.keys(&batch).map(|keys| keys.at(0)),
-            Line::Reject | Line::Skipped => None,
-        })
     }
 
     fn read(&self, begin: u64, end: u64) -> Result<Vec<u8>, CoreError> {
@@ -195,8 +213,22 @@ mod tests {
 
     #[test]
     fn rows_longer_than_a_window_are_found_from_both_ends() {
-        let long = "x".repeat(3 * WINDOW_BYTES as usize);
-        let text = format!("{long}|1\n{long}|2\n{long}|3\n");
-        assert_eq!(bounds_of(&text, ColumnType::Int32, 0), some("1", "3"));
+        for times in [1, 3, 17, 40] {
+            let long = "x".repeat(times * WINDOW_BYTES as usize);
+            for end in ["\n", ""] {
+                let text = format!("{long}|1\n{long}|2\n{long}|3{end}");
+                assert_eq!(bounds_of(&text, ColumnType::Int32, 0), some("1", "3"));
+                assert_eq!(bounds_of(&text, ColumnType::Int32, 1), some("2", "3"), "header");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_far_from_both_ends_are_found() {
+        for times in [1, 5, 40_000, 400_000] {
+            let bad = "a|b|c\n\n".repeat(times);
+            let text = format!("head|7\n{bad}a|1\nb|2\n{bad}c|3\n{bad}");
+            assert_eq!(bounds_of(&text, ColumnType::Int32, 1), some("1", "3"));
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! One row at a time, for the rare cases in which single rows are asked for. By the parser itself, so that what a row is and
+//! A row, or a few, for the rare cases in which single rows are asked for. By the parser itself, so that what a row is and
 //! means is decided in one place.
 
 use arrow_array::RecordBatch;
-use headrace_parse::Parser;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
+use headrace_parse::{Parsed, Parser};
 use headrace_types::{CoreError, Layout, RowEnd};
 
 /// What a line is.
@@ -36,6 +36,23 @@ impl LineParser {
     /// # Errors
     /// `Internal` only.
     pub fn parse(&mut self, line: &[u8]) -> Result<Line, CoreError> {
+        let parsed = self.parsed(line)?;
+        Ok(match parsed.batch {
+            Some(batch) => Line::Row(batch),
+            None if parsed.rejected > 0 => Line::Reject,
+            None => Line::Skipped,
+        })
+    }
+
+    /// Of lines with their row ends those that are rows and conform to the layout; none if there are no such rows.
+    ///
+    /// # Errors
+    /// `Internal` only.
+    pub fn rows(&mut self, lines: &[u8]) -> Result<Option<RecordBatch>, CoreError> {
+        if lines.is_empty() { Ok(None) } else { Ok(self.parsed(lines)?.batch) }
+    }
+
+    fn parsed(&mut self, line: &[u8]) -> Result<Parsed, CoreError> {
         let mut memory = Memory::new(line.len() + 1 + 2 * PADDING_BYTES);
         memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + line.len()].copy_from_slice(line);
         let mut length = line.len();
@@ -44,11 +61,6 @@ impl LineParser {
             length += 1;
         }
         let block = memory.freeze();
-        let parsed = self.0.parse(&block, length, line.len(), 0, true, Memory::new, &mut |_| Ok(()))?;
-        Ok(match parsed.batch {
-            Some(batch) => Line::Row(batch),
-            None if parsed.rejected > 0 => Line::Reject,
-            None => Line::Skipped,
-        })
+        self.0.parse(&block, length, line.len(), 0, true, Memory::new, &mut |_| Ok(()))
     }
 }

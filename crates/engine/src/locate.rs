@@ -12,7 +12,7 @@ use crate::source::open;
 use crate::spec::{FlowSpec, SliceSpec};
 
 /// Where the row `row` (from 0) of the batch that came from `origin` stands. `None` if the block has no such row (any more).
-/// Slices whose accounts are among `ended` need not be read to count their lines.
+/// The lines of slices that have `ended` are known, those of others before it are counted in the file.
 ///
 /// # Errors
 /// Those of reading the source.
@@ -150,6 +150,22 @@ mod tests {
         let spec = flow(folder.path(), text, &[15, 21], None);
         let origin = Origin { slice: 3, first_line: 0, at_byte: 21, bytes: 8 };
         assert_eq!(place(&spec, origin, 0), Some((4, 21)));
+
+        // Not what stands in the file, so that it is seen who was asked.
+        let (bytes, lines) = (6, 1000);
+        let ended = SliceReport {
+            number: 2,
+            file: 0,
+            stream: 1,
+            bytes,
+            lines,
+            skipped: 0,
+            rows: lines,
+            rejected: 0,
+            out: lines,
+        };
+        let location = locate(&spec, &[ended], origin, 0).unwrap().unwrap();
+        assert_eq!(location.row, Some(2 + 1000 + 1), "a slice that has ended is not read again");
     }
 
     #[test]

@@ -45,7 +45,10 @@ impl ServerFields {
     /// only one between two commas behind the name.
     pub fn copy_line(&self) -> Option<u64> {
         let context = self.context.as_deref()?;
-        let english = context.find("COPY ").and_then(|start| english_line(&context[start..]));
+        // At the start of a line: what stands elsewhere is a part of the row's data, or of a function.
+        let starts = context.match_indices("COPY ").map(|(at, _)| at);
+        let mut starts = starts.filter(|&at| at == 0 || context.as_bytes()[at - 1] == b'\n');
+        let english = starts.find_map(|start| english_line(&context[start..]));
         english.or_else(|| context.lines().rev().find_map(other_line))
     }
 }
@@ -85,6 +88,9 @@ mod tests {
             ("COPY x, line 12, column a, line 7", Some(12)),
             ("PL/pgSQL function f() line 3 at RAISE\nCOPY t, line 9", Some(9)),
             ("COPY t, line 9, column a: \"1, line 3\"\nSQL statement", Some(9)),
+            ("JSON data, line 1: {\"a\": \"COPY t, line 3, column ...\nCOPY t, line 12, column a", Some(12)),
+            ("JSON data, line 1: {\"COPY t, line 3\nCOPY t, line 12", Some(12)),
+            ("SQL statement \"COPY t, line 3\"\nCOPY t, Zeile 12", Some(12)),
             ("COPY lineitem, Zeile 12, Spalte l_orderkey", Some(12)),
             ("COPY lineitem, ligne 12", Some(12)),
             ("lineitemのCOPY中、行 12、列 a", Some(12)),

@@ -19,6 +19,7 @@ from headrace.targets.registry import (
     open_engine,
     open_null_target,
     open_target,
+    refuse_two_ways,
     target_key,
 )
 from headrace.targets.row_search import Constraint, RowSearch, SearchedColumn
@@ -43,5 +44,6 @@ __all__ = [
     "open_engine",
     "open_null_target",
     "open_target",
+    "refuse_two_ways",
     "target_key",
 ]

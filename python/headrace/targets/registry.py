@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import duckdb
 
 from headrace import core
-from headrace.errors import PackageError
+from headrace.errors import PackageError, TargetError
 from headrace.model import Connection, DuckdbConnection, NullConnection, PostgresConnection
 from headrace.planning import Capabilities
 from headrace.targets.base import OpenOptions, Target
@@ -44,6 +45,23 @@ def target_key(connection: Connection) -> tuple[str, str]:
         parameters = connection.parameters
         return "postgres", repr((parameters.hosts, parameters.database, parameters.user))
     return connection.type, connection.name
+
+
+def refuse_two_ways(first: Connection, second: Connection) -> None:
+    """Raises TargetError if two connections are one place, which is opened once, but say different things about it."""
+    if not (isinstance(first, PostgresConnection) and isinstance(second, PostgresConnection)):
+        return
+    said = [
+        {**asdict(connection.parameters), "ledger": connection.ledger_schema, "warnings": ()}
+        for connection in (first, second)
+    ]
+    differences = [name for name, value in said[0].items() if value != said[1][name]]
+    if differences:
+        raise TargetError(
+            f"connections `{first.name}` and `{second.name}` are the same database, where a run has one session",
+            found=f"they differ in {', '.join(differences)}",
+            hint="Use one connection for both, and write tables with their schema: `table: SCHEMA.TABLE`.",
+        )
 
 
 def files_of(connection: Connection) -> list[Path]:

@@ -133,6 +133,10 @@ class Load:
         slices = str(len(self.plan.source.slices))
         counts: list[Row] = [[slices, slices]]
         self.session.answers["hidden"] = [["4712", "table", "f", "loader", "t"]]
+        hidden = staging_name(RUN, ORDERS, self.plan.staging[0].partition)
+        indexes = self.session.answers.get("rebuild", [])
+        copies: list[Row] = [[f"{hidden}_i{number}", *index[1:]] for number, index in enumerate(indexes, 1)]
+        self.session.answers["rebuild of 4712"] = copies
 
         def note(text: str) -> None:
             if text.startswith("committed("):
@@ -365,6 +369,39 @@ def test_cancelled_while_a_statement_runs() -> None:
     with pytest.raises(CancelledError):
         load.run(build)
     assert cleaned_up(later, is_new=True)
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_an_append_whose_commit_is_not_confirmed_waits_for_its_writers(is_committed: bool) -> None:
+    load = Load(plan("none", "append"), TABLE)
+    lost = TargetBusyError("connection to db was lost while running a statement")
+
+    def commit() -> None:
+        load.session.log.clear()
+        raise lost
+
+    load.flow.commit = commit  # type: ignore[method-assign]
+
+    def on_statement(text: str) -> None:
+        # The server is still committing: it shows the rows only to those who wait for that.
+        if load.session.log[:1] == [f"committed({RUN}, load_orders)"] or not is_committed:
+            load.session.answers["committed"] = [["0", "0"]]
+
+    if is_committed:
+        assert load.run(on_statement).warnings
+    else:
+        with pytest.raises(TargetBusyError):
+            load.run(on_statement)
+    assert load.session.log[0] == f"wait_for_commits({RUN})"
+
+
+def test_writers_that_do_not_end_their_commit_leave_the_rest_to_resume() -> None:
+    load = Load(plan("none", "append"), TABLE)
+    load.flow.commit = lambda: (_ for _ in ()).throw(TargetBusyError("lost"))  # type: ignore[method-assign]
+    load.session.failures["wait_for_commits"] = server_error("55P03", "canceling statement due to lock timeout")
+    with pytest.raises(LedgerError) as failure:
+        load.run()
+    assert f"headrace resume {RUN}" in str(failure.value.hint)
 
 
 def test_another_run_loads_the_table() -> None:

@@ -167,6 +167,23 @@ impl CopyIn {
         sent
     }
 
+    /// Waits until the sender has passed on everything, so that no memory of it is held here.
+    pub fn wait_until_sent(&mut self) -> Result<(), CoreError> {
+        let start = Instant::now();
+        let sent = loop {
+            if self.shared.frames.load(Ordering::Acquire) == 0 {
+                break self.shared.check();
+            }
+            let gone = self.sender.as_ref().is_none_or(JoinHandle::is_finished);
+            if let Err(error) = if gone { Err(self.sender_gone()) } else { self.go_on() } {
+                break Err(error);
+            }
+            thread::sleep(Duration::from_millis(1));
+        };
+        self.waited += start.elapsed();
+        sent
+    }
+
     /// Ends the data. Returns the connection and the number of rows that the server counted.
     pub fn finish(mut self) -> Result<(Connection, u64), CoreError> {
         self.shared.check()?;
@@ -192,7 +209,7 @@ impl CopyIn {
         Some(ended.connection).filter(Connection::usable)
     }
 
-    /// Time that `buffer` and `send` have waited for the sender.
+    /// Time that `buffer`, `send` and `wait_until_sent` have waited for the sender.
     pub fn waited(&self) -> Duration {
         self.waited
     }

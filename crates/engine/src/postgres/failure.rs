@@ -40,7 +40,10 @@ const MEANINGS: &[Meaning] = &[
         "22021",
         "Text holds a NUL character, which PostgreSQL cannot store, or bytes that are not in the declared encoding.",
     ),
-    target("22P05", "The database's encoding lacks a character of the data: use a database with encoding UTF8."),
+    target(
+        "22P05",
+        "The database cannot store a character of the data. With encoding UTF8 that is only \\u0000 inside jsonb.",
+    ),
     target("22P03", "The column's type differs from the plan: the table was changed meanwhile. Run again."),
     target("22P04", "The table was changed while the load was running. Run again."),
     target("23502", "Declare the layout's column as nullable: false; such rows are rejects then."),
@@ -49,6 +52,7 @@ const MEANINGS: &[Meaning] = &[
     target("23514", "Correct the row, or drop the constraint."),
     target("23P01", "Correct the row, or drop the constraint."),
     busy("25P03", "The session was idle inside a transaction for too long: raise idle_in_transaction_session_timeout."),
+    target("25P04", "The transaction took longer than the server allows: raise transaction_timeout."),
     target(
         "25006",
         "The server is read only: it is a standby, or default_transaction_read_only is on. Connect to the primary.",
@@ -239,7 +243,7 @@ fn broken_connect(broken: &Broken) -> (ErrorKind, String, &'static str) {
             }
             _ => (ErrorKind::TargetBusy, error.to_string(), "Check that the server runs, and host, port and firewall."),
         },
-        Broken::Protocol(text) => {
+        Broken::Protocol(text) | Broken::TooLarge(text) => {
             (ErrorKind::Target, format!("an answer that is not PostgreSQL's: {text}"), NOT_POSTGRES)
         }
         Broken::Tls(error) => tls(error),
@@ -256,6 +260,7 @@ fn broken_session(broken: &Broken) -> (ErrorKind, String, &'static str) {
         Broken::Name(text) => (ErrorKind::TargetBusy, text.clone(), AGAIN),
         Broken::Io(error) => (ErrorKind::TargetBusy, error.to_string(), AGAIN),
         Broken::Tls(error) => tls(error),
+        Broken::TooLarge(text) => (ErrorKind::Target, text.clone(), "Let the statement return less."),
         Broken::Protocol(text) => (
             ErrorKind::Target,
             format!("an answer against PostgreSQL's protocol: {text}"),

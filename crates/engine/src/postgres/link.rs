@@ -14,12 +14,17 @@ use super::wait::Broken;
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// The same before the login has ended: nobody has proved yet to be a PostgreSQL server.
 const MAX_LOGIN_MESSAGE_BYTES: usize = 64 << 10;
-/// Notices that are kept until somebody takes them; later ones are dropped.
+/// Notices, and bytes of them, that are kept until somebody takes them; later ones are dropped.
 const MAX_NOTICES: usize = 100;
-/// Reported settings that are kept; servers report about 15.
+const MAX_NOTICES_BYTES: usize = 1 << 20;
+/// Reported settings that are kept, and their size; servers report about 15.
 const MAX_PARAMETERS: usize = 200;
-/// Messages, and bytes of them, that may wait while we write. Then the server has to wait until we read.
+const MAX_PARAMETER_BYTES: usize = 64 << 10;
+/// Messages that may wait while we write, and no more bytes than the largest message. Then the server has to wait until we
+/// read.
 const MAX_WAITING_MESSAGES: usize = 1000;
+/// How much is read in search of the error that a server left behind.
+const MAX_LAST_WORDS_BYTES: usize = 16 << 20;
 const READ_BYTES: usize = 16 << 10;
 
 /// Both directions of a session.
@@ -28,12 +33,15 @@ pub struct Link {
     pub channel: Channel,
     /// Read, not yet a whole message.
     bytes: BytesMut,
-    /// Read and not yet asked for.
-    messages: VecDeque<Message>,
+    /// Read and not yet asked for, with their sizes.
+    messages: VecDeque<(usize, Message)>,
+    /// The sum of those sizes.
+    waiting_bytes: usize,
     portion: Box<[u8]>,
     max_message_bytes: usize,
     parameters: BTreeMap<String, String>,
     notices: Vec<ServerFields>,
+    notices_bytes: usize,
 }
 
 impl Link {
@@ -43,10 +51,12 @@ impl Link {
             channel,
             bytes: BytesMut::new(),
             messages: VecDeque::new(),
+            waiting_bytes: 0,
             portion: vec![0; READ_BYTES].into_boxed_slice(),
             max_message_bytes: MAX_LOGIN_MESSAGE_BYTES,
             parameters: BTreeMap::new(),
             notices: Vec::new(),
+            notices_bytes: 0,
         }
     }
 
@@ -62,6 +72,7 @@ impl Link {
 
     /// Notices since the last call.
     pub fn take_notices(&mut self) -> Vec<ServerFields> {
+        self.notices_bytes = 0;
         std::mem::take(&mut self.notices)
     }
 
@@ -101,7 +112,8 @@ impl Link {
     /// The next message if it is here already.
     pub fn try_receive(&mut self) -> Result<Option<Message>, Broken> {
         loop {
-            if let Some(message) = self.messages.pop_front() {
+            if let Some((bytes, message)) = self.messages.pop_front() {
+                self.waiting_bytes -= bytes;
                 return Ok(Some(message));
             }
             self.channel.patience.check()?;
@@ -113,12 +125,13 @@ impl Link {
 
     /// The error that the server left behind before it closed the connection.
     pub fn last_words(&mut self) -> Option<ServerFields> {
-        while let Ok(true) = self.fill() {
-            if self.messages.len() >= MAX_WAITING_MESSAGES {
+        // Whatever there is, at once, without an end to wait for: a server that goes on talking has left nothing behind.
+        for _ in 0..MAX_LAST_WORDS_BYTES / READ_BYTES {
+            if !self.has_room() || !matches!(self.fill(), Ok(true)) {
                 break;
             }
         }
-        self.messages.iter().find_map(|message| match message {
+        self.messages.iter().find_map(|(_, message)| match message {
             Message::ErrorResponse(body) => server_fields(body.fields()).ok(),
             _ => None,
         })
@@ -134,47 +147,57 @@ impl Link {
     }
 
     fn has_room(&self) -> bool {
-        self.messages.len() < MAX_WAITING_MESSAGES && self.bytes.len() < self.max_message_bytes
+        let bytes = self.waiting_bytes + self.bytes.len();
+        self.messages.len() < MAX_WAITING_MESSAGES && bytes < self.max_message_bytes
     }
 
     /// Reads one portion and cuts it into messages; false if nothing was there.
     fn fill(&mut self) -> Result<bool, Broken> {
         let Some(count) = self.channel.try_read(&mut self.portion)? else { return Ok(false) };
         self.bytes.extend_from_slice(&self.portion[..count]);
-        while let Some(message) = self.cut()? {
+        while let Some((bytes, message)) = self.cut()? {
             match message {
                 Message::NoticeResponse(body) => {
                     let fields = server_fields(body.fields())?;
-                    if self.notices.len() < MAX_NOTICES {
+                    if self.notices.len() < MAX_NOTICES && self.notices_bytes + bytes <= MAX_NOTICES_BYTES {
                         self.notices.push(fields);
+                        self.notices_bytes += bytes;
                     }
                 }
                 Message::ParameterStatus(body) => {
                     let name = body.name().map_err(protocol)?.to_owned();
                     let value = body.value().map_err(protocol)?.to_owned();
-                    if self.parameters.contains_key(&name) || self.parameters.len() < MAX_PARAMETERS {
+                    let is_known = self.parameters.contains_key(&name);
+                    if bytes <= MAX_PARAMETER_BYTES && (is_known || self.parameters.len() < MAX_PARAMETERS) {
                         self.parameters.insert(name, value);
                     }
                 }
                 Message::NotificationResponse(_) => {}
-                message => self.messages.push_back(message),
+                message => {
+                    self.messages.push_back((bytes, message));
+                    self.waiting_bytes += bytes;
+                }
             }
         }
         Ok(true)
     }
 
-    fn cut(&mut self) -> Result<Option<Message>, Broken> {
+    /// The next message among the bytes, with its size.
+    fn cut(&mut self) -> Result<Option<(usize, Message)>, Broken> {
         let Some(header) = Header::parse(&self.bytes).map_err(protocol)? else { return Ok(None) };
         let length = usize::try_from(header.len()).unwrap_or(usize::MAX);
         if length > self.max_message_bytes {
             let kind = char::from(header.tag()).escape_default();
-            return Err(Broken::Protocol(format!("a message of kind '{kind}' with {length} bytes")));
+            let found = format!("a message of kind '{kind}' with {length} bytes");
+            // Before the login has ended something else than PostgreSQL may talk.
+            let is_login = self.max_message_bytes == MAX_LOGIN_MESSAGE_BYTES;
+            return Err(if is_login { Broken::Protocol(found) } else { Broken::TooLarge(found) });
         }
         let message = Message::parse(&mut self.bytes).map_err(protocol)?;
         if self.bytes.is_empty() && self.bytes.capacity() > 1 << 20 {
             self.bytes = BytesMut::new(); // gives the memory of a large message back
         }
-        Ok(message)
+        Ok(message.map(|message| (length, message)))
     }
 }
 

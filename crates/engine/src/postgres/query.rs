@@ -1,7 +1,7 @@
 //! Statements: the simple protocol for many without results, the extended one for one with parameters and rows.
 
 use fallible_iterator::FallibleIterator;
-use headrace_types::CoreError;
+use headrace_types::{CoreError, ErrorKind};
 use postgres_protocol::IsNull;
 use postgres_protocol::message::backend::{DataRowBody, Message, RowDescriptionBody};
 use postgres_protocol::message::frontend::{self, BindError};
@@ -52,6 +52,15 @@ impl Connection {
         })
     }
 
+    /// Commits. A server answers COMMIT of a transaction that has failed without an error, and rolls it back.
+    pub fn commit(&mut self) -> Result<(), CoreError> {
+        let result = self.query("COMMIT", &[])?;
+        if result.tag == "COMMIT" {
+            return Ok(());
+        }
+        Err(CoreError::new(ErrorKind::Internal, "the server did not commit a transaction").found(result.tag))
+    }
+
     /// Runs one statement with the parameters `$1, $2, ...`, as text or NULL.
     pub fn query(&mut self, sql: &str, parameters: &[Option<&str>]) -> Result<QueryResult, CoreError> {
         let mut outgoing = Outgoing::default();
@@ -78,7 +87,7 @@ impl Connection {
                 let row = values(&body)?;
                 bytes += body.buffer().len() + row.len() * VALUE_OVERHEAD_BYTES + size_of::<Vec<Option<String>>>();
                 if bytes > MAX_RESULT_BYTES {
-                    return Err(Broken::Protocol("a result of more than 256 MB".to_owned()));
+                    return Err(Broken::TooLarge("a result of more than 256 MB".to_owned()));
                 }
                 result.rows.push(row);
                 Ok(())

@@ -25,6 +25,8 @@ pub enum Broken {
     Io(io::Error),
     /// The TLS library's error.
     Tls(rustls::Error),
+    /// The server sent more than is taken.
+    TooLarge(String),
     /// The server sent what the protocol does not allow.
     Protocol(String),
 }

@@ -43,6 +43,9 @@ pub trait Sink: Send + Sync {
     fn commit(&self) -> Result<(), CoreError> {
         Ok(())
     }
+
+    /// Gives up what the writers left open: the flow was stopped, and nobody will commit it.
+    fn abandon(&self) {}
 }
 
 /// Takes the batches of one stream: slice after slice, then `finish`. Each call adds its work and waiting to `stage`; false

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
-use headrace_types::{CoreError, ErrorKind, Layout};
+use headrace_types::{CoreError, ErrorKind, Layout, Location, ServerFields};
 use headrace_wire::postgres::CopyEncoder;
 
 use super::key::{Key, KeyColumn};
@@ -20,6 +20,13 @@ use crate::spec::{CommitTime, CopyTable, FlowSpec, KeyBounds, PostgresSinkSpec, 
 /// Text of one CopyData message. The server's cost per byte falls up to 64 KB and not beyond; larger ones save the client
 /// system calls.
 const FRAME_BYTES: usize = 128 * 1024;
+
+/// A frame of this size holds a row that did not fit a block. It is waited for, while the flow's large-row memory is still
+/// held: only one such row is on its way, however many writers there are.
+const LONG_FRAME_BYTES: usize = 1 << 20;
+
+/// Text whose batches are remembered as one. It is read again to find a row in it.
+const REMEMBERED_BYTES: u64 = 4 << 20;
 
 /// Deferred constraints speak up here, not at a COMMIT that follows those of other writers.
 const CHECK_NOW: &str = "SET CONSTRAINTS ALL IMMEDIATE";
@@ -43,6 +50,15 @@ struct Shared {
     /// Set when [`Sink::commit`] begins: from then on nobody may interrupt a connection.
     committing: Arc<AtomicBool>,
     counters: Mutex<SinkReport>,
+    /// Accounts of the slices that have ended: their lines need not be counted again.
+    ended: Mutex<Vec<SliceReport>>,
+}
+
+impl Shared {
+    fn locate(&self, origin: Origin, row: u64) -> Result<Option<Location>, CoreError> {
+        let ended = lock(&self.ended).clone();
+        locate(&self.flow, &ended, origin, row)
+    }
 }
 
 /// Keys that belong to a table.
@@ -80,6 +96,7 @@ impl PostgresSink {
             complete: Mutex::default(),
             committing: Arc::default(),
             counters: Mutex::new(SinkReport { confirmed: Some(0), ..SinkReport::default() }),
+            ended: Mutex::default(),
         })))
     }
 }
@@ -145,12 +162,25 @@ impl Sink for PostgresSink {
     }
 
     fn commit(&self) -> Result<(), CoreError> {
-        self.0.committing.store(true, Ordering::Release);
-        for mut connection in lock(&self.0.complete).drain(..) {
-            connection.execute("COMMIT")?;
+        // Taken at once: who abandons them meanwhile finds none, and waits for nothing.
+        let complete = {
+            let mut complete = lock(&self.0.complete);
+            if let Some(error) = self.0.outcome.error() {
+                return Err(error);
+            }
+            self.0.committing.store(true, Ordering::Release);
+            std::mem::take(&mut *complete)
+        };
+        for mut connection in complete {
+            connection.commit()?;
             connection.close();
         }
         Ok(())
+    }
+
+    fn abandon(&self) {
+        // The server rolls back and frees their locks, for which the caller's next statement might wait.
+        std::mem::take(&mut *lock(&self.0.complete)).into_iter().for_each(Connection::close);
     }
 }
 
@@ -171,7 +201,7 @@ struct Unit {
     copy: CopyIn,
     frame: Vec<u8>,
     rows: u64,
-    /// Row of the COPY, from 0, at which each batch starts.
+    /// Row of the COPY, from 0, at which each batch starts, or several that follow one another.
     batches: Vec<(u64, Origin)>,
     slices: Vec<SliceRows>,
 }
@@ -215,6 +245,7 @@ impl Writer for PostgresWriter {
             let (number, loaded, rejected) = (account.number, account.out, account.rejected);
             unit.slices.push(SliceRows { number, loaded, rejected });
         }
+        lock(&self.shared.ended).push(account.clone());
     }
 
     fn finish(&mut self, stage: &mut StageReport) -> Result<bool, CoreError> {
@@ -284,7 +315,7 @@ impl Unit {
         origin: Origin,
     ) -> Result<(), CoreError> {
         let rows = batch.num_rows();
-        self.batches.push((self.rows, origin));
+        remember(&mut self.batches, self.rows, origin);
         if let Some(range) = &shared.ranges[self.table] {
             let keys = range.column.keys(batch).ok_or_else(|| internal("a key of another type than its column"))?;
             if let Some(row) = keys.first_outside(range.minimum, range.end) {
@@ -309,7 +340,9 @@ impl Unit {
 
     fn send(&mut self) -> Result<(), CoreError> {
         let next = self.copy.buffer()?;
-        self.copy.send(std::mem::replace(&mut self.frame, next))
+        let is_long = self.frame.len() > LONG_FRAME_BYTES;
+        self.copy.send(std::mem::replace(&mut self.frame, next))?;
+        if is_long { self.copy.wait_until_sent() } else { Ok(()) }
     }
 
     /// Ends the COPY, writes the ledger, commits. The connection, unless it waits for [`Sink::commit`].
@@ -332,7 +365,7 @@ impl Unit {
         *lock(&shared.counters).confirmed.get_or_insert(0) += confirmed;
         match shared.sink.commit {
             CommitTime::Unit => {
-                connection.execute("COMMIT")?;
+                connection.commit()?;
                 Ok(Some(connection))
             }
             CommitTime::Together => {
@@ -344,6 +377,20 @@ impl Unit {
 
     fn explained(&self, shared: &Shared, error: CoreError) -> CoreError {
         explained(shared, &self.batches, error)
+    }
+}
+
+/// Adds a batch whose first row is row `first` of the COPY.
+fn remember(batches: &mut Vec<(u64, Origin)>, first: u64, origin: Origin) {
+    match batches.last_mut() {
+        Some((_, last))
+            if last.slice == origin.slice
+                && last.at_byte + last.bytes == origin.at_byte
+                && last.bytes + origin.bytes <= REMEMBERED_BYTES =>
+        {
+            last.bytes += origin.bytes;
+        }
+        _ => batches.push((first, origin)),
     }
 }
 
@@ -371,14 +418,19 @@ fn commit_slices(
         .hint("Nothing of this writer was committed. Look at `headrace.run`, and resume or run again."))
 }
 
+fn is_about_a_row(server: &ServerFields) -> bool {
+    // What ends the session can come at any row too, whatever its class.
+    let ends_session = matches!(server.severity.as_str(), "FATAL" | "PANIC");
+    !ends_session && !NOT_ABOUT_A_ROW.iter().any(|class| server.sqlstate.starts_with(class))
+}
+
 /// The error of a server about a row, with the row's place.
 fn explained(shared: &Shared, batches: &[(u64, Origin)], error: CoreError) -> CoreError {
-    let about_a_row = |sqlstate: &str| !NOT_ABOUT_A_ROW.iter().any(|class| sqlstate.starts_with(class));
-    let server = error.server.as_ref().filter(|server| about_a_row(&server.sqlstate));
+    let server = error.server.as_ref().filter(|server| is_about_a_row(server));
     let line = server.and_then(|server| server.copy_line());
     let Some(row) = line.and_then(|line| line.checked_sub(1)) else { return error };
     let batch = batches.partition_point(|&(first, _)| first <= row).checked_sub(1).map(|index| batches[index]);
-    let place = batch.map(|(first, origin)| locate(&shared.flow, &[], origin, row - first));
+    let place = batch.map(|(first, origin)| shared.locate(origin, row - first));
     match place {
         Some(Ok(Some(location))) => error.at(location),
         _ => error,
@@ -392,7 +444,7 @@ fn outside(shared: &Shared, range: &Range, origin: Origin, row: usize, key: Key)
         .found(range.column.text(key))
         .expected(format!("from {minimum} to below {end}"))
         .hint("Partitions by file need files that do not overlap, each between the keys of its first and last row.");
-    match locate(&shared.flow, &[], origin, row as u64) {
+    match shared.locate(origin, row as u64) {
         Ok(Some(location)) => error.at(location),
         _ => error,
     }
@@ -400,4 +452,29 @@ fn outside(shared: &Shared, range: &Range, origin: Origin, row: usize, key: Key)
 
 fn internal(text: &str) -> CoreError {
     CoreError::new(ErrorKind::Internal, format!("postgres sink: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_a_long_copy_take_little_memory() {
+        let mut batches = Vec::new();
+        let block = 512 << 10;
+        for number in 0..1000 {
+            let origin = Origin { slice: 1, first_line: 10 * number, at_byte: block * number, bytes: block };
+            remember(&mut batches, 9 * number, origin);
+        }
+        assert_eq!(batches.len(), 125);
+        let (first, origin) = batches[1];
+        assert_eq!((first, origin.first_line, origin.at_byte, origin.bytes), (72, 80, 8 * block, 8 * block));
+
+        // Another slice; a row between two blocks that was too long; a large row.
+        let other = Origin { slice: 2, first_line: 0, at_byte: 1000 * block, bytes: 10 };
+        remember(&mut batches, 9000, other);
+        remember(&mut batches, 9001, Origin { first_line: 2, at_byte: other.at_byte + 99, ..other });
+        remember(&mut batches, 9002, Origin { first_line: 3, at_byte: other.at_byte + 109, bytes: 60 << 20, ..other });
+        assert_eq!(batches.len(), 128);
+    }
 }

@@ -207,3 +207,20 @@ fn frames_of_impossible_size_are_refused() {
         assert_eq!(copy.send(vec![0; length]).unwrap_err().kind, ErrorKind::Internal);
     }
 }
+
+#[test]
+fn the_memory_of_a_long_row_is_not_kept() {
+    let mut copy = copy(|mut stream| drain(&mut stream));
+    for _ in 0..5 {
+        let mut frame = copy.buffer().unwrap();
+        frame.resize(16 << 20, b'x');
+        copy.send(frame).unwrap();
+    }
+    for _ in 0..20 {
+        let mut frame = copy.buffer().unwrap();
+        frame.resize(128 << 10, b'x');
+        copy.send(frame).unwrap();
+    }
+    let kept: Vec<usize> = (0..3).map(|_| copy.buffer().unwrap().capacity()).collect();
+    assert!(kept.iter().all(|bytes| *bytes <= 1 << 20), "{kept:?}");
+}

@@ -92,7 +92,9 @@ fn an_error_counts_even_if_the_connection_is_lost_behind_it() {
 #[test]
 fn large_rows_and_large_results_are_refused() {
     let mut connection = answers(vec![b'D', 4, 0, 0, 1]);
-    assert!(connection.query("SELECT 1", &[]).unwrap_err().found.unwrap().contains("67108865 bytes"));
+    let error = connection.query("SELECT 1", &[]).unwrap_err();
+    assert!(error.found.as_ref().unwrap().contains("67108865 bytes"), "{error:?}");
+    assert!(!format!("{error:?}").contains("protocol"), "the server has done nothing wrong: {error:?}");
 
     let row = message(b'D', &[&b"\0\x01\0\x10\0\0"[..], &vec![b'x'; 1 << 20]].concat());
     let mut connection = connect(&session(move |mut stream| {
@@ -100,7 +102,44 @@ fn large_rows_and_large_results_are_refused() {
         while stream.write_all(&row).is_ok() {}
     }));
     let error = connection.query("SELECT endless", &[]).unwrap_err();
-    assert!(error.found.unwrap().contains("256 MB"));
+    assert!(error.found.as_ref().unwrap().contains("256 MB"), "{error:?}");
+    assert!(!format!("{error:?}").contains("protocol"), "the server has done nothing wrong: {error:?}");
+}
+
+#[test]
+fn large_notices_and_settings_are_not_kept() {
+    let notice = report(b'N', "NOTICE", "00000", &[b'n'; 4 << 20]);
+    let setting = message(b'S', &[b"A\0", &[b'v'; 4 << 20][..], b"\0"].concat());
+    let mut connection = connect(&session(move |mut stream| {
+        request(&mut stream);
+        for number in 0..60 {
+            stream.write_all(&notice).unwrap();
+            let mut setting = setting.clone();
+            setting[5] += number;
+            stream.write_all(&setting).unwrap();
+        }
+        stream.write_all(&[complete("SELECT 1"), ready()].concat()).unwrap();
+        drain(&mut stream);
+    }));
+    connection.execute("SELECT 1").unwrap();
+    let notices: usize = connection.take_notices().iter().map(|notice| notice.message.len()).sum();
+    let names: Vec<String> = (b'A'..).take(60).map(|letter| format!("{}", char::from(letter))).collect();
+    let settings: usize = names.iter().filter_map(|name| connection.parameter(name)).map(str::len).sum();
+    assert!(notices <= 8 << 20 && settings <= 8 << 20, "{notices} {settings}");
+}
+
+#[test]
+fn a_server_that_never_stops_talking_cannot_hold_us() {
+    let notices = report(b'N', "NOTICE", "00000", b"hello").repeat(100_000);
+    // Against the protocol, and then without end.
+    let spec = session(move |mut stream| {
+        request(&mut stream);
+        stream.write_all(&[message(b'n', b""), notices.clone()].concat()).unwrap();
+        while stream.write_all(&notices).is_ok() {}
+    });
+    let mut connection = connect(&spec);
+    let error = within(Duration::from_secs(5), || connection.execute("SELECT 1")).unwrap_err();
+    assert!(error.found.unwrap().contains("against PostgreSQL's protocol"));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod certificates;
 mod copies;
 mod encryption;
+mod flows;
 mod logins;
 mod server;
 mod statements;

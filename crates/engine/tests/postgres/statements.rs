@@ -100,6 +100,19 @@ fn what_the_server_refuses_is_told_apart() {
 }
 
 #[test]
+fn a_commit_that_rolls_back_is_an_error() {
+    for server in servers() {
+        let mut connection = server.connect();
+        connection.execute("BEGIN").unwrap();
+        connection.commit().unwrap();
+        connection.execute("BEGIN").unwrap();
+        connection.execute("SELECT 1 / 0").unwrap_err();
+        assert_eq!(connection.commit().unwrap_err().found.as_deref(), Some("ROLLBACK"));
+        connection.execute("SELECT 1").unwrap();
+    }
+}
+
+#[test]
 fn text_is_utf_8_whatever_the_encoding_of_the_database() {
     for server in servers() {
         let encoding = "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
@@ -120,5 +133,14 @@ fn keepalive_and_time_limits_are_accepted_by_the_system() {
         spec.keepalive = Some(KeepaliveSpec { idle_seconds: number, interval_seconds: number, count: number });
         spec.user_timeout_milliseconds = milliseconds;
         connect(&spec).close();
+    }
+}
+
+#[test]
+fn a_nul_inside_json_is_not_blamed_on_the_encoding() {
+    for server in servers() {
+        let error = server.connect().query(r#"SELECT '{"a": "\u0000"}'::jsonb"#, &[]).unwrap_err();
+        assert_eq!(error.server.as_ref().unwrap().sqlstate, "22P05");
+        assert!(error.hint.as_ref().unwrap().contains("json"), "{error:?}");
     }
 }

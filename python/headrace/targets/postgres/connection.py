@@ -58,7 +58,11 @@ class Connection(Protocol):
 
 @cache
 def sql(name: str) -> str:
-    """The text of `sql/<name>.sql`."""
+    """The text of `sql/<name>.sql`.
+
+    The user's search_path decides what a name means there, and somebody else may have made functions and operators in
+    its schemas. So all functions are written with pg_catalog, and operators stand between values of one type.
+    """
     return files("headrace.targets.postgres").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 
@@ -72,7 +76,12 @@ def server_major(connection: Connection) -> int:
 def session_settings(server_version: int, lock_timeout_seconds: float) -> dict[str, str]:
     """Settings of every session of a load, by name."""
     settings = {name: value for name, value in _SETTINGS.items() if server_version >= _NEWER_SETTINGS.get(name, 0)}
-    return {**settings, "lock_timeout": f"{lock_timeout_seconds:g}s"}
+    return {**settings, "lock_timeout": lock_timeout(lock_timeout_seconds)}
+
+
+def lock_timeout(seconds: float) -> str:
+    """The server's setting; 0 would be for ever there, and is not at all here."""
+    return f"{max(seconds, 0.001):g}s"
 
 
 def startup_options(own: str | None, settings: Mapping[str, str]) -> str:

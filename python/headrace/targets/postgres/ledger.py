@@ -148,9 +148,16 @@ class Ledger:
         row = one_row(self._connection, self._sql("committed"), (run_id, task))
         return Committed(0, 0) if row is None else Committed(int(row[0] or 0), int(row[1] or 0))
 
-    def committed_staging(self, run_id: str, task: str) -> tuple[str, ...]:
-        """The hidden tables of the task that hold committed rows."""
-        return texts(self._connection, self._sql("committed_staging"), (run_id, task))
+    def wait_for_commits(self, run_id: str) -> None:
+        """Returns when no writer of the run is committing; raises after the session's lock_timeout.
+
+        A server goes on committing for a client that is gone, and shows the rows only then.
+        """
+        self._connection.query(self._sql("wait_for_commits"), (run_id,))
+
+    def committed_staging(self, run_id: str, task: str) -> tuple[str | None, ...]:
+        """The hidden tables of the task that hold committed rows; None for the target itself."""
+        return tuple(row[0] for row in self._connection.query(self._sql("committed_staging"), (run_id, task)).rows)
 
     def is_current(self, run_id: str) -> bool:
         """True if the run is still that of this process: nobody has declared it lost or resumed it."""
@@ -177,7 +184,10 @@ class Ledger:
 
     def exists(self) -> bool:
         """True if the ledger's tables are there."""
-        return one_value(self._connection, "SELECT to_regclass($1)", (f"{quote(self.schema)}.commit",)) is not None
+        return (
+            one_value(self._connection, "SELECT pg_catalog.to_regclass($1)", (f"{quote(self.schema)}.commit",))
+            is not None
+        )
 
     def running(self, but_not: str) -> tuple[str, ...]:
         """Runs that have not said how they ended."""
@@ -212,7 +222,6 @@ class Ledger:
                 record.headrace_version,
                 record.host,
                 str(record.process_id),
-                record.started_at.isoformat(),
             ),
         )
 
@@ -222,8 +231,10 @@ class Ledger:
         Two runs that create at once would make one of them fail, IF NOT EXISTS or not: hence the lock.
         """
         schema = quote(self.schema)
-        self._connection.query("SELECT pg_advisory_xact_lock($1::bigint)", (str(ledger_lock_key(self.schema)),))
-        if one_value(self._connection, "SELECT to_regnamespace($1)", (schema,)) is None:
+        self._connection.query(
+            "SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)", (str(ledger_lock_key(self.schema)),)
+        )
+        if one_value(self._connection, "SELECT pg_catalog.to_regnamespace($1)", (schema,)) is None:
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         if not self.exists():
             self._connection.execute(self._sql("ledger"))

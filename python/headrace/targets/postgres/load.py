@@ -123,6 +123,7 @@ class TableLoad:
         if self._ledger is not None:
             sweep_runs(self._control, self._ledger, self._run_id)
             self._earlier = self._ledger.committed(self._run_id, self._plan.task)
+            self._require_committed(self._ledger)
         sweep_staging(self._control, self._ledger, self._staging.hidden_schema, target, self._run_id)
         if self._ledger is not None and self._plan.target == "append":
             refuse_half_appended(self._ledger, target, self._run_id)
@@ -133,6 +134,19 @@ class TableLoad:
             # Readers go on; nobody else writes what the switch would lose.
             self._control.execute(BEGIN)
             self._control.execute(f"LOCK TABLE {target.sql} IN SHARE ROW EXCLUSIVE MODE")
+
+    def _require_committed(self, ledger: Ledger) -> None:
+        """Raises LedgerError if the rows that an earlier attempt has committed are not where this one goes on: a table
+        was made, dropped or divided in another way since.
+        """
+        missing = self._staging.not_found(ledger.committed_staging(self._run_id, self._plan.task))
+        if missing:
+            where = (f"hidden table {name}" if name else f"table {self._staging.target} itself" for name in missing)
+            raise LedgerError(
+                f"run {self._run_id} cannot be resumed: {self._staging.target} is no longer the table that it was",
+                found=f"rows committed into {', '.join(where)}",
+                hint="Start a new run: `headrace run`" + (" with --abandon." if None in missing else "."),
+            )
 
     def _require_rights(self) -> None:
         """Raises TargetError for what the server would refuse only behind the last row."""
@@ -171,9 +185,7 @@ class TableLoad:
         except HeadraceError as error:
             if self._ledger is None:
                 raise explained(error, self._what, "; some of its writers may have committed") from error
-            if self._control.state != "open":
-                self._control.reopen()
-            committed, expected = self._ledger.committed(self._run_id, self._plan.task), self._all_committed()
+            committed, expected = self._committed_behind(error, self._ledger), self._all_committed()
             if committed == Committed(0, 0):
                 raise
             if committed != expected:
@@ -184,6 +196,20 @@ class TableLoad:
                     hint=f"Load the rest: headrace resume {self._run_id}",
                 ) from error
             self._warnings.append(f"{self._what}: the server's word for a commit was lost, but all is committed")
+
+    def _committed_behind(self, error: HeadraceError, ledger: Ledger) -> Committed:
+        """What the writers have committed, once none of them is committing any more."""
+        try:
+            if self._control.state != "open":
+                self._control.reopen()
+            ledger.wait_for_commits(self._run_id)
+            return ledger.committed(self._run_id, self._plan.task)
+        except HeadraceError as trouble:
+            raise LedgerError(
+                f"{self._what}: {error.what}; whether its writers have committed is not known",
+                found=trouble.what,
+                hint=f"Load what is missing, if anything is: headrace resume {self._run_id}",
+            ) from error
 
     def _build_indexes(self) -> None:
         for name, text in self._staging.index_statements():
@@ -254,7 +280,7 @@ class TableLoad:
         """Hidden tables with committed rows, if trying again can help."""
         if self._ledger is None or not (isinstance(error, HeadraceError) and explained(error, self._what).retryable):
             return ()
-        return self._ledger.committed_staging(self._run_id, self._plan.task)
+        return [name for name in self._ledger.committed_staging(self._run_id, self._plan.task) if name]
 
     def _consequence(self, error: HeadraceError) -> str:
         is_known = isinstance(error, LedgerError) or error.what.startswith(self._what)

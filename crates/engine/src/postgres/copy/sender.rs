@@ -13,6 +13,8 @@ use crate::postgres::link::Outgoing;
 use crate::postgres::wait::{Broken, STEP};
 
 const DOING: &str = "sending rows";
+/// A buffer that a long row has made larger is freed: every writer would keep some of them.
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 /// What the caller wants.
 pub enum Command {
@@ -44,8 +46,9 @@ pub fn run(
         let done = match commands.recv_timeout(STEP) {
             Ok(Command::Frame(frame)) => {
                 let sent = if failed { Ok(()) } else { connection.copy_frame(&frame) };
+                let buffer = if frame.capacity() > KEPT_BUFFER_BYTES { Vec::new() } else { frame };
                 // Back before it counts as back: who sees the number finds the buffer. There may be nobody any more.
-                let _ = recycled.try_send(frame);
+                let _ = recycled.try_send(buffer);
                 shared.frames.fetch_sub(1, Ordering::AcqRel);
                 sent
             }
