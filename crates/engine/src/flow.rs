@@ -97,8 +97,9 @@ impl Flow {
     ///
     /// # Errors
     /// `Specification` when it contradicts itself.
-    pub fn new(spec: FlowSpec) -> Result<Self, CoreError> {
+    pub fn new(mut spec: FlowSpec) -> Result<Self, CoreError> {
         spec.check()?;
+        spec.leave_out_unwanted();
         let spec = Arc::new(spec);
         let outcome = Arc::new(Outcome::default());
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.

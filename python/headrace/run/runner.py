@@ -23,6 +23,7 @@ from headrace.planning import DataFlowPlan, RunPlan, SkippedTask, SourceSnapshot
 from headrace.run import request as requests
 from headrace.run.events import EventLog, Listener
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
+from headrace.run.offenders import name_offender
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
 from headrace.run.request import RunRequest
@@ -219,12 +220,21 @@ class _Run:
             )
 
         outcome = executor.run(self._folder.run_id, plan, target, str(self._folder.rejects), progress, self._cancel)
+        if outcome.error is not None:
+            with self._phase("finish"):
+                self._name_offender(outcome.error, plan, target)
         self._hide_secrets(plan, outcome)
         self._record(TableResult(plan, outcome))
         for warning in outcome.warnings:
             self._events.notice(warning, plan.task)
         if outcome.error is not None:
             raise outcome.error
+
+    def _name_offender(self, error: BaseException, plan: DataFlowPlan, target: Target) -> None:
+        def notice(text: str) -> None:
+            self._events.notice(text, plan.task)
+
+        name_offender(error, plan, target, self._folder, notice, self._cancel)
 
     def _record(self, table: TableResult) -> None:
         self._summary.tables.append(table)

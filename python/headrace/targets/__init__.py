@@ -16,19 +16,24 @@ from headrace.targets.base import (
 from headrace.targets.registry import (
     capabilities_of,
     files_of,
+    open_engine,
     open_null_target,
     open_target,
     refuse_two_ways,
     target_key,
 )
+from headrace.targets.row_search import Constraint, RowSearch, SearchedColumn
 
 __all__ = [
+    "Constraint",
     "Flow",
     "Inspection",
     "LoadTimes",
     "LostRun",
     "OpenOptions",
+    "RowSearch",
     "RunRecord",
+    "SearchedColumn",
     "SettingAdvice",
     "Settle",
     "TableAggregates",
@@ -36,6 +41,7 @@ __all__ = [
     "TaskProgress",
     "capabilities_of",
     "files_of",
+    "open_engine",
     "open_null_target",
     "open_target",
     "refuse_two_ways",

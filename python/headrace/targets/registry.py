@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+import duckdb
+
 from headrace import core
 from headrace.errors import PackageError, TargetError
 from headrace.model import Connection, DuckdbConnection, NullConnection, PostgresConnection
 from headrace.planning import Capabilities
 from headrace.targets.base import OpenOptions, Target
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
+from headrace.targets.duckdb.connection import connect
 from headrace.targets.duckdb.target import DuckdbTarget
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 from headrace.targets.null.target import NullTarget
@@ -72,6 +75,11 @@ def files_of(connection: Connection) -> list[Path]:
 def open_null_target() -> Target:
     """A target that stores nothing, for reading a source without a destination."""
     return NullTarget()
+
+
+def open_engine(options: OpenOptions) -> duckdb.DuckDBPyConnection:
+    """A DuckDB instance without a file, for SQL over a flow's rows."""
+    return connect(options)
 
 
 def open_target(connection: Connection, options: OpenOptions) -> Target:

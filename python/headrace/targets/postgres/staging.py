@@ -12,7 +12,7 @@ from headrace.targets.postgres import ddl
 from headrace.targets.postgres.advice import LOCKS_PER_PARTITION
 from headrace.targets.postgres.catalog import Relation, column_types, find_relation
 from headrace.targets.postgres.connection import Connection, Row, one_row, one_value, sql, texts
-from headrace.targets.postgres.indexes import create_indexes, indexes_of
+from headrace.targets.postgres.indexes import create_indexes, hidden_index_name, indexes_of
 from headrace.targets.postgres.names import TableName, literal, quote, staging_name
 from headrace.targets.postgres.sequences import sequences_of
 from headrace.targets.postgres.types import form_of
@@ -84,6 +84,13 @@ class TableStaging:
             for staging in self.tables
             for index, text in zip(self._indexes, create_indexes(self._indexes, staging.table), strict=True)
         ]
+
+    def original_index(self, table: TableName, name: str) -> str | None:
+        """The target's index that is called `name` on a hidden table; None if there is none."""
+        if table not in (staging.table for staging in self.tables):
+            return None
+        names = (hidden_index_name(table, number) for number in range(1, len(self._indexes) + 1))
+        return next((index.name for index, own in zip(self._indexes, names, strict=True) if own == name), None)
 
     def _for(self, staging: Staging) -> str:
         return "" if len(self.tables) == 1 else f" of {staging.planned.table}"

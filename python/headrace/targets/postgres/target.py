@@ -44,8 +44,10 @@ from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import lock_holder, try_lock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.requirements import require_server, require_session
+from headrace.targets.postgres.row_search import row_search
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
 from headrace.targets.postgres.sweep import end_writers, if_dead, sweep_runs, take_over
+from headrace.targets.row_search import RowSearch
 
 MINIMUM_SERVER_VERSION: Final = 15
 # A session that was cut off is still there for a moment.
@@ -162,6 +164,10 @@ class PostgresTarget:
             self._options.notice,
             self._options.is_cancelled,
         ).run(flow, settle)
+
+    def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
+        staging = self._staging.get(plan.task)
+        return None if staging is None else row_search(self._control, plan, staging, error)
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         name = self._name(plan.schema, plan.table)
