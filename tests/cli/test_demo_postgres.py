@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -132,7 +133,21 @@ def test_a_path_that_is_too_long_for_a_socket(folder: Path) -> None:
     with server:
         assert not list((folder / ("long" * 25)).glob(".s.PGSQL*"))
     assert not list(folder.iterdir())
-    assert "headrace-" in server.url("x") and not Path(f"/tmp/headrace-{os.getpid()}").exists()
+    sockets = Path(unquote(server.url("x").partition("host=")[2].partition("&")[0]))
+    assert sockets.name.startswith("headrace-") and not sockets.exists()
+    assert str(os.getpid()) not in sockets.name  # nobody can have made it before
+
+
+def test_the_server_is_told_nothing_of_ours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its user may be another one, and every user sees the variables of his processes."""
+    monkeypatch.setenv("WAREHOUSE_URL", "c4n4ry")
+    server = PrivateServer(folder / "demo")
+    server.check()
+    with server:
+        assert server._process is not None
+        environment = Path(f"/proc/{server._process.pid}/environ")
+        if environment.exists():
+            assert b"c4n4ry" not in environment.read_bytes()
 
 
 def test_a_server_that_does_not_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

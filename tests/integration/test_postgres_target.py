@@ -299,7 +299,6 @@ HANGING = {
     "foreign key orders_id_fkey": "ALTER TABLE orders ADD FOREIGN KEY (id) REFERENCES others",
     "function takes(orders)": "CREATE FUNCTION takes(orders) RETURNS int LANGUAGE sql RETURN 1",
     "column o of table holds": "CREATE TABLE holds (o orders)",
-    "table child": "CREATE TABLE child () INHERITS (orders)",
     "inheritance from others": "ALTER TABLE orders INHERIT others",
     "statistics object twins": "CREATE STATISTICS twins ON id, note FROM orders",
     "statistics or other settings of column note": "ALTER TABLE orders ALTER note SET STATISTICS 500",

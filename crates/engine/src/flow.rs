@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use headrace_parse::Reject;
@@ -30,6 +31,7 @@ pub struct Flow {
     shared: Arc<Shared>,
     reader: Mutex<Option<BatchReader>>,
     started: Mutex<bool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// What the streams of a flow share.
@@ -95,8 +97,9 @@ impl Flow {
     ///
     /// # Errors
     /// `Specification` when it contradicts itself.
-    pub fn new(spec: FlowSpec) -> Result<Self, CoreError> {
+    pub fn new(mut spec: FlowSpec) -> Result<Self, CoreError> {
         spec.check()?;
+        spec.leave_out_unwanted();
         let spec = Arc::new(spec);
         let outcome = Arc::new(Outcome::default());
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
@@ -131,7 +134,12 @@ impl Flow {
             ended: Condvar::new(),
             spec,
         };
-        Ok(Flow { shared: Arc::new(shared), reader: Mutex::new(reader), started: Mutex::new(false) })
+        Ok(Flow {
+            shared: Arc::new(shared),
+            reader: Mutex::new(reader),
+            started: Mutex::new(false),
+            threads: Mutex::default(),
+        })
     }
 
     /// Starts the streams. A second call does nothing.
@@ -150,7 +158,8 @@ impl Flow {
         for number in 1..=streams {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name(format!("headrace-{number}"));
-            if let Err(error) = thread.spawn(move || shared.run_stream(number)) {
+            let spawned = thread.spawn(move || shared.run_stream(number));
+            if let Err(error) = spawned.map(|thread| lock(&self.threads).push(thread)) {
                 let error = CoreError::new(ErrorKind::Internal, format!("cannot start stream {number}"))
                     .found(error.to_string())
                     .hint("Use fewer streams.");
@@ -202,13 +211,15 @@ impl Flow {
         }
     }
 
-    /// Waits for the end of the flow; `None` on timeout.
+    /// Waits for the end of the flow, its threads included; `None` on timeout.
     pub fn join(&self, timeout: Duration) -> Option<FlowReport> {
         let report = lock(&self.shared.report);
         let waited = self.shared.ended.wait_timeout_while(report, timeout, |report| report.is_none());
-        let report = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0.clone();
+        let report = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0.clone()?;
+        // There is nothing left for them to do; a stream whose thread has panicked has said so in the report.
+        std::mem::take(&mut *lock(&self.threads)).into_iter().for_each(|thread| drop(thread.join()));
         // The consumer takes the last batches after the last stream has ended.
-        report.map(|report| FlowReport { sink: self.shared.sink.report(), ..report })
+        Some(FlowReport { sink: self.shared.sink.report(), ..report })
     }
 }
 

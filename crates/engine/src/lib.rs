@@ -14,6 +14,7 @@ pub mod postgres;
 mod rejects;
 pub mod report;
 mod row_numbers;
+pub mod row_position;
 mod sink;
 pub mod slices;
 mod source;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headrace_types::CoreError;
+use headrace_types::{CoreError, Location};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{CommittedSlice, SliceSpec};
@@ -43,7 +43,8 @@ pub struct FlowReport {
 }
 
 /// Accounts of a slice: lines = rows + skipped, rows = out + rejected.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SliceReport {
     /// Number in the plan.
     pub number: u32,
@@ -156,6 +157,9 @@ pub struct SinkReport {
     pub rows: u64,
     /// Rows that the destination counted itself; none if it does not tell the sink.
     pub confirmed: Option<u64>,
+    /// Of a `locate` sink: the places of the wanted rows, in their order; none for a row that was not met.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub places: Option<Vec<Option<Location>>>,
 }
 
 /// Aggregates of one column, exact, as text.

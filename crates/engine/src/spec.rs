@@ -1,6 +1,6 @@
 //! What a flow is told to do. Planned by Python, carried as JSON.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use headrace_generate::TpchTable;
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
@@ -8,6 +8,8 @@ use headrace_wire::postgres::Form;
 use serde::{Deserialize, Serialize};
 
 use crate::postgres::ConnectionSpec;
+use crate::report::SliceReport;
+use crate::row_position::RowPosition;
 
 /// One data flow.
 #[derive(Debug, Clone, Deserialize)]
@@ -83,7 +85,7 @@ pub struct SliceSpec {
 }
 
 /// What the destination keeps of a slice that an earlier attempt has committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommittedSlice {
     /// Rows loaded.
@@ -139,6 +141,16 @@ pub enum SinkSpec {
     Arrow {
         /// Layout columns in destination order.
         columns: Vec<String>,
+        /// Name of one more column, the [`RowPosition`] of each row; no column of the layout has it.
+        #[serde(default)]
+        position: Option<String>,
+    },
+    /// The places of single rows; only their slices are read, and all rows are discarded.
+    Locate {
+        /// Positions, as another flow of the same source and layout gave them.
+        rows: Vec<RowPosition>,
+        /// Accounts of that flow's slices, so that no lines have to be counted again.
+        ended: Vec<SliceReport>,
     },
     /// Per-column aggregates; the rows are discarded.
     Null,
@@ -243,6 +255,16 @@ pub struct RejectSpec {
 }
 
 impl FlowSpec {
+    /// Leaves out the slices in which the sink is not interested: as if they were committed, without a row.
+    pub fn leave_out_unwanted(&mut self) {
+        if let SinkSpec::Locate { rows, .. } = &self.sink {
+            let wanted: HashSet<u32> = rows.iter().map(|row| row.slice()).collect();
+            let numbers = self.source.slices.iter().map(|slice| slice.number);
+            let unwanted = numbers.filter(|number| !wanted.contains(number));
+            self.source.committed.extend(unwanted.map(|number| (number, CommittedSlice::default())));
+        }
+    }
+
     /// Whether the specification is consistent.
     pub fn check(&self) -> Result<(), CoreError> {
         let refuse =
@@ -271,11 +293,17 @@ impl FlowSpec {
         {
             return refuse(error.to_string());
         }
-        if let SinkSpec::Arrow { columns } = &self.sink {
-            for name in columns {
-                if !self.layout.columns.iter().any(|column| column.name == *name) {
-                    return refuse(format!("the sink's column `{name}` is not in the layout"));
-                }
+        if let SinkSpec::Arrow { columns, position } = &self.sink {
+            let is_in_layout = |name: &String| self.layout.columns.iter().any(|column| column.name == *name);
+            if let Some(name) = columns.iter().find(|name| !is_in_layout(name)) {
+                return refuse(format!("the sink's column `{name}` is not in the layout"));
+            }
+            if let Some(name) = position.as_ref().filter(|name| is_in_layout(name)) {
+                return refuse(format!("the position cannot be called `{name}`: the layout has such a column"));
+            }
+            let last = self.source.slices.iter().map(|slice| slice.number).max().unwrap_or(0);
+            if position.is_some() && last > RowPosition::MAXIMUM_SLICE {
+                return refuse(format!("rows have no positions in slices above {}", RowPosition::MAXIMUM_SLICE));
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ import ctypes
 import importlib.util
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,7 @@ _SOCKET_PATH_BYTES: Final = 108
 _WAIT_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.02
 _LOG_LINES: Final = 5
+_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "TZ")
 # prctl(2): the signal that a process gets when the thread dies that started it.
 _PR_SET_PDEATHSIG: Final = 1
 # What `headrace check --connect` would advise, in the size of a demo.
@@ -99,7 +101,8 @@ class PrivateServer:
         self._programs: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         if len(os.fsencode(self._sockets / f".s.PGSQL.{_PORT}.lock")) >= _SOCKET_PATH_BYTES:
-            self._sockets = Path(tempfile.gettempdir()) / f"headrace-{os.getpid()}"
+            # A name that nobody has and nobody can take before us.
+            self._sockets = Path(tempfile.gettempdir()) / f"headrace-{secrets.token_hex(8)}"
 
     def url(self, database: str) -> str:
         """How a client reaches a database of the server."""
@@ -262,9 +265,10 @@ def _find_programs() -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without what would steer the server or translate its messages."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
-    return {**kept, "LC_ALL": "C"}
+    """What programs need to be found and run. Nothing else of ours: it may steer the server, or be a secret that the
+    server's user could read in its process.
+    """
+    return {**{name: os.environ[name] for name in _VARIABLES if name in os.environ}, "LC_ALL": "C"}
 
 
 def _die_with_parent() -> Any:

@@ -291,8 +291,8 @@ class DestinationSpec(SpecModel):
     )
     indexes: Literal["before", "after"] = setting(
         "Whether the indexes of an existing table are built for the new rows before they are loaded, so that a "
-        "duplicate is named with its row, or after, which is faster. Rows that are appended straight to a table "
-        "always go through its indexes.",
+        "duplicate ends the load at once, or after, which is faster: a duplicate is then looked for with a second pass "
+        "over the source. Rows that are appended straight to a table always go through its indexes.",
         default=DEFAULT_OPTIONS.indexes,
         kind=_SETTING,
     )

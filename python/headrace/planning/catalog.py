@@ -12,7 +12,8 @@ class CatalogColumn:
     """One column as the destination's catalog describes it.
 
     `type` is None when the destination's type has no counterpart here (a list, an enum); `native_type` is its own
-    spelling, for messages. `generated`: computed from other columns; `identity`: numbered by the table.
+    spelling, for messages. `generated`: computed from other columns; `identity`: numbered by the table. `alters`: what
+    its type does to some values that it takes, ready for a sentence; None: nothing.
     """
 
     name: str
@@ -22,6 +23,7 @@ class CatalogColumn:
     has_default: bool = False
     generated: bool = False
     identity: bool = False
+    alters: str | None = None
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,8 @@ def _check_pair(
             f"{target.native_type} cannot be loaded; leave `{target.name}` out or load another table.",
         )
     elif is_lossless(column.type, target.type):
-        pass
+        if target.alters is not None:
+            mapping.notes.append(f"`{target.name}` is {target.native_type}, which {target.alters}")
     elif is_alone and (read_as := narrowed(column.type, target.type)) is not None:
         mapping.notes.append(
             f"`{column.name}` is read as {read_as}, because `{target.name}` holds no more: other values are rejects"

@@ -13,7 +13,7 @@ At the default 1 GB this holds the process under 700 MB resident with 16 streams
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from headrace.errors import MemoryLimitError
@@ -66,6 +66,18 @@ class MemorySplit:
     def flow_bytes(self) -> int:
         """Text blocks and typed slabs together, worst case."""
         return self.blocks * (self.block_bytes + self.slab_bytes)
+
+    def with_engine(self, threads: int) -> MemorySplit:
+        """The same for a flow into DuckDB with `threads` threads, whatever the destination of the plan is.
+
+        Raises MemoryLimitError if the budget leaves too little for that.
+        """
+        blocks = self.blocks + BLOCKS_PER_CONSUMER_THREAD * threads
+        split = replace(self, blocks=blocks)
+        engine = split.total_bytes - split.headroom_bytes - split.flow_bytes
+        if engine < _MINIMUM_ENGINE_BYTES:
+            raise MemoryLimitError("the memory budget has no room for an engine beside the rows")
+        return replace(split, engine_bytes=engine)
 
     def to_core(self) -> dict[str, int]:
         """The `memory` member of a flow spec."""

@@ -20,8 +20,6 @@ from headrace.planning.steps import plan_steps
 from headrace.planning.target_table import TargetTable, display_name
 from headrace.planning.wording import counted
 
-# Types whose values are texts, in which the character NUL can stand.
-
 
 def plan_data_flow(
     task: DataFlowTask,

@@ -13,7 +13,7 @@ from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows
 from headrace.run.waiting import on_worker
 from headrace.sources.globbing import find_files
-from headrace.targets import Inspection, OpenOptions, Target, capabilities_of, open_target, target_key
+from headrace.targets import Inspection, OpenOptions, Target, capabilities_of, open_target, refuse_two_ways, target_key
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
     by_place: dict[tuple[str, str], list[DataFlowTask]] = {}
     for flow, when in nameable_flows(package):
         if when:
-            by_place.setdefault(target_key(flow.destination.connection), []).append(flow)
+            flows = by_place.setdefault(target_key(flow.destination.connection), [])
+            flows.append(flow)
+            refuse_two_ways(flows[0].destination.connection, flow.destination.connection)
     for flows in by_place.values():
         connection = flows[0].destination.connection
         try:

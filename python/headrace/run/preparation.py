@@ -35,7 +35,16 @@ from headrace.planning import (
 from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows, unique_name
 from headrace.sources import snapshot_files, snapshot_generated
-from headrace.targets import OpenOptions, Target, TaskProgress, capabilities_of, files_of, open_target, target_key
+from headrace.targets import (
+    OpenOptions,
+    Target,
+    TaskProgress,
+    capabilities_of,
+    files_of,
+    open_target,
+    refuse_two_ways,
+    target_key,
+)
 
 # core.key_bounds: first and last key of each file.
 KeyBoundsOf = Callable[[dict[str, Any]], dict[str, Any]]
@@ -93,7 +102,10 @@ class OpenTargets:
         is_cancelled: Callable[[], bool],
     ) -> None:
         self._targets: dict[tuple[str, str], Target] = {}
-        connections = {target_key(flow.task.destination.connection): flow.task.destination.connection for flow in flows}
+        connections: dict[tuple[str, str], Connection] = {}
+        for flow in flows:
+            own = flow.task.destination.connection
+            refuse_two_ways(connections.setdefault(target_key(own), own), own)
         engines = sum(1 for connection in connections.values() if capabilities_of(connection).memory_share)
         try:
             for key, connection in connections.items():

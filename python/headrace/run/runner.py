@@ -24,6 +24,7 @@ from headrace.run import request as requests
 from headrace.run.events import EventLog, Listener
 from headrace.run.finished import LOADED_BEFORE, FinishedTable
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
+from headrace.run.offenders import name_offender
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
 from headrace.run.request import RunRequest
@@ -223,6 +224,9 @@ class _Run:
             )
 
         outcome = executor.run(self._folder.run_id, plan, target, str(self._folder.rejects), progress, self._cancel)
+        if outcome.error is not None:
+            with self._phase("finish"):
+                self._name_offender(outcome.error, plan, target)
         if outcome.result is not None:
             self._hide_secrets(plan.task, plan.source, outcome.result["rejects"]["files"])
         self._record(TableResult(plan, outcome))
@@ -236,6 +240,12 @@ class _Run:
         self._hide_secrets(task.task, source, table.rejects["files"])
         self._summary.finished.append(table)
         self._events.emit("task_skipped", task=task.task, table=task.table, reason=LOADED_BEFORE)
+
+    def _name_offender(self, error: BaseException, plan: DataFlowPlan, target: Target) -> None:
+        def notice(text: str) -> None:
+            self._events.notice(text, plan.task)
+
+        name_offender(error, plan, target, self._folder, notice, self._cancel)
 
     def _record(self, table: TableResult) -> None:
         self._summary.tables.append(table)

@@ -13,15 +13,27 @@ from headrace.targets.base import (
     Target,
     TaskProgress,
 )
-from headrace.targets.registry import capabilities_of, files_of, open_null_target, open_target, target_key
+from headrace.targets.registry import (
+    capabilities_of,
+    files_of,
+    open_engine,
+    open_null_target,
+    open_target,
+    refuse_two_ways,
+    target_key,
+)
+from headrace.targets.row_search import Constraint, RowSearch, SearchedColumn
 
 __all__ = [
+    "Constraint",
     "Flow",
     "Inspection",
     "LoadTimes",
     "LostRun",
     "OpenOptions",
+    "RowSearch",
     "RunRecord",
+    "SearchedColumn",
     "SettingAdvice",
     "Settle",
     "TableAggregates",
@@ -29,7 +41,9 @@ __all__ = [
     "TaskProgress",
     "capabilities_of",
     "files_of",
+    "open_engine",
     "open_null_target",
     "open_target",
+    "refuse_two_ways",
     "target_key",
 ]

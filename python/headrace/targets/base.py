@@ -8,8 +8,9 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from headrace.errors import LedgerError
+from headrace.errors import HeadraceError, LedgerError
 from headrace.planning import Capabilities, CatalogTable, CommittedSlice, DataFlowPlan
+from headrace.targets.row_search import RowSearch
 
 # Called with the rows the destination took (None: it does not count). Waits for the end of the flow, balances the
 # accounts and returns the flow's result; raises if anything is wrong, so that the target rolls back.
@@ -190,6 +191,12 @@ class Target(Protocol):
 
         On any error nothing of it becomes visible. Behind the commit it raises only if the destination says that the
         rows are not there.
+        """
+
+    def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
+        """What the rows of the source have to be searched for, to find the one about which `load` has raised `error`.
+
+        None if it is not about one row, or only the destination could find it.
         """
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
+import duckdb
+
 from headrace import core
-from headrace.errors import PackageError
+from headrace.errors import PackageError, TargetError
 from headrace.model import Connection, DuckdbConnection, NullConnection, PostgresConnection
 from headrace.planning import Capabilities
 from headrace.targets.base import OpenOptions, Target
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
+from headrace.targets.duckdb.connection import connect
 from headrace.targets.duckdb.target import DuckdbTarget
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 from headrace.targets.null.target import NullTarget
@@ -43,6 +47,23 @@ def target_key(connection: Connection) -> tuple[str, str]:
     return connection.type, connection.name
 
 
+def refuse_two_ways(first: Connection, second: Connection) -> None:
+    """Raises TargetError if two connections are one place, which is opened once, but say different things about it."""
+    if not (isinstance(first, PostgresConnection) and isinstance(second, PostgresConnection)):
+        return
+    said = [
+        {**asdict(connection.parameters), "ledger": connection.ledger_schema, "warnings": ()}
+        for connection in (first, second)
+    ]
+    differences = [name for name, value in said[0].items() if value != said[1][name]]
+    if differences:
+        raise TargetError(
+            f"connections `{first.name}` and `{second.name}` are the same database, where a run has one session",
+            found=f"they differ in {', '.join(differences)}",
+            hint="Use one connection for both, and write tables with their schema: `table: SCHEMA.TABLE`.",
+        )
+
+
 def files_of(connection: Connection) -> list[Path]:
     """The files in which the connection's target keeps its rows, whether or not they exist."""
     if isinstance(connection, DuckdbConnection):
@@ -54,6 +75,11 @@ def files_of(connection: Connection) -> list[Path]:
 def open_null_target() -> Target:
     """A target that stores nothing, for reading a source without a destination."""
     return NullTarget()
+
+
+def open_engine(options: OpenOptions) -> duckdb.DuckDBPyConnection:
+    """A DuckDB instance without a file, for SQL over a flow's rows."""
+    return connect(options)
 
 
 def open_target(connection: Connection, options: OpenOptions) -> Target:

@@ -108,3 +108,19 @@ def test_the_budget_it_asks_for_is_enough() -> None:
             split_memory(MemoryBudget(needed, 2), columns(LINEITEM_TYPES), streams, 0.4)
         else:
             raise AssertionError("32 MB cannot be enough")
+
+
+@pytest.mark.parametrize(("threads", "memory_bytes"), [(1, GB), (4, GB), (4, 200_000_000)])
+def test_a_second_pass_gets_an_engine_inside_the_budget(threads: int, memory_bytes: int) -> None:
+    """The destination had none of its own: its budget has room for one when the load is over."""
+    split = split_memory(MemoryBudget(memory_bytes, 0), columns(["int64"] * 4), 4, 0)
+    searching = split.with_engine(threads)
+    assert searching.engine_bytes >= 48 * MIB
+    assert searching.headroom_bytes + searching.flow_bytes + searching.engine_bytes == memory_bytes
+    assert searching.blocks == split.blocks + 2 * threads
+
+
+def test_a_second_pass_without_room_is_refused() -> None:
+    split = split_memory(MemoryBudget(60_000_000, 0), columns(["int64"] * 4), 1, 0)
+    with pytest.raises(MemoryLimitError):
+        split.with_engine(4)

@@ -32,7 +32,8 @@ def server_error(sqlstate: str, message: str, **fields: str) -> HeadraceError:
 
 
 class FakeSession:
-    """`answers`: rows by the name of the file in `sql/`, `hidden` for a hidden table as `relation`; everything else
+    """`answers`: rows by the name of the file in `sql/`, `NAME of OID` if only one table has them,
+    `hidden` for a hidden table as `relation`; everything else
     gives no rows. `failures`: raised by the first statement that contains the key, once.
     """
 
@@ -53,6 +54,8 @@ class FakeSession:
         self._note(f"{name or text}({', '.join(str(value) for value in parameters)})")
         if name == "relation" and parameters[0] == "headrace":
             rows = self.answers.get("hidden", [])
+        elif parameters and f"{name} of {parameters[0]}" in self.answers:
+            rows = self.answers[f"{name} of {parameters[0]}"]
         elif name in self.answers:
             rows = self.answers[name]
         elif name == "is_current" or "pg_try_advisory_lock" in text or "pg_advisory_unlock" in text:

@@ -133,6 +133,10 @@ class Load:
         slices = str(len(self.plan.source.slices))
         counts: list[Row] = [[slices, slices]]
         self.session.answers["hidden"] = [["4712", "table", "f", "loader", "t"]]
+        hidden = staging_name(RUN, ORDERS, self.plan.staging[0].partition)
+        indexes = self.session.answers.get("rebuild", [])
+        copies: list[Row] = [[f"{hidden}_i{number}", *index[1:]] for number, index in enumerate(indexes, 1)]
+        self.session.answers["rebuild of 4712"] = copies
 
         def note(text: str) -> None:
             if text.startswith("committed("):

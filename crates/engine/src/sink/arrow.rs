@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_array::{RecordBatch, RecordBatchReader, UInt64Array};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
 use headrace_parse::arrow_schema;
 use headrace_types::{CoreError, ErrorKind, Layout};
@@ -14,6 +14,8 @@ use headrace_types::{CoreError, ErrorKind, Layout};
 use super::{Origin, Sink, Writer};
 use crate::outcome::{Outcome, lock};
 use crate::report::{ColumnReport, SinkReport, StageReport};
+use crate::row_position::RowPosition;
+use crate::spec::SliceSpec;
 
 /// How often a blocked writer or reader looks whether the flow was stopped.
 const POLL: Duration = Duration::from_millis(20);
@@ -22,9 +24,17 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct ArrowSink {
     /// Dropped by `close`: the reader then sees the end.
     sender: Mutex<Option<Sender<RecordBatch>>>,
-    projection: Vec<usize>,
+    shape: Shape,
     outcome: Arc<Outcome>,
     shared: Arc<Shared>,
+}
+
+/// What the consumer sees of a batch.
+#[derive(Clone)]
+struct Shape {
+    projection: Vec<usize>,
+    /// With positions: the schema with their column, which is the last one.
+    with_position: Option<SchemaRef>,
 }
 
 #[derive(Default)]
@@ -42,29 +52,51 @@ pub struct BatchReader {
     last_handed_over: Option<Instant>,
 }
 
-/// Both ends. `columns` are layout columns in destination order, all of them known to exist.
+/// Both ends. `columns` are layout columns in destination order, all of them known to exist; `position` is the name of one
+/// more for the positions of the rows.
 pub fn make(
     columns: &[String],
+    position: Option<&str>,
     layout: &Layout,
     queue_batches: usize,
     outcome: Arc<Outcome>,
 ) -> (ArrowSink, BatchReader) {
-    let position = |name: &String| layout.columns.iter().position(|column| column.name == *name);
-    let projection: Vec<usize> = columns.iter().filter_map(position).collect();
+    let index = |name: &String| layout.columns.iter().position(|column| column.name == *name);
+    let projection: Vec<usize> = columns.iter().filter_map(index).collect();
     let full = arrow_schema(layout);
-    // `project` only fails on indices that are out of range, and these come from `position`.
-    let schema = full.project(&projection).map_or(full.clone(), Arc::new);
+    // `project` only fails on indices that are out of range, and these come from `index`.
+    let projected = full.project(&projection).map_or(full.clone(), Arc::new);
+    let with_position = position.map(|name| with_position(&projected, name));
+    let schema = with_position.clone().unwrap_or(projected);
+    let shape = Shape { projection, with_position };
     let (sender, receiver) = bounded(queue_batches.max(1));
     let shared = Arc::new(Shared::default());
-    let sink =
-        ArrowSink { sender: Mutex::new(Some(sender)), projection, outcome: outcome.clone(), shared: shared.clone() };
+    let sink = ArrowSink { sender: Mutex::new(Some(sender)), shape, outcome: outcome.clone(), shared: shared.clone() };
     (sink, BatchReader { receiver, schema, outcome, shared, last_handed_over: None })
+}
+
+fn with_position(schema: &Schema, name: &str) -> SchemaRef {
+    let position = Arc::new(Field::new(name, DataType::UInt64, false));
+    Arc::new(Schema::new(schema.fields().iter().cloned().chain([position]).collect::<Vec<_>>()))
+}
+
+impl Shape {
+    fn of(&self, batch: &RecordBatch, first: RowPosition) -> Result<RecordBatch, ArrowError> {
+        let projected = batch.project(&self.projection)?;
+        let Some(schema) = &self.with_position else { return Ok(projected) };
+        let end = first.plus(batch.num_rows() as u64);
+        let positions = UInt64Array::from_iter_values(first.number()..end.number());
+        let mut columns = projected.columns().to_vec();
+        columns.push(Arc::new(positions));
+        RecordBatch::try_new(schema.clone(), columns)
+    }
 }
 
 impl Sink for ArrowSink {
     fn writer(&self) -> Box<dyn Writer> {
         let sender = lock(&self.sender).clone();
-        Box::new(ArrowWriter { sender, projection: self.projection.clone(), outcome: self.outcome.clone() })
+        let (shape, outcome) = (self.shape.clone(), self.outcome.clone());
+        Box::new(ArrowWriter { sender, shape, next: RowPosition::first(0), outcome })
     }
 
     fn starved(&self) -> bool {
@@ -87,15 +119,25 @@ impl Sink for ArrowSink {
 
 struct ArrowWriter {
     sender: Option<Sender<RecordBatch>>,
-    projection: Vec<usize>,
+    shape: Shape,
+    /// Of the first row of the next batch.
+    next: RowPosition,
     outcome: Arc<Outcome>,
 }
 
 impl Writer for ArrowWriter {
+    fn begin_slice(&mut self, slice: &SliceSpec, _stage: &mut StageReport) -> Result<bool, CoreError> {
+        self.next = RowPosition::first(slice.number);
+        Ok(true)
+    }
+
     fn write(&mut self, batch: RecordBatch, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
         let start = Instant::now();
-        let batch = batch
-            .project(&self.projection)
+        let first = self.next;
+        self.next = first.plus(batch.num_rows() as u64);
+        let batch = self
+            .shape
+            .of(&batch, first)
             .map_err(|error| CoreError::new(ErrorKind::Internal, format!("arrow sink: {error}")))?;
         let Some(sender) = &self.sender else { return Ok(false) };
         let mut pending = batch;

@@ -3,6 +3,7 @@
 pub mod arrow;
 mod fold;
 pub mod key;
+mod locate;
 mod null;
 mod postgres;
 mod values;
@@ -90,10 +91,11 @@ pub fn make(
     outcome: Arc<Outcome>,
 ) -> Result<(Arc<dyn Sink>, Option<arrow::BatchReader>), CoreError> {
     Ok(match &spec.sink {
-        SinkSpec::Arrow { columns } => {
-            let (sink, reader) = arrow::make(columns, &spec.layout, queue_batches, outcome);
+        SinkSpec::Arrow { columns, position } => {
+            let (sink, reader) = arrow::make(columns, position.as_deref(), &spec.layout, queue_batches, outcome);
             (Arc::new(sink), Some(reader))
         }
+        SinkSpec::Locate { rows, ended } => (Arc::new(locate::LocateSink::new(spec, rows, ended)), None),
         SinkSpec::Null => (Arc::new(null::NullSink::new(&spec.layout)), None),
         SinkSpec::Postgres(postgres) => (Arc::new(postgres::PostgresSink::new(spec, postgres, outcome)?), None),
     })

@@ -262,7 +262,10 @@ impl Place {
                 committed: Default::default(),
                 generate: None,
             },
-            sink: SinkSpec::Arrow { columns: layout.columns.iter().map(|column| column.name.clone()).collect() },
+            sink: SinkSpec::Arrow {
+                columns: layout.columns.iter().map(|column| column.name.clone()).collect(),
+                position: None,
+            },
             streams: 1,
             memory,
             rejects: RejectSpec { limit: u64::MAX, folder: self.path(""), file_stem: "rejected".to_owned() },

@@ -107,7 +107,7 @@ impl Job {
                 committed: self.committed.clone(),
                 generate: None,
             },
-            sink: if self.null_sink { SinkSpec::Null } else { SinkSpec::Arrow { columns } },
+            sink: if self.null_sink { SinkSpec::Null } else { SinkSpec::Arrow { columns, position: None } },
             streams: self.streams,
             memory: self.memory.clone(),
             rejects: RejectSpec {

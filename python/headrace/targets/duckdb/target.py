@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import duckdb
 
-from headrace.errors import InternalError
+from headrace.errors import HeadraceError, InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import (
     Flow,
@@ -30,6 +30,8 @@ from headrace.targets.duckdb.failures import ledger_failure, path_problem
 from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import TableLoad
+from headrace.targets.duckdb.row_search import row_search
+from headrace.targets.row_search import RowSearch
 
 
 class DuckdbTarget:
@@ -99,6 +101,9 @@ class DuckdbTarget:
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))
         return TableLoad(self._connection, self._path, self._ledger(), run_id, plan).run(flow, settle)
+
+    def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
+        return row_search(self._connection, plan, error)
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         return read_aggregates(self._connection, self._path, plan)

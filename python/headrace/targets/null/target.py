@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from headrace.errors import InternalError
+from headrace.errors import HeadraceError, InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import Flow, Inspection, LoadTimes, LostRun, RunRecord, Settle, TableAggregates, TaskProgress
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
+from headrace.targets.row_search import RowSearch
 
 
 class NullTarget:
@@ -54,6 +55,9 @@ class NullTarget:
         result = settle(None)
         rows = sum(int(item["out"]) for item in result["slices"])
         return LoadTimes(0.0, time.monotonic() - started, 0.0, rows)
+
+    def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
+        return None
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         raise InternalError("a target that stores nothing was asked for its rows")

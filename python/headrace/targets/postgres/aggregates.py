@@ -12,19 +12,19 @@ from headrace.targets.postgres.catalog import column_types, find_relation
 from headrace.targets.postgres.connection import Connection, one_row, transaction
 from headrace.targets.postgres.names import TableName, quote
 
-_RANGE: Final = {"min": "min({column})", "max": "max({column})"}
-_NUMBER: Final = {"sum": "sum({column})", **_RANGE}
+_RANGE: Final = {"min": "pg_catalog.min({column})", "max": "pg_catalog.max({column})"}
+_NUMBER: Final = {"sum": "pg_catalog.sum({column})", **_RANGE}
 # Floats of both sizes are written as double precision, so that their texts are comparable.
-_FLOAT: Final = {"min": "min({column})::float8", "max": "max({column})::float8"}
+_FLOAT: Final = {"min": "pg_catalog.min({column})::float8", "max": "pg_catalog.max({column})::float8"}
 _INSTANT: Final = {
-    "min": "min({column}) AT TIME ZONE 'UTC'",
-    "max": "max({column}) AT TIME ZONE 'UTC'",
+    "min": "pg_catalog.min({column}) AT TIME ZONE 'UTC'",
+    "max": "pg_catalog.max({column}) AT TIME ZONE 'UTC'",
 }
 # As text, character(n) is without its trailing blanks.
 _LENGTHS: Final = {
-    "min_length": "min(length({column}::text))",
-    "max_length": "max(length({column}::text))",
-    "total_length": "sum(length({column}::text))",
+    "min_length": "pg_catalog.min(pg_catalog.length({column}::text))",
+    "max_length": "pg_catalog.max(pg_catalog.length({column}::text))",
+    "total_length": "pg_catalog.sum(pg_catalog.length({column}::text))",
 }
 # Of the other forms only the NULLs are compared; jsonb writes its own text, not that of the source.
 _OF_FORM: Final = {
@@ -46,15 +46,14 @@ _OF_FORM: Final = {
 def read_aggregates(connection: Connection, table: TableName, plan: DataFlowPlan) -> TableAggregates:
     """The aggregates of the plan's columns."""
     with transaction(connection):
-        # The user may have asked for fewer digits of floats than they have.
-        connection.execute("SET TRANSACTION READ ONLY; SET LOCAL extra_float_digits = 1")
+        connection.execute("SET TRANSACTION READ ONLY")  # each session shows all digits of floats
         relation = find_relation(connection, table)
         if relation is None:
             raise InternalError("a table was read that does not exist")
         types = column_types(connection, relation.oid)
         templates = {column.target: _OF_FORM.get(types[column.target].form, {}) for column in plan.columns}
         values = [_values(name, template) for name, template in templates.items()]
-        row = one_row(connection, f"SELECT {', '.join(['count(*)', *values])} FROM {table.sql}")
+        row = one_row(connection, f"SELECT {', '.join(['pg_catalog.count(*)', *values])} FROM {table.sql}")
     assert row is not None
     columns = {
         name: dict(zip(("nulls", *template), json.loads(found or ""), strict=True))
@@ -66,5 +65,8 @@ def read_aggregates(connection: Connection, table: TableName, plan: DataFlowPlan
 def _values(name: str, templates: dict[str, str]) -> str:
     """An array of texts: the NULLs, then each aggregate. One for a column: a result has at most 1664 columns."""
     column = quote(name)
-    filled = [template.format(column=column) for template in templates.values()]
-    return f"json_build_array({', '.join(f'({text})::text' for text in [f'count(*) - count({column})', *filled])})"
+    nulls = f"pg_catalog.count(*) - pg_catalog.count({column})"
+    texts = [
+        f"({text})::text" for text in (nulls, *(template.format(column=column) for template in templates.values()))
+    ]
+    return f"pg_catalog.json_build_array({', '.join(texts)})"

@@ -17,6 +17,9 @@ _BOUND: Final = re.compile(
     r"FOR VALUES FROM \((?P<minimum>'(?:[^']|'')*'|[^,()]+)\) TO \((?P<end>'(?:[^']|'')*'|[^,()]+)\)"
 )
 _OPEN_ENDS: Final = ("MINVALUE", "MAXVALUE")
+_ALTERS: Final = {"jsonb": "keeps the last of repeated keys, and neither blanks nor the order of keys"}
+# Dates outside of those that a source can have are as good as open ends.
+_FAR_AWAY: Final = re.compile(r"-?infinity|.* BC|\d{5,}-.*")
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,10 @@ def _described(connection: Connection, table: TableName, relation: Relation) -> 
     columns = tuple(_column(row) for row in connection.query(sql("columns"), oid).rows)
     if relation.kind != "table":
         shown = texts(connection, sql("view_tables"), oid) if relation.kind == "view" else ()
-        return CatalogTable(table.schema, table.name, columns, relation.kind, view_tables=shown)
+        hanging = texts(connection, sql("hanging_on_members"), oid) if shown else ()
+        return CatalogTable(
+            table.schema, table.name, columns, relation.kind, prevents_replace=hanging, view_tables=shown
+        )
     may_insert, may_select, may_truncate = one_row(connection, sql("rights"), oid) or ["f", "f", "f"]
     if may_insert != "t":
         raise TargetError(
@@ -83,6 +89,9 @@ def _described(connection: Connection, table: TableName, relation: Relation) -> 
     if relation.partitioned:
         partitioning = _partitioning(connection, relation.oid)
         prevents_replace += texts(connection, sql("hanging_on_partitions"), oid)
+    else:
+        children = texts(connection, sql("children"), oid)
+        prevents_replace += tuple(f"table {name}, which inherits from it and would be emptied too" for name in children)
     return CatalogTable(
         schema=table.schema,
         name=table.name,
@@ -109,6 +118,7 @@ def _column(row: Row) -> CatalogColumn:
         has_default=has_default == "t" or identity == "t",
         generated=generated == "t",
         identity=identity == "t",
+        alters=_ALTERS.get(found.form) if found else None,
     )
 
 
@@ -136,7 +146,8 @@ def _partition(name: str, bound: str) -> CatalogPartition:
 def _bound_value(text: str) -> str | None:
     if text in _OPEN_ENDS:
         return None
-    return text[1:-1].replace("''", "'") if text.startswith("'") else text
+    value = text[1:-1].replace("''", "'") if text.startswith("'") else text
+    return None if _FAR_AWAY.fullmatch(value) else value
 
 
 def _require_schema(connection: Connection, table: TableName) -> None:

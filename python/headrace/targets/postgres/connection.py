@@ -67,7 +67,11 @@ class Connection(Protocol):
 
 @cache
 def sql(name: str) -> str:
-    """The text of `sql/<name>.sql`."""
+    """The text of `sql/<name>.sql`.
+
+    The user's search_path decides what a name means there, and somebody else may have made functions and operators in
+    its schemas. So all functions are written with pg_catalog, and operators stand between values of one type.
+    """
     return files("headrace.targets.postgres").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
 
 
@@ -84,7 +88,12 @@ def session_settings(connection: Connection, lock_timeout_seconds: float) -> dic
     settings = {name: value for name, value in _SETTINGS.items() if version >= _NEWER_SETTINGS.get(name, 0)}
     undecided = texts(connection, sql("undecided_settings"), (array(tuple(_UNLESS_DECIDED)),))
     chosen = {name: value for name, value in _UNLESS_DECIDED.items() if name in undecided}
-    return {**settings, **chosen, "lock_timeout": f"{lock_timeout_seconds:g}s"}
+    return {**settings, **chosen, "lock_timeout": lock_timeout(lock_timeout_seconds)}
+
+
+def lock_timeout(seconds: float) -> str:
+    """The server's setting; 0 would be for ever there, and is not at all here."""
+    return f"{max(seconds, 0.001):g}s"
 
 
 def startup_options(own: str | None, settings: Mapping[str, str]) -> str:

@@ -15,6 +15,9 @@ BOUNDS_CONSTRAINT = "headrace_bounds"
 # What LIKE copies besides names, types and NOT NULL. Indexes are made after the load.
 _LIKE = ("DEFAULTS", "GENERATED", "STORAGE", "COMPRESSION", "CONSTRAINTS", "COMMENTS")
 
+# In the statement (or transaction) of a table or index that is like another one: not where the user has new ones made.
+WHERE_THE_PATTERN_IS: Final = "SET LOCAL default_tablespace = ''"
+
 
 def column_definitions(plan: DataFlowPlan) -> str:
     """The columns of a new table, one per line.
@@ -41,7 +44,8 @@ def create_like(
     """CREATE TABLE of a hidden table like an existing one. `storage` stands behind the columns."""
     copied = [item for item in _LIKE if item != "CONSTRAINTS" or plan.options.check_constraints]
     including = " ".join(f"INCLUDING {item}" for item in [*copied, *["IDENTITY"] * identity])
-    return f"CREATE TABLE {table.sql} (\n  LIKE {pattern.sql} {including}{_bounds(plan, bounds)}\n){storage}"
+    like = f"CREATE TABLE {table.sql} (\n  LIKE {pattern.sql} {including}{_bounds(plan, bounds)}\n){storage}"
+    return f"{WHERE_THE_PATTERN_IS};\n{like}"
 
 
 def create_like_view(table: TableName, view: TableName, plan: DataFlowPlan) -> list[str]:
@@ -60,14 +64,14 @@ def create_parent(table: TableName, plan: DataFlowPlan) -> str:
 # A commit that is reported as done must survive a crash. What somebody wants beyond that, such as standbys that have
 # applied it, stays.
 DURABLE: Final = (
-    "SELECT set_config('synchronous_commit', 'on', true) "
-    "WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
+    "SELECT pg_catalog.set_config('synchronous_commit', 'on', true) "
+    "WHERE pg_catalog.current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
 )
 
 
 def begin_unit(run_id: str, statements: Sequence[str]) -> str:
     """What a writer executes before its COPY. Its lock says, until the transaction ends, that the run has writers."""
-    shared = f"SELECT pg_advisory_xact_lock_shared({writers_lock_key(run_id)})"
+    shared = f"SELECT pg_catalog.pg_advisory_xact_lock_shared({writers_lock_key(run_id)})"
     return ";\n".join([BEGIN, shared, *statements])
 
 
@@ -89,11 +93,13 @@ def attach(table: TableName, partition: TableName, bounds: KeyBounds) -> str:
     return f"ALTER TABLE {table.sql} ATTACH PARTITION {partition.sql} FOR VALUES {values}"
 
 
-def create_view(table: TableName, members: Sequence[TableName], columns: Sequence[str]) -> str:
-    """The view over the writers' tables; an existing one must have the same columns in the same order."""
+def create_view(table: TableName, members: Sequence[TableName], columns: Sequence[str], options: str) -> str:
+    """The view over the writers' tables; an existing one must have the same columns in the same order, and would lose
+    its options if they were not named again.
+    """
     names = ", ".join(quote(name) for name in columns)
     selects = "\nUNION ALL\n".join(f"SELECT {names} FROM {member.sql}" for member in members)
-    return f"CREATE OR REPLACE VIEW {table.sql} AS\n{selects}"
+    return f"CREATE OR REPLACE VIEW {table.sql}{options} AS\n{selects}"
 
 
 def vacuum(table: TableName, *, own: bool) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.errors import InternalError
 from headrace.targets.postgres.connection import Connection, sql
+from headrace.targets.postgres.ddl import WHERE_THE_PATTERN_IS
 from headrace.targets.postgres.names import TableName, quote, short_name
 
 
@@ -26,9 +27,10 @@ class Index:
 
     def create(self, table: TableName, name: str) -> str:
         """The statement that makes it on `table`."""
+        text = f"CREATE {'UNIQUE ' if self.is_unique else ''}INDEX {quote(name)} ON {table.sql}{self.definition}"
         if self.is_constraint:
-            return f"ALTER TABLE {table.sql} ADD CONSTRAINT {quote(name)} {self.definition}"
-        return f"CREATE {'UNIQUE ' if self.is_unique else ''}INDEX {quote(name)} ON {table.sql}{self.definition}"
+            text = f"ALTER TABLE {table.sql} ADD CONSTRAINT {quote(name)} {self.definition}"
+        return f"{WHERE_THE_PATTERN_IS};\n{text}"
 
     def rename(self, table: TableName, old: str, new: str) -> str:
         """The statement that renames it, once `table` is where it belongs."""
@@ -50,6 +52,17 @@ def indexes_of(connection: Connection, oid: str) -> tuple[Index, ...]:
 def create_indexes(indexes: Sequence[Index], table: TableName) -> list[str]:
     """The statements that make them on a hidden table."""
     return [index.create(table, hidden_index_name(table, number)) for number, index in enumerate(indexes, start=1)]
+
+
+def built(indexes: Sequence[Index], table: TableName) -> dict[str, Index]:
+    """By name what `create_indexes` makes of them, to be compared with `built_on`."""
+    names = [hidden_index_name(table, number) for number in range(1, len(indexes) + 1)]
+    return {name: replace(index, name=name) for name, index in zip(names, indexes, strict=True)}
+
+
+def built_on(connection: Connection, oid: str) -> dict[str, Index]:
+    """The indexes of a table by name."""
+    return {index.name: index for index in indexes_of(connection, oid)}
 
 
 def hidden_index_name(table: TableName, number: int) -> str:

@@ -154,9 +154,9 @@ class Ledger:
         """
         self._connection.query(self._sql("wait_for_commits"), (run_id,))
 
-    def committed_staging(self, run_id: str, task: str) -> tuple[str, ...]:
-        """The hidden tables of the task that hold committed rows."""
-        return texts(self._connection, self._sql("committed_staging"), (run_id, task))
+    def committed_staging(self, run_id: str, task: str) -> tuple[str | None, ...]:
+        """The hidden tables of the task that hold committed rows; None for the target itself."""
+        return tuple(row[0] for row in self._connection.query(self._sql("committed_staging"), (run_id, task)).rows)
 
     def is_current(self, run_id: str) -> bool:
         """True if the run is still that of this process: nobody has declared it lost or resumed it."""
@@ -183,7 +183,10 @@ class Ledger:
 
     def exists(self) -> bool:
         """True if the ledger's tables are there."""
-        return one_value(self._connection, "SELECT to_regclass($1)", (f"{quote(self.schema)}.commit",)) is not None
+        return (
+            one_value(self._connection, "SELECT pg_catalog.to_regclass($1)", (f"{quote(self.schema)}.commit",))
+            is not None
+        )
 
     def running(self, but_not: str) -> tuple[str, ...]:
         """Runs that have not said how they ended."""
@@ -218,7 +221,6 @@ class Ledger:
                 record.headrace_version,
                 record.host,
                 str(record.process_id),
-                record.started_at.isoformat(),
             ),
         )
 
@@ -228,8 +230,10 @@ class Ledger:
         Two runs that create at once would make one of them fail, IF NOT EXISTS or not: hence the lock.
         """
         schema = quote(self.schema)
-        self._connection.query("SELECT pg_advisory_xact_lock($1::bigint)", (str(ledger_lock_key(self.schema)),))
-        if one_value(self._connection, "SELECT to_regnamespace($1)", (schema,)) is None:
+        self._connection.query(
+            "SELECT pg_catalog.pg_advisory_xact_lock($1::bigint)", (str(ledger_lock_key(self.schema)),)
+        )
+        if one_value(self._connection, "SELECT pg_catalog.to_regnamespace($1)", (schema,)) is None:
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         if not self.exists():
             self._connection.execute(self._sql("ledger"))

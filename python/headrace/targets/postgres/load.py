@@ -120,6 +120,7 @@ class TableLoad:
         target = self._staging.target
         if self._ledger is not None:
             sweep_runs(self._control, self._ledger, self._run_id)
+            self._require_committed(self._ledger)
         sweep_staging(self._control, self._ledger, self._staging.hidden_schema, target, self._run_id)
         if self._ledger is not None and self._plan.target == "append":
             refuse_half_appended(self._ledger, target, self._run_id)
@@ -130,6 +131,19 @@ class TableLoad:
             # Readers go on; nobody else writes what the switch would lose.
             self._control.execute(BEGIN)
             self._control.execute(f"LOCK TABLE {target.sql} IN SHARE ROW EXCLUSIVE MODE")
+
+    def _require_committed(self, ledger: Ledger) -> None:
+        """Raises LedgerError if the rows that an earlier attempt has committed are not where this one goes on: a table
+        was made, dropped or divided in another way since.
+        """
+        missing = self._staging.not_found(ledger.committed_staging(self._run_id, self._plan.task))
+        if missing:
+            where = (f"hidden table {name}" if name else f"table {self._staging.target} itself" for name in missing)
+            raise LedgerError(
+                f"run {self._run_id} cannot be resumed: {self._staging.target} is no longer the table that it was",
+                found=f"rows committed into {', '.join(where)}",
+                hint="Start a new run: `headrace run`" + (" with --abandon." if None in missing else "."),
+            )
 
     def _require_rights(self) -> None:
         """Raises TargetError for what the server would refuse only behind the last row."""
@@ -263,7 +277,7 @@ class TableLoad:
         """Hidden tables with committed rows, if trying again can help."""
         if self._ledger is None or not (isinstance(error, HeadraceError) and explained(error, self._what).retryable):
             return ()
-        return self._ledger.committed_staging(self._run_id, self._plan.task)
+        return [name for name in self._ledger.committed_staging(self._run_id, self._plan.task) if name]
 
     def _consequence(self, error: HeadraceError) -> str:
         is_known = isinstance(error, LedgerError) or error.what.startswith(self._what)

@@ -11,7 +11,7 @@ from typing import Final
 
 from headrace.errors import CancelledError, HeadraceError, TargetBusyError
 from headrace.targets.base import Notice
-from headrace.targets.postgres.connection import Connection, one_row, one_value, sql, texts
+from headrace.targets.postgres.connection import Connection, lock_timeout, one_row, one_value, sql, texts
 from headrace.targets.postgres.failures import sqlstate
 from headrace.targets.postgres.names import TableName, table_lock_key
 
@@ -26,13 +26,13 @@ _DEADLOCK: Final = "40P01"
 
 def try_lock(connection: Connection, key: int) -> bool:
     """Takes the lock for this session if nobody else has it. It counts: each success needs one `unlock`."""
-    return one_value(connection, "SELECT pg_try_advisory_lock($1::bigint)", (str(key),)) == "t"
+    return one_value(connection, "SELECT pg_catalog.pg_try_advisory_lock($1::bigint)", (str(key),)) == "t"
 
 
 def unlock(connection: Connection, key: int) -> None:
     """Gives a lock back; with a dead connection it is gone already."""
     with suppress(HeadraceError):
-        connection.query("SELECT pg_advisory_unlock($1::bigint)", (str(key),))
+        connection.query("SELECT pg_catalog.pg_advisory_unlock($1::bigint)", (str(key),))
 
 
 @contextmanager
@@ -44,12 +44,12 @@ def table_lock(
     is_cancelled: Callable[[], bool],
 ) -> Iterator[None]:
     """Holds the lock of the table; waits for another run that does, and raises TargetBusyError after the timeout."""
-    database = one_value(connection, "SELECT current_database()") or ""
+    database = one_value(connection, "SELECT pg_catalog.current_database()") or ""
     key = table_lock_key(database, table)
     deadline = time.monotonic() + timeout_seconds
     said = False
     while not try_lock(connection, key):
-        holder = _holder(connection, key)
+        holder = f"{lock_holder(connection, key)} loads it"
         if time.monotonic() >= deadline:
             raise TargetBusyError(
                 f"table {table} is being loaded by another run",
@@ -96,13 +96,16 @@ def lock_for_switch(connection: Connection, table: TableName, oid: str, timeout_
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         else:
-            connection.execute(f"RELEASE SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{timeout_seconds:g}s'")
+            connection.execute(
+                f"RELEASE SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{lock_timeout(timeout_seconds)}'"
+            )
             return
 
 
-def _holder(connection: Connection, key: int) -> str:
+def lock_holder(connection: Connection, key: int) -> str:
+    """The session that holds an advisory lock, for messages."""
     row = one_row(connection, sql("lock_holder"), (str(key),))
     if row is None:
         return "a session that is just ending"
     name, process_id, user, host = row
-    return f"session {process_id} (`{name}`) of user {user} from {host} loads it"
+    return f"session {process_id} (`{name}`) of user {user} from {host}"

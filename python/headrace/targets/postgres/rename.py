@@ -10,8 +10,8 @@ from headrace.errors import TargetError
 from headrace.planning import DataFlowPlan
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation
-from headrace.targets.postgres.connection import Connection, sql, texts
-from headrace.targets.postgres.indexes import Index, hidden_index_name, indexes_of
+from headrace.targets.postgres.connection import Connection, one_value, sql, texts
+from headrace.targets.postgres.indexes import Index, built, built_on, hidden_index_name, indexes_of
 from headrace.targets.postgres.names import TableName, quote, short_name
 from headrace.targets.postgres.sequences import sequences_of
 
@@ -24,7 +24,7 @@ def rename_statements(
     Raises TargetError if the target is no longer what the hidden table was made like.
     """
     indexes = indexes_of(connection, old.oid)
-    _refuse_changed(connection, target, old, new, indexes)
+    _refuse_changed(connection, plan, target, hidden, old, new, indexes)
     away = TableName(target.schema, short_name(hidden.name, "_old"))
     sequences = sequences_of(connection, old.oid)
     identities = {sequence.column: sequence.name for sequence in sequences if sequence.is_identity}
@@ -32,6 +32,12 @@ def rename_statements(
     if not plan.options.check_constraints:
         checks = texts(connection, sql("unchecked"), (old.oid, target.sql))
     return [
+        *[
+            identity.go_on_from(of_old)
+            for of_old in sequences
+            for identity in sequences_of(connection, new.oid)
+            if of_old.is_identity and identity.is_identity and identity.column == of_old.column
+        ],
         f"ALTER TABLE {target.sql} RENAME TO {quote(away.name)}",
         *ddl.take_place(hidden, target),
         *texts(connection, sql("appearance"), (old.oid, target.sql, new.oid)),
@@ -53,16 +59,33 @@ def rename_statements(
 
 
 def _refuse_changed(
-    connection: Connection, target: TableName, old: Relation, new: Relation, indexes: Sequence[Index]
+    connection: Connection,
+    plan: DataFlowPlan,
+    target: TableName,
+    hidden: TableName,
+    old: Relation,
+    new: Relation,
+    indexes: Sequence[Index],
 ) -> None:
+    """Whatever the hidden table was given when it was made must be what the target has now."""
     is_now, was = (connection.query(sql("signature"), (table.oid,)).rows for table in (old, new))
     changed = [f"column {row[0]}" for row in is_now if row not in was]
     gone = sorted({f"column {row[0]}" for row in was} - {f"column {row[0]}" for row in is_now})
-    if len(indexes_of(connection, new.oid)) != len(indexes):
+    rules_now, rules_before = (_rules(connection, table, plan) for table in (old, new))
+    changed += [f"constraint {name}" for name in sorted({str(row[0]) for row in rules_now ^ rules_before})]
+    if built(indexes, hidden) != built_on(connection, new.oid):
         changed.append("its indexes")
+    if len({one_value(connection, sql("storage"), (table.oid,)) for table in (old, new)}) > 1:
+        changed.append("its storage parameters")
     if changed or gone:
         raise TargetError(
             f"table {target} was changed while it was loaded",
             found=", ".join([*changed, *gone]),
             hint="Run again, and change the table before or after the load.",
         )
+
+
+def _rules(connection: Connection, table: Relation, plan: DataFlowPlan) -> set[tuple[str | None, ...]]:
+    """The constraints that `LIKE` copies; those that are added to the new table later are left out."""
+    rows = connection.query(sql("constraints"), (table.oid,)).rows
+    return {tuple(row) for row in rows if plan.options.check_constraints or row[3] != "t"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.targets.postgres.connection import Connection, sql
-from headrace.targets.postgres.names import TableName, quote
+from headrace.targets.postgres.names import TableName, literal, quote
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,16 @@ class OwnedSequence:
     column: str
     name: TableName
     is_identity: bool
+
+    def go_on_from(self, other: OwnedSequence) -> str:
+        """The statement that lets this sequence, a copy of `other`, go on there if that one is further by now."""
+        return (
+            f"SELECT pg_catalog.setval({literal(self.name.sql)}::regclass, other.last_value, other.is_called)\n"
+            f"FROM {self.name.sql} AS own, {other.name.sql} AS other, pg_catalog.pg_sequence AS kind\n"
+            f"WHERE kind.seqrelid = {literal(self.name.sql)}::regclass::oid\n"
+            "  AND (other.last_value::numeric * pg_catalog.sign(kind.seqincrement::numeric), other.is_called)\n"
+            "    > (own.last_value::numeric * pg_catalog.sign(kind.seqincrement::numeric), own.is_called)"
+        )
 
     def give_to(self, table: TableName) -> str:
         """The statement that lets it belong to the same column of another table."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,9 @@ from headrace.planning import DataFlowPlan, StagingTable, counted
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.advice import LOCKS_PER_PARTITION
 from headrace.targets.postgres.catalog import Relation, column_types, find_relation
-from headrace.targets.postgres.connection import Connection, Row, one_value, sql, texts
-from headrace.targets.postgres.indexes import create_indexes, indexes_of
-from headrace.targets.postgres.names import TableName, literal, staging_name
+from headrace.targets.postgres.connection import Connection, Row, one_row, one_value, sql, texts
+from headrace.targets.postgres.indexes import create_indexes, hidden_index_name, indexes_of
+from headrace.targets.postgres.names import TableName, literal, quote, staging_name
 from headrace.targets.postgres.sequences import sequences_of
 from headrace.targets.postgres.types import form_of
 
@@ -68,6 +68,13 @@ class TableStaging:
         missing = [staging for staging in self.tables if not (staging.planned.owned or self._exists(staging.table))]
         return [text for staging in missing for text in staging.create]
 
+    def not_found(self, names: Collection[str | None]) -> list[str | None]:
+        """Which of these hidden tables (None: the target itself) this load would not switch in, with all their rows."""
+        here: dict[str | None, TableName] = {staging.table.name: staging.table for staging in self.tables}
+        if self.is_direct:
+            here = {None: self.target}
+        return [name for name in names if name not in here or not self._exists(here[name])]
+
     def index_statements(self) -> list[tuple[str, str]]:
         """What is made, and the statement: the target's indexes on the hidden tables, if not made before the load."""
         if self._plan.options.indexes == "before":
@@ -78,6 +85,13 @@ class TableStaging:
             for index, text in zip(self._indexes, create_indexes(self._indexes, staging.table), strict=True)
         ]
 
+    def original_index(self, table: TableName, name: str) -> str | None:
+        """The target's index that is called `name` on a hidden table; None if there is none."""
+        if table not in (staging.table for staging in self.tables):
+            return None
+        names = (hidden_index_name(table, number) for number in range(1, len(self._indexes) + 1))
+        return next((index.name for index, own in zip(self._indexes, names, strict=True) if own == name), None)
+
     def _for(self, staging: Staging) -> str:
         return "" if len(self.tables) == 1 else f" of {staging.planned.table}"
 
@@ -86,6 +100,8 @@ class TableStaging:
         relation = self.relation
         if not self.is_direct:
             self._refuse_published()
+        if self._plan.switch in ("attach", "view") and relation is not None and relation.is_owner:
+            self._refuse_another_owner(relation)
         if self._plan.switch == "attach":
             self._refuse_too_many_partitions()
             self._refuse_rows_without_partition()
@@ -115,6 +131,21 @@ class TableStaging:
                 "own: `ledger: {schema: NAME}`; or use `target: append` with `load: single`, which hides nothing.",
             )
 
+    def _refuse_another_owner(self, relation: Relation) -> None:
+        """What becomes part of a table belongs to its owner, who could not use or change the table otherwise."""
+        ownership = one_row(self._connection, sql("ownership"), (relation.oid,))
+        if ownership is not None and ownership != ["t", "t"]:
+            raise TargetError(
+                f"the new parts of {self.target} cannot be given to its owner {relation.owner}",
+                found=(
+                    f"the role may not have tables in schema `{self.target.schema}`"
+                    if ownership[0] == "t"
+                    else "the user may not give tables to that role"
+                ),
+                hint=f"Load as {relation.owner}, or GRANT {quote(relation.owner)} TO the user of the connection, and "
+                f"CREATE ON SCHEMA {quote(self.target.schema)} TO {quote(relation.owner)}",
+            )
+
     def _refuse_too_many_partitions(self) -> None:
         old = len(self._rows("partitions", self.relation)) if self._plan.target == "replace" else 0
         count = len(self.tables) + old
@@ -141,7 +172,7 @@ class TableStaging:
                 )
 
     def _exists(self, table: TableName) -> bool:
-        return one_value(self._connection, "SELECT to_regclass($1)", (table.sql,)) is not None
+        return one_value(self._connection, "SELECT pg_catalog.to_regclass($1)", (table.sql,)) is not None
 
     def _rows(self, query: str, relation: Relation | None) -> list[Row]:
         return [] if relation is None else self._connection.query(sql(query), (relation.oid,)).rows
@@ -212,8 +243,8 @@ class TableStaging:
     def _continue_numbers(self, table: TableName, pattern: Relation) -> list[str]:
         """A copied identity starts anew; these statements let it go on where the table's own stands."""
         return [
-            f"SELECT setval(pg_get_serial_sequence({literal(table.sql)}, {literal(sequence.column)}), "
-            f"last_value, is_called) FROM {sequence.name.sql}"
+            "SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence("
+            f"{literal(table.sql)}, {literal(sequence.column)}), last_value, is_called) FROM {sequence.name.sql}"
             for sequence in sequences_of(self._connection, pattern.oid)
             if sequence.is_identity
         ]

@@ -86,7 +86,7 @@ def end_writers(connection: Connection, run_id: str) -> None:
         if (writers and not permitted) or time.monotonic() >= deadline:
             raise _still_there(run_id, [f"process {process_id} of user {user}" for process_id, user, _ in writers])
         for process_id in permitted:
-            connection.query("SELECT pg_terminate_backend($1::int)", (process_id,))
+            connection.query("SELECT pg_catalog.pg_terminate_backend($1::int)", (process_id,))
         time.sleep(_POLL_SECONDS)
     unlock(connection, key)
 

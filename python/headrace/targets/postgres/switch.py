@@ -11,9 +11,11 @@ from headrace.errors import AccountsError, InternalError, TargetError
 from headrace.planning import DataFlowPlan, counted
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, find_relation
-from headrace.targets.postgres.connection import Connection, rows_done, sql, texts
+from headrace.targets.postgres.connection import Connection, one_row, one_value, rows_done, sql, texts
 from headrace.targets.postgres.indexes import (
     Index,
+    built,
+    built_on,
     hidden_index_name,
     indexes_of,
     partition_index_name,
@@ -102,6 +104,7 @@ class Switch:
         else:
             relation = self._locked()
             indexes = indexes_of(self._connection, relation.oid)
+            self._refuse_other_indexes(indexes)
             if self._plan.target == "replace":
                 rows = self._connection.query(sql("partitions"), (relation.oid,)).rows
                 self._run(f"DROP TABLE {TableName(row[0] or '', row[1] or '').sql}" for row in rows)
@@ -119,25 +122,53 @@ class Switch:
                 )
                 for number, index in enumerate(indexes, start=1)
             )
+        self._give(
+            [TableName(self._target.schema, staging.planned.table) for staging in self._staging.tables], relation
+        )
+        if relation is not None:
+            self._warn_of_partitions(relation)
+
+    def _refuse_other_indexes(self, indexes: Sequence[Index]) -> None:
+        """Raises TargetError unless the hidden tables have the indexes that the target has now."""
+        first = self._staging.tables[0].table
+        if built(indexes, first).keys() != built_on(self._connection, self._relation(first).oid).keys():
+            raise TargetError(
+                f"table {self._target} was changed while it was loaded",
+                found="its indexes",
+                hint="Run again, and change the table before or after the load.",
+            )
 
     def _view(self) -> None:
         hidden = [staging.table for staging in self._staging.tables]
         relation = find_relation(self._connection, self._target)
         old: list[TableName] = []
         columns: Sequence[str] = [column.target for column in self._plan.columns]
+        options = ""
         if relation is not None:
             lock_for_switch(self._connection, self._target, relation.oid, self._lock_timeout_seconds)
             members = texts(self._connection, sql("view_tables"), (relation.oid,))
             old = [TableName(self._target.schema, name) for name in members]
             columns = texts(self._connection, sql("columns"), (relation.oid,))
+            options = one_value(self._connection, sql("storage"), (relation.oid,)) or ""
         is_append = self._plan.target == "append"
-        self._run([ddl.create_view(self._target, [*old, *hidden] if is_append else hidden, columns)])
-        if relation is None:
-            self._run(texts(self._connection, sql("default_grants"), (self._target.schema, self._target.sql)))
+        self._run([ddl.create_view(self._target, [*old, *hidden] if is_append else hidden, columns, options)])
         if not is_append:
             self._run(f"DROP TABLE {table.sql}" for table in old)
         for staging in self._staging.tables:
             self._run(ddl.take_place(staging.table, TableName(self._target.schema, staging.planned.table)))
+        self._give(
+            [TableName(self._target.schema, staging.planned.table) for staging in self._staging.tables], relation
+        )
+
+    def _give(self, parts: Sequence[TableName], whole: Relation | None) -> None:
+        """New parts get what default privileges give, which is the same for all, and the owner of the whole."""
+        for part in parts:
+            grants = texts(self._connection, sql("default_grants"), (part.schema, part.sql))
+            if not grants:
+                break
+            self._run(grants)
+        if whole is not None and one_row(self._connection, sql("ownership"), (whole.oid,)) is not None:
+            self._run(f"ALTER TABLE {part.sql} OWNER TO {quote(whole.owner)}" for part in parts)
 
     def _locked(self) -> Relation:
         """Keeps everybody out of the target until the commit, readers too: for the moment of the switch."""
@@ -145,6 +176,13 @@ class Switch:
         lock_for_switch(self._connection, self._target, found.oid, self._lock_timeout_seconds)
         relation = self._relation(self._target)
         referring = texts(self._connection, sql("referenced_by"), (relation.oid,))
+        children = () if relation.partitioned else texts(self._connection, sql("children"), (relation.oid,))
+        if children and self._plan.target == "replace":
+            raise TargetError(
+                f"table {self._target} cannot be replaced: other tables inherit from it and would be emptied too",
+                found=f"{', '.join(children)}, inheriting since the load was planned",
+                hint="End the inheritance: ALTER TABLE ... NO INHERIT; or use `target: append`.",
+            )
         if referring and self._plan.target == "replace":
             raise TargetError(
                 f"table {self._target} cannot be replaced: other tables refer to its rows",
@@ -166,6 +204,15 @@ class Switch:
             self.warnings.append(
                 f"{self._target} is a new table for the subscribers of publication {', '.join(publications)}: they get "
                 "its rows with ALTER SUBSCRIPTION ... REFRESH PUBLICATION"
+            )
+
+    def _warn_of_partitions(self, relation: Relation) -> None:
+        """What a partition holds when it is attached was not written to the published table."""
+        publications = texts(self._connection, sql("published"), (relation.oid,))
+        if publications:
+            self.warnings.append(
+                f"the rows of the new partitions of {self._target} are not sent to the subscribers of publication "
+                f"{', '.join(publications)}; with `load: single` they are"
             )
 
     def _triggers(self, relation: Relation) -> list[tuple[str, str]]:

@@ -37,15 +37,17 @@ from headrace.targets.postgres.connection import (
     startup_options,
 )
 from headrace.targets.postgres.control import Control
-from headrace.targets.postgres.failures import explained, sqlstate
+from headrace.targets.postgres.failures import explained, ledger_failure, sqlstate
 from headrace.targets.postgres.inspection import inspect_server
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
-from headrace.targets.postgres.locks import try_lock
+from headrace.targets.postgres.locks import lock_holder, try_lock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.requirements import require_server, require_session
+from headrace.targets.postgres.row_search import row_search
 from headrace.targets.postgres.staging import TableStaging, staging_by_slice
 from headrace.targets.postgres.sweep import end_writers, if_dead, sweep_runs, take_over
+from headrace.targets.row_search import RowSearch
 
 MINIMUM_SERVER_VERSION: Final = 15
 # A session that was cut off is still there for a moment.
@@ -71,7 +73,7 @@ class PostgresTarget:
         self._ledger: Ledger | None = None
         self._staging: dict[str, TableStaging] = {}
         self._control = Control(self._open_session)
-        self.default_schema = one_value(self._control, "SELECT current_schema()")
+        self.default_schema = one_value(self._control, "SELECT pg_catalog.current_schema()")
         minimal = one_value(self._control, "SHOW wal_level") == "minimal"
         self.capabilities: Capabilities = replace(POSTGRES_CAPABILITIES, skips_log=minimal)
         self.notes: Sequence[str] = self._notes()
@@ -91,7 +93,11 @@ class PostgresTarget:
             return []
         ledger = Ledger(self._control, self._model.ledger_schema)
         unfinished = []
-        for run_id in ledger.unfinished_runs(package):
+        try:
+            runs = ledger.unfinished_runs(package)
+        except HeadraceError as error:
+            raise ledger_failure(error, "cannot read the ledger", ledger.schema) from error
+        for run_id in runs:
             with if_dead(self._control, run_id) as dead:
                 if dead:
                     unfinished.append(LostRun(run_id, ledger.visible_tables(run_id)))
@@ -159,6 +165,10 @@ class PostgresTarget:
             self._options.notice,
             self._options.is_cancelled,
         ).run(flow, settle)
+
+    def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
+        staging = self._staging.get(plan.task)
+        return None if staging is None else row_search(self._control, plan, staging, error)
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         name = self._name(plan.schema, plan.table)
@@ -238,14 +248,26 @@ class PostgresTarget:
         deadline = time.monotonic() + _TAKE_RUN_SECONDS
         while not try_lock(connection, run_lock_key(run_id)):
             if time.monotonic() >= deadline:
-                raise TargetBusyError(f"run {run_id} goes on in another session", hint="Wait for that one to end.")
+                raise TargetBusyError(
+                    f"run {run_id} goes on in another session",
+                    found=lock_holder(connection, run_lock_key(run_id)),
+                    hint="Wait for that one to end. If it is this very run: name a database in all connections of the "
+                    "package with the same host and user.",
+                )
             time.sleep(_POLL_SECONDS)
         require_session(connection, run_lock_key(run_id), self._model.name)
 
     def _notes(self) -> tuple[str, ...]:
+        notes = []
         if self._model.ledger_schema is None:
-            return (f"{self._model.name} has no ledger: a run that dies can be run again, but not resumed",)
-        return ()
+            notes.append(f"{self._model.name} has no ledger: a run that dies can be run again, but not resumed")
+        role = one_value(self._control, "SHOW session_replication_role")
+        if role == "replica":
+            notes.append(
+                f"sessions of the user of {self._model.name} have session_replication_role = {role}: no trigger fires, "
+                "and foreign keys are not checked"
+            )
+        return tuple(notes)
 
     def _shown(self, plan: DataFlowPlan) -> str:
         """The table as plans show it: with its schema if that is not the default."""

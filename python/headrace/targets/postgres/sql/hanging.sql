@@ -9,53 +9,53 @@ WITH own AS (
 ), own_sequence AS (
   SELECT s.oid, d.deptype, s.relacl, s.relname
   FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-  WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1::oid
+  WHERE d.classid = 'pg_catalog.pg_class'::regclass::oid AND d.refclassid = 'pg_catalog.pg_class'::regclass::oid AND d.refobjid = $1::oid
     AND d.deptype IN ('a', 'i')
 ), carried AS (
-  SELECT 'pg_type'::regclass AS classid, oid AS objid FROM own_type
+  SELECT 'pg_catalog.pg_type'::regclass::oid AS classid, oid AS objid FROM own_type
   UNION ALL
-  SELECT 'pg_attrdef'::regclass, oid FROM pg_catalog.pg_attrdef WHERE adrelid = $1::oid
+  SELECT 'pg_catalog.pg_attrdef'::regclass::oid, oid FROM pg_catalog.pg_attrdef WHERE adrelid = $1::oid
   UNION ALL
-  SELECT 'pg_constraint'::regclass, oid FROM pg_catalog.pg_constraint
+  SELECT 'pg_catalog.pg_constraint'::regclass::oid, oid FROM pg_catalog.pg_constraint
   WHERE conrelid = $1::oid AND contype IN ('p', 'u', 'x', 'c', 'n') AND conislocal AND coninhcount = 0
   UNION ALL
-  SELECT 'pg_class'::regclass, indexrelid FROM pg_catalog.pg_index WHERE indrelid = $1::oid
+  SELECT 'pg_catalog.pg_class'::regclass::oid, indexrelid FROM pg_catalog.pg_index WHERE indrelid = $1::oid
   UNION ALL
-  SELECT 'pg_class'::regclass, oid FROM own_sequence
+  SELECT 'pg_catalog.pg_class'::regclass::oid, oid FROM own_sequence
   UNION ALL
-  SELECT 'pg_class'::regclass, unnest(ARRAY[oid, reltoastrelid]) FROM own
+  SELECT 'pg_catalog.pg_class'::regclass::oid, pg_catalog.unnest(ARRAY[oid, reltoastrelid]) FROM own
 ), hanging AS (
   SELECT DISTINCT d.classid, d.objid, d.objsubid
   FROM pg_catalog.pg_depend AS d
-  WHERE (d.refclassid = 'pg_class'::regclass AND d.refobjid = $1::oid)
-     OR (d.refclassid = 'pg_type'::regclass AND d.refobjid IN (SELECT oid FROM own_type))
+  WHERE (d.refclassid = 'pg_catalog.pg_class'::regclass::oid AND d.refobjid = $1::oid)
+     OR (d.refclassid = 'pg_catalog.pg_type'::regclass::oid AND d.refobjid IN (SELECT oid FROM own_type))
      -- An identity's sequence is replaced by another one.
-     OR (d.refclassid = 'pg_class'::regclass AND d.refobjid IN (SELECT oid FROM own_sequence WHERE deptype = 'i'))
+     OR (d.refclassid = 'pg_catalog.pg_class'::regclass::oid AND d.refobjid IN (SELECT oid FROM own_sequence WHERE deptype = 'i'))
 ), unknown AS (
   SELECT h.* FROM hanging AS h
   WHERE NOT EXISTS (SELECT FROM carried AS c WHERE c.classid = h.classid AND c.objid = h.objid)
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint AS k
-                    WHERE h.classid = 'pg_constraint'::regclass AND k.oid = h.objid
+                    WHERE h.classid = 'pg_catalog.pg_constraint'::regclass::oid AND k.oid = h.objid
                       AND k.contype = 'f' AND k.conrelid <> $1::oid)
 )
 SELECT DISTINCT coalesce(
          CASE h.classid
-           WHEN 'pg_rewrite'::regclass THEN (
+           WHEN 'pg_catalog.pg_rewrite'::regclass::oid THEN (
              SELECT CASE v.relkind WHEN 'v' THEN 'view ' WHEN 'm' THEN 'materialized view ' ELSE 'a rule on ' END
                     || v.oid::regclass::text
              FROM pg_catalog.pg_rewrite AS r JOIN pg_catalog.pg_class AS v ON v.oid = r.ev_class WHERE r.oid = h.objid)
-           WHEN 'pg_trigger'::regclass THEN (SELECT 'trigger ' || quote_ident(tgname) FROM pg_catalog.pg_trigger
+           WHEN 'pg_catalog.pg_trigger'::regclass::oid THEN (SELECT 'trigger ' || pg_catalog.quote_ident(tgname) FROM pg_catalog.pg_trigger
                                              WHERE oid = h.objid)
-           WHEN 'pg_constraint'::regclass THEN (
-             SELECT CASE k.contype WHEN 'f' THEN 'foreign key ' ELSE 'constraint ' END || quote_ident(conname)
+           WHEN 'pg_catalog.pg_constraint'::regclass::oid THEN (
+             SELECT CASE k.contype WHEN 'f' THEN 'foreign key ' ELSE 'constraint ' END || pg_catalog.quote_ident(conname)
              FROM pg_catalog.pg_constraint AS k WHERE k.oid = h.objid)
          END,
          pg_catalog.pg_describe_object(h.classid, h.objid, h.objsubid)) AS name
 FROM unknown AS h
 UNION
-SELECT 'the extension ' || quote_ident(e.extname)
+SELECT 'the extension ' || pg_catalog.quote_ident(e.extname)
 FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_extension AS e ON e.oid = d.refobjid
-WHERE d.classid = 'pg_class'::regclass AND d.objid = $1::oid AND d.refclassid = 'pg_extension'::regclass
+WHERE d.classid = 'pg_catalog.pg_class'::regclass::oid AND d.objid = $1::oid AND d.refclassid = 'pg_catalog.pg_extension'::regclass::oid
 UNION
 SELECT 'inheritance from ' || inhparent::regclass::text FROM pg_catalog.pg_inherits WHERE inhrelid = $1::oid
 UNION
@@ -71,26 +71,34 @@ UNION
 SELECT 'the storage parameters of its TOAST table' FROM own JOIN pg_catalog.pg_class AS t ON t.oid = own.reltoastrelid
 WHERE t.reloptions IS NOT NULL
 UNION
-SELECT 'its owner ' || quote_ident(pg_catalog.pg_get_userbyid(relowner)) || ', who is somebody else' FROM own
+SELECT 'its owner ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(relowner)) || ', who is somebody else' FROM own
 WHERE NOT pg_catalog.pg_has_role(relowner, 'USAGE')
 UNION
-SELECT 'schema ' || quote_ident(nspname) || ', where the user may not create tables'
-FROM own JOIN pg_catalog.pg_namespace AS n ON n.oid = own.relnamespace WHERE NOT has_schema_privilege(n.oid, 'CREATE')
+SELECT 'its owner ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(relowner)) || ', to whom a new table cannot be given'
+FROM own
+WHERE relowner <> (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)
+  AND pg_catalog.pg_has_role(relowner, 'USAGE')
+  AND NOT (pg_catalog.pg_has_role(relowner, CASE WHEN pg_catalog.current_setting('server_version_num')::integer >= 160000
+                                       THEN 'SET' ELSE 'MEMBER' END)
+           AND pg_catalog.has_schema_privilege(relowner, relnamespace, 'CREATE'))
+UNION
+SELECT 'schema ' || pg_catalog.quote_ident(nspname) || ', where the user may not create tables'
+FROM own JOIN pg_catalog.pg_namespace AS n ON n.oid = own.relnamespace WHERE NOT pg_catalog.has_schema_privilege(n.oid, 'CREATE')
 UNION
 SELECT 'grants by somebody else than its owner' FROM own
-WHERE EXISTS (SELECT FROM aclexplode(own.relacl) AS a WHERE a.grantor <> own.relowner)
-   OR EXISTS (SELECT FROM pg_catalog.pg_attribute AS c, aclexplode(c.attacl) AS a
+WHERE EXISTS (SELECT FROM pg_catalog.aclexplode(own.relacl) AS a WHERE a.grantor <> own.relowner)
+   OR EXISTS (SELECT FROM pg_catalog.pg_attribute AS c, pg_catalog.aclexplode(c.attacl) AS a
               WHERE c.attrelid = own.oid AND a.grantor <> own.relowner)
 UNION
-SELECT 'statistics or other settings of column ' || quote_ident(attname) FROM pg_catalog.pg_attribute
+SELECT 'statistics or other settings of column ' || pg_catalog.quote_ident(attname) FROM pg_catalog.pg_attribute
 WHERE attrelid = $1::oid AND attnum > 0 AND NOT attisdropped AND (attoptions IS NOT NULL OR coalesce(attstattarget, -1) >= 0)
 UNION
-SELECT 'security label' FROM pg_catalog.pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = $1::oid
+SELECT 'security label' FROM pg_catalog.pg_seclabel WHERE classoid = 'pg_catalog.pg_class'::regclass::oid AND objoid = $1::oid
 UNION
 SELECT 'a subscription' FROM pg_catalog.pg_subscription_rel WHERE srrelid = $1::oid
 UNION
 -- Indexes are built anew from their definitions, which do not say everything.
-SELECT 'settings of index ' || quote_ident(i.relname)
+SELECT 'settings of index ' || pg_catalog.quote_ident(i.relname)
 FROM pg_catalog.pg_index AS x
 JOIN pg_catalog.pg_class AS i ON i.oid = x.indexrelid
 LEFT JOIN pg_catalog.pg_constraint AS k ON k.conindid = i.oid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u', 'x')
@@ -101,6 +109,6 @@ WHERE x.indrelid = $1::oid
        OR pg_catalog.obj_description(i.oid, 'pg_class') IS NOT NULL
        OR pg_catalog.obj_description(k.oid, 'pg_constraint') IS NOT NULL)
 UNION
-SELECT 'settings of the sequence ' || quote_ident(relname) FROM own_sequence
+SELECT 'settings of the sequence ' || pg_catalog.quote_ident(relname) FROM own_sequence
 WHERE deptype = 'i' AND (relacl IS NOT NULL OR pg_catalog.obj_description(oid, 'pg_class') IS NOT NULL)
 ORDER BY name

@@ -1,6 +1,6 @@
 -- Unique and exclusion constraints and indexes of table $1 and its partitions, as people know them: the primary key first.
 SELECT name FROM (
-  SELECT coalesce(pg_catalog.pg_get_constraintdef(k.oid), 'index ' || quote_ident(i.relname)) AS name,
+  SELECT coalesce(pg_catalog.pg_get_constraintdef(k.oid), 'index ' || pg_catalog.quote_ident(i.relname)) AS name,
          x.indrelid <> $1::oid AS is_partitions, NOT x.indisprimary AS is_other
   FROM pg_catalog.pg_index AS x
   JOIN pg_catalog.pg_class AS i ON i.oid = x.indexrelid
@@ -10,4 +10,4 @@ SELECT name FROM (
     AND (x.indisunique OR x.indisexclusion)
 ) AS keys
 GROUP BY name
-ORDER BY min(is_partitions::int), min(is_other::int), name
+ORDER BY pg_catalog.min(is_partitions::int), pg_catalog.min(is_other::int), name

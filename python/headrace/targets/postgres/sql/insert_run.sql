@@ -1,2 +1,3 @@
+-- When it began says the server: clocks of clients differ, and `resume` asks which run is the later one.
 INSERT INTO {schema}.run
-VALUES ($1, $2, $3, $4, $5, $6::bigint, 1, 'running', $7::timestamptz, NULL, NULL)
+VALUES ($1, $2, $3, $4, $5, $6::bigint, 1, 'running', pg_catalog.clock_timestamp(), NULL, NULL)

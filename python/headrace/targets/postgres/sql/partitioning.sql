@@ -5,7 +5,7 @@ CROSS JOIN LATERAL (
   SELECT pg_catalog.pg_get_partkeydef(p.partrelid) AS name, 1 AS position WHERE p.partexprs IS NOT NULL
   UNION ALL
   SELECT a.attname, key.position
-  FROM unnest(p.partattrs::int2[]) WITH ORDINALITY AS key (number, position)
+  FROM pg_catalog.unnest(p.partattrs::int2[]) WITH ORDINALITY AS key (number, position)
   JOIN pg_catalog.pg_attribute AS a ON a.attrelid = p.partrelid AND a.attnum = key.number
   WHERE p.partexprs IS NULL
 ) AS keys

@@ -6,7 +6,7 @@ SELECT coalesce(k.conname, i.relname) AS name,
        x.indisunique AS is_unique,
        CASE
          WHEN k.oid IS NOT NULL THEN pg_catalog.pg_get_constraintdef(k.oid)
-         WHEN starts_with(definition.text, definition.head) THEN substr(definition.text, length(definition.head) + 1)
+         WHEN pg_catalog.starts_with(definition.text, definition.head) THEN pg_catalog.substr(definition.text, pg_catalog.length(definition.head) + 1)
        END AS definition
 FROM pg_catalog.pg_index AS x
 JOIN pg_catalog.pg_class AS i ON i.oid = x.indexrelid
@@ -15,7 +15,7 @@ JOIN pg_catalog.pg_namespace AS n ON n.oid = t.relnamespace
 LEFT JOIN pg_catalog.pg_constraint AS k ON k.conindid = i.oid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u', 'x')
 CROSS JOIN LATERAL (
   SELECT pg_catalog.pg_get_indexdef(i.oid) AS text,
-         format('CREATE %sINDEX %I ON %s%I.%I', CASE WHEN x.indisunique THEN 'UNIQUE ' END, i.relname,
+         pg_catalog.format('CREATE %sINDEX %I ON %s%I.%I', CASE WHEN x.indisunique THEN 'UNIQUE ' END, i.relname,
                 CASE WHEN i.relkind = 'I' THEN 'ONLY ' END, n.nspname, t.relname) AS head
 ) AS definition
 WHERE x.indrelid = $1::oid

@@ -4,6 +4,6 @@ FROM pg_catalog.pg_depend AS d
 JOIN pg_catalog.pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
 JOIN pg_catalog.pg_namespace AS n ON n.oid = s.relnamespace
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1::oid
+WHERE d.classid = 'pg_catalog.pg_class'::regclass::oid AND d.refclassid = 'pg_catalog.pg_class'::regclass::oid AND d.refobjid = $1::oid
   AND d.deptype IN ('a', 'i')
 ORDER BY a.attnum

@@ -2,4 +2,4 @@
 SELECT pg_catalog.pg_backend_pid() AS process_id,
        pg_catalog.pg_is_in_recovery() AS standby,
        (SELECT pg_catalog.pg_encoding_to_char(encoding) FROM pg_catalog.pg_database
-        WHERE datname = current_database()) AS encoding
+        WHERE datname = pg_catalog.current_database()) AS encoding

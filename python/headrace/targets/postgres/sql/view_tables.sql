@@ -3,13 +3,13 @@
 WITH shown AS (
   SELECT DISTINCT t.oid, t.relname, t.relkind, t.relnamespace
   FROM pg_catalog.pg_rewrite AS r
-  JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+  JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_rewrite'::regclass::oid AND d.objid = r.oid
   JOIN pg_catalog.pg_class AS t ON t.oid = d.refobjid AND t.oid <> r.ev_class
-  WHERE r.ev_class = $1::oid AND d.refclassid = 'pg_class'::regclass
+  WHERE r.ev_class = $1::oid AND d.refclassid = 'pg_catalog.pg_class'::regclass::oid
 )
 SELECT shown.relname FROM shown
-WHERE (SELECT bool_and(other.relkind = 'r' AND other.relnamespace = v.relnamespace
-                       AND starts_with(other.relname, v.relname || '_')
-                       AND substr(other.relname, length(v.relname) + 2) ~ '^[0-9]+$')
+WHERE (SELECT pg_catalog.bool_and(other.relkind = 'r' AND other.relnamespace = v.relnamespace
+                       AND pg_catalog.starts_with(other.relname::text, v.relname::text || '_')
+                       AND pg_catalog.substr(other.relname::text, pg_catalog.length(v.relname::text) + 2) ~ '^[0-9]+$')
        FROM shown AS other, pg_catalog.pg_class AS v WHERE v.oid = $1::oid)
-ORDER BY length(shown.relname), shown.relname
+ORDER BY pg_catalog.length(shown.relname::text), shown.relname

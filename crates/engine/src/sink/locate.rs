@@ -1,0 +1,94 @@
+//! The sink of a flow that only looks for rows: a consumer has found their positions, and now wants their places. The rows
+//! themselves are dropped.
+
+use std::sync::{Arc, Mutex};
+
+use arrow_array::RecordBatch;
+use headrace_types::{CoreError, Location};
+
+use super::{Origin, Sink, Writer};
+use crate::locate::locate;
+use crate::outcome::lock;
+use crate::report::{ColumnReport, SinkReport, SliceReport, StageReport};
+use crate::row_position::RowPosition;
+use crate::spec::{FlowSpec, SliceSpec};
+
+/// Finds the places of rows.
+pub struct LocateSink(Arc<Shared>);
+
+struct Shared {
+    flow: Arc<FlowSpec>,
+    wanted: Vec<RowPosition>,
+    ended: Vec<SliceReport>,
+    report: Mutex<SinkReport>,
+}
+
+impl LocateSink {
+    /// A sink that finds the places of the rows `wanted`; `ended` are accounts of the slices before them.
+    pub fn new(flow: &Arc<FlowSpec>, wanted: &[RowPosition], ended: &[SliceReport]) -> Self {
+        let report = SinkReport { places: Some(vec![None; wanted.len()]), ..SinkReport::default() };
+        LocateSink(Arc::new(Shared {
+            flow: flow.clone(),
+            wanted: wanted.to_vec(),
+            ended: ended.to_vec(),
+            report: Mutex::new(report),
+        }))
+    }
+}
+
+impl Sink for LocateSink {
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(LocateWriter { shared: self.0.clone(), next: RowPosition::first(0) })
+    }
+
+    fn starved(&self) -> bool {
+        false // nothing is ever kept
+    }
+
+    fn close(&self) {}
+
+    fn report(&self) -> SinkReport {
+        lock(&self.0.report).clone()
+    }
+
+    fn columns(&self) -> Option<Vec<ColumnReport>> {
+        None
+    }
+}
+
+struct LocateWriter {
+    shared: Arc<Shared>,
+    /// Of the first row of the next batch.
+    next: RowPosition,
+}
+
+impl LocateWriter {
+    fn set_place(&self, index: usize, place: Option<Location>) {
+        if let Some(places) = &mut lock(&self.shared.report).places {
+            places[index] = place;
+        }
+    }
+}
+
+impl Writer for LocateWriter {
+    fn begin_slice(&mut self, slice: &SliceSpec, _stage: &mut StageReport) -> Result<bool, CoreError> {
+        self.next = RowPosition::first(slice.number);
+        Ok(true)
+    }
+
+    fn write(&mut self, batch: RecordBatch, origin: Origin, _stage: &mut StageReport) -> Result<bool, CoreError> {
+        let rows = batch.num_rows() as u64;
+        // The place is found by parsing the block once more: its memory should be free by then.
+        drop(batch);
+        let (begin, end) = (self.next, self.next.plus(rows));
+        for (index, wanted) in self.shared.wanted.iter().enumerate().filter(|(_, row)| (begin..end).contains(row)) {
+            let row = wanted.number() - begin.number();
+            self.set_place(index, locate(&self.shared.flow, &self.shared.ended, origin, row)?);
+        }
+        self.next = end;
+        let mut report = lock(&self.shared.report);
+        report.batches += 1;
+        report.rows += rows;
+        Ok(true)
+    }
+}

@@ -1,0 +1,96 @@
+"""Reads the source of a plan once more behind a load that has failed: SQL over its rows, and places of single rows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import duckdb
+
+from headrace import core
+from headrace.errors import CancelledError, InternalError
+from headrace.planning import DataFlowPlan
+from headrace.run.tasks import unique_name
+from headrace.run.waiting import on_worker
+
+# Name of the rows in SQL.
+ROWS: Final = "headrace_rows"
+_POLL_SECONDS: Final = 0.1
+# As many as there are: the load has counted them.
+_ANY_NUMBER: Final = 2**63
+
+
+class SecondPass:
+    """Reads the source as the load did, all slices of it, also those that an earlier attempt has committed.
+
+    Its methods raise CancelledError once `cancel` is set, what reading the source raises (it may have changed), and
+    duckdb.Error.
+    """
+
+    def __init__(
+        self, plan: DataFlowPlan, engine: duckdb.DuckDBPyConnection, rejects_folder: str, cancel: threading.Event
+    ) -> None:
+        self._plan = replace(plan, committed={}, rejects_limit=_ANY_NUMBER)
+        self._engine = engine
+        self._rejects_folder = rejects_folder
+        self._cancel = cancel
+        self._slices: list[dict[str, Any]] = []
+        names = {column["name"].casefold() for column in plan.layout["columns"]}
+        names.update(column.target.casefold() for column in plan.columns)
+        self.position = unique_name("position", names, "_")
+
+    def query(self, sql: str, sources: Sequence[str]) -> list[tuple[Any, ...]]:
+        """All rows of a statement that reads `ROWS` once.
+
+        `ROWS` has the columns `sources` and one more, called as `position` says: a number that ascends in file order.
+        """
+        sink = {"kind": "arrow", "columns": list(dict.fromkeys(sources)), "position": self.position}
+        with self._flow(sink) as flow:
+            self._engine.register(ROWS, flow.arrow_stream())
+            try:
+                flow.start()
+                rows = on_worker(
+                    lambda: self._engine.execute(sql).fetchall(), lambda: self._stop_if_cancelled(flow, self._engine)
+                )
+            finally:
+                self._engine.unregister(ROWS)
+            self._slices = self._ended(flow)["slices"]
+            return rows
+
+    def places(self, positions: Sequence[int]) -> list[dict[str, Any]]:
+        """File, row and byte of rows that `query` has found."""
+        with self._flow({"kind": "locate", "rows": list(positions), "ended": self._slices}) as flow:
+            flow.start()
+            places: list[dict[str, Any] | None] = self._ended(flow)["sink"]["places"]
+        found = [place for place in places if place is not None]
+        if len(found) < len(positions):
+            raise InternalError("a row that was found has no place in its file")
+        return found
+
+    @contextmanager
+    def _flow(self, sink: dict[str, Any]) -> Iterator[core.Flow]:
+        """Nothing of the flow runs on behind this."""
+        if self._cancel.is_set():
+            raise CancelledError("cancelled before the source was read")
+        flow = core.Flow(self._plan.flow_spec(self._rejects_folder, sink))
+        try:
+            yield flow
+        finally:
+            flow.cancel("the second pass has ended")
+            while flow.started and flow.join(_POLL_SECONDS) is None:
+                pass
+
+    def _ended(self, flow: core.Flow) -> dict[str, Any]:
+        while (result := flow.join(_POLL_SECONDS)) is None:
+            self._stop_if_cancelled(flow)
+        core.raise_for_error(result)
+        return result
+
+    def _stop_if_cancelled(self, flow: core.Flow, engine: duckdb.DuckDBPyConnection | None = None) -> None:
+        if self._cancel.is_set():
+            flow.cancel("cancelled by the user")
+            if engine is not None:
+                engine.interrupt()
