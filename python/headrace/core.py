@@ -190,6 +190,10 @@ class PostgresConnection:
         """End the wait of another thread and ask the server to stop; the connection is unusable afterwards."""
         self._connection.cancel()
 
+    def address(self) -> str | None:
+        """Address and port of the server, the `address` of a host in `spec`; None for a Unix socket."""
+        return _call(self._connection.address)
+
     def process_id(self) -> int:
         """Process of the server that serves this session."""
         return self._connection.process_id()

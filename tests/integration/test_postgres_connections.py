@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace import core
+from headrace.errors import TargetError
 from tests.integration.driver import Ended
 from tests.integration.postgres import CREATE_ORDERS, PostgresProject
 from tests.servers.certificates import Certificates
@@ -300,6 +302,27 @@ def test_tls_modes(encrypted: PostgresProject, postgres_tls: TlsServer) -> None:
     # The certificate is for localhost.
     ended = run(encrypted, f"{encrypted.target.url}?sslmode=verify-full", **secret)
     check_refused(encrypted, ended, "tls_other_name")
+
+
+def test_a_certificate_has_to_be_that_of_the_name_whatever_the_address(
+    encrypted: PostgresProject, postgres_tls: TlsServer
+) -> None:
+    """Later sessions go to the address of the first one, and know the server by its name all the same."""
+    port = encrypted.target.cluster.port
+    spec: dict[str, object] = {
+        "database": encrypted.target.name,
+        "user": LOADER,
+        "password": PASSWORD,
+        "application_name": "test",
+        "connect_timeout_seconds": 10,
+        "tls": {"mode": "verify-full", "root_certificates": str(postgres_tls.certificates.root)},
+    }
+    host = {"port": port, "address": f"{HOST}:{port}"}
+    with core.PostgresConnection({**spec, "hosts": [{**host, "host": "localhost"}]}) as session:
+        assert session.address() == f"{HOST}:{port}"
+    with pytest.raises(TargetError) as failure:
+        core.PostgresConnection({**spec, "hosts": [{**host, "host": "other.invalid"}]})
+    assert "other.invalid" in f"{failure.value.what} {failure.value.found}"
 
 
 def test_a_certificate_of_a_stranger(encrypted: PostgresProject, postgres_tls: TlsServer) -> None:

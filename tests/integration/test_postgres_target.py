@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from headrace.model import DataType, LoadOptions, PostgresConnection
 from headrace.model.conninfo import ConnectionParameters
 from headrace.planning import (
     WHOLE_TABLE,
+    CommittedSlice,
     DataFlowPlan,
     KeyBounds,
     OutputColumn,
@@ -33,7 +34,7 @@ from headrace.targets import OpenOptions, RunRecord
 from headrace.targets.base import TaskProgress
 from headrace.targets.postgres.names import literal
 from headrace.targets.postgres.target import Connect, PostgresTarget
-from tests.servers.cluster import LOADER, Cluster, Database, identifier
+from tests.servers.cluster import HOST, LOADER, PASSWORD, Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
 NOTE = OutputColumn("note", "note", DataType("string"), True)
@@ -76,20 +77,29 @@ def plan(switch: str, target: str = "replace", rows: Rows = ROWS, **members: Any
 
 
 class InsertingFlow:
-    """Fills the tables of a sink, one unit per slice, or per table that is owned."""
+    """Fills the tables of a sink, one unit per slice, or per table that is owned; without slices committed before."""
 
-    def __init__(self, sink: Mapping[str, Any], rows: Rows, before_switch: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        sink: Mapping[str, Any],
+        rows: Rows,
+        before_switch: Callable[[], object] = lambda: None,
+        committed: Collection[int] = (),
+    ) -> None:
         self.started = False
         self._sink = sink
         self._rows = rows
+        self._committed = committed
         self._before_switch = before_switch
         self.pending: list[core.PostgresConnection] = []
 
     def start(self) -> None:
         self.started = True
         for table in self._sink["tables"]:
-            for slices in [table["slices"]] if table["owned"] else [[number] for number in table["slices"]]:
-                self._unit(table, slices)
+            left = [number for number in table["slices"] if number not in self._committed]
+            for slices in [left] if table["owned"] else [[number] for number in left]:
+                if slices:
+                    self._unit(table, slices)
 
     def _unit(self, table: Mapping[str, Any], slices: Sequence[int]) -> None:
         connection = core.PostgresConnection(self._sink["connection"])
@@ -98,7 +108,7 @@ class InsertingFlow:
         for row in [row for number in slices for row in self._rows[number]]:
             connection.execute(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE VALUES ({row})")
         if self._sink["commit_slices"]:
-            counts = [[len(self._rows[number]) for number in slices], [0 for _ in slices]]
+            counts = [[len(self._rows[number]) for number in slices], [0 for _ in slices], [0 for _ in slices]]
             arrays = ["{" + ",".join(map(str, values)) + "}" for values in [slices, *counts]]
             result = connection.query(self._sink["commit_slices"], [table["partition"], *arrays])
             assert result.tag == f"INSERT 0 {len(slices)}"
@@ -183,6 +193,14 @@ class Run:
         flow.start()
         self.target.close()
         return flow
+
+
+def load_rest(target: PostgresTarget, run_id: str, planned: DataFlowPlan, rows: Rows = ROWS) -> None:
+    """What an earlier attempt has left; after `resume_run`."""
+    committed = target.task_progress(run_id, planned.task).slices
+    rest = planned.continued(committed)
+    flow = InsertingFlow(target.sink_spec(run_id, rest), rows, committed=set(committed))
+    target.load(run_id, rest, flow, flow.settle)
 
 
 def content(database: Database, table: str = "orders") -> tuple[str | None, ...]:
@@ -448,9 +466,51 @@ def test_all_sessions_go_to_the_host_that_answered(database: Database) -> None:
     with run.target:
         run.begin()
         sink = run.target.sink_spec(run.run_id, plan("schema", "create"))
-    assert sink["connection"]["hosts"] == [{"host": str(database.cluster.sockets), "port": database.cluster.port}]
+    reached = {"host": str(database.cluster.sockets), "port": database.cluster.port, "address": None}
+    assert sink["connection"]["hosts"] == [reached]
     Run(database, before=[("/nowhere", 5432)]).load(plan("schema", "create"))
     assert content(database) == ("3", "6")
+
+
+def over_tcp(database: Database, host: str = HOST, options: str | None = None) -> PostgresTarget:
+    parameters = ConnectionParameters(
+        hosts=((host, database.cluster.port),),
+        database=database.name,
+        user=LOADER,
+        password=PASSWORD,
+        sslmode="disable",
+        options=options,
+    )
+    opened = OpenOptions(0, 2, None, False, lambda text: None, lambda: False)
+    model = PostgresConnection("warehouse", parameters, lock_timeout_seconds=1)
+    return PostgresTarget(model, opened, core.PostgresConnection)
+
+
+def test_all_sessions_go_to_the_address_that_answered(database: Database) -> None:
+    """A name may have several; here the other one of `localhost`, if there is one, does not answer."""
+    with over_tcp(database, "localhost") as target:
+        target.begin_run(record("20261120-101530-abcdef"))
+        spec = target.sink_spec("20261120-101530-abcdef", plan("schema", "create"))["connection"]
+    address = f"{HOST}:{database.cluster.port}"
+    assert spec["hosts"] == [{"host": "localhost", "port": database.cluster.port, "address": address}]
+    for host in ("localhost", "host.invalid"):
+        with core.PostgresConnection({**spec, "hosts": [{**spec["hosts"][0], "host": host}]}) as session:
+            assert session.address() == address
+
+
+KEEPALIVES = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "client_min_messages")
+
+
+def test_sessions_of_dead_clients_end_soon(database: Database) -> None:
+    """The server asks whether the client is there; what the user or the role has set stays."""
+    database.psql(f"ALTER ROLE {LOADER} IN DATABASE {database.name} SET tcp_keepalives_interval = 7")
+    with over_tcp(database, options="-c tcp_keepalives_count=9") as target:
+        target.begin_run(record("20261120-101530-abcdef"))
+        spec = target.sink_spec("20261120-101530-abcdef", plan("schema", "create"))["connection"]
+        with core.PostgresConnection(spec) as writer_session:
+            for session in (writer_session, target._control):
+                found = [session.query(f"SHOW {name}").rows[0][0] for name in KEEPALIVES]
+                assert found == ["60", "7", "9", "warning"]
 
 
 class Pooled:
@@ -460,6 +520,9 @@ class Pooled:
         self._sessions = [core.PostgresConnection(spec) for _ in range(2)]
         self._promised = promised
         self._next = 0
+
+    def address(self) -> str | None:
+        return self._sessions[0].address()
 
     def process_id(self) -> int:
         return self._promised or self._sessions[self._next].process_id()
@@ -556,10 +619,7 @@ def test_a_table_in_use_names_who_uses_it(database: Database, switch: str, who: 
         assert database.rows("SELECT count(*) FROM orders") == [("1",)]  # nobody waits behind a request
     with Run(database).target as target:
         target.resume_run(record(run.run_id))
-        done = replace(planned, staging=(replace(planned.staging[0], slices=()),))
-        done = replace(done, source=replace(planned.source, slices=[]))
-        flow = InsertingFlow(target.sink_spec(run.run_id, done), ROWS)
-        target.load(run.run_id, done, flow, flow.settle)
+        load_rest(target, run.run_id, planned)
     assert content(database) == ("3", "6")
 
 
@@ -661,6 +721,32 @@ def test_writers_are_ended_before_anything_of_their_run_is_touched(database: Dat
     bystander.close()
 
 
+@pytest.mark.parametrize("owned", [True, False], ids=["owned", "shared"])
+def test_a_writer_that_comes_back_into_an_adopted_table_adds_nothing(database: Database, owned: bool) -> None:
+    """It was away while its run was taken over, so nobody has ended its session: it logs in only now."""
+    dead = Run(database)
+    planned = plan("schema", "create", owned=owned, slices=(1, 2))
+    dead.die(planned, ROWS, [1])
+    with Run(database).target as target:
+        target.resume_run(record(dead.run_id))
+        table = dead.sink["tables"][0]
+        zombie = core.PostgresConnection(dead.sink["connection"])
+        if owned:
+            with pytest.raises(TargetError) as failure:
+                zombie.execute(table["begin"])
+            assert failure.value.server is not None and failure.value.server["sqlstate"] == "42P07"  # exists already
+        else:
+            zombie.execute(table["begin"])
+            into = table["copy"].removeprefix("COPY ").split(" FROM STDIN")[0]
+            zombie.execute(f"INSERT INTO {into} VALUES (4711, 'of the first attempt')")
+            unit = [table["partition"], "{2}", "{1}", "{0}", "{0}"]
+            assert zombie.query(dead.sink["commit_slices"], unit).tag == "INSERT 0 0"
+        zombie.close()
+        load_rest(target, dead.run_id, planned)
+    assert content(database) == ("3", "6")
+    assert left(database) == []
+
+
 def test_a_writer_that_waits_at_the_fence_does_not_hold_up_a_resume(database: Database) -> None:
     """It has locked the run's row. Whoever resumes ends writers again and again instead of waiting for the row."""
     dead = Run(database)
@@ -725,13 +811,10 @@ def test_resume_loads_the_rest(database: Database, switch: str) -> None:
         assert f"headrace resume {dead.run_id}" in str(failure.value.hint)
     with Run(database).target as target:
         target.resume_run(record(dead.run_id))
-        assert target.task_progress(dead.run_id, "load").slices == {1}
-        rest = replace(planned.staging[0], slices=(2,))
-        source = replace(planned.source, slices=planned.source.slices[1:])
-        remaining = replace(planned, staging=(rest,), source=source)
-        flow = InsertingFlow(target.sink_spec(dead.run_id, remaining), {2: ROWS[2]})
-        target.load(dead.run_id, remaining, flow, flow.settle)
-        assert target.task_progress(dead.run_id, "load") == TaskProgress(True, True, frozenset({1, 2}))
+        assert target.task_progress(dead.run_id, "load").slices == {1: CommittedSlice(len(ROWS[1]), 0, 0)}
+        load_rest(target, dead.run_id, planned)
+        whole = {number: CommittedSlice(len(rows), 0, 0) for number, rows in ROWS.items()}
+        assert target.task_progress(dead.run_id, "load") == TaskProgress(True, True, whole)
         target.end_run(dead.run_id, "success", None)
     assert content(database) == ("3", "6")
     assert left(database) == []
@@ -760,15 +843,8 @@ def test_what_is_committed_is_kept_for_resume(database: Database) -> None:
     assert [str(name)[-2:] for (name,) in left(database)] == ["_1"]
     with Run(database).target as target:
         target.resume_run(record(run.run_id))
-        assert target.task_progress(run.run_id, "load").slices == {1}
-        rest = replace(planned.staging[0], slices=())
-        remaining = replace(
-            planned,
-            staging=(rest, planned.staging[1]),
-            source=replace(planned.source, slices=planned.source.slices[1:]),
-        )
-        flow = InsertingFlow(target.sink_spec(run.run_id, remaining), {2: rows[2]})
-        target.load(run.run_id, remaining, flow, flow.settle)
+        assert set(target.task_progress(run.run_id, "load").slices) == {1}
+        load_rest(target, run.run_id, planned, rows)
     assert content(database) == ("2", "30")
     assert left(database) == []
 
@@ -802,10 +878,7 @@ def test_a_load_that_was_resumed_by_another_process_drops_nothing(database: Data
         database.rows(END_CONTROL)
         with Run(database).target as target:
             target.resume_run(record(run.run_id))
-            done = replace(planned, staging=(replace(planned.staging[0], slices=()),))
-            done = replace(done, source=replace(planned.source, slices=[]))
-            flow = InsertingFlow(target.sink_spec(run.run_id, done), ROWS)
-            target.load(run.run_id, done, flow, flow.settle)
+            load_rest(target, run.run_id, planned)
             target.end_run(run.run_id, "success", None)
 
     with pytest.raises(HeadraceError):

@@ -52,10 +52,12 @@ def test_only_what_is_missing_is_loaded(project: Project) -> None:
     failed = project.run(target="append")
     assert (failed.exit_code, counts(project)) == (1, (100, 0))
     project.execute("DROP TABLE late")
-    summary = resume(project).succeeded()
+    resumed = resume(project)
+    summary = resumed.succeeded()
     assert summary["run_id"] == failed.summary["run_id"]
-    assert ([table["table"] for table in summary["tables"]], counts(project)) == (["late"], (100, 1))
-    assert [task["skipped"] for task in summary["skipped"]] == ["loaded already by this run"]
+    assert [(table["table"], table["rows_loaded"]) for table in summary["tables"]] == [("orders", 100), ("late", 1)]
+    assert (summary["rows_loaded"], counts(project)) == (101, (100, 1))
+    assert "orders: skipped, loaded already by this run" in resumed.stderr
     assert project.query("SELECT status, attempt FROM headrace.run") == [("success", 2)]
     again = resume(project)
     assert again.exit_code == 6

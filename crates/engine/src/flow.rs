@@ -111,6 +111,9 @@ impl Flow {
             let bytes: u64 = group.iter().map(SliceSpec::bytes).sum();
             (bytes, std::cmp::Reverse(group.first().map(|slice| slice.number)))
         });
+        // First of all the rejects that are known to come: they may be too many.
+        queue.extend(spec.source.to_reject().map(|slice| vec![slice.clone()]));
+        let known = spec.source.known().map(|(slice, known)| SliceReport::known(slice, known)).collect();
         let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
             outcome,
@@ -123,7 +126,7 @@ impl Flow {
             filling_large_row: AtomicUsize::new(0),
             groups: queue.len(),
             queue: Mutex::new(queue),
-            slices: Mutex::default(),
+            slices: Mutex::new(known),
             streams: Mutex::default(),
             active: AtomicUsize::new(0),
             started: Mutex::new(Instant::now()),
@@ -203,7 +206,7 @@ impl Flow {
             rows_out: shared.counters.rows_out.load(Ordering::Relaxed),
             rows_rejected: shared.counters.rejected.load(Ordering::Relaxed),
             slices_done: lock(&shared.slices).len() as u64,
-            slices_total: shared.spec.source.to_load().count() as u64,
+            slices_total: shared.spec.source.slices.len() as u64,
             streams_active: shared.active.load(Ordering::Relaxed) as u64,
         }
     }
@@ -326,18 +329,21 @@ impl Shared {
     /// Every slice of the plan ended exactly once, and every byte of it was taken.
     fn check_complete(&self) -> Result<(), CoreError> {
         let ended = lock(&self.slices);
-        let bytes: HashMap<u32, u64> = ended.iter().map(|slice| (slice.number, slice.bytes)).collect();
-        let planned: Vec<&SliceSpec> = self.spec.source.to_load().collect();
-        if bytes.len() != planned.len() || ended.len() != planned.len() {
+        let read: HashMap<u32, Option<u64>> =
+            ended.iter().map(|slice| (slice.number, slice.stream.map(|_| slice.bytes))).collect();
+        let planned = &self.spec.source.slices;
+        if read.len() != planned.len() || ended.len() != planned.len() {
             let what = format!("{} of {} slices were accounted for", ended.len(), planned.len());
             return Err(CoreError::new(ErrorKind::Internal, what));
         }
-        let is_whole = |slice: &&SliceSpec| bytes.get(&slice.number) == Some(&slice.bytes());
-        match planned.into_iter().find(|slice| self.spec.source.generate.is_none() && !is_whole(slice)) {
+        // Nothing had to be read of a slice of which everything is known.
+        let bytes = |slice: &SliceSpec| read.get(&slice.number).copied().unwrap_or(Some(0));
+        let is_whole = |slice: &&SliceSpec| bytes(slice).is_none_or(|bytes| bytes == slice.bytes());
+        match planned.iter().find(|slice| self.spec.source.generate.is_none() && !is_whole(slice)) {
             None => Ok(()),
             Some(slice) => {
                 let what = format!("slice {} was not read to its end", slice.number);
-                let found = format!("{:?} of {} bytes", bytes.get(&slice.number), slice.bytes());
+                let found = format!("{} of {} bytes", bytes(slice).unwrap_or(0), slice.bytes());
                 Err(CoreError::new(ErrorKind::Internal, what).found(found))
             }
         }

@@ -156,7 +156,8 @@ mod tests {
         let ended = SliceReport {
             number: 2,
             file: 0,
-            stream: 1,
+            stream: Some(1),
+            committed: false,
             bytes,
             lines,
             skipped: 0,

@@ -3,17 +3,23 @@
 //! `<stem>.jsonl` holds one JSON object per reject (file, row, byte, column, value, rule, code, message), `<stem>.bad` the
 //! original bytes of the rows, one below the other. Row numbers are known only when all slices before them are, so the files of a slice hold
 //! slice-relative rows under names with a dot until then.
+//!
+//! The folder is opened once, when the flow is made: whoever takes the run over renames it, and what a process that comes
+//! back writes late does not stand beside the files of its successor.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headrace_parse::Reject;
 use headrace_types::{CoreError, ErrorKind, Layout, Location, Rule};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
 use crate::outcome::lock;
 use crate::report::{LocatedReject, RejectReport};
@@ -27,6 +33,7 @@ const WRITTEN_BEYOND_LIMIT: u64 = 1000;
 /// All rejects of a flow.
 pub struct RejectStore {
     spec: RejectSpec,
+    folder: io::Result<OwnedFd>,
     layout: Layout,
     files: Vec<String>,
     max_row_bytes: usize,
@@ -52,6 +59,7 @@ impl RejectStore {
     pub fn new(spec: &FlowSpec) -> Self {
         RejectStore {
             spec: spec.rejects.clone(),
+            folder: open_folder(&spec.rejects.folder),
             layout: spec.layout.clone(),
             files: spec.source.files.iter().map(|file| file.path.clone()).collect(),
             max_row_bytes: spec.memory.max_row_bytes,
@@ -81,7 +89,7 @@ impl RejectStore {
             Some(files) => files,
             None => {
                 lock(&self.slices).push(slice);
-                open.insert(self.create(slice)?)
+                open.insert(self.create_slice(slice)?)
             }
         };
         // A flow that has failed already writes no more than what tells why; the first rejects of every slice belong to that.
@@ -93,7 +101,7 @@ impl RejectStore {
 
     fn write(&self, slice: u32, file: usize, reject: &Reject, files: &mut SliceRejects) -> Result<(), CoreError> {
         let located = self.located(reject, file, files.bad_bytes);
-        let failed = |error: std::io::Error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error);
+        let failed = |error: io::Error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error);
         serde_json::to_writer(&mut files.rows, &located).map_err(|error| failed(error.into()))?;
         files.rows.write_all(b"\n").map_err(failed)?;
         files.bad.write_all(&reject.row).map_err(failed)?;
@@ -158,7 +166,8 @@ impl RejectStore {
             if first.len() >= SHOWN {
                 break;
             }
-            bad_bytes += std::fs::metadata(self.slice_path(slice, "bad")).map_or(0, |bad| bad.len());
+            let bad = self.open(&self.slice_path(slice, "bad")).and_then(|bad| bad.metadata());
+            bad_bytes += bad.map_or(0, |bad| bad.len());
         }
         Ok(first)
     }
@@ -171,10 +180,10 @@ impl RejectStore {
         mut take: impl FnMut(LocatedReject) -> Result<bool, CoreError>,
     ) -> Result<u64, CoreError> {
         let path = self.slice_path(slice, "jsonl");
-        let failed = |error: std::io::Error| self.cannot_write(&path, &error);
+        let failed = |error: io::Error| self.cannot_write(&path, &error);
         let base = first_lines.get(&slice).copied().unwrap_or_default();
         let mut count = 0;
-        for line in BufReader::new(File::open(&path).map_err(failed)?).lines() {
+        for line in BufReader::new(self.open(&path).map_err(failed)?).lines() {
             // A line that was cut off by a full disk ends the file; `write_merged` finds the difference.
             let Ok(mut reject) = serde_json::from_str::<LocatedReject>(&line.map_err(failed)?) else { break };
             reject.row += base;
@@ -189,9 +198,9 @@ impl RejectStore {
     /// Writes the merged files and removes those of the slices; their paths.
     fn write_merged(&self, slices: &[u32], first_lines: &HashMap<u32, u64>) -> Result<Vec<String>, CoreError> {
         let (rows_path, bad_path) = (self.path("jsonl"), self.path("bad"));
-        let failed = |error: std::io::Error| self.cannot_write(&rows_path, &error);
-        let mut rows = BufWriter::new(File::create(&rows_path).map_err(failed)?);
-        let mut bad = BufWriter::new(File::create(&bad_path).map_err(failed)?);
+        let failed = |error: io::Error| self.cannot_write(&rows_path, &error);
+        let mut rows = BufWriter::new(self.create(&rows_path).map_err(failed)?);
+        let mut bad = BufWriter::new(self.create(&bad_path).map_err(failed)?);
         let (mut bad_bytes, mut merged) = (0, 0);
         for &slice in slices {
             merged += self.read_slice(slice, first_lines, |mut reject| {
@@ -200,10 +209,13 @@ impl RejectStore {
                 rows.write_all(b"\n").map_err(failed)?;
                 Ok(true)
             })?;
-            let mut slice_bad = File::open(self.slice_path(slice, "bad")).map_err(failed)?;
+            let mut slice_bad = self.open(&self.slice_path(slice, "bad")).map_err(failed)?;
             bad_bytes += std::io::copy(&mut slice_bad, &mut bad).map_err(failed)?;
         }
-        rows.flush().and_then(|()| bad.flush()).map_err(failed)?;
+        for file in [rows, bad] {
+            // The rows that are loaded beside these are about to be committed.
+            file.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+        }
         let written = self.written.load(Ordering::Relaxed);
         if merged != written {
             let found = format!("{merged} of {written} rejects");
@@ -214,7 +226,7 @@ impl RejectStore {
         for &slice in slices {
             for ending in ["jsonl", "bad"] {
                 // A file that stays behind is hidden and harmless; the merged ones are complete.
-                let _ = std::fs::remove_file(self.slice_path(slice, ending));
+                let _ = self.remove(&self.slice_path(slice, ending));
             }
         }
         Ok([rows_path, bad_path].iter().map(|path| path.to_string_lossy().into_owned()).collect())
@@ -246,19 +258,38 @@ impl RejectStore {
         )
     }
 
-    fn create(&self, slice: u32) -> Result<SliceRejects, CoreError> {
+    fn create_slice(&self, slice: u32) -> Result<SliceRejects, CoreError> {
         let create = |ending: &str| {
             let path = self.slice_path(slice, ending);
-            File::create(&path).map(BufWriter::new).map_err(|error| self.cannot_write(&path, &error))
+            self.create(&path).map(BufWriter::new).map_err(|error| self.cannot_write(&path, &error))
         };
         Ok(SliceRejects { rows: create("jsonl")?, bad: create("bad")?, bad_bytes: 0, written: 0 })
     }
 
-    fn cannot_write(&self, path: &std::path::Path, error: &std::io::Error) -> CoreError {
+    fn cannot_write(&self, path: &Path, error: &io::Error) -> CoreError {
         CoreError::new(ErrorKind::Output, "cannot write rejects")
             .at_file(path.to_string_lossy())
             .found(error.to_string())
             .hint("Free space, or choose another folder with `--runs-dir`.")
+    }
+
+    /// A new file, also where there is one: that may be open in a process that is not as dead as it seems.
+    fn create(&self, path: &Path) -> io::Result<File> {
+        let _ = self.remove(path);
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        Ok(openat(self.folder()?, name(path), flags, Mode::from_raw_mode(0o666))?.into())
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        Ok(openat(self.folder()?, name(path), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Ok(unlinkat(self.folder()?, name(path), AtFlags::empty())?)
+    }
+
+    fn folder(&self) -> io::Result<&OwnedFd> {
+        self.folder.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 
     fn path(&self, ending: &str) -> PathBuf {
@@ -313,6 +344,15 @@ impl RejectStore {
             _ => format!("cannot convert a value for {place} to {kind}"),
         }
     }
+}
+
+fn open_folder(path: &str) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// The last part of a path in the folder.
+fn name(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
 }
 
 /// Bytes as text; what is not UTF-8 as \xNN.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use headrace_types::{CoreError, Location};
 use serde::{Deserialize, Serialize};
 
+use crate::spec::{CommittedSlice, SliceSpec};
+
 /// How a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -26,7 +28,7 @@ pub struct FlowReport {
     pub error: Option<CoreError>,
     /// Wall time from start to the end of the last stream.
     pub seconds: f64,
-    /// Slices that ended well.
+    /// Slices that ended well, now or in an earlier attempt.
     pub slices: Vec<SliceReport>,
     /// Streams.
     pub streams: Vec<StreamReport>,
@@ -48,9 +50,11 @@ pub struct SliceReport {
     pub number: u32,
     /// Index of the file.
     pub file: usize,
-    /// Stream that read it.
-    pub stream: usize,
-    /// Bytes read.
+    /// Stream that read it; none if everything was known from an earlier attempt.
+    pub stream: Option<usize>,
+    /// Whether an earlier attempt has committed its rows, so that none was given to the sink now.
+    pub committed: bool,
+    /// Bytes read now.
     pub bytes: u64,
     /// Lines of any kind.
     pub lines: u64,
@@ -60,8 +64,41 @@ pub struct SliceReport {
     pub rows: u64,
     /// Rejected rows.
     pub rejected: u64,
-    /// Rows given to the sink.
+    /// Rows given to the sink, now or then.
     pub out: u64,
+}
+
+impl SliceReport {
+    /// The account of a slice before its first row.
+    pub fn new(slice: &SliceSpec) -> Self {
+        SliceReport {
+            number: slice.number,
+            file: slice.file,
+            stream: None,
+            committed: false,
+            bytes: 0,
+            lines: 0,
+            skipped: 0,
+            rows: 0,
+            rejected: 0,
+            out: 0,
+        }
+    }
+
+    /// The account of a slice that an earlier attempt has committed.
+    pub fn known(slice: &SliceSpec, known: &CommittedSlice) -> Self {
+        let &CommittedSlice { loaded, rejected, skipped } = known;
+        let rows = loaded.saturating_add(rejected);
+        SliceReport {
+            committed: true,
+            lines: rows.saturating_add(skipped),
+            skipped,
+            rows,
+            rejected,
+            out: loaded,
+            ..SliceReport::new(slice)
+        }
+    }
 }
 
 /// Counters of a stage of a stream.

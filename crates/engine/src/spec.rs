@@ -1,6 +1,6 @@
 //! What a flow is told to do. Planned by Python, carried as JSON.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use headrace_generate::TpchTable;
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
@@ -39,9 +39,9 @@ pub struct SourceSpec {
     pub files: Vec<FileSpec>,
     /// Slices, numbered from 1 in file order.
     pub slices: Vec<SliceSpec>,
-    /// Numbers of slices that an earlier attempt has committed: they are not read again.
+    /// Slices that an earlier attempt has committed, by number: none of their rows is sent again.
     #[serde(default)]
-    pub committed: HashSet<u32>,
+    pub committed: HashMap<u32, CommittedSlice>,
     /// Set when rows are generated instead of read: slice k is chunk k.
     #[serde(default)]
     pub generate: Option<GenerateSource>,
@@ -84,10 +84,33 @@ pub struct SliceSpec {
     pub end_byte: u64,
 }
 
+/// What the destination keeps of a slice that an earlier attempt has committed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommittedSlice {
+    /// Rows loaded.
+    pub loaded: u64,
+    /// Rows rejected.
+    pub rejected: u64,
+    /// Header and blank lines.
+    pub skipped: u64,
+}
+
 impl SourceSpec {
-    /// The slices that this flow has to read.
+    /// The slices whose rows this flow has to send.
     pub fn to_load(&self) -> impl Iterator<Item = &SliceSpec> {
-        self.slices.iter().filter(|slice| !self.committed.contains(&slice.number))
+        self.slices.iter().filter(|slice| !self.committed.contains_key(&slice.number))
+    }
+
+    /// The committed slices that are read once more, for their rejects: the destination keeps the number of those only.
+    pub fn to_reject(&self) -> impl Iterator<Item = &SliceSpec> {
+        self.slices.iter().filter(|slice| self.committed.get(&slice.number).is_some_and(|known| known.rejected > 0))
+    }
+
+    /// The committed slices of which everything is known, and what.
+    pub fn known(&self) -> impl Iterator<Item = (&SliceSpec, &CommittedSlice)> {
+        let committed = self.slices.iter().filter_map(|slice| Some((slice, self.committed.get(&slice.number)?)));
+        committed.filter(|(_, known)| known.rejected == 0)
     }
 }
 
@@ -146,9 +169,9 @@ pub struct PostgresSinkSpec {
     pub columns: Vec<CopyColumn>,
     /// Tables; each slice belongs to exactly one of them.
     pub tables: Vec<CopyTable>,
-    /// Inserts the commit rows of a unit behind the fence of its run. `$1`: partition, `$2`: slices (int[]), `$3`: rows loaded
-    /// (bigint[]), `$4`: rows rejected (bigint[]). Reports as many rows as slices, fewer if the run was fenced off. None:
-    /// there is no ledger.
+    /// Inserts the commit rows of a unit behind the fence of its run. `$1`: partition, `$2`: slices (int[]), and as bigint[]
+    /// `$3`: rows loaded, `$4`: rows rejected, `$5`: header and blank lines. Reports as many rows as slices, fewer if the run
+    /// was fenced off. None: there is no ledger.
     pub commit_slices: Option<String>,
     /// When the units commit.
     pub commit: CommitTime,
@@ -185,7 +208,7 @@ pub struct CopyTable {
     pub bounds: Option<KeyBounds>,
 }
 
-/// A half-open range of keys, as the text that the layout's column accepts.
+/// A range of keys, as the text that the layout's column accepts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyBounds {
@@ -193,8 +216,8 @@ pub struct KeyBounds {
     pub column: String,
     /// Least key.
     pub minimum: String,
-    /// Behind the greatest key.
-    pub end: String,
+    /// Behind the greatest key; none if all keys from `minimum` on belong to the partition.
+    pub end: Option<String>,
 }
 
 /// When the units of a flow commit.
@@ -232,12 +255,13 @@ pub struct RejectSpec {
 }
 
 impl FlowSpec {
-    /// Leaves out the slices in which the sink is not interested.
+    /// Leaves out the slices in which the sink is not interested: as if they were committed, without a row.
     pub fn leave_out_unwanted(&mut self) {
         if let SinkSpec::Locate { rows, .. } = &self.sink {
             let wanted: HashSet<u32> = rows.iter().map(|row| row.slice()).collect();
             let numbers = self.source.slices.iter().map(|slice| slice.number);
-            self.source.committed.extend(numbers.filter(|number| !wanted.contains(number)));
+            let unwanted = numbers.filter(|number| !wanted.contains(number));
+            self.source.committed.extend(unwanted.map(|number| (number, CommittedSlice::default())));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::rejects::SliceRejects;
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Writer};
 use crate::source::{ByteSource, open};
-use crate::spec::SliceSpec;
+use crate::spec::{CommittedSlice, SliceSpec};
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
 pub const BLOCK_OVERHEAD_BYTES: usize = 2 * PADDING_BYTES + 64;
@@ -50,6 +50,8 @@ struct Stream<'a> {
 /// A slice on its way.
 struct Progress<'a> {
     slice: &'a SliceSpec,
+    /// Set when an earlier attempt has committed the rows: only the rejects are wanted.
+    committed: Option<&'a CommittedSlice>,
     source: Box<dyn ByteSource>,
     /// Place in the file of the first byte that is not parsed yet.
     at_byte: u64,
@@ -90,7 +92,8 @@ impl<'a> Stream<'a> {
 
     /// False when the flow was stopped.
     fn run_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
-        if !self.writer.begin_slice(slice, &mut self.report.stages.write)? {
+        let committed = self.shared.spec.source.committed.get(&slice.number);
+        if committed.is_none() && !self.writer.begin_slice(slice, &mut self.report.stages.write)? {
             return Ok(false);
         }
         let file = &self.shared.spec.source.files[slice.file];
@@ -101,19 +104,14 @@ impl<'a> Stream<'a> {
         self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
         let mut progress = Progress {
             slice,
+            committed,
             source,
             at_byte: slice.begin_byte,
             rejects: None,
             account: SliceReport {
-                number: slice.number,
-                file: slice.file,
-                stream: self.report.number,
-                bytes: 0,
-                lines: 0,
-                skipped: 0,
-                rows: 0,
-                rejected: 0,
-                out: 0,
+                stream: Some(self.report.number),
+                committed: committed.is_some(),
+                ..SliceReport::new(slice)
             },
         };
         let (mut ended, mut stopped) = (false, false);
@@ -132,7 +130,10 @@ impl<'a> Stream<'a> {
         if stopped {
             return Ok(false);
         }
-        self.writer.end_slice(&progress.account);
+        match committed {
+            Some(known) => check_committed(&progress.account, slice, known)?,
+            None => self.writer.end_slice(&progress.account),
+        }
         self.shared.end_slice(progress.account);
         Ok(true)
     }
@@ -249,11 +250,14 @@ impl<'a> Stream<'a> {
         self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64();
         self.shared.counters.add(consumed, rows, rejected);
         let Some(batch) = parsed.batch else { return Ok(true) };
+        progress.account.out += out;
+        if progress.committed.is_some() {
+            return Ok(true);
+        }
         let origin = Origin { slice: slice.number, first_line, at_byte, bytes: consumed };
         if !self.writer.write(batch, origin, &mut self.report.stages.write)? {
             return Ok(false);
         }
-        progress.account.out += out;
         self.shared.counters.rows_out.fetch_add(out, Ordering::Relaxed);
         Ok(true)
     }
@@ -315,6 +319,24 @@ impl<'a> Stream<'a> {
         add_work(&mut self.report.stages, u64::from(!is_header), skipped, 0);
         Ok(ended && self.carry.is_empty())
     }
+}
+
+/// A slice has the same rows whenever it is read: its file is unchanged. Unless another version of Headrace reads it.
+fn check_committed(account: &SliceReport, slice: &SliceSpec, known: &CommittedSlice) -> Result<(), CoreError> {
+    let expected = SliceReport::known(slice, known);
+    let counts = |account: &SliceReport| {
+        let SliceReport { out, rejected, skipped, .. } = account;
+        format!("{out} rows, {rejected} rejected, {skipped} lines skipped")
+    };
+    let (found, expected) = (counts(account), counts(&expected));
+    if found == expected {
+        return Ok(());
+    }
+    let what = format!("slice {} has other rows than when an earlier attempt committed it", slice.number);
+    Err(CoreError::new(ErrorKind::Internal, what)
+        .found(found)
+        .expected(expected)
+        .hint("Start a new run: `headrace run`."))
 }
 
 fn add_work(stages: &mut Stages, rows: u64, bytes: u64, out: u64) {

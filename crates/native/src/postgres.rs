@@ -53,6 +53,11 @@ impl PostgresConnection {
         self.cancelled.store(true, Ordering::Release);
     }
 
+    /// None for a Unix socket.
+    fn address(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.with(py, |connection| Ok(connection.address().map(|address| address.to_string())))
+    }
+
     fn process_id(&self) -> i32 {
         self.process_id
     }

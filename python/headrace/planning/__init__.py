@@ -7,7 +7,9 @@ from headrace.planning.partition_key import is_partitioned, key_column
 from headrace.planning.partitions import FileKeys
 from headrace.planning.plan import (
     WHOLE_TABLE,
+    CommittedSlice,
     DataFlowPlan,
+    FinishedTask,
     KeyBounds,
     OutputColumn,
     RunPlan,
@@ -27,8 +29,10 @@ __all__ = [
     "CatalogPartition",
     "CatalogPartitioning",
     "CatalogTable",
+    "CommittedSlice",
     "DataFlowPlan",
     "FileKeys",
+    "FinishedTask",
     "KeyBounds",
     "MemoryBudget",
     "MemorySplit",

@@ -1,7 +1,8 @@
 """Which range partition each file becomes: from the keys of its first and last row.
 
 Partition k reaches from the first key of its file to the first key of the next one, the last partition ends behind its
-last key. Whether every row in between fits is known only when it is loaded; what can be known before is refused here.
+last key; if nothing can be behind that, it is open. Whether every row in between fits is known only when it is loaded;
+what can be known before is refused here.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class FilePartitions:
                 raise self._overlap(earlier, later)
         kept = [self._kept_range(partition) for partition in existing if not partition.is_default]
         ends = [item.first for item in ranges[1:]]
-        partitions = [self._partition(item, end, kept) for item, end in itertools.zip_longest(ranges, ends)]
+        partitions = [self._partition(item, end, kept, notes) for item, end in itertools.zip_longest(ranges, ends)]
         if partitions:
             # Lines of files without a row have to be accounted for. Should one be a row after all, the bounds tell.
             used = {number for partition in partitions for number in partition.slices}
@@ -86,18 +87,26 @@ class FilePartitions:
             partitions[0] = replace(partitions[0], slices=tuple(sorted(rest.union(partitions[0].slices))))
         return partitions
 
-    def _partition(self, item: _FileRange, following: KeyValue | None, kept: Sequence[_KeptRange]) -> FilePartition:
+    def _partition(
+        self, item: _FileRange, following: KeyValue | None, kept: Sequence[_KeptRange], notes: list[str]
+    ) -> FilePartition:
         end = self._end(item, following, kept)
+        if end is None:
+            last = self._kind.text(item.last)
+            notes.append(f"the last partition has no upper bound: {last} is the largest value of {self._key.type}")
         for part in kept:
-            begins_before = part.minimum is None or part.minimum < end
+            begins_before = part.minimum is None or end is None or part.minimum < end
             ends_behind = part.end is None or part.end > item.first
             if begins_before and ends_behind:
                 raise self._exists(item, part)
         slices = tuple(int(part["number"]) for part in self._source.slices if int(part["file"]) == item.file)
-        return FilePartition(slices, KeyBounds(self._key.source, self._kind.text(item.first), self._kind.text(end)))
+        bounds = KeyBounds(self._key.source, self._kind.text(item.first), None if end is None else self._kind.text(end))
+        return FilePartition(slices, bounds)
 
-    def _end(self, item: _FileRange, following: KeyValue | None, kept: Sequence[_KeptRange]) -> KeyValue:
-        """At the next file, or at a partition that stays and begins before it; the last one behind its last key."""
+    def _end(self, item: _FileRange, following: KeyValue | None, kept: Sequence[_KeptRange]) -> KeyValue | None:
+        """At the next file, or at a partition that stays and begins before it; the last one behind its last key, or
+        nowhere if that is the largest value of its type.
+        """
         if following is not None:
             starts = [part.minimum for part in kept if part.minimum is not None]
             between = [start for start in starts if item.last < start < following]
@@ -105,13 +114,8 @@ class FilePartitions:
             return min([following, *(start for start in between if self._kind.parse(self._kind.text(start)) == start)])
         try:
             return self._kind.after(item.last)
-        except OverflowError as error:
-            raise TargetError(
-                f"the last partition of table {self._table_name} cannot end behind its last key",
-                at={"file": self._path(item)},
-                found=f"{self._kind.text(item.last)}, the largest value of {self._key.type}",
-                hint=f"Declare `{self._key.source}` with a wider type, or set `load: single`.",
-            ) from error
+        except OverflowError:
+            return None
 
     def _file_range(self, file: int, keys: FileKeys) -> _FileRange:
         """Rows may also stand in falling order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -85,14 +86,14 @@ class Step:
 class KeyBounds:
     """The keys of one partition: `minimum` included, `end` excluded, as canonical text of the source column's type.
 
-    `column` is the source column, as in a flow spec.
+    `column` is the source column, as in a flow spec. `end` is None if all keys from `minimum` on belong there.
     """
 
     column: str
     minimum: str
-    end: str
+    end: str | None
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str | None]:
         """The member of a flow spec."""
         return {"column": self.column, "minimum": self.minimum, "end": self.end}
 
@@ -126,12 +127,26 @@ class StagingTable:
 
 
 @dataclass(frozen=True)
+class CommittedSlice:
+    """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines."""
+
+    loaded: int
+    rejected: int
+    skipped: int
+
+    def to_dict(self) -> dict[str, int]:
+        """The member of a flow spec."""
+        return {"loaded": self.loaded, "rejected": self.rejected, "skipped": self.skipped}
+
+
+@dataclass(frozen=True)
 class DataFlowPlan:
     """Everything needed to execute one data flow. `schema` is None for targets without schemas.
 
     `staging`: the tables that writers fill; empty for a target that takes one merged stream. `switch`: how they become
     the target. `partition_column`: the target's column by whose ranges it is partitioned, None without partitions.
-    `committed`: slices that an earlier attempt of the run has committed.
+    `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
+    reads the rejects again; it sends no row of any.
     """
 
     task: str
@@ -154,22 +169,23 @@ class DataFlowPlan:
     sink_kind: str
     rejects_limit: int
     file_stem: str
-    committed: frozenset[int] = frozenset()
+    committed: Mapping[int, CommittedSlice] = field(default_factory=dict)
 
     @property
     def slices_to_load(self) -> list[dict[str, Any]]:
         """The slices that this attempt of the run has to load."""
         return [item for item in self.source.slices if item["number"] not in self.committed]
 
-    def continued(self, committed: frozenset[int]) -> DataFlowPlan:
+    def continued(self, committed: Mapping[int, CommittedSlice]) -> DataFlowPlan:
         """The plan for what is left behind an attempt that had committed these slices."""
         if not committed:
             return self
         left = len(self.source.slices) - len(committed)
         note = f"{counted(len(committed), 'slice')} of {len(self.source.slices)} were committed before; {left} are left"
         plan = replace(self, committed=committed, notes=(*self.notes, note))
-        groups = len({_group(self.staging, item["number"]) for item in plan.slices_to_load})
-        return replace(plan, streams=max(1, min(self.streams, groups)))
+        groups = {_group(self.staging, item["number"]) for item in plan.slices_to_load}
+        read_again = sum(known.rejected > 0 for known in committed.values())
+        return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
 
     def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:
         """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder; `sink` is the target's,
@@ -178,7 +194,10 @@ class DataFlowPlan:
         return {
             "name": self.task,
             "layout": self.layout,
-            "source": {**self.source.to_core(), "committed": sorted(self.committed)},
+            "source": {
+                **self.source.to_core(),
+                "committed": {str(number): known.to_dict() for number, known in sorted(self.committed.items())},
+            },
             "sink": sink,
             "streams": self.streams,
             "memory": self.memory.to_core(),
@@ -232,6 +251,21 @@ class SkippedTask:
 
 
 @dataclass(frozen=True)
+class FinishedTask:
+    """A task that an earlier attempt of the run has completed: all its rows are visible. `slices` are those with rows;
+    `file_stem` names its files of rejects.
+    """
+
+    task: str
+    connection: str
+    table: str
+    target: str
+    load: str
+    slices: Mapping[int, CommittedSlice]
+    file_stem: str
+
+
+@dataclass(frozen=True)
 class RunPlan:
     """The plan of a whole run, tasks in the order in which they run."""
 
@@ -239,7 +273,7 @@ class RunPlan:
     package_hash: str
     streams: int
     memory_bytes: int
-    tasks: tuple[DataFlowPlan | SkippedTask, ...]
+    tasks: tuple[DataFlowPlan | SkippedTask | FinishedTask, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -256,5 +290,6 @@ class RunPlan:
             "memory_bytes": self.memory_bytes,
             "bytes_total": sum(flow.source.bytes_total for flow in self.flows),
             "notes": list(self.notes),
-            "tasks": [task.to_dict() for task in self.tasks],
+            # The plan of a resumed run is not for reading: there is nothing to say of what is finished.
+            "tasks": [task.to_dict() for task in self.tasks if not isinstance(task, FinishedTask)],
         }

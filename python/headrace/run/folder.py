@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,6 +67,9 @@ class RunFolder:
         self.summary = path / "summary.json"
         self.request = path / "request.json"
         self.sources = path / "sources.json"
+        self._attempt_file = path / "attempt"
+        # Of an attempt behind the first one.
+        self._attempt = ""
 
     @classmethod
     def create(cls, runs_folder: Path, now: datetime) -> RunFolder:
@@ -127,13 +131,17 @@ class RunFolder:
         return fit[-1]
 
     def reopen(self) -> None:
-        """Makes the folder ready for another attempt of its run: what the attempt before said of its end is gone.
+        """Makes the folder ready for another attempt of its run: what the attempt before said of its end is gone, its
+        files of rejects stay. From now on nothing that it does changes the folder, should its process come back.
 
         Raises LedgerError.
         """
+        token = secrets.token_hex(8)
         try:
+            self._attempt_file.write_text(token, encoding="ascii")
+            self._attempt = token
             self.summary.unlink(missing_ok=True)
-            self.rejects.mkdir(exist_ok=True)
+            self._renew_rejects()
         except OSError as error:
             raise LedgerError(
                 f"cannot resume run {self.run_id}",
@@ -141,6 +149,25 @@ class RunFolder:
                 found=error.strerror,
                 hint="Get the right to write there.",
             ) from error
+
+    def is_ours(self) -> bool:
+        """False if another process has resumed the run since."""
+        try:
+            return self._attempt_file.read_text(encoding="ascii") == self._attempt
+        except OSError:
+            return self._attempt == ""
+
+    def _renew_rejects(self) -> None:
+        """Moves complete files into a new folder: the core writes into the one that it has opened."""
+        old = self.path / "rejects.old"
+        if self.rejects.exists() and not old.exists():
+            self.rejects.rename(old)
+        self.rejects.mkdir(exist_ok=True)
+        if old.exists():
+            for file in old.iterdir():
+                if not file.name.startswith("."):
+                    file.replace(self.rejects / file.name)
+            shutil.rmtree(old)
 
     def status(self) -> str | None:
         """How the run ended, as its summary says; None if it did not come to write one."""
@@ -150,7 +177,9 @@ class RunFolder:
             return None
 
     def write_summary(self, document: dict[str, Any]) -> None:
-        """Writes summary.json whole or not at all. Raises LedgerError."""
+        """Writes summary.json whole or not at all. Raises LedgerError, also if another process has resumed the run."""
+        if not self.is_ours():
+            raise LedgerError(f"run {self.run_id} was resumed by another process", at={"folder": str(self.path)})
         self.write_document(self.summary, document)
 
     def write_document(self, path: Path, document: dict[str, Any]) -> None:
@@ -173,6 +202,8 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Removes what an ended run does not need: empty folders for rejects and spilling. What cannot stays."""
+        if not self.is_ours():
+            return
         with suppress(OSError):
             for folder in (self.rejects, self.spill):
                 if folder.is_dir() and not any(folder.iterdir()):

@@ -19,6 +19,7 @@ from headrace.planning import (
     CatalogTable,
     DataFlowPlan,
     FileKeys,
+    FinishedTask,
     MemoryBudget,
     RunPlan,
     SkippedTask,
@@ -167,7 +168,7 @@ def plan_run(
     names = _SchemaNames()
     stems: set[str] = set()
     redactor = Redactor(package.secrets)
-    planned: list[DataFlowPlan | SkippedTask] = []
+    planned: list[DataFlowPlan | SkippedTask | FinishedTask] = []
     for item in prepared:
         if isinstance(item, SkippedTask):
             planned.append(item)
@@ -175,8 +176,10 @@ def plan_run(
         destination = item.task.destination
         target = targets[destination.connection]
         progress = target.task_progress(resumed_run, item.task.id) if resumed_run else TaskProgress()
+        # A name of a file is seen by everybody, and is the same in every attempt of a run.
+        stem = _file_stem(redactor.text(destination.table), stems)
         if progress.finished:
-            planned.append(SkippedTask(item.task.id, destination.table, "loaded already by this run"))
+            planned.append(_finished(item.task, target, progress, stem))
             continue
         name_key = target.capabilities.name_key
         schema = destination.schema or target.default_schema
@@ -186,8 +189,6 @@ def plan_run(
         if target.capabilities.stores_tables:
             _refuse_second_replace(item.task, loaders.get(key), display_name(destination, target.default_schema))
             loaders[key] = item.task.id
-        # A name of a file is seen by everybody.
-        stem = _file_stem(redactor.text(destination.table), stems)
         taken = names.of(target, key[:2], destination) if target.capabilities.hidden_tables else frozenset()
         plan = plan_data_flow(
             item.task,
@@ -211,6 +212,20 @@ def plan_run(
         memory_bytes=package.memory_bytes,
         tasks=tuple(planned),
         notes=tuple(note for target in targets.all() for note in target.notes),
+    )
+
+
+def _finished(task: DataFlowTask, target: Target, progress: TaskProgress, file_stem: str) -> FinishedTask:
+    destination = task.destination
+    has_tables = is_partitioned(task, target.capabilities) or destination.load == "view"
+    return FinishedTask(
+        task=task.id,
+        connection=destination.connection.name,
+        table=destination.table,
+        target=destination.target,
+        load=destination.load if has_tables else "single",
+        slices=progress.slices,
+        file_stem=file_stem,
     )
 
 

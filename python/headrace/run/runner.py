@@ -19,9 +19,10 @@ from headrace.errors import CancelledError, HeadraceError, InternalError, Ledger
 from headrace.executors import FlowOutcome, LocalExecutor
 from headrace.model import BoundPackage
 from headrace.model.load import usable_cpus
-from headrace.planning import DataFlowPlan, RunPlan, SkippedTask, SourceSnapshot
+from headrace.planning import DataFlowPlan, FinishedTask, RunPlan, SkippedTask, SourceSnapshot
 from headrace.run import request as requests
 from headrace.run.events import EventLog, Listener
+from headrace.run.finished import LOADED_BEFORE, FinishedTable
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
 from headrace.run.offenders import name_offender
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
@@ -184,9 +185,12 @@ class _Run:
             if self._cancel.is_set():
                 raise CancelledError(f"the run was cancelled before task {task.task}")
             assert isinstance(item, PreparedFlow)
+            if isinstance(task, FinishedTask):
+                self._finished_before(task, item.source)
+                continue
             self._load(executor, task, targets[item.task.destination.connection])
         if not plan.flows:
-            reasons = dict.fromkeys(task.reason for task in self._summary.skipped)
+            reasons = dict.fromkeys(task.reason for task in self._summary.skipped) or [LOADED_BEFORE]
             self._events.notice(f"nothing to load: {'; '.join(reasons)}")
 
     def _load(self, executor: LocalExecutor, plan: DataFlowPlan, target: Target) -> None:
@@ -223,12 +227,19 @@ class _Run:
         if outcome.error is not None:
             with self._phase("finish"):
                 self._name_offender(outcome.error, plan, target)
-        self._hide_secrets(plan, outcome)
+        if outcome.result is not None:
+            self._hide_secrets(plan.task, plan.source, outcome.result["rejects"]["files"])
         self._record(TableResult(plan, outcome))
         for warning in outcome.warnings:
             self._events.notice(warning, plan.task)
         if outcome.error is not None:
             raise outcome.error
+
+    def _finished_before(self, task: FinishedTask, source: SourceSnapshot) -> None:
+        table = FinishedTable.of(task, self._folder.rejects)
+        self._hide_secrets(task.task, source, table.rejects["files"])
+        self._summary.finished.append(table)
+        self._events.emit("task_skipped", task=task.task, table=task.table, reason=LOADED_BEFORE)
 
     def _name_offender(self, error: BaseException, plan: DataFlowPlan, target: Target) -> None:
         def notice(text: str) -> None:
@@ -255,17 +266,17 @@ class _Run:
             error=shown,
         )
 
-    def _hide_secrets(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
+    def _hide_secrets(self, task: str, source: SourceSnapshot, reject_files: list[str]) -> None:
         """The core names source files in the rejects as it opens them: with the secrets that may be in their paths."""
-        paths = [str(file["path"]) for file in plan.source.files]
-        if outcome.result is None or all(self._redactor.text(path) == path for path in paths):
+        paths = [str(file["path"]) for file in source.files]
+        if all(self._redactor.text(path) == path for path in paths) or not self._folder.is_ours():
             return
-        for path in outcome.result["rejects"]["files"]:
+        for path in reject_files:
             try:
                 if path.endswith(".jsonl"):
                     self._redactor.reject_file(Path(path))
             except (OSError, ValueError) as error:  # the rows may be committed, and the rejects must not be lost
-                self._events.notice(f"source files could not be hidden in {path}: {error}", plan.task)
+                self._events.notice(f"source files could not be hidden in {path}: {error}", task)
 
     def _add_phases(self, outcome: FlowOutcome) -> None:
         phases, times = self._summary.phases, outcome.times

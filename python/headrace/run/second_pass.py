@@ -33,7 +33,7 @@ class SecondPass:
     def __init__(
         self, plan: DataFlowPlan, engine: duckdb.DuckDBPyConnection, rejects_folder: str, cancel: threading.Event
     ) -> None:
-        self._plan = replace(plan, committed=frozenset(), rejects_limit=_ANY_NUMBER)
+        self._plan = replace(plan, committed={}, rejects_limit=_ANY_NUMBER)
         self._engine = engine
         self._rejects_folder = rejects_folder
         self._cancel = cancel

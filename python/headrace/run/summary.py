@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
 from headrace.executors import FlowOutcome
 from headrace.planning import DataFlowPlan, SkippedTask
+from headrace.run.finished import FinishedTable
 
 _STAGES = ("read", "parse", "write")
 _SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "out")
@@ -50,16 +51,20 @@ class TableResult:
     outcome: FlowOutcome
 
     def sums(self) -> dict[str, int]:
-        """The accounts of all slices that ended."""
+        """The accounts of all slices that ended, in this attempt of the run or before. `bytes`: read in this one."""
         slices = self.outcome.result["slices"] if self.outcome.result else []
         return {name: sum(int(item[name]) for item in slices) for name in _SLICE_SUMS}
+
+    def _rows_read_now(self) -> int:
+        streams = self.outcome.result["streams"] if self.outcome.result else []
+        return sum(int(stream["rows"]) for stream in streams)
 
     def rows_loaded(self) -> int:
         """Rows that are committed in the destination."""
         return self.outcome.times.rows_loaded if self.outcome.times and self.outcome.error is None else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """The member of `tables`."""
+        """The member of `tables`. Speeds are those of this attempt of the run."""
         sums, seconds, result = self.sums(), self.outcome.seconds, self.outcome.result
         return {
             "task": self.plan.task,
@@ -77,7 +82,7 @@ class TableResult:
             "rows_rejected": sums["rejected"],
             "rows_loaded": self.rows_loaded(),
             "mb_per_second": round(sums["bytes"] / 1e6 / seconds, 3) if seconds > 0 else 0.0,
-            "rows_per_second": round(sums["rows"] / seconds, 1) if seconds > 0 else 0.0,
+            "rows_per_second": round(self._rows_read_now() / seconds, 1) if seconds > 0 else 0.0,
             "streams": self.plan.streams,
             "slices": len(self.plan.source.slices),
             "rejects": result["rejects"] if result else {},
@@ -89,9 +94,10 @@ class TableResult:
 
 @dataclass
 class Summary:
-    """The result of a run. `failure` is None exactly when the status is success.
+    """The result of a run, the rows of its earlier attempts included.
 
-    `redact` takes the secrets out of the document, whoever asks for it.
+    `failure` is None exactly when the status is success. `finished`: the tables that an earlier attempt has completed;
+    `tables`: those behind them. `redact` takes the secrets out of the document, whoever asks for it.
     """
 
     run_id: str
@@ -100,6 +106,7 @@ class Summary:
     status: str = "success"
     seconds: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
+    finished: list[FinishedTable] = field(default_factory=list)
     tables: list[TableResult] = field(default_factory=list)
     skipped: list[SkippedTask] = field(default_factory=list)
     limit: dict[str, str] | None = None
@@ -129,7 +136,7 @@ class Summary:
 
     def to_dict(self) -> Document:
         """The document, without secrets."""
-        tables = [table.to_dict() for table in self.tables]
+        tables = [*(table.to_dict() for table in self.finished), *(table.to_dict() for table in self.tables)]
         document = {
             "run_id": self.run_id,
             "package": self.package,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from headrace.errors import HeadraceError, LedgerError
-from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
+from headrace.planning import Capabilities, CatalogTable, CommittedSlice, DataFlowPlan
 from headrace.targets.row_search import RowSearch
 
 # Called with the rows the destination took (None: it does not count). Waits for the end of the flow, balances the
@@ -55,12 +55,12 @@ class LostRun:
 @dataclass(frozen=True)
 class TaskProgress:
     """What the ledger knows of a task of this run. `recorded`: its slices were planned; `finished`: its rows are
-    visible; `slices`: numbers of the slices whose rows are committed, visible or not.
+    visible; `slices`: those whose rows are committed, visible or not, by number.
     """
 
     recorded: bool = False
     finished: bool = False
-    slices: frozenset[int] = frozenset()
+    slices: Mapping[int, CommittedSlice] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ def result(slices: int, streams: int) -> dict[str, Any]:
                 "number": number,
                 "file": 0,
                 "stream": 1,
+                "committed": False,
                 "bytes": 100,
                 "lines": SLICE_ROWS + 1,
                 "skipped": 1,

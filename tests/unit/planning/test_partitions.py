@@ -68,7 +68,7 @@ def plan(
     )
 
 
-def bounds(planned: DataFlowPlan) -> list[tuple[str, str, str]]:
+def bounds(planned: DataFlowPlan) -> list[tuple[str, str, str | None]]:
     return [
         (table.table, table.bounds.minimum, table.bounds.end) for table in planned.staging if table.bounds is not None
     ]
@@ -169,13 +169,23 @@ def test_the_default_partition_is_no_obstacle() -> None:
     assert bounds(plan(keys((1, 10)), catalog, slices=(1,), target="append")) == [("orders_1", "1", "11")]
 
 
+def test_nothing_is_behind_the_largest_key() -> None:
+    planned = plan(keys((1, 10), (11, 20), (21, 2**63 - 1)))
+    assert bounds(planned)[1:] == [("orders_2", "11", "21"), ("orders_3", "21", None)]
+    assert "the last partition has no upper bound: 9223372036854775807 is the largest value of int64" in planned.notes
+
+
 QUOTED = samples.ORDERS.model_copy(update={"qualifier": '"'})
 REFUSED: dict[str, tuple[list[FileKeys], CatalogTable | None, dict[str, Any]]] = {
     "overlap": (keys((1, 10), (11, 20), (20, 30)), None, {}),
     "overlap_inside": (keys((1, 100), (11, 20), (21, 30)), None, {}),
     "overlap_with_partition": (keys((1, 10), (11, 20), (21, 30)), partitioned(("p", "5", "7")), {"target": "append"}),
     "overlap_with_open_end": (keys((1, 10), (11, 20), (21, 30)), partitioned(("p", "25", None)), {"target": "append"}),
-    "largest_key": (keys((1, 10), (11, 20), (21, 2**63 - 1)), None, {}),
+    "overlap_without_end": (
+        keys((1, 10), (11, 20), (21, 2**63 - 1)),
+        partitioned(("p", str(2**63 - 1), None)),
+        {"target": "append"},
+    ),
     "no_such_column": (keys((1, 2)), None, {"partition": RangePartition("o_key")}),
     "text": (keys((1, 2)), None, {"partition": RangePartition("o_comment")}),
     "nullable": (keys((1, 2)), None, {"partition": RangePartition("o_orderdate")}),
@@ -239,7 +249,7 @@ def test_partitions_follow_each_other_without_a_gap(numbers: list[int], random: 
     random.shuffle(files)
     source = samples.files(*(1 for _ in files))
     partitions = FilePartitions(source, KEY, "t").plan(keys(*files), (), [])
-    ranges = [(int(part.bounds.minimum), int(part.bounds.end)) for part in partitions]
+    ranges = [(int(part.bounds.minimum), int(part.bounds.end or 0)) for part in partitions]
     assert all(earlier[1] == later[0] for earlier, later in itertools.pairwise(ranges))
     for partition, (minimum, end) in zip(partitions, ranges, strict=True):
         (number,) = partition.slices

@@ -74,6 +74,9 @@ class FakeSession:
     def parameter(self, name: str) -> str | None:
         return self._version if name == "server_version" else None
 
+    def address(self) -> str | None:
+        return "10.0.0.7:5432"
+
     def process_id(self) -> int:
         return 99
 

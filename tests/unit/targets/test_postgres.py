@@ -254,6 +254,15 @@ def test_writers_have_the_sessions_settings_and_the_password() -> None:
     assert connection["application_name"] == f"headrace {RUN} load_orders"
     assert connection["options"].startswith("-c work_mem=1MB -c statement_timeout=0 ")
     assert "-c lock_timeout=30s" in connection["options"]
+    assert "keepalives" not in connection["options"]
+    assert connection["hosts"] == [{"host": "db", "port": 5432, "address": "10.0.0.7:5432"}]
+
+
+def test_writers_have_what_nobody_has_decided() -> None:
+    undecided: list[Row] = [["client_min_messages"], ["tcp_keepalives_idle"]]
+    options = Load(plan("schema"), {"undecided_settings": undecided}).sink["connection"]["options"]
+    assert "-c tcp_keepalives_idle=60 -c client_min_messages=warning" in options
+    assert "tcp_keepalives_count" not in options
 
 
 def test_without_a_ledger() -> None:

@@ -114,6 +114,9 @@ class Server:
     def parameter(self, _name: str) -> str | None:
         return None
 
+    def address(self) -> str | None:
+        return None
+
     def process_id(self) -> int:
         return 99
 

@@ -33,6 +33,9 @@ pub fn resolve(host: &HostSpec, patience: &Patience) -> Result<Vec<Address>, Bro
     if host.is_unix() {
         return Ok(vec![Address::Unix(PathBuf::from(host.to_string()))]);
     }
+    if let Some(address) = host.address {
+        return Ok(vec![Address::Tcp(address)]);
+    }
     if let Ok(address) = host.host.parse::<IpAddr>() {
         return Ok(vec![Address::Tcp(SocketAddr::new(address, host.port))]);
     }

@@ -1,5 +1,6 @@
 //! Hosts, addresses and TLS in libpq's order, until a session is open.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -123,6 +124,14 @@ fn order(mode: TlsMode) -> &'static [Encryption] {
 }
 
 impl Route {
+    /// The address of the server; none for a Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self.address {
+            Address::Tcp(address) => Some(address),
+            Address::Unix(_) => None,
+        }
+    }
+
     /// Opens a session, with the fallbacks of the mode.
     fn open(&mut self, patience: &Patience) -> Result<Session, Trouble> {
         let order = if self.trust.is_some() { order(self.spec.tls.mode) } else { &[Encryption::Plain] };

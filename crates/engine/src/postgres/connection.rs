@@ -1,5 +1,7 @@
 //! One session.
 
+use std::net::SocketAddr;
+
 use headrace_types::{CoreError, ServerFields};
 use postgres_protocol::message::backend::Message;
 
@@ -56,6 +58,11 @@ impl Connection {
     /// A setting as the server last reported it, such as `server_version` or `server_encoding`.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.link.parameter(name)
+    }
+
+    /// Address of the server, for further sessions of the very same one; none for a Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.route.address()
     }
 
     /// Process of the server that serves this session.

@@ -1,6 +1,7 @@
 //! What is needed to connect: plain data, made by the Python side from URLs, services and the environment.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,6 +47,10 @@ pub struct HostSpec {
     pub host: String,
     /// TCP port, or the number in the Unix socket's name.
     pub port: u16,
+    /// Where to find it, such as `10.0.0.7:5432`: the name is then only what its certificate has to be for. A name can
+    /// have several addresses, each of another server; [`super::Connection::address`] says which of them it was.
+    #[serde(default)]
+    pub address: Option<SocketAddr>,
 }
 
 /// Encryption of the connection.
@@ -114,7 +119,7 @@ impl HostSpec {
 
 impl fmt::Display for HostSpec {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let HostSpec { host, port } = self;
+        let HostSpec { host, port, address: _ } = self;
         if self.is_unix() {
             write!(formatter, "{}/.s.PGSQL.{port}", host.trim_end_matches('/'))
         } else if host.contains(':') {
@@ -187,7 +192,7 @@ mod tests {
     #[test]
     fn hosts_as_people_write_them() {
         for (host, shown) in [("db", "db:5432"), ("::1", "[::1]:5432"), ("/run/pg/", "/run/pg/.s.PGSQL.5432")] {
-            assert_eq!(HostSpec { host: host.to_owned(), port: 5432 }.to_string(), shown);
+            assert_eq!(HostSpec { host: host.to_owned(), port: 5432, address: None }.to_string(), shown);
         }
     }
 }

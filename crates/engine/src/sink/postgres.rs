@@ -117,7 +117,9 @@ fn range(layout: &Layout, table: &CopyTable) -> Result<Option<Range>, CoreError>
     let Some(column) = KeyColumn::of(layout, &bounds.column) else {
         return Err(specification(format!("`{}` is not a column whose values can be keys", bounds.column)));
     };
-    let (minimum, end) = (column.parse(&bounds.minimum)?, column.parse(&bounds.end)?);
+    let minimum = column.parse(&bounds.minimum)?;
+    // No type has a key of that size.
+    let end = bounds.end.as_ref().map_or(Ok(Key::MAX), |end| column.parse(end))?;
     Ok(Some(Range { column, minimum, end, bounds: bounds.clone() }))
 }
 
@@ -210,6 +212,7 @@ struct SliceRows {
     number: u32,
     loaded: u64,
     rejected: u64,
+    skipped: u64,
 }
 
 impl Writer for PostgresWriter {
@@ -242,8 +245,8 @@ impl Writer for PostgresWriter {
 
     fn end_slice(&mut self, account: &SliceReport) {
         if let Some(unit) = &mut self.unit {
-            let (number, loaded, rejected) = (account.number, account.out, account.rejected);
-            unit.slices.push(SliceRows { number, loaded, rejected });
+            let &SliceReport { number, out: loaded, rejected, skipped, .. } = account;
+            unit.slices.push(SliceRows { number, loaded, rejected, skipped });
         }
         lock(&self.shared.ended).push(account.clone());
     }
@@ -406,8 +409,8 @@ fn commit_slices(
         format!("{{{}}}", values.join(","))
     };
     let (numbers, loaded) = (array(|slice| u64::from(slice.number)), array(|slice| slice.loaded));
-    let rejected = array(|slice| slice.rejected);
-    let parameters = [Some(table.partition.as_str()), Some(&numbers), Some(&loaded), Some(&rejected)];
+    let (rejected, skipped) = (array(|slice| slice.rejected), array(|slice| slice.skipped));
+    let parameters = [Some(table.partition.as_str()), Some(&numbers), Some(&loaded), Some(&rejected), Some(&skipped)];
     let result = connection.query(statement, &parameters)?;
     let written = result.tag.rsplit(' ').next().and_then(|count| count.parse().ok());
     if written == Some(slices.len()) {
@@ -442,7 +445,10 @@ fn outside(shared: &Shared, range: &Range, origin: Origin, row: usize, key: Key)
     let what = format!("a row does not belong to the partition of its file: `{column}`");
     let error = CoreError::new(ErrorKind::Target, what)
         .found(range.column.text(key))
-        .expected(format!("from {minimum} to below {end}"))
+        .expected(match end {
+            Some(end) => format!("from {minimum} to below {end}"),
+            None => format!("{minimum} or more"),
+        })
         .hint("Partitions by file need files that do not overlap, each between the keys of its first and last row.");
     match shared.locate(origin, row as u64) {
         Ok(Some(location)) => error.at(location),

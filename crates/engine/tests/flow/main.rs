@@ -8,6 +8,7 @@ mod long_rows;
 mod positions;
 mod qualified;
 mod rejects;
+mod resumed;
 mod slicing;
 mod sources;
 mod support;

@@ -6,7 +6,7 @@ use headrace_types::ErrorKind;
 use crate::support::{Job, row, rows};
 
 /// A bad row of the test data.
-struct Bad {
+pub struct Bad {
     row: u64,
     /// First byte of the bad value.
     byte: u64,
@@ -16,7 +16,7 @@ struct Bad {
 }
 
 /// A file where every row `id` with `id % every == 0` is bad in one of several ways, and its bad rows.
-fn dirty(count: u64, every: u64, row_end: &str) -> (Vec<u8>, Vec<Bad>) {
+pub fn dirty(count: u64, every: u64, row_end: &str) -> (Vec<u8>, Vec<Bad>) {
     let mut text = vec![];
     let mut bad = vec![];
     for id in 1..=count {

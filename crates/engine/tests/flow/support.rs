@@ -1,5 +1,6 @@
 //! Flows over files of a temporary folder.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,9 +8,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal64Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use headrace_engine::Flow;
-use headrace_engine::report::{FlowReport, LocatedReject, Status};
+use headrace_engine::report::{FlowReport, LocatedReject, SliceReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+use headrace_engine::spec::{CommittedSlice, FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
 use headrace_types::{Column, ColumnType, CoreError, Layout};
 use tempfile::TempDir;
 
@@ -55,6 +56,7 @@ pub struct Job {
     pub memory: MemorySpec,
     pub limit: u64,
     pub null_sink: bool,
+    pub committed: HashMap<u32, CommittedSlice>,
 }
 
 impl Job {
@@ -72,7 +74,17 @@ impl Job {
             std::fs::write(path, content).unwrap();
         }
         let memory = MemorySpec { block_bytes: 4096, blocks: 8, max_row_bytes: 1 << 20 };
-        Job { folder, files, layout: layout(), slice_bytes: 1 << 30, streams: 2, memory, limit: 0, null_sink: true }
+        Job {
+            folder,
+            files,
+            layout: layout(),
+            slice_bytes: 1 << 30,
+            streams: 2,
+            memory,
+            limit: 0,
+            null_sink: true,
+            committed: HashMap::new(),
+        }
     }
 
     /// The same with an arrow sink.
@@ -92,7 +104,7 @@ impl Job {
             source: SourceSpec {
                 files: slicing.files,
                 slices: slicing.slices,
-                committed: Default::default(),
+                committed: self.committed.clone(),
                 generate: None,
             },
             sink: if self.null_sink { SinkSpec::Null } else { SinkSpec::Arrow { columns, position: None } },
@@ -192,14 +204,16 @@ pub fn check_report(report: &FlowReport, blocks: usize) {
         assert_eq!(slice.rows, slice.out + slice.rejected, "{slice:?}");
     }
     if report.status == Status::Ok {
-        let sum =
-            |value: fn(&headrace_engine::report::SliceReport) -> u64| report.slices.iter().map(value).sum::<u64>();
-        assert_eq!(report.sink.rows, sum(|slice| slice.out));
+        let sum = |value: fn(&SliceReport) -> u64| report.slices.iter().map(value).sum::<u64>();
+        assert_eq!(report.sink.rows, sum(|slice| if slice.committed { 0 } else { slice.out }));
         assert_eq!(report.rejects.count, sum(|slice| slice.rejected));
         assert_eq!(report.rejects.by_rule.values().sum::<u64>(), report.rejects.count);
+        let read = |value: u64, slice: &SliceReport| if slice.stream.is_some() { value } else { 0 };
+        let sum =
+            |value: fn(&SliceReport) -> u64| report.slices.iter().map(|slice| read(value(slice), slice)).sum::<u64>();
         assert_eq!(report.streams.iter().map(|stream| stream.rows).sum::<u64>(), sum(|slice| slice.rows));
         assert_eq!(report.streams.iter().map(|stream| stream.bytes).sum::<u64>(), sum(|slice| slice.bytes));
-        assert_eq!(report.streams.iter().map(|stream| stream.slices).sum::<u64>(), report.slices.len() as u64);
+        assert_eq!(report.streams.iter().map(|stream| stream.slices).sum::<u64>(), sum(|_| 1));
     }
     let memory = &report.memory;
     assert!(memory.peak_blocks <= blocks + memory.overdraft_blocks, "{memory:?}");

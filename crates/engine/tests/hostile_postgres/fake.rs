@@ -24,7 +24,7 @@ pub fn serve(conversation: impl Fn(TcpStream) + Send + Sync + 'static) -> Connec
         }
     });
     ConnectionSpec {
-        hosts: vec![HostSpec { host: "127.0.0.1".to_owned(), port }],
+        hosts: vec![HostSpec { host: "127.0.0.1".to_owned(), port, address: None }],
         database: "sales".to_owned(),
         user: "etl".to_owned(),
         password: Some(PASSWORD.to_owned()),

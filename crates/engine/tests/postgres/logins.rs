@@ -64,13 +64,24 @@ fn too_many_sessions_are_worth_another_try() {
 }
 
 #[test]
+fn an_address_takes_the_place_of_a_name_that_is_not_asked_for() {
+    let server: &Server = &servers()[0];
+    let mut spec = server.spec();
+    let address = connect(&spec).address().unwrap();
+    assert_eq!(address, std::net::SocketAddr::from(([127, 0, 0, 1], server.port)));
+    spec.hosts[0] = HostSpec { host: "host.invalid".to_owned(), port: 1, address: Some(address) };
+    assert_eq!(connect(&spec).address(), Some(address));
+    assert_eq!(connect(&server.unix_spec()).address(), None);
+}
+
+#[test]
 fn the_next_host_is_tried() {
     let server: &Server = &servers()[0];
     let mut spec = server.spec();
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    spec.hosts.insert(0, HostSpec { host: "localhost".to_owned(), port: closed });
-    spec.hosts.insert(0, HostSpec { host: "host.invalid".to_owned(), port: 5432 });
-    spec.hosts.insert(0, HostSpec { host: "/nowhere".to_owned(), port: 5432 });
+    spec.hosts.insert(0, HostSpec { host: "localhost".to_owned(), port: closed, address: None });
+    spec.hosts.insert(0, HostSpec { host: "host.invalid".to_owned(), port: 5432, address: None });
+    spec.hosts.insert(0, HostSpec { host: "/nowhere".to_owned(), port: 5432, address: None });
     connect(&spec);
     spec.hosts.pop();
     let error = refused(&spec);

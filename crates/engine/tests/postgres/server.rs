@@ -141,7 +141,7 @@ impl Server {
     /// The superuser over TCP.
     pub fn spec(&self) -> ConnectionSpec {
         ConnectionSpec {
-            hosts: vec![HostSpec { host: "127.0.0.1".to_owned(), port: self.port }],
+            hosts: vec![HostSpec { host: "127.0.0.1".to_owned(), port: self.port, address: None }],
             database: "postgres".to_owned(),
             user: "headrace".to_owned(),
             password: None,
@@ -157,7 +157,7 @@ impl Server {
     /// The superuser over the Unix socket.
     pub fn unix_spec(&self) -> ConnectionSpec {
         let folder = self.folder.display().to_string();
-        ConnectionSpec { hosts: vec![HostSpec { host: folder, port: self.port }], ..self.spec() }
+        ConnectionSpec { hosts: vec![HostSpec { host: folder, port: self.port, address: None }], ..self.spec() }
     }
 
     /// A user with a password.

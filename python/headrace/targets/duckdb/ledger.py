@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from headrace.errors import LedgerError
-from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
+from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, counted
 from headrace.targets.base import LostRun, RunRecord, TaskProgress, superseded
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.failures import ledger_failure
@@ -64,11 +64,14 @@ class Ledger:
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         """What is committed of a task: in one transaction, so either all of it or nothing."""
         try:
-            row = self._connection.execute(sql("task_progress"), {"run_id": run_id, "task": task}).fetchone()
+            values = {"run_id": run_id, "task": task}
+            row = self._connection.execute(sql("task_progress"), values).fetchone()
+            slices = self._connection.execute(sql("committed_slices"), values).fetchall()
         except duckdb.Error as error:
             raise ledger_failure(error, f"cannot read the progress of {task} from the ledger", self._path) from error
         recorded, finished = row if row else (False, False)
-        return TaskProgress(recorded=bool(recorded), finished=bool(finished))
+        known = {number: CommittedSlice(*counts) for number, *counts in slices}
+        return TaskProgress(recorded=bool(recorded), finished=bool(finished), slices=known)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         """Writes all slices of one task in one statement."""
@@ -103,6 +106,7 @@ class Ledger:
                 "slices": [item["number"] for item in slices],
                 "rows_loaded": [item["out"] for item in slices],
                 "rows_rejected": [item["rejected"] for item in slices],
+                "rows_skipped": [item["skipped"] for item in slices],
             },
         )
 

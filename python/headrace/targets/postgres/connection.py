@@ -28,6 +28,14 @@ _SETTINGS: Final = {
     "intervalstyle": "postgres",
 }
 _NEWER_SETTINGS: Final = {"transaction_timeout": 17}
+# Unless somebody has decided otherwise: the server ends the session of a client that is gone, and so its locks, within
+# two minutes instead of two hours; nobody reads notices.
+_UNLESS_DECIDED: Final = {
+    "tcp_keepalives_idle": "60",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "6",
+    "client_min_messages": "warning",
+}
 # Whatever default a user or a database has: a stricter level would fail with errors of its own, and the fence has to
 # see what others have committed meanwhile.
 BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -51,6 +59,7 @@ class Connection(Protocol):
     def execute(self, sql: str) -> None: ...
     def query(self, sql: str, parameters: Sequence[str | None] = ()) -> QueryResult: ...
     def parameter(self, name: str) -> str | None: ...
+    def address(self) -> str | None: ...
     def process_id(self) -> int: ...
     def cancel(self) -> None: ...
     def close(self) -> None: ...
@@ -73,10 +82,13 @@ def server_major(connection: Connection) -> int:
     return int("".join(character for character in digits if character.isdigit()) or 0)
 
 
-def session_settings(server_version: int, lock_timeout_seconds: float) -> dict[str, str]:
-    """Settings of every session of a load, by name."""
-    settings = {name: value for name, value in _SETTINGS.items() if server_version >= _NEWER_SETTINGS.get(name, 0)}
-    return {**settings, "lock_timeout": lock_timeout(lock_timeout_seconds)}
+def session_settings(connection: Connection, lock_timeout_seconds: float) -> dict[str, str]:
+    """Settings of every session of a load, by name. `connection` has none of them yet."""
+    version = server_major(connection)
+    settings = {name: value for name, value in _SETTINGS.items() if version >= _NEWER_SETTINGS.get(name, 0)}
+    undecided = texts(connection, sql("undecided_settings"), (array(tuple(_UNLESS_DECIDED)),))
+    chosen = {name: value for name, value in _UNLESS_DECIDED.items() if name in undecided}
+    return {**settings, **chosen, "lock_timeout": lock_timeout(lock_timeout_seconds)}
 
 
 def lock_timeout(seconds: float) -> str:

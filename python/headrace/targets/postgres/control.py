@@ -40,6 +40,9 @@ class Control:
     def parameter(self, name: str) -> str | None:
         return self._connection.parameter(name)
 
+    def address(self) -> str | None:
+        return self._connection.address()
+
     def process_id(self) -> int:
         return self._connection.process_id()
 

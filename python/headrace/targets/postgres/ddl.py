@@ -88,7 +88,8 @@ def move_rows(table: TableName, hidden: TableName, plan: DataFlowPlan) -> str:
 
 def attach(table: TableName, partition: TableName, bounds: KeyBounds) -> str:
     """ALTER TABLE ... ATTACH PARTITION."""
-    values = f"FROM ({literal(bounds.minimum)}) TO ({literal(bounds.end)})"
+    end = "MAXVALUE" if bounds.end is None else literal(bounds.end)
+    values = f"FROM ({literal(bounds.minimum)}) TO ({end})"
     return f"ALTER TABLE {table.sql} ATTACH PARTITION {partition.sql} FOR VALUES {values}"
 
 
@@ -122,7 +123,6 @@ def _bounds(plan: DataFlowPlan, bounds: KeyBounds | None) -> str:
     if bounds is None:
         return ""
     key = quote(plan.partition_column or "")
-    return (
-        f",\n  CONSTRAINT {quote(BOUNDS_CONSTRAINT)} CHECK "
-        f"({key} IS NOT NULL AND {key} >= {literal(bounds.minimum)} AND {key} < {literal(bounds.end)})"
-    )
+    below = "" if bounds.end is None else f" AND {key} < {literal(bounds.end)}"
+    rule = f"{key} IS NOT NULL AND {key} >= {literal(bounds.minimum)}{below}"
+    return f",\n  CONSTRAINT {quote(BOUNDS_CONSTRAINT)} CHECK ({rule})"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.errors import HeadraceError, LedgerError
-from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
+from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, counted
 from headrace.targets.base import RunRecord, TaskProgress, superseded
 from headrace.targets.postgres.connection import (
     Connection,
@@ -33,10 +33,6 @@ class Committed:
 
     slices: int
     rows: int
-
-    def plus(self, slices: int, rows: int) -> Committed:
-        """Both together."""
-        return Committed(self.slices + slices, self.rows + rows)
 
     def __str__(self) -> str:
         return f"{counted(self.slices, 'slice')} with {counted(self.rows, 'row')}"
@@ -93,11 +89,13 @@ class Ledger:
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         """What is committed of a task."""
-        row = one_row(self._connection, self._sql("task_progress"), (run_id, task))
-        recorded, slices = (row[0] == "t", (row[1] or "").split()) if row else (False, [])
-        numbers = frozenset(int(number) for number in slices)
-        finished = SWITCHED_SLICE in numbers
-        return TaskProgress(recorded, finished, numbers - {SWITCHED_SLICE})
+        recorded = one_value(self._connection, self._sql("is_recorded"), (run_id, task)) is not None
+        rows = self._connection.query(self._sql("committed_slices"), (run_id, task)).rows
+        slices = {
+            number: CommittedSlice(*counts) for number, *counts in ([int(value or 0) for value in row] for row in rows)
+        }
+        finished = slices.pop(SWITCHED_SLICE, None) is not None
+        return TaskProgress(recorded, finished, slices)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan, table: TableName, staging: Mapping[int, str]) -> None:
         """Writes all slices of one task in one statement. `staging`: hidden table by slice, empty without one."""
@@ -126,7 +124,8 @@ class Ledger:
             raise ledger_failure(error, what, self.schema) from error
 
     def commit_statement(self, run_id: str, task: str) -> str:
-        """The last statement of a unit before COMMIT, with $1 partition, $2 slices, $3 rows loaded, $4 rows rejected.
+        """The last statement of a unit before COMMIT, with $1 partition, $2 slices, $3 rows loaded, $4 rows rejected,
+        $5 header and blank lines.
 
         It inserts as many rows as there are slices, or none if another attempt or a sweep has taken the run over.
         """
@@ -134,7 +133,7 @@ class Ledger:
 
     def mark_switched(self, run_id: str, task: str) -> None:
         """Writes the commit row of the switch, which holds no rows of its own. Belongs into its transaction."""
-        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", "{0}", "{0}")
+        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", "{0}", "{0}", "{0}")
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
             raise fenced_off(run_id, self.schema)

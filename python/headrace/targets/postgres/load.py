@@ -56,7 +56,6 @@ class TableLoad:
         self._notice = notice
         self._is_cancelled = is_cancelled
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0}
-        self._earlier = Committed(0, 0)
         self._is_prepared = False
         self._rows_loaded = 0
         self._warnings: list[str] = []
@@ -94,12 +93,11 @@ class TableLoad:
         with self._timed("prepare"), self._control.cancellable(self._is_cancelled):
             self._prepare()
         self._is_prepared = True
-        if self._plan.slices_to_load:  # a resumed run may have nothing left but the switch
-            with self._timed("insert"):
-                result = self._flow_ended(flow, settle)
-                self._rows_loaded = sum(int(item["out"]) for item in result["slices"])
+        with self._timed("insert"):  # in a resumed run perhaps of nothing
+            result = self._flow_ended(flow, settle)
+            self._rows_loaded = sum(int(item["out"]) for item in result["slices"])
         with self._timed("commit"):
-            if self._staging.is_direct and flow.started:
+            if self._staging.is_direct:
                 self._commit_writers(flow)
             with self._control.cancellable(self._is_cancelled):
                 if self._ledger is not None:
@@ -111,7 +109,7 @@ class TableLoad:
             self._commit()
 
     def _all_committed(self) -> Committed:
-        return self._earlier.plus(len(self._plan.slices_to_load), self._rows_loaded)
+        return Committed(len(self._plan.source.slices), self._rows_loaded)
 
     @property
     def _keeps_others_out(self) -> bool:
@@ -122,7 +120,6 @@ class TableLoad:
         target = self._staging.target
         if self._ledger is not None:
             sweep_runs(self._control, self._ledger, self._run_id)
-            self._earlier = self._ledger.committed(self._run_id, self._plan.task)
             self._require_committed(self._ledger)
         sweep_staging(self._control, self._ledger, self._staging.hidden_schema, target, self._run_id)
         if self._ledger is not None and self._plan.target == "append":

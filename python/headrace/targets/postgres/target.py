@@ -68,7 +68,8 @@ class PostgresTarget:
         self._options = options
         self._connect = connect
         self._run_id: str | None = None
-        self._host: Any = None
+        self._host: dict[str, Any] | None = None
+        self._settings: dict[str, str] = {}
         self._ledger: Ledger | None = None
         self._staging: dict[str, TableStaging] = {}
         self._control = Control(self._open_session)
@@ -142,7 +143,7 @@ class PostgresTarget:
             staging.check()
             connection = dict(self._model.to_core(session_name(run_id, plan.task)))
             connection["hosts"] = [self._host]
-            connection["options"] = startup_options(connection.get("options"), self._settings(self._control))
+            connection["options"] = startup_options(connection.get("options"), self._settings)
             commit_slices = None if self._ledger is None else self._ledger.commit_statement(run_id, plan.task)
             self._staging = {plan.task: staging}
             return staging.sink_spec(connection, commit_slices)
@@ -213,7 +214,8 @@ class PostgresTarget:
                     found=f"PostgreSQL {connection.parameter('server_version')}",
                     expected=f"PostgreSQL {MINIMUM_SERVER_VERSION} or later",
                 )
-            prepare_session(connection, self._settings(connection))
+            self._settings = session_settings(connection, self._model.lock_timeout_seconds)
+            prepare_session(connection, self._settings)
             if self._run_id is not None:
                 self._take_run(connection, self._run_id)
         except BaseException:
@@ -222,7 +224,9 @@ class PostgresTarget:
         return connection
 
     def _connect_to_one(self) -> Connection:
-        """To the first host that answers. All later sessions go there too: another one may be another server."""
+        """To the first host that answers. All later sessions go there too, to the very address: another one may be
+        another server.
+        """
         spec = dict(self._model.to_core("headrace"))
         hosts = [self._host] if self._host else spec["hosts"]
         for number, host in enumerate(hosts, start=1):
@@ -233,7 +237,7 @@ class PostgresTarget:
                 if answered or number == len(hosts):
                     raise
                 continue
-            self._host = host
+            self._host = {**host, "address": connection.address()}
             return connection
         raise InternalError(f"connection {self._model.name} has no host")
 
@@ -252,9 +256,6 @@ class PostgresTarget:
                 )
             time.sleep(_POLL_SECONDS)
         require_session(connection, run_lock_key(run_id), self._model.name)
-
-    def _settings(self, connection: Connection) -> dict[str, str]:
-        return session_settings(server_major(connection), self._model.lock_timeout_seconds)
 
     def _notes(self) -> tuple[str, ...]:
         notes = []

@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS target.headrace.commit (
   "partition"   VARCHAR NOT NULL,
   rows_loaded   BIGINT  NOT NULL,
   rows_rejected BIGINT  NOT NULL,
+  rows_skipped  BIGINT  NOT NULL, -- header and blank lines
   committed_at  TIMESTAMP WITH TIME ZONE NOT NULL,
   PRIMARY KEY (run_id, task, slice, "partition")
 );

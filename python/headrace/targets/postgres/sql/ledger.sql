@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS {schema}.commit (
   "partition"   text        NOT NULL,
   rows_loaded   bigint      NOT NULL,
   rows_rejected bigint      NOT NULL,
+  rows_skipped  bigint      NOT NULL, -- header and blank lines
   committed_at  timestamptz NOT NULL,
   PRIMARY KEY (run_id, task, slice, "partition")
 );

@@ -1,0 +1,82 @@
+"""What a resumed run says of a table that an earlier attempt has completed: the ledger has its accounts, the run folder
+its rejects.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from headrace.planning import FinishedTask
+
+LOADED_BEFORE: Final = "loaded already by this run"
+_SHOWN_REJECTS: Final = 10
+
+
+@dataclass(frozen=True)
+class FinishedTable:
+    """One completed table. `rejects` has the members of a flow result."""
+
+    task: FinishedTask
+    rejects: dict[str, Any]
+
+    @classmethod
+    def of(cls, task: FinishedTask, rejects_folder: Path) -> FinishedTable:
+        """Reads the rejects that the earlier attempt has written."""
+        count = sum(item.rejected for item in task.slices.values())
+        return cls(task, _rejects(count, rejects_folder / task.file_stem))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The member of `tables`, as that of a table that is loaded now; nothing of it was read now."""
+        slices = self.task.slices.values()
+        loaded, rejected, skipped = (
+            sum(getattr(item, name) for item in slices) for name in ("loaded", "rejected", "skipped")
+        )
+        return {
+            "task": self.task.task,
+            "table": self.task.table,
+            "connection": self.task.connection,
+            "target": self.task.target,
+            "load": self.task.load,
+            "status": "success",
+            "seconds": 0.0,
+            "cpu_seconds": 0.0,
+            "bytes_read": 0,
+            "lines": loaded + rejected + skipped,
+            "rows_skipped": skipped,
+            "rows_read": loaded + rejected,
+            "rows_rejected": rejected,
+            "rows_loaded": loaded,
+            "mb_per_second": 0.0,
+            "rows_per_second": 0.0,
+            "streams": 0,
+            "slices": len(slices),
+            "rejects": self.rejects,
+            "columns": None,
+            "memory": {},
+            "notes": [LOADED_BEFORE],
+        }
+
+
+def _rejects(count: int, path: Path) -> dict[str, Any]:
+    """The report of rejects whose files are called `path` but for their endings; its details are those in the files."""
+    files = [path.with_name(f"{path.name}.{ending}") for ending in ("jsonl", "bad")]
+    first: list[dict[str, Any]] = []
+    rules: Counter[str] = Counter()
+    try:
+        with files[0].open(encoding="utf-8") as lines:
+            for reject in map(json.loads, lines):
+                rules[reject["rule"]] += 1
+                if len(first) < _SHOWN_REJECTS:
+                    first.append(reject)
+    except (OSError, ValueError):  # there were none, or somebody has taken them away
+        return {"count": count, "by_rule": {}, "first": [], "files": []}
+    return {
+        "count": count,
+        "by_rule": dict(sorted(rules.items())),
+        "first": first,
+        "files": [str(file) for file in files],
+    }
