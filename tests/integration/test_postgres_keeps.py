@@ -22,11 +22,11 @@ from headrace.targets.postgres.names import TableName
 from headrace.targets.postgres.target import PostgresTarget
 from tests.integration.test_postgres_target import (
     ROWS,
-    InsertingFlow,
     Rows,
     Run,
     content,
     left,
+    load_rest,
     partitions,
     plan,
     record,
@@ -143,12 +143,7 @@ def resumed(database: Database, dead: Run, planned: DataFlowPlan, rows: Rows) ->
     """Goes on with the slices that have no commit row."""
     with Run(database).target as target:
         target.resume_run(record(dead.run_id))
-        done = target.task_progress(dead.run_id, "load").slices
-        sink = target.sink_spec(dead.run_id, planned.continued(done))
-        for table in sink["tables"]:
-            table["slices"] = [number for number in table["slices"] if number not in done]
-        flow = InsertingFlow(sink, {number: rows[number] for number in rows if number not in done})
-        target.load(dead.run_id, planned.continued(done), flow, flow.settle)
+        load_rest(target, dead.run_id, planned, rows)
 
 
 def test_rows_in_a_hidden_table_are_not_forgotten_when_the_table_appears(database: Database) -> None:
