@@ -35,6 +35,8 @@ _BLOCK_CHOICES: Final = (512 * KIB, 256 * KIB)
 _FLOW_SHARE: Final = 0.25
 _HEADROOM_SHARE: Final = 0.35
 _MINIMUM_ENGINE_BYTES: Final = 48 * MIB
+# DuckDB's part where it is not the destination: it takes somewhat more than it is allowed to.
+_ENGINE_SHARE: Final = 0.35
 # Batches waiting between the streams and the one consumer.
 QUEUE_BLOCKS: Final = 8
 # A scan thread of the consumer holds the batch it reads and the one it has just been given.
@@ -74,10 +76,10 @@ class MemorySplit:
         """
         blocks = self.blocks + BLOCKS_PER_CONSUMER_THREAD * threads
         split = replace(self, blocks=blocks)
-        engine = split.total_bytes - split.headroom_bytes - split.flow_bytes
-        if engine < _MINIMUM_ENGINE_BYTES:
+        rest = split.total_bytes - split.headroom_bytes - split.flow_bytes
+        if rest < _MINIMUM_ENGINE_BYTES:
             raise MemoryLimitError("the memory budget has no room for an engine beside the rows")
-        return replace(split, engine_bytes=engine)
+        return replace(split, engine_bytes=min(rest, engine_bytes(split.total_bytes, _ENGINE_SHARE)))
 
     def to_core(self) -> dict[str, int]:
         """The `memory` member of a flow spec."""

@@ -116,7 +116,8 @@ def test_a_second_pass_gets_an_engine_inside_the_budget(threads: int, memory_byt
     split = split_memory(MemoryBudget(memory_bytes, 0), columns(["int64"] * 4), 4, 0)
     searching = split.with_engine(threads)
     assert searching.engine_bytes >= 48 * MIB
-    assert searching.headroom_bytes + searching.flow_bytes + searching.engine_bytes == memory_bytes
+    assert searching.headroom_bytes + searching.flow_bytes + searching.engine_bytes <= memory_bytes
+    assert searching.engine_bytes <= 0.35 * memory_bytes
     assert searching.blocks == split.blocks + 2 * threads
 
 

@@ -4,17 +4,17 @@
 SELECT a.attname, pg_catalog.format_type(o.opcintype, NULL) AS compared,
        o.opcdefault AND o.opcnamespace = 'pg_catalog'::regnamespace AND coalesce(l.collisdeterministic, true) AS is_plain,
        x.indnullsnotdistinct AS nulls_equal,
-       coalesce(pg_catalog.pg_get_constraintdef(k.oid), 'index ' || quote_ident(i.relname)) AS text
+       coalesce(pg_catalog.pg_get_constraintdef(k.oid), 'index ' || pg_catalog.quote_ident(i.relname)) AS text
 FROM pg_catalog.pg_index AS x
 JOIN pg_catalog.pg_class AS i ON i.oid = x.indexrelid
 JOIN pg_catalog.pg_class AS t ON t.oid = x.indrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = t.relnamespace
 CROSS JOIN LATERAL unnest(x.indkey::int2[], x.indclass::oid[], x.indcollation::oid[])
-  WITH ORDINALITY AS part (attnum, class_oid, collation_oid, number)
-JOIN pg_catalog.pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = part.attnum
-JOIN pg_catalog.pg_opclass AS o ON o.oid = part.class_oid
-LEFT JOIN pg_catalog.pg_collation AS l ON l.oid = part.collation_oid
+  WITH ORDINALITY AS unit (attnum, class_oid, collation_oid, number)
+JOIN pg_catalog.pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = unit.attnum
+JOIN pg_catalog.pg_opclass AS o ON o.oid = unit.class_oid
+LEFT JOIN pg_catalog.pg_collation AS l ON l.oid = unit.collation_oid
 LEFT JOIN pg_catalog.pg_constraint AS k ON k.conindid = i.oid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u')
 WHERE n.nspname = $1 AND t.relname = $2 AND i.relname = $3
-  AND x.indisunique AND x.indpred IS NULL AND x.indexprs IS NULL AND part.number <= x.indnkeyatts
-ORDER BY part.number
+  AND x.indisunique AND x.indpred IS NULL AND x.indexprs IS NULL AND unit.number <= x.indnkeyatts
+ORDER BY unit.number
