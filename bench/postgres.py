@@ -33,6 +33,7 @@ import json, sys, pathlib, duckdb, duckdb_extension_postgres_scanner as package
 task = json.loads(sys.argv[1])
 [extension] = pathlib.Path(package.__file__).parent.rglob("postgres_scanner.duckdb_extension")
 connection = duckdb.connect(config={"threads": 1, "preserve_insertion_order": False})
+connection.execute("SET enable_progress_bar = false")  # it would be printed before the number
 connection.execute(f"LOAD '{extension}'")
 connection.execute("ATTACH '' AS server (TYPE postgres)")
 insert = f"INSERT INTO server.{task['table']} SELECT {task['columns']} FROM {task['source']}"
