@@ -121,6 +121,8 @@ def _insert(connection: Any, table: Table, source: str) -> int:
 
 _SERVER = "postgresql://"
 _STAGED = {"load": "staged", "partition": {"range": {"column": "l_orderkey"}}}
+_ROUTED = {"load": "staged", "partition": {"hash": {"column": "l_orderkey", "parts": 16}}}
+_MANY = {"load": "staged", "partition": {"hash": {"column": "l_orderkey", "parts": 56}}}
 _SINGLE = {"load": "single"}
 _VIEW = {"load": "view"}
 
@@ -135,7 +137,8 @@ def postgres_headrace(job: Job, *, destination: Mapping[str, Any]) -> int:
 
 def streams_headrace(job: Job, *, into: str, streams: int) -> int:
     """The same load by more or fewer streams."""
-    return int(run_headrace(job, _destination(job, into), streams)["rows_read"])
+    settings = _MANY if into == "partitions" else {}
+    return int(run_headrace(job, _destination(job, into), streams, settings=settings)["rows_read"])
 
 
 def memory_headrace(job: Job, *, into: str, streams: int) -> int:
@@ -144,7 +147,7 @@ def memory_headrace(job: Job, *, into: str, streams: int) -> int:
 
 
 def _destination(job: Job, into: str) -> str:
-    return {"null": "null:", "duckdb": f"duckdb:{job.database}", "postgres": _SERVER}[into]
+    return {"null": "null:", "duckdb": f"duckdb:{job.database}"}.get(into, _SERVER)
 
 
 def run_headrace(
@@ -177,6 +180,13 @@ def run_headrace(
 _HEADRACE_LOAD = "`headrace run`, connection `duckdb:FILE`, {} streams, `memory` 1 GB"
 
 _HEADRACE_POSTGRES = "`headrace run`, connection `postgresql://`, 2 streams, {}"
+
+_INTO = {
+    "null": "connection `null:`",
+    "duckdb": "connection `duckdb:`",
+    "postgres": "connection `postgresql://`",
+    "partitions": "connection `postgresql://`, every row through the router into one of 56 partitions by hash",
+}
 
 METHODS: dict[str, tuple[Method, ...]] = {
     "parse": (
@@ -251,6 +261,13 @@ METHODS: dict[str, tuple[Method, ...]] = {
             needs_server=True,
         ),
         Method(
+            "headrace-routed",
+            "headrace",
+            _HEADRACE_POSTGRES.format("`load: staged`, every row through the router into one of 16 partitions by hash"),
+            partial(postgres_headrace, destination=_ROUTED),
+            needs_server=True,
+        ),
+        Method(
             "headrace-single",
             "headrace",
             _HEADRACE_POSTGRES.format("`load: single`"),
@@ -270,13 +287,13 @@ METHODS: dict[str, tuple[Method, ...]] = {
         Method(
             f"{into}-{streams}",
             "headrace",
-            f"`headrace run`, connection `{into}:`, {streams} streams",
+            f"`headrace run`, {_INTO[into]}, {streams} streams",
             partial(streams_headrace, into=into, streams=streams),
             base=streams == 2,
-            needs_server=into == "postgres",
+            needs_server=into in ("postgres", "partitions"),
         )
-        for into in ("null", "duckdb", "postgres")
-        for streams in (2, 16)
+        for into, many in (("null", 16), ("duckdb", 16), ("postgres", 16), ("partitions", 56))
+        for streams in (2, many)
     ),
     "memory": tuple(
         Method(

@@ -73,6 +73,16 @@ def plan_slices(spec: Mapping[str, Any]) -> Data:
     return _data(_call(_native.plan_slices, json.dumps(spec)))
 
 
+def hash_places(spec: Mapping[str, Any]) -> Data:
+    """Where the core puts keys of partitions by hash.
+
+    `spec` has `type` (of the layout's column), `hash` (as in the `routing` of a flow) and `keys`, texts that the column
+    accepts; the reply has `places`, the remainder of each. Raises InternalError for keys and types that do not belong
+    together.
+    """
+    return _data(_call(_native.hash_places, json.dumps(spec)))
+
+
 def key_bounds(spec: Mapping[str, Any]) -> Data:
     """First and last key of each file, as canonical text; None for a file without a row that conforms to the layout.
 
@@ -80,6 +90,23 @@ def key_bounds(spec: Mapping[str, Any]) -> Data:
     `last`. Raises SourceError or FileChangedError, and InternalError for a column that cannot be a key.
     """
     return _data(_call(_native.key_bounds, json.dumps(spec)))
+
+
+def key_scan(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: False) -> Data:
+    """All keys of files, read by several threads that convert no other column.
+
+    `spec` has `files` and `slices` (as `plan_slices` replied), `layout`, `column`, `streams` and `want`:
+    `{"periods": {"unit": "hour|day|week|month|quarter|year"}}` for dates and timestamps, `{"periods": {"step": "9"}}`
+    for numbers, or `{"quantiles": N}` (exact; up to 10,000). The reply has `minimum` and `maximum` (canonical text,
+    None without keys), `rows`, `nulls`, and either `periods`, the first key of each period in which keys lie, or
+    `quantiles`, the first key of each of up to N parts of equally many keys but the first; both ascend. Rows that do
+    not conform to the layout's shape or whose key does not convert are left out; other columns are not looked at.
+
+    `is_cancelled` is asked every few milliseconds on the calling thread; CancelledError when it says so, and what it
+    raises, as Ctrl-C does, goes through. Raises SourceError or FileChangedError for the files, and InternalError for a
+    column that cannot be a key and for what does not fit it.
+    """
+    return _data(_call(_native.key_scan, json.dumps(spec), is_cancelled))
 
 
 class Flow:
@@ -109,6 +136,11 @@ class Flow:
     def commit(self) -> None:
         """Commit what a sink with `commit: together` left open, once, after `join` gave a report without error."""
         _call(self._flow.commit)
+
+    def seen_at_work(self, process_ids: Sequence[int]) -> None:
+        """Tell that these processes of the server were seen at work: their writers are not given up, even if no byte
+        moves for `stall_timeout_seconds`. To be told again and again."""
+        self._flow.seen_at_work(list(process_ids))
 
     def snapshot(self) -> Data:
         """Live counters for progress: bytes_read, rows_read, rows_out, rows_rejected, slices_done, slices_total,

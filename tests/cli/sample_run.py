@@ -121,6 +121,8 @@ def summary() -> dict[str, Any]:
             "rows_loaded": rows - rejected,
             "mb_per_second": size_bytes / 1e6 / seconds,
             "rows_per_second": rows / seconds,
+            "switch_seconds": 0.0,
+            "partitions": [],
             "columns": None,
             "rejects": {"count": 0, "by_rule": {}, "first": [], "files": []},
         }

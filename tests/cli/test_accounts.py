@@ -37,6 +37,23 @@ def test_a_run_that_ended_before_any_table() -> None:
     assert render_summary(document, width=80).startswith("run 20260102T030405-abcd: cancelled in 8.51 s")
 
 
+def test_partitions_show_how_the_rows_spread() -> None:
+    document = summary()
+    table = document["tables"][0]
+    table["switch_seconds"] = 0.0714
+    table["partitions"] = [
+        {
+            "name": f"orders_{number}",
+            "action": "attach",
+            "rows": 900 * number,
+            "strays": number % 3,
+            "switch_seconds": 0.0012,
+        }
+        for number in range(1, 24)
+    ]
+    assert_snapshot("summary_partitions", render_summary(document, width=80))
+
+
 def test_aggregates_of_a_run_that_stores_nothing() -> None:
     document = summary()
     empty = {"sum": None, "min": None, "max": None, "min_length": None, "max_length": None, "total_length": None}

@@ -51,6 +51,46 @@ def test_plan_text() -> None:
     assert_snapshot("plan_text", render_plan(plan_document(), width=80))
 
 
+def divided(strategy: str, rules: list[dict[str, Any]], **members: Any) -> str:
+    """The text of a plan with these partitions."""
+    document = plan_document()
+    parts = [
+        {"table": f"orders_{number}", "rule": rule, "action": "attach", "tablespace": None}
+        for number, rule in enumerate(rules, start=1)
+    ]
+    division = {"strategy": strategy, "column": "o_key", "way": "shared", "partitions": parts, "drops": []}
+    document["tasks"] = [
+        {**document["tasks"][0], "load": "staged", "partitioning": {**division, **members}, "connections": len(parts)}
+    ]
+    return render_plan(document, width=80)
+
+
+def test_partitions() -> None:
+    days = [{"minimum": f"2024-01-{day:02}", "end": f"2024-01-{day + 1:02}"} for day in range(1, 9)]
+    days[0]["minimum"] = days[-1]["end"] = None  # type: ignore[assignment]
+    lists: list[dict[str, Any]] = [{"values": ["FR", None]}, {"values": list("abcdefgh")}, {"default": True}]
+    remainders = [{"modulus": 6, "remainder": number} for number in range(6)]
+    texts = [
+        divided("range", days, drops=["orders_old"]),
+        divided("list", lists, way="server"),
+        divided("hash", remainders),
+    ]
+    assert_snapshot("plan_partitions", "\n\n".join(texts))
+
+
+def test_what_becomes_of_partitions_that_exist() -> None:
+    rule = {"minimum": "1", "end": "2"}
+    parts = [
+        {"table": "orders_a", "rule": rule, "action": "insert", "tablespace": None},
+        {"table": "orders_b", "rule": rule, "action": "exchange", "tablespace": None},
+        {"table": "orders_c", "rule": rule, "action": "attach", "tablespace": "fast"},
+    ]
+    text = divided("range", [], partitions=parts)
+    assert "orders_a: from 1 to before 2, exists" in text
+    assert "orders_b: from 1 to before 2, loaded anew" in text
+    assert "orders_c: from 1 to before 2, tablespace fast" in text
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_width(width: int) -> None:
     assert max(len(line) for line in render_plan(plan_document(), width=width).splitlines()) <= width

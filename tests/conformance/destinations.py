@@ -49,8 +49,14 @@ class Destination(Protocol):
     def url(self) -> str:
         """For `--connection`."""
 
+    # Value of `load` with which declared partitions are tables of their own; None: there are none, or not yet.
+    partition_load: str
+
     def count(self, table: str) -> int | None:
         """Rows of a table; None if there is none."""
+
+    def ids(self, table: str) -> list[int]:
+        """The column `id` of a table or partition, in rising order."""
 
     def column(self, table: str, case: Case) -> list[str | None]:
         """The canonical values of a column in the order of `id`."""
@@ -68,6 +74,8 @@ class Destination(Protocol):
 class DuckdbDestination:
     """A file, read by DuckDB's own client."""
 
+    partition_load = "view"
+
     def __init__(self, folder: Path, servers: Farm) -> None:
         self._path = folder / "destination.duckdb"
 
@@ -82,6 +90,9 @@ class DuckdbDestination:
             return len(self._rows(f"SELECT id FROM {table}"))
         except duckdb.CatalogException:
             return None
+
+    def ids(self, table: str) -> list[int]:
+        return [int(str(row[0])) for row in self._rows(f"SELECT id FROM {table} ORDER BY id")]
 
     def column(self, table: str, case: Case) -> list[str | None]:
         text = _DUCKDB_TEXT.get(case.kind, "{}::VARCHAR").format(case.name)
@@ -123,6 +134,8 @@ def _canonical(value: object) -> str | None:
 class NullDestination:
     """Stores nothing: what it has seen is in the summary only."""
 
+    partition_load = "staged"
+
     def __init__(self, folder: Path, servers: Farm) -> None:
         pass
 
@@ -132,6 +145,9 @@ class NullDestination:
 
     def count(self, table: str) -> int | None:
         return None
+
+    def ids(self, table: str) -> list[int]:
+        raise AssertionError("this destination stores nothing")
 
     def column(self, table: str, case: Case) -> list[str | None]:
         raise AssertionError("this destination stores nothing")
@@ -149,6 +165,8 @@ class NullDestination:
 class PostgresDestination:
     """A database of its own on a real server, read by the server's psql."""
 
+    partition_load = "staged"
+
     def __init__(self, folder: Path, servers: Farm, version: int = installations.DEFAULT) -> None:
         self._database = servers.shared(version).create_database()
 
@@ -161,6 +179,9 @@ class PostgresDestination:
             return None
         [(rows,)] = self._database.rows(f"SELECT count(*) FROM {table}")
         return int(str(rows))
+
+    def ids(self, table: str) -> list[int]:
+        return [int(str(row[0])) for row in self._database.rows(f"SELECT id FROM {table} ORDER BY id")]
 
     def column(self, table: str, case: Case) -> list[str | None]:
         text = _POSTGRES_TEXT.get(case.kind, "{}").format(case.name)

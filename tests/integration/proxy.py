@@ -12,13 +12,24 @@ from types import TracebackType
 _HOST = "127.0.0.1"
 _BLOCK_BYTES = 1 << 16
 _POLL_SECONDS = 0.05
+# What a session of a writer sends before its rows, and what ends its transaction.
+_COPY = b"FROM STDIN"
+_COMMIT = b"COMMIT\0\0\0"
 
 
 class Proxy:
-    """Passes bytes on. `cut_after`: how many bytes from all clients together, after which every connection is reset."""
+    """Passes bytes on. `cut_after`: how many bytes from all clients together, after which every connection is reset.
+    `commits`: how many COMMITs of writers pass; when the next one is sent, everything stalls. Whether that one still
+    arrives says `last_arrives`.
+    """
 
-    def __init__(self, port: int, cut_after: int | None = None) -> None:
+    def __init__(
+        self, port: int, cut_after: int | None = None, *, commits: int | None = None, last_arrives: bool = False
+    ) -> None:
         self.bytes_sent = 0
+        self._commits = commits
+        self._last_arrives = last_arrives
+        self._writers: set[socket.socket] = set()
         self._server_port = port
         self._cut_after = cut_after
         self._cut = threading.Event()
@@ -37,6 +48,17 @@ class Proxy:
     def stall(self) -> None:
         """From now on nothing is passed on, but all connections stay open."""
         self._stalled.set()
+
+    def let_go(self) -> None:
+        """Resets all connections that a stall has kept; later ones work."""
+        self._commits = None
+        self._cut.set()
+        self._stalled.clear()
+
+    @property
+    def is_stalled(self) -> bool:
+        """True when nothing is passed on any more."""
+        return self._stalled.is_set()
 
     def __enter__(self) -> Proxy:
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -61,6 +83,8 @@ class Proxy:
                 self._stop.wait(_POLL_SECONDS)
                 continue
             for key, _ in self._selector.select(_POLL_SECONDS):
+                if self._stalled.is_set():
+                    break
                 if key.fileobj is self._listener:
                     self._accept()
                 elif isinstance(key.fileobj, socket.socket) and key.fileobj.fileno() >= 0:
@@ -82,6 +106,10 @@ class Proxy:
             if block and from_client and self._counted(len(block)):
                 self._reset_all()
                 return
+            if block and from_client and self._is_last_commit(source, block):
+                self._stalled.set()
+                if not self._last_arrives:
+                    return
             other.sendall(block)
         except OSError:
             block = b""
@@ -89,6 +117,17 @@ class Proxy:
             for end in (source, other):
                 self._selector.unregister(end)
                 end.close()
+
+    def _is_last_commit(self, client: socket.socket, block: bytes) -> bool:
+        """Counts commits of sessions that have copied rows."""
+        if self._commits is None:
+            return False
+        if _COPY in block:
+            self._writers.add(client)
+        if client not in self._writers or _COMMIT not in block:
+            return False
+        self._commits -= 1
+        return self._commits < 0
 
     def _counted(self, length: int) -> bool:
         """Counts bytes of clients; True once, when there are enough."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.driver import Ended, Running
-from tests.integration.postgres import Content, PostgresProject
+from tests.integration.postgres import CREATE_ORDERS, Content, PostgresProject
 from tests.integration.proxy import Proxy
 from tests.servers.cluster import LOADER, Cluster, Database
 from tests.servers.farm import Farm
@@ -209,8 +209,10 @@ def test_killed_while_appending(warehouse: PostgresProject, tpch_files: Path, mo
     assert warehouse.left_in_database() == []
 
 
-def test_what_was_half_appended_is_given_up_by_hand(warehouse: PostgresProject) -> None:
-    """A run died between the commits of its two writers; resume would go on, --abandon starts anew."""
+@pytest.fixture
+def half_appended(warehouse: PostgresProject) -> PostgresProject:
+    """A run has died between the commits of its two writers, as the ledger says."""
+    warehouse.execute(CREATE_ORDERS)
     warehouse.file("orders.tbl.1")
     warehouse.file("orders.tbl.2")
     assert warehouse.run(target="append").succeeded()["rows_loaded"] == 2 * 100
@@ -218,13 +220,25 @@ def test_what_was_half_appended_is_given_up_by_hand(warehouse: PostgresProject) 
         "UPDATE headrace.run SET status = 'failed'",
         'DELETE FROM headrace."commit" WHERE slice = (SELECT max(slice) FROM headrace."commit")',
     )
-    refused = warehouse.run(target="append")
-    assert (refused.exit_code, warehouse.query("SELECT count(*) FROM orders")) == (1, [("200",)])
-    assert_snapshot("postgres_half_appended_by_another_run", warehouse.stable(refused.error))
-    warehouse.run("--abandon", target="append").succeeded()
-    warehouse.run(target="append").succeeded()
-    assert warehouse.query("SELECT count(*) FROM orders") == [("600",)]
-    assert warehouse.ledger() == ["abandoned", "success", "success"]
+    return warehouse
+
+
+def test_what_was_half_appended_is_given_up_by_hand(half_appended: PostgresProject) -> None:
+    """Resume would go on, --abandon starts anew."""
+    refused = half_appended.run(target="append")
+    assert (refused.exit_code, half_appended.query("SELECT count(*) FROM orders")) == (1, [("200",)])
+    assert_snapshot("postgres_half_appended_by_another_run", half_appended.stable(refused.error))
+    half_appended.run("--abandon", target="append").succeeded()
+    half_appended.run(target="append").succeeded()
+    assert half_appended.query("SELECT count(*) FROM orders") == [("600",)]
+    assert half_appended.ledger() == ["abandoned", "success", "success"]
+
+
+def test_what_was_half_appended_and_replaced_since_is_in_nobodys_way(half_appended: PostgresProject) -> None:
+    half_appended.run(target="replace").succeeded()
+    half_appended.run(target="append").succeeded()
+    assert half_appended.query("SELECT count(*) FROM orders") == [("400",)]
+    assert half_appended.ledger() == ["failed", "success", "success"]
 
 
 # --- the server ends sessions -----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 from headrace import core
 from headrace.errors import LedgerError, TargetBusyError, TargetError
 from headrace.model import LoadOptions
-from headrace.planning import DataFlowPlan, StagingTable
+from headrace.planning import DataFlowPlan, RangeRule, StagingTable
 from headrace.targets.postgres.locks import table_lock
 from headrace.targets.postgres.names import TableName
 from headrace.targets.postgres.target import PostgresTarget
@@ -112,7 +112,7 @@ def test_nothing_of_others_is_executed(database: Database) -> None:
 def test_functions_of_the_statements_are_the_servers() -> None:
     """Each is written with its schema. Other words before a parenthesis are SQL."""
     words = {"in", "any", "as", "and", "or", "not", "exists", "coalesce", "nullif", "filter", "with", "values", "key"}
-    words |= {"unnest"}  # of several arrays: a word of the grammar
+    words |= {"unnest", "probe"}  # of several arrays: a word of the grammar; names of tables with columns
     words |= {"from", "lateral", "array", "select", "where", "on", "then", "when", "unit", "planned", "using", "format"}
     found = set()
     for file in files("headrace.targets.postgres").joinpath("sql").iterdir():
@@ -333,11 +333,13 @@ def test_ends_of_partitions_beyond_all_dates_are_open(database: Database) -> Non
     with Run(database).target as target:
         tables = [target.catalog(None, name) for name in ("orders", "early")]
     assert [
-        (part.minimum, part.end)
-        for table in tables
-        if table and table.partitioning
-        for part in table.partitioning.partitions
-    ] == [(None, "2020-01-01"), ("2020-01-01", "2021-01-01"), ("2030-01-01", None), (None, None)]
+        part.rule for table in tables if table and table.partitioning for part in table.partitioning.partitions
+    ] == [
+        RangeRule(None, "2020-01-01"),
+        RangeRule("2020-01-01", "2021-01-01"),
+        RangeRule("2030-01-01", None),
+        RangeRule(None, None),
+    ]
 
 
 # --- owners and rights ------------------------------------------------------------------------------------------------

@@ -24,8 +24,10 @@ from headrace.planning import (
     WHOLE_TABLE,
     CommittedSlice,
     DataFlowPlan,
-    KeyBounds,
     OutputColumn,
+    Partition,
+    Partitioning,
+    RangeRule,
     SourceSnapshot,
     StagingTable,
 )
@@ -51,6 +53,8 @@ def database(postgres_versions: Cluster) -> Iterator[Database]:
 def plan(switch: str, target: str = "replace", rows: Rows = ROWS, **members: Any) -> DataFlowPlan:
     table = members.pop("table", "orders")
     whole = (StagingTable(WHOLE_TABLE, table, tuple(rows), members.pop("owned", False)),)
+    staging, column = members.pop("staging", whole), members.pop("partition_column", None)
+    parts = tuple(Partition(part.partition, part.table, tens(part)) for part in staging if column)
     slices = [{"number": number, "file": 0, "begin_byte": 0, "end_byte": 1} for number in rows]
     return DataFlowPlan(
         task="load",
@@ -60,8 +64,8 @@ def plan(switch: str, target: str = "replace", rows: Rows = ROWS, **members: Any
         target=target,
         load="single",
         switch=switch,  # type: ignore[arg-type]
-        partition_column=members.pop("partition_column", None),
-        staging=members.pop("staging", whole),
+        partitioning=Partitioning("range", column, column, ID.type, "home", parts) if column else None,
+        staging=staging,
         options=members.pop("options", LoadOptions()),
         streams=2,
         source=SourceSnapshot("orders", [{"path": "/orders.tbl"}], slices),
@@ -128,6 +132,9 @@ class InsertingFlow:
 
     def cancel(self, reason: str) -> None:
         """Nothing runs behind `start`."""
+
+    def seen_at_work(self, process_ids: Sequence[int]) -> None:
+        """Nobody is waited for."""
 
     def snapshot(self) -> dict[str, Any]:
         return {}
@@ -332,11 +339,13 @@ def test_what_hangs_on_a_table_is_found_and_kept(database: Database, name: str) 
 
 def partitions(first: int, numbers: Sequence[int]) -> tuple[StagingTable, ...]:
     return tuple(
-        StagingTable(
-            str(number), f"orders_{number}", (slice_,), True, KeyBounds("id", str(number * 10), str(number * 10 + 10))
-        )
-        for slice_, number in enumerate(numbers, first)
+        StagingTable(str(number), f"orders_{number}", (slice_,), True) for slice_, number in enumerate(numbers, first)
     )
+
+
+def tens(part: StagingTable) -> RangeRule:
+    number = int(part.partition)
+    return RangeRule(str(number * 10), str(number * 10 + 10))
 
 
 def test_partitions(database: Database) -> None:
@@ -450,10 +459,11 @@ def test_rows_of_a_default_partition_are_in_the_way(database: Database) -> None:
     )
     loads: dict[str, Any] = {"rows": {1: ["10, 'a'"]}, "partition_column": "id", "staging": partitions(1, [1])}
     planned = plan("attach", "append", **loads)
+    database.as_loader("INSERT INTO orders VALUES (19)")
     assert refused(database, planned, loads["rows"]).found == "rows in public.rest"
-    database.as_loader("DELETE FROM rest")
+    database.as_loader("DELETE FROM rest WHERE id = 19")
     Run(database).load(planned, loads["rows"])
-    assert content(database) == ("1", "10")
+    assert content(database) == ("2", "510")
 
 
 def test_a_database_without_an_encoding_is_refused(postgres_versions: Cluster) -> None:
@@ -498,7 +508,13 @@ def test_all_sessions_go_to_the_address_that_answered(database: Database) -> Non
             assert session.address() == address
 
 
-KEEPALIVES = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "client_min_messages")
+KEEPALIVES = (
+    "tcp_keepalives_idle",
+    "tcp_keepalives_interval",
+    "tcp_keepalives_count",
+    "tcp_user_timeout",
+    "client_min_messages",
+)
 
 
 def test_sessions_of_dead_clients_end_soon(database: Database) -> None:
@@ -510,7 +526,7 @@ def test_sessions_of_dead_clients_end_soon(database: Database) -> None:
         with core.PostgresConnection(spec) as writer_session:
             for session in (writer_session, target._control):
                 found = [session.query(f"SHOW {name}").rows[0][0] for name in KEEPALIVES]
-                assert found == ["60", "7", "9", "warning"]
+                assert found == ["60", "7", "9", "120000", "warning"]
 
 
 class Pooled:
@@ -840,7 +856,7 @@ def test_what_is_committed_is_kept_for_resume(database: Database) -> None:
         flow = InsertingFlow(sink, rows, lambda: database.rows(END_CONTROL))
         run.target.load(run.run_id, planned, flow, flow.settle)
     assert f"headrace resume {run.run_id}" in str(failure.value.hint)
-    assert [str(name)[-2:] for (name,) in left(database)] == ["_1"]
+    assert [str(name)[-2:] for (name,) in left(database)] == ["_1", "_p"]
     with Run(database).target as target:
         target.resume_run(record(run.run_id))
         assert set(target.task_progress(run.run_id, "load").slices) == {1}

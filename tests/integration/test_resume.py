@@ -93,15 +93,40 @@ def test_nothing_is_appended_twice(project: Project) -> None:
     assert (project.run(target="append").exit_code, counts(project)) == (1, (100, 0))
     refused = project.run(target="append")
     assert_snapshot("resume_appended_already", project.stable(refused.error))
-    # A run that appends nothing in between changes nothing about that.
+    # A run that does not touch the table in between changes nothing about that.
     late.write_text(GOOD)
-    project.package((project.folder / "package.yaml").read_text().replace('target: "${target}"', "target: replace"))
-    assert project.run().exit_code == 0
-    project.package((project.folder / "package.yaml").read_text().replace("target: replace", 'target: "${target}"'))
+    project.run(target="replace", table="others").succeeded()
     assert project.run(target="append").exit_code == 1
-    assert project.run("--abandon", target="append").exit_code == 0
-    assert project.run(target="append").exit_code == 0
-    assert project.ledger() == ["abandoned", "success", "success", "success"]
+    project.run("--abandon", target="append").succeeded()
+    project.run(target="append").succeeded()
+    assert (project.ledger(), counts(project)) == (["abandoned", "success", "success", "success"], (300, 3))
+
+
+def test_rows_that_were_replaced_since_are_in_nobodys_way(project: Project) -> None:
+    late = two_tables(project)
+    assert (project.run(target="append").exit_code, counts(project)) == (1, (100, 0))
+    late.write_text(GOOD)
+    project.run(target="replace").succeeded()
+    project.run(target="append").succeeded()
+    assert (project.ledger(), counts(project)) == (["failed", "success", "success"], (200, 2))
+
+
+def test_a_table_that_the_run_itself_replaces_first(project: Project) -> None:
+    """Its rows of a run that failed go with it: appending behind that doubles nothing."""
+    package = PACKAGE.replace('target: "${target}"', "target: replace")
+    project.package(
+        package + SECOND.lstrip("\n").replace("late, target", "orders, target").replace("${target}", "append")
+    )
+    project.file("orders.tbl.1")
+    late = project.file("late.tbl", "")
+    third = SECOND.lstrip("\n").replace("load_late", "load_last").replace("late.tbl", "last.tbl")
+    project.package((project.folder / "package.yaml").read_text() + third.replace('"${target}"', "append"))
+    last = project.file("last.tbl", BAD)
+    late.write_text(GOOD.replace("1|", "7|", 1))
+    assert project.run().exit_code == 1
+    last.write_text(GOOD)
+    project.run().succeeded()
+    assert counts(project) == (101, 1)
 
 
 def test_secrets_are_given_again(project: Project) -> None:

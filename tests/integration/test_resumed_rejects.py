@@ -21,6 +21,8 @@ from tests.servers.cluster import LOADER
 FILES = 4
 # What no two attempts have in common, and what is counted for this attempt only.
 _OF_ONE_ATTEMPT = (
+    "switch_seconds",
+    "partitions",
     "seconds",
     "cpu_seconds",
     "bytes_read",
@@ -90,14 +92,14 @@ def fail_at_the_switch(warehouse: PostgresProject, *, limit: int = 100) -> Ended
 def forget(warehouse: PostgresProject, run_id: str, numbers: Sequence[int]) -> None:
     """Takes what these slices have committed out of the database again."""
     for number in numbers:
-        [(staging,)] = warehouse.query(
-            f"SELECT staging FROM headrace.slice WHERE run_id = '{run_id}' AND slice = {number}"
+        tables = warehouse.query(
+            'SELECT DISTINCT staging FROM headrace.unit JOIN headrace."commit" USING (run_id, task, partition) '
+            f"WHERE run_id = '{run_id}' AND slice = {number}"
         )
-        table = "orders" if staging is None else f'headrace."{staging}"'
-        warehouse.execute(
-            f"DELETE FROM {table} WHERE id BETWEEN {1000 * number} AND {1000 * number + 999}",
-            f"DELETE FROM headrace.\"commit\" WHERE run_id = '{run_id}' AND slice IN (0, {number})",
-        )
+        for (staging,) in tables:
+            table = "orders" if staging is None else f'headrace."{staging}"'
+            warehouse.execute(f"DELETE FROM {table} WHERE id BETWEEN {1000 * number} AND {1000 * number + 999}")
+        warehouse.execute(f"DELETE FROM headrace.\"commit\" WHERE run_id = '{run_id}' AND slice IN (0, {number})")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_rejects_of_appended_slices(warehouse: PostgresProject) -> None:
     warehouse.sales()
     write_files(warehouse)
     undisturbed = warehouse.run(limit=100, target="append").succeeded()
-    warehouse.execute('TRUNCATE orders, headrace.run, headrace.slice, headrace."commit"')
+    warehouse.execute('TRUNCATE orders, headrace.run, headrace.slice, headrace.unit, headrace."commit"')
     warehouse.run(limit=100, target="append").succeeded()
     run_id = last_run(warehouse)
     forget(warehouse, run_id, [2, 3])

@@ -13,8 +13,10 @@ use headrace_types::{CoreError, ErrorKind};
 
 use crate::memory_pool::MemoryPool;
 use crate::outcome::{Outcome, lock};
+use crate::queue::Queue;
 use crate::rejects::{RejectStore, SliceRejects};
 use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
+use crate::routing::Router;
 use crate::row_numbers::first_lines;
 use crate::sink::arrow::BatchReader;
 use crate::sink::{self, Sink};
@@ -46,6 +48,8 @@ pub struct Shared {
     pub large_rows: MemoryPool,
     /// Typed columns; bounded by the blocks and the sink's queue.
     pub slabs: MemoryPool,
+    /// Finds the places of rows, if they have any.
+    pub router: Option<Router>,
     /// Destination.
     pub sink: Arc<dyn Sink>,
     /// Rejects.
@@ -54,8 +58,7 @@ pub struct Shared {
     pub counters: Counters,
     filling_large_row: AtomicUsize,
     /// Groups of slices, each for one stream.
-    queue: Mutex<Vec<Vec<SliceSpec>>>,
-    groups: usize,
+    pub queue: Queue,
     slices: Mutex<Vec<SliceReport>>,
     streams: Mutex<Vec<StreamReport>>,
     active: AtomicUsize,
@@ -104,15 +107,32 @@ impl Flow {
         let outcome = Arc::new(Outcome::default());
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let queue_batches = (spec.memory.blocks.saturating_sub(spec.streams) / 2).max(1);
-        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone())?;
-        let mut queue = sink.groups(&spec.source.to_load().cloned().collect::<Vec<_>>());
-        // Taken from the end: largest first, file order among equals.
-        queue.sort_by_key(|group| {
-            let bytes: u64 = group.iter().map(SliceSpec::bytes).sum();
-            (bytes, std::cmp::Reverse(group.first().map(|slice| slice.number)))
-        });
+        let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
+        let places = router.as_ref().map(Router::count);
+        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), places)?;
+        Ok(Self::of(spec, outcome, router, sink, reader))
+    }
+
+    /// A flow of a checked specification into a sink of the core's own; that of the specification counts for nothing.
+    ///
+    /// # Errors
+    /// `Specification` when it contradicts itself.
+    pub(crate) fn into_sink(spec: FlowSpec, sink: Arc<dyn Sink>) -> Result<Self, CoreError> {
+        spec.check()?;
+        Ok(Self::of(Arc::new(spec), Arc::default(), None, sink, None))
+    }
+
+    fn of(
+        spec: Arc<FlowSpec>,
+        outcome: Arc<Outcome>,
+        router: Option<Router>,
+        sink: Arc<dyn Sink>,
+        reader: Option<BatchReader>,
+    ) -> Self {
+        let groups = sink.groups(&spec.source.to_load().cloned().collect::<Vec<_>>());
         // First of all the rejects that are known to come: they may be too many.
-        queue.extend(spec.source.to_reject().map(|slice| vec![slice.clone()]));
+        let first = spec.source.to_reject().map(|slice| vec![slice.clone()]).collect();
+        let queue = Queue::new(groups, &spec.source.epochs, first);
         let known = spec.source.known().map(|(slice, known)| SliceReport::known(slice, known)).collect();
         let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
@@ -120,12 +140,12 @@ impl Flow {
             blocks: MemoryPool::new(spec.memory.blocks, block_bytes, 2 * block_bytes),
             large_rows: MemoryPool::new(1, 0, 0),
             slabs: MemoryPool::new(spec.memory.blocks, 0, SLAB_FACTOR * block_bytes),
+            router,
             sink,
             rejects: RejectStore::new(&spec),
             counters: Counters::default(),
             filling_large_row: AtomicUsize::new(0),
-            groups: queue.len(),
-            queue: Mutex::new(queue),
+            queue,
             slices: Mutex::new(known),
             streams: Mutex::default(),
             active: AtomicUsize::new(0),
@@ -134,12 +154,12 @@ impl Flow {
             ended: Condvar::new(),
             spec,
         };
-        Ok(Flow {
+        Flow {
             shared: Arc::new(shared),
             reader: Mutex::new(reader),
             started: Mutex::new(false),
             threads: Mutex::default(),
-        })
+        }
     }
 
     /// Starts the streams. A second call does nothing.
@@ -153,7 +173,7 @@ impl Flow {
         }
         *lock(&self.shared.started) = Instant::now();
         // More streams than groups of slices would only start and end.
-        let streams = self.shared.spec.streams.min(self.shared.groups).max(1);
+        let streams = self.shared.spec.streams.min(self.shared.queue.most_streams()).max(1);
         self.shared.active.store(streams, Ordering::Release);
         for number in 1..=streams {
             let shared = self.shared.clone();
@@ -197,6 +217,12 @@ impl Flow {
         }
     }
 
+    /// Tells that these processes of the destination's server were seen at work just now: a writer whose process is among
+    /// them waits on, however long nothing moves on its connection.
+    pub fn seen_at_work(&self, processes: &[i32]) {
+        self.shared.sink.seen_at_work(processes);
+    }
+
     /// Live counters.
     pub fn snapshot(&self) -> Snapshot {
         let shared = &self.shared;
@@ -231,11 +257,6 @@ impl Drop for Flow {
 }
 
 impl Shared {
-    /// The next slices of the queue, unless the flow was stopped.
-    pub fn next_group(&self) -> Option<Vec<SliceSpec>> {
-        if self.outcome.stopped() { None } else { lock(&self.queue).pop() }
-    }
-
     /// Accounts of a slice that ended well.
     pub fn end_slice(&self, account: SliceReport) {
         lock(&self.slices).push(account);
@@ -253,7 +274,7 @@ impl Shared {
 
     /// Keeps a reject of a slice, and stops the flow when it allows no more.
     pub fn reject(&self, slice: &SliceSpec, reject: &Reject, open: &mut Option<SliceRejects>) -> Result<(), CoreError> {
-        if self.rejects.add(slice.number, slice.file, reject, open)? {
+        if self.sink.keeps_rejects() && self.rejects.add(slice.number, slice.file, reject, open)? {
             // The text comes when all streams have ended: then the first reject in file order is known.
             self.outcome.fail(CoreError::new(ErrorKind::RejectLimit, "too many rejects"));
         }

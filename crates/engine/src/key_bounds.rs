@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use headrace_transform::partition::Key;
 use headrace_types::{CoreError, ErrorKind, Layout};
 use serde::{Deserialize, Serialize};
 
+use crate::key_column::KeyColumn;
 use crate::line_parser::LineParser;
-use crate::sink::key::{Key, KeyColumn};
 use crate::source::{check_unchanged, open_file};
 use crate::spec::FileSpec;
 

@@ -5,14 +5,19 @@
 
 pub mod flow;
 pub mod generate_files;
+pub mod hash_places;
 pub mod key_bounds;
+mod key_column;
+pub mod key_scan;
 mod line_parser;
 mod locate;
 mod memory_pool;
 mod outcome;
 pub mod postgres;
+mod queue;
 mod rejects;
 pub mod report;
+mod routing;
 mod row_numbers;
 pub mod row_position;
 mod sink;

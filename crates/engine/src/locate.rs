@@ -1,28 +1,39 @@
 //! The place of a loaded row in its file, found by reading its block again. A destination that refuses a row counts rows from
 //! the start of a COPY; nobody keeps the places of all rows for that rare case.
 
+use arrow_array::RecordBatch;
 use headrace_parse::RowScanner;
+use headrace_transform::partition::OUTSIDE;
 use headrace_types::{CoreError, Location};
 
 use crate::line_parser::{Line, LineParser};
 use crate::report::SliceReport;
+use crate::routing::Router;
 use crate::row_numbers::first_lines;
 use crate::sink::Origin;
 use crate::source::open;
 use crate::spec::{FlowSpec, SliceSpec};
 
-/// Where the row `row` (from 0) of the batch that came from `origin` stands. `None` if the block has no such row (any more).
+/// Where the row `row` (from 0) of the batch that came from `origin` stands, only rows of one place counted if `place` says so.
+/// `None` if the block has no such row (any more).
 /// The lines of slices that have `ended` are known, those of others before it are counted in the file.
 ///
 /// # Errors
 /// Those of reading the source.
-pub fn locate(spec: &FlowSpec, ended: &[SliceReport], origin: Origin, row: u64) -> Result<Option<Location>, CoreError> {
+pub fn locate(
+    spec: &FlowSpec,
+    ended: &[SliceReport],
+    origin: Origin,
+    row: u64,
+    place: Option<u32>,
+) -> Result<Option<Location>, CoreError> {
     let Some(slice) = spec.source.slices.iter().find(|slice| slice.number == origin.slice) else { return Ok(None) };
     let file = &spec.source.files[slice.file];
     let text = read_block(spec, slice, origin)?;
     let is_file_start = slice.begin_byte == file.first_byte;
     let header = if is_file_start { u64::from(spec.layout.header_rows).saturating_sub(origin.first_line) } else { 0 };
     let mut parser = LineParser::new(&spec.layout, file.row_end, header)?;
+    let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
     let mut scanner = RowScanner::of(&spec.layout);
     let (mut start, mut rows_before) = (0, 0);
     for line in 0.. {
@@ -32,7 +43,9 @@ pub fn locate(spec: &FlowSpec, ended: &[SliceReport], origin: Origin, row: u64) 
             None if rest.is_empty() => return Ok(None),
             None => rest.len(),
         };
-        if let Line::Row(_) = parser.parse(&rest[..length])? {
+        if let Line::Row(batch) = parser.parse(&rest[..length])?
+            && went_to(place, router.as_ref(), &batch)?
+        {
             if rows_before == row {
                 let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
                 return Ok(Some(Location {
@@ -46,6 +59,14 @@ pub fn locate(spec: &FlowSpec, ended: &[SliceReport], origin: Origin, row: u64) 
         start += length;
     }
     Ok(None)
+}
+
+/// Whether the one row of the batch went to that place, or to any.
+fn went_to(place: Option<u32>, router: Option<&Router>, batch: &RecordBatch) -> Result<bool, CoreError> {
+    let Some(router) = router else { return Ok(true) };
+    let mut places = Vec::new();
+    router.places(batch, &mut places)?;
+    Ok(places.iter().all(|own| *own != OUTSIDE && place.is_none_or(|place| place == *own)))
 }
 
 fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<u8>, CoreError> {
@@ -116,7 +137,9 @@ mod tests {
                 slices: slices.collect(),
                 committed: Default::default(),
                 generate: None,
+                epochs: vec![],
             },
+            routing: None,
             sink: SinkSpec::Null,
             streams: 1,
             memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },
@@ -125,7 +148,7 @@ mod tests {
     }
 
     fn place(spec: &FlowSpec, origin: Origin, row: u64) -> Option<(u64, u64)> {
-        locate(spec, &[], origin, row).unwrap().map(|location| (location.row.unwrap(), location.byte.unwrap()))
+        locate(spec, &[], origin, row, None).unwrap().map(|location| (location.row.unwrap(), location.byte.unwrap()))
     }
 
     #[test]
@@ -165,7 +188,7 @@ mod tests {
             rejected: 0,
             out: lines,
         };
-        let location = locate(&spec, &[ended], origin, 0).unwrap().unwrap();
+        let location = locate(&spec, &[ended], origin, 0, None).unwrap().unwrap();
         assert_eq!(location.row, Some(2 + 1000 + 1), "a slice that has ended is not read again");
     }
 

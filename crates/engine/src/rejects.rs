@@ -341,6 +341,7 @@ impl RejectStore {
             Rule::NulByte => format!("a value for {place} has a NUL byte"),
             Rule::TextAfterQualifier => format!("text follows the closing qualifier of a value for {place}"),
             Rule::UnclosedQualifier => format!("the qualifier of a value for {place} is never closed"),
+            Rule::Partition => format!("no partition takes the value of {place}"),
             _ => format!("cannot convert a value for {place} to {kind}"),
         }
     }

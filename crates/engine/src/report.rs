@@ -123,6 +123,8 @@ pub struct Stages {
     pub read: StageReport,
     /// Blocks into batches.
     pub parse: StageReport,
+    /// Rows to their places; nothing if they have none.
+    pub transform: StageReport,
     /// Batches into the sink.
     pub write: StageReport,
 }

@@ -4,12 +4,16 @@ use std::collections::{HashMap, HashSet};
 
 use headrace_generate::TpchTable;
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
-use headrace_wire::postgres::Form;
 use serde::{Deserialize, Serialize};
 
-use crate::postgres::ConnectionSpec;
 use crate::report::SliceReport;
 use crate::row_position::RowPosition;
+
+mod postgres;
+mod routing;
+
+pub use postgres::{CommitTime, CopyColumn, CopyTable, KeyBounds, PostgresSinkSpec, Way};
+pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
 
 /// One data flow.
 #[derive(Debug, Clone, Deserialize)]
@@ -21,6 +25,9 @@ pub struct FlowSpec {
     pub layout: Layout,
     /// Files and slices.
     pub source: SourceSpec,
+    /// Which partition of its target each row belongs to; none if rows have no places.
+    #[serde(default)]
+    pub routing: Option<RoutingSpec>,
     /// Where batches go.
     pub sink: SinkSpec,
     /// Threads that read and parse; at least 1.
@@ -45,6 +52,9 @@ pub struct SourceSpec {
     /// Set when rows are generated instead of read: slice k is chunk k.
     #[serde(default)]
     pub generate: Option<GenerateSource>,
+    /// Sets of slices behind each of which all units commit together; none if they commit at the end.
+    #[serde(default)]
+    pub epochs: Vec<Vec<u32>>,
 }
 
 /// A file as it was when the plan was made.
@@ -102,6 +112,18 @@ impl SourceSpec {
         self.slices.iter().filter(|slice| !self.committed.contains_key(&slice.number))
     }
 
+    /// A slice that is not in exactly one epoch, if there are epochs; what is wrong with it.
+    fn misplaced_slice(&self) -> Option<String> {
+        let mut seen = HashSet::new();
+        let mut numbers = self.epochs.iter().flatten();
+        if let Some(slice) = numbers.find(|&&slice| !seen.insert(slice)) {
+            return Some(format!("slice {slice} is in two epochs"));
+        }
+        let all: HashSet<u32> = self.slices.iter().map(|slice| slice.number).collect();
+        let other = all.symmetric_difference(&seen).min().filter(|_| !self.epochs.is_empty());
+        other.map(|slice| format!("slice {slice} is in no epoch, or is none"))
+    }
+
     /// The committed slices that are read once more, for their rejects: the destination keeps the number of those only.
     pub fn to_reject(&self) -> impl Iterator<Item = &SliceSpec> {
         self.slices.iter().filter(|slice| self.committed.get(&slice.number).is_some_and(|known| known.rejected > 0))
@@ -144,6 +166,10 @@ pub enum SinkSpec {
         /// Name of one more column, the [`RowPosition`] of each row; no column of the layout has it.
         #[serde(default)]
         position: Option<String>,
+        /// Name of one more column, the place of each row; no column of the layout has it. Rows of one place stand together
+        /// then, within a batch. Without it rows keep their order.
+        #[serde(default)]
+        place_column: Option<String>,
     },
     /// The places of single rows; only their slices are read, and all rows are discarded.
     Locate {
@@ -156,78 +182,6 @@ pub enum SinkSpec {
     Null,
     /// Binary COPY over connections of the streams' own.
     Postgres(Box<PostgresSinkSpec>),
-}
-
-/// Tables of a PostgreSQL server, and the SQL around their COPY. A *unit* is one transaction of one writer:
-/// `begin`, COPY, `commit_slices`, COMMIT.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PostgresSinkSpec {
-    /// How to log in; the writers append their number to its application name.
-    pub connection: ConnectionSpec,
-    /// Layout columns in the order of the COPY statements.
-    pub columns: Vec<CopyColumn>,
-    /// Tables; each slice belongs to exactly one of them.
-    pub tables: Vec<CopyTable>,
-    /// Inserts the commit rows of a unit behind the fence of its run. `$1`: partition, `$2`: slices (int[]), and as bigint[]
-    /// `$3`: rows loaded, `$4`: rows rejected, `$5`: header and blank lines. Reports as many rows as slices, fewer if the run
-    /// was fenced off. None: there is no ledger.
-    pub commit_slices: Option<String>,
-    /// When the units commit.
-    pub commit: CommitTime,
-}
-
-/// A column on its way into a table.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CopyColumn {
-    /// Column of the layout.
-    pub source: String,
-    /// How the server receives it.
-    pub form: Form,
-}
-
-/// A table that writers fill.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CopyTable {
-    /// For messages.
-    pub name: String,
-    /// Partition in the ledger; empty without partitions.
-    pub partition: String,
-    /// Its slices.
-    pub slices: Vec<u32>,
-    /// Whether one stream takes all of them, in one unit.
-    pub owned: bool,
-    /// Statements that start a unit, `BEGIN` among them.
-    pub begin: String,
-    /// The COPY statement.
-    pub copy: String,
-    /// Keys that belong to the partition.
-    #[serde(default)]
-    pub bounds: Option<KeyBounds>,
-}
-
-/// A range of keys, as the text that the layout's column accepts.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KeyBounds {
-    /// Column of the layout: whole numbers, decimals, dates or timestamps, not nullable.
-    pub column: String,
-    /// Least key.
-    pub minimum: String,
-    /// Behind the greatest key; none if all keys from `minimum` on belong to the partition.
-    pub end: Option<String>,
-}
-
-/// When the units of a flow commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CommitTime {
-    /// Each when it is complete.
-    Unit,
-    /// All one after the other, when [`crate::Flow::commit`] is called.
-    Together,
 }
 
 /// Memory of blocks.
@@ -293,13 +247,24 @@ impl FlowSpec {
         {
             return refuse(error.to_string());
         }
-        if let SinkSpec::Arrow { columns, position } = &self.sink {
+        if let Some(text) = self.source.misplaced_slice() {
+            return refuse(text);
+        }
+        if let SinkSpec::Arrow { columns, position, place_column } = &self.sink {
             let is_in_layout = |name: &String| self.layout.columns.iter().any(|column| column.name == *name);
             if let Some(name) = columns.iter().find(|name| !is_in_layout(name)) {
                 return refuse(format!("the sink's column `{name}` is not in the layout"));
             }
             if let Some(name) = position.as_ref().filter(|name| is_in_layout(name)) {
                 return refuse(format!("the position cannot be called `{name}`: the layout has such a column"));
+            }
+            if let Some(name) = place_column {
+                if is_in_layout(name) {
+                    return refuse(format!("the place cannot be called `{name}`: the layout has such a column"));
+                }
+                if self.routing.is_none() || position.is_some() {
+                    return refuse("rows have places only with `routing`, and only without positions".to_owned());
+                }
             }
             let last = self.source.slices.iter().map(|slice| slice.number).max().unwrap_or(0);
             if position.is_some() && last > RowPosition::MAXIMUM_SLICE {

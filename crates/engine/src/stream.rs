@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
 use headrace_parse::{Parser, Reject, RowScanner};
 use headrace_types::{CoreError, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
+use crate::queue::Next;
 use crate::rejects::SliceRejects;
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
-use crate::sink::{Origin, Writer};
+use crate::sink::{Origin, Placed, Writer};
 use crate::source::{ByteSource, open};
 use crate::spec::{CommittedSlice, SliceSpec};
 
@@ -24,11 +26,17 @@ const LONG_ROW_SHOWN_BYTES: usize = 1000;
 
 /// Runs one stream until the queue is empty or the flow was stopped.
 pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreError> {
+    let layout = &shared.spec.layout;
+    let parser = match shared.sink.wanted_columns() {
+        Some(columns) => Parser::of_columns(layout, &columns)?,
+        None => Parser::new(layout)?,
+    };
     let mut stream = Stream {
         shared,
-        parser: Parser::new(&shared.spec.layout)?,
+        parser,
         writer: shared.sink.writer(),
         carry: Vec::new(),
+        places: Vec::new(),
         report: StreamReport { number, ..StreamReport::default() },
     };
     if stream.run_groups()? {
@@ -44,6 +52,8 @@ struct Stream<'a> {
     writer: Box<dyn Writer>,
     /// Bytes behind the last row end of the block before.
     carry: Vec<u8>,
+    /// Scratch, reused for every batch.
+    places: Vec<u32>,
     report: StreamReport,
 }
 
@@ -79,15 +89,30 @@ enum Filled<'a> {
 impl<'a> Stream<'a> {
     /// Takes slices until there are no more. False when the flow was stopped.
     fn run_groups(&mut self) -> Result<bool, CoreError> {
-        while let Some(group) = self.shared.next_group() {
-            for slice in &group {
-                if !self.run_slice(slice)? {
-                    return Ok(false);
+        let shared = self.shared;
+        loop {
+            let start = Instant::now();
+            let next = shared.queue.next(|| shared.outcome.stopped());
+            self.report.stages.write.wait_output_seconds += start.elapsed().as_secs_f64();
+            match next {
+                Next::Group(group) => {
+                    for slice in &group {
+                        if !self.run_slice(slice)? {
+                            return Ok(false);
+                        }
+                        self.report.slices += 1;
+                    }
+                    shared.queue.group_ended();
                 }
-                self.report.slices += 1;
+                Next::EndEpoch => {
+                    if !self.writer.end_epoch(&mut self.report.stages.write)? {
+                        return Ok(false);
+                    }
+                    shared.queue.epoch_ended();
+                }
+                Next::Nothing => return Ok(!shared.outcome.stopped()),
             }
         }
-        Ok(!self.shared.outcome.stopped())
     }
 
     /// False when the flow was stopped.
@@ -132,7 +157,7 @@ impl<'a> Stream<'a> {
         }
         match committed {
             Some(known) => check_committed(&progress.account, slice, known)?,
-            None => self.writer.end_slice(&progress.account),
+            None => self.writer.end_slice(&progress.account)?,
         }
         self.shared.end_slice(progress.account);
         Ok(true)
@@ -221,10 +246,9 @@ impl<'a> Stream<'a> {
         let block = memory.freeze();
         let shared = self.shared;
         let (at_byte, slice, rejects) = (progress.at_byte, progress.slice, &mut progress.rejects);
-        let mut on_reject = |reject| shared.reject(slice, &reject, rejects);
         let slab = |bytes| shared.slabs.take(bytes);
         let first_line = self.parser.next_line();
-        let parsed = self.parser.parse(&block, length, real_length, at_byte, ended, slab, &mut on_reject)?;
+        let mut parsed = self.parser.parse_rows(&block, length, real_length, at_byte, ended, slab)?;
         if parsed.consumed == 0 && !ended {
             // It would be asked the same question for ever.
             return Err(CoreError::new(ErrorKind::Internal, "the parser does not see the row end of a block").at(
@@ -232,11 +256,16 @@ impl<'a> Stream<'a> {
             ));
         }
         self.carry.extend_from_slice(&block[PADDING_BYTES + parsed.consumed..PADDING_BYTES + length]);
+        let placing = Instant::now();
+        let placed = parsed.batch.take().map(|batch| self.place(batch)).transpose()?;
+        let placing_seconds = placing.elapsed().as_secs_f64();
+        let (placed, refused) = placed.unwrap_or_default();
+        self.parser.reject_rows(&block, &mut |reject| shared.reject(slice, &reject, rejects))?;
         drop(block);
         let consumed = parsed.consumed.min(real_length) as u64;
         let rows = parsed.rows();
-        let rejected = parsed.rejected;
-        let out = parsed.batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
+        let rejected = parsed.rejected + refused;
+        let out = placed.as_ref().map_or(0, |placed| placed.batch.num_rows() as u64);
         progress.at_byte += consumed;
         let account = &mut progress.account;
         account.bytes += consumed;
@@ -247,19 +276,33 @@ impl<'a> Stream<'a> {
         add_work(&mut self.report.stages, rows, consumed, out);
         self.report.rows += rows;
         self.report.bytes += consumed;
-        self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64();
+        if shared.router.is_some() {
+            add(&mut self.report.stages.transform, out, consumed);
+            self.report.stages.transform.busy_seconds += placing_seconds;
+        }
+        self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64() - placing_seconds;
         self.shared.counters.add(consumed, rows, rejected);
-        let Some(batch) = parsed.batch else { return Ok(true) };
+        let Some(placed) = placed else { return Ok(true) };
         progress.account.out += out;
         if progress.committed.is_some() {
             return Ok(true);
         }
         let origin = Origin { slice: slice.number, first_line, at_byte, bytes: consumed };
-        if !self.writer.write(batch, origin, &mut self.report.stages.write)? {
+        if !self.writer.write(placed, origin, &mut self.report.stages.write)? {
             return Ok(false);
         }
         self.shared.counters.rows_out.fetch_add(out, Ordering::Relaxed);
         Ok(true)
+    }
+
+    /// Where the rows of a batch go. Those that go nowhere become rejects of the parser's; their number.
+    fn place(&mut self, batch: RecordBatch) -> Result<(Option<Placed>, u64), CoreError> {
+        let Some(router) = &self.shared.router else { return Ok((Some(Placed::whole(batch, 0)), 0)) };
+        let (placed, outside) = router.route(batch, self.shared.sink.by_place(), &mut self.places)?;
+        if !outside.is_empty() {
+            self.parser.refuse(&outside, router.column(), Rule::Partition);
+        }
+        Ok((placed, outside.len() as u64))
     }
 
     /// Rejects a row without holding it: reads on to its end. True when the slice ended with it.
@@ -340,13 +383,14 @@ fn check_committed(account: &SliceReport, slice: &SliceSpec, known: &CommittedSl
 }
 
 fn add_work(stages: &mut Stages, rows: u64, bytes: u64, out: u64) {
-    let add = |stage: &mut StageReport, rows| {
-        stage.rows += rows;
-        stage.bytes += bytes;
-    };
     stages.read.rows += rows;
-    add(&mut stages.parse, rows);
-    add(&mut stages.write, out);
+    add(&mut stages.parse, rows, bytes);
+    add(&mut stages.write, out, bytes);
+}
+
+fn add(stage: &mut StageReport, rows: u64, bytes: u64) {
+    stage.rows += rows;
+    stage.bytes += bytes;
 }
 
 /// Reads until `into` is full or the slice ends; says how much, and whether it ended.

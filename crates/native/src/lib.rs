@@ -11,7 +11,9 @@ use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use headrace_engine::generate_files::{self, GenerateJob};
+use headrace_engine::hash_places::{HashPlacesSpec, hash_places as place_keys};
 use headrace_engine::key_bounds::{KeyBoundsSpec, key_bounds as read_key_bounds};
+use headrace_engine::key_scan::{KeyScanSpec, key_scan as scan_keys};
 use headrace_engine::slices::{SlicingSpec, plan_slices as cut_files};
 use headrace_engine::{BatchReader, Flow as EngineFlow};
 use headrace_types::{CoreError as EngineError, ErrorKind};
@@ -78,6 +80,35 @@ fn key_bounds(py: Python<'_>, spec_json: &str) -> PyResult<String> {
     to_json(&bounds)
 }
 
+/// Where keys of partitions by hash belong.
+#[pyfunction]
+fn hash_places(spec_json: &str) -> PyResult<String> {
+    let spec: HashPlacesSpec = from_json("hash places", spec_json)?;
+    to_json(&place_keys(&spec).map_err(|error| to_python(&error))?)
+}
+
+/// All keys of files. Asks `is_cancelled` every few milliseconds; what it raises ends the scan.
+#[pyfunction]
+fn key_scan(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<String> {
+    let spec: KeyScanSpec = from_json("key scan", spec_json)?;
+    let mut raised = None;
+    let mut must_end = || {
+        let asked = Python::attach(|py| {
+            py.check_signals()?;
+            is_cancelled.call0(py)?.is_truthy(py)
+        });
+        asked.unwrap_or_else(|error| {
+            raised.get_or_insert(error);
+            true
+        })
+    };
+    let result = py.detach(|| scan_keys(&spec, &mut must_end));
+    match raised {
+        Some(error) => Err(error),
+        None => to_json(&result.map_err(|error| to_python(&error))?),
+    }
+}
+
 /// A data flow.
 #[pyclass(frozen)]
 struct Flow(EngineFlow);
@@ -107,6 +138,10 @@ impl Flow {
 
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.commit()).map_err(|error| to_python(&error))
+    }
+
+    fn seen_at_work(&self, py: Python<'_>, process_ids: Vec<i32>) {
+        py.detach(|| self.0.seen_at_work(&process_ids));
     }
 
     fn snapshot(&self, py: Python<'_>) -> PyResult<String> {
@@ -186,6 +221,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cpu_path, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_paths, module)?)?;
     module.add_function(wrap_pyfunction!(plan_slices, module)?)?;
+    module.add_function(wrap_pyfunction!(hash_places, module)?)?;
     module.add_function(wrap_pyfunction!(key_bounds, module)?)?;
+    module.add_function(wrap_pyfunction!(key_scan, module)?)?;
     module.add_function(wrap_pyfunction!(generate_tpch, module)?)
 }

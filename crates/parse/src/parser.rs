@@ -63,6 +63,22 @@ pub struct Parser {
     structure: Structure,
     rows: Rows,
     bad: BadRows,
+    block: BlockPlace,
+}
+
+/// Where the last block stands, and what its rejects need of it besides its text.
+#[derive(Default)]
+struct BlockPlace {
+    /// Bytes of header at its front, and bytes of text behind them.
+    skipped_bytes: usize,
+    length: usize,
+    /// First byte of the text behind the header, and the byte after the last one, in the file.
+    first_byte: u64,
+    real_end: u64,
+    /// Line of the slice behind the header, from 0.
+    first_line: u64,
+    /// Whether the slice ended inside a qualifier.
+    unclosed: bool,
 }
 
 impl Parser {
@@ -71,9 +87,22 @@ impl Parser {
     /// # Errors
     /// `Specification` when the layout cannot be parsed, or the processor lacks what `HEADRACE_CPU` asks for.
     pub fn new(layout: &Layout) -> Result<Self, CoreError> {
+        Self::of_columns(layout, &(0..layout.columns.len()).collect::<Vec<_>>())
+    }
+
+    /// The same, but only the columns `wanted` (indexes in the layout) are converted: batches have no others, and what
+    /// stands in the others is looked at only to find where rows and fields end.
+    ///
+    /// # Errors
+    /// Those of [`Parser::new`]; `Specification` for a column that is not in the layout.
+    pub fn of_columns(layout: &Layout, wanted: &[usize]) -> Result<Self, CoreError> {
         layout.check().map_err(|text| CoreError::new(ErrorKind::Specification, text))?;
-        let columns = layout.columns.iter().enumerate();
+        if let Some(index) = wanted.iter().find(|&&index| index >= layout.columns.len()) {
+            return Err(CoreError::new(ErrorKind::Specification, format!("the layout has no column {}", index + 1)));
+        }
+        let columns = wanted.iter().map(|&index| (index, &layout.columns[index]));
         let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens));
+        let fields = arrow_schema(layout).project(wanted).map_err(|error| internal(&error.to_string()))?;
         Ok(Parser {
             delimiter: layout.delimiter as u8,
             qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
@@ -84,13 +113,14 @@ impl Parser {
             },
             header_rows: layout.header_rows,
             columns: columns.collect(),
-            schema: arrow_schema(layout),
+            schema: Arc::new(fields),
             cpu_path: cpu_path()?,
             header_left: 0,
             next_line: 0,
             structure: Structure::default(),
             rows: Rows::default(),
             bad: BadRows::default(),
+            block: BlockPlace::default(),
         })
     }
 
@@ -125,16 +155,10 @@ impl Parser {
         is_header
     }
 
-    /// Parses a block.
-    ///
-    /// `block` holds [`PADDING_BYTES`] bytes of padding, `length` bytes of text, and padding again; `first_byte` is the place
-    /// of the text in the file. `real_length` is `length`, or one less when the caller put a row end behind a last line
-    /// that has none. `ended` says that the slice ends with this block, so that a qualifier left open in it is never closed.
-    /// `slab` gives memory of at least the asked size for the typed columns. `on_reject` takes the rejects, in
-    /// file order; an error of it ends the block.
+    /// Parses a block and hands over its rejects: [`Parser::parse_rows`] and [`Parser::reject_rows`].
     ///
     /// # Errors
-    /// Those of `on_reject`; `Internal` when the block is smaller than it claims.
+    /// Those of both.
     #[allow(clippy::too_many_arguments)] // places and lengths of one block; a struct of them would be made for one call
     pub fn parse(
         &mut self,
@@ -145,6 +169,29 @@ impl Parser {
         ended: bool,
         slab: impl FnOnce(usize) -> Memory,
         on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
+    ) -> Result<Parsed, CoreError> {
+        let parsed = self.parse_rows(block, length, real_length, first_byte, ended, slab)?;
+        self.reject_rows(block, on_reject)?;
+        Ok(parsed)
+    }
+
+    /// Parses a block; [`Parser::reject_rows`] has to follow.
+    ///
+    /// `block` holds [`PADDING_BYTES`] bytes of padding, `length` bytes of text, and padding again; `first_byte` is the place
+    /// of the text in the file. `real_length` is `length`, or one less when the caller put a row end behind a last line
+    /// that has none. `ended` says that the slice ends with this block, so that a qualifier left open in it is never closed.
+    /// `slab` gives memory of at least the asked size for the typed columns.
+    ///
+    /// # Errors
+    /// `Internal` when the block is smaller than it claims.
+    pub fn parse_rows(
+        &mut self,
+        block: &Buffer,
+        length: usize,
+        real_length: usize,
+        first_byte: u64,
+        ended: bool,
+        slab: impl FnOnce(usize) -> Memory,
     ) -> Result<Parsed, CoreError> {
         let whole = block.as_slice();
         let (skipped_bytes, header_lines) = self.skip_header(whole, length);
@@ -168,9 +215,9 @@ impl Parser {
             let converted = self.convert(text, &text_buffer, suspicious, slab)?;
             batch = self.without_bad_rows(converted)?;
         }
+        let unclosed = ended && seen.open;
         let first_line = self.next_line + header_lines;
-        let origin = Origin { text: text.bytes(), first_byte, first_line, real_end };
-        self.reject_rows(&origin, on_reject)?;
+        self.block = BlockPlace { skipped_bytes, length: text.len(), first_byte, real_end, first_line, unclosed };
         let mut parsed = Parsed {
             consumed: skipped_bytes + self.rows.consumed,
             lines: header_lines + self.rows.lines,
@@ -178,16 +225,46 @@ impl Parser {
             batch,
             rejected: (self.rows.bad.len() + self.bad.found.len()) as u64,
         };
-        if ended && seen.open {
-            on_reject(self.unclosed(&origin))?;
+        if unclosed {
             parsed.consumed = length;
             parsed.lines += 1;
             parsed.rejected += 1;
         }
         self.next_line += parsed.lines;
+        Ok(parsed)
+    }
+
+    /// Adds rows to the rejects of the block that [`Parser::parse_rows`] has just seen: `rows` of its batch, ascending, that
+    /// broke `rule` with their value of `column`.
+    pub fn refuse(&mut self, rows: &[u32], column: usize, rule: Rule) {
+        let mut refused = rows.iter().peekable();
+        let kept = (0..self.rows.rows).filter(|&row| !self.bad.contains(row)).zip(0_u32..);
+        let found: Vec<usize> =
+            kept.filter(|(_, number)| refused.next_if_eq(&number).is_some()).map(|(row, _)| row).collect();
+        found.into_iter().for_each(|row| self.bad.add(row, column, rule));
+    }
+
+    /// Hands over the rejects of the block that [`Parser::parse_rows`] has just seen, in file order. One at a time, because a
+    /// block may consist of nothing else.
+    ///
+    /// # Errors
+    /// Those of `on_reject`, which end the block; `Internal` for another block.
+    pub fn reject_rows(
+        &mut self,
+        block: &Buffer,
+        on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
+    ) -> Result<(), CoreError> {
+        let BlockPlace { skipped_bytes, length, first_byte, real_end, first_line, unclosed } = self.block;
+        let start = PADDING_BYTES + skipped_bytes;
+        let text = block.get(start..start + length).ok_or_else(|| internal("rejects of another block"))?;
+        let origin = Origin { text, first_byte, first_line, real_end };
+        self.reject_complete_rows(&origin, on_reject)?;
+        if unclosed {
+            on_reject(self.unclosed(&origin))?;
+        }
         self.structure.release_surplus();
         self.rows.release_surplus();
-        Ok(parsed)
+        Ok(())
     }
 
     /// The reject of everything behind the last row end: a row whose last qualifier is never closed.
@@ -196,7 +273,7 @@ impl Parser {
         let marks = &self.structure.marks()[1..];
         let delimiters = &marks[marks.partition_point(|&mark| (mark as usize) < start)..];
         let opening = delimiters.last().map_or(start, |&mark| mark as usize + 1);
-        let column = Some(delimiters.len()).filter(|&column| column < self.columns.len());
+        let column = Some(delimiters.len()).filter(|&column| column < self.shape.columns);
         let end = origin.text.len().min((origin.real_end - origin.first_byte) as usize);
         let row = start..origin.text.len();
         origin.reject(self.rows.lines, row, opening..end, column, Rule::UnclosedQualifier, None)
@@ -232,12 +309,11 @@ impl Parser {
         let rows = self.rows.rows;
         let marks = self.rows.marks(&self.structure);
         let table =
-            FieldTable::new(text, marks, self.rows.stride, rows, self.columns.len(), self.qualifier, self.cpu_path)
+            FieldTable::new(text, marks, self.rows.stride, rows, self.shape.columns, self.qualifier, self.cpu_path)
                 .ok_or_else(|| internal("the structural positions do not ascend"))?;
         let seen = self.structure.seen;
         let escaping = self.qualifier.filter(|_| seen.doubled);
-        // Of two qualifiers in a row one is left, and those around a field are not kept at all.
-        let unescaped_bytes = if escaping.is_some() { text.len() - seen.qualifiers / 2 } else { 0 };
+        let unescaped_bytes = if escaping.is_some() { text.len() } else { 0 };
         let columns_bytes: usize = self.columns.iter().map(|column| column.slab_bytes(rows)).sum();
         let mut slab = slab(columns_bytes + carved_bytes::<u8>(unescaped_bytes));
         let mut carver = Carver::new(&mut slab);
@@ -274,9 +350,8 @@ impl Parser {
             .map_err(|error| internal(&error.to_string()))
     }
 
-    /// Hands over the rejects of the block in file order: rows of another shape, and rows that did not convert. One at a time,
-    /// because a block may consist of nothing else.
-    fn reject_rows(
+    /// Rows of another shape, rows that did not convert, and rows that were refused, in file order.
+    fn reject_complete_rows(
         &mut self,
         origin: &Origin<'_>,
         on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,

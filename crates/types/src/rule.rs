@@ -48,11 +48,13 @@ pub enum Rule {
     InvalidUtf8,
     /// A NUL byte in a text column.
     NulByte,
+    /// A key that belongs to no partition of the destination.
+    Partition,
 }
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 21] = [
+    pub const ALL: [Rule; 22] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
@@ -74,6 +76,7 @@ impl Rule {
         Rule::TooLong,
         Rule::InvalidUtf8,
         Rule::NulByte,
+        Rule::Partition,
     ];
 
     /// Stable code.
@@ -170,6 +173,11 @@ impl Rule {
             }
             InvalidUtf8 => ("HR501", "UTF-8 text", "The file has another encoding, or is damaged."),
             NulByte => ("HR502", "text without NUL bytes", "The file is damaged, or is not a text file."),
+            Partition => (
+                "HR601",
+                "a key that one of the partitions takes",
+                "Declare a partition for the key, or set `outside: default`.",
+            ),
         }
     }
 }
@@ -199,6 +207,7 @@ impl std::fmt::Display for Rule {
             TooLong => "too_long",
             InvalidUtf8 => "invalid_utf8",
             NulByte => "nul_byte",
+            Partition => "partition",
         })
     }
 }
@@ -213,6 +222,6 @@ mod tests {
             assert_eq!(rule as usize, place);
             assert_eq!(Rule::ALL.iter().filter(|other| other.code() == rule.code()).count(), 1);
         }
-        assert_eq!(Rule::NulByte as usize + 1, Rule::ALL.len());
+        assert_eq!(Rule::Partition as usize + 1, Rule::ALL.len());
     }
 }

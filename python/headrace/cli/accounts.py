@@ -19,6 +19,8 @@ Document = Mapping[str, Any]
 
 # Rejected rows shown per table; the file named below them has all.
 SHOWN_REJECTS: Final = 3
+# Partitions shown per table; the summary has all.
+SHOWN_PARTITIONS: Final = 20
 _NO_BREAK: Final = "\u00a0"
 
 _COLUMNS: Final = (
@@ -40,6 +42,12 @@ _AGGREGATES: Final = (
     TextColumn("maximum"),
     TextColumn("sum"),
 )
+_PARTITIONS: Final = (
+    TextColumn("partition", words=True),
+    TextColumn("rows"),
+    TextColumn("strays", drop_when_narrow=1),
+    TextColumn("switch ms"),
+)
 _SUMMED: Final = ("lines", "rows_skipped", "rows_read", "rows_rejected", "rows_loaded", "seconds", "bytes_read")
 
 
@@ -49,6 +57,7 @@ def render_summary(summary: Document, *, width: int) -> str:
     parts = [render_aggregates(table, width=width) for table in tables if table["columns"]]
     if tables:
         parts.append(render_accounts(tables, width=width))
+    parts += [render_partitions(table, width=width) for table in tables if table["partitions"]]
     parts += [text for table in tables if (text := render_rejects(table, width=width))]
     parts.append("\n".join(_closing_lines(summary, width)))
     return "\n\n".join(parts)
@@ -96,6 +105,36 @@ def render_aggregates(table: Document, *, width: int) -> str:
         )
     heading = f"{table['table']}: {units.plural(table['rows_loaded'], 'row')}, not stored"
     return f"{heading}\n{render_table(_AGGREGATES, rows, width=width)}"
+
+
+def render_partitions(table: Document, *, width: int) -> str:
+    """How the rows of a table spread over its partitions; one by one if some held rows of other files' partitions.
+
+    What each took of the switch is in summary.json in any case.
+    """
+    parts: Sequence[Document] = table["partitions"]
+    counts = [int(part["rows"]) for part in parts]
+    heading = (
+        f"{table['table']}: {units.plural(len(parts), 'partition')} switched in {table['switch_seconds']:.2f} s, "
+        f"{units.count(min(counts))} to {units.count(max(counts))} rows each, "
+        f"{units.count(sum(counts) // len(counts))} in the mean"
+    )
+    lines = _wrapped(heading, "", width)
+    if not any(part["strays"] for part in parts):
+        return "\n".join(lines)
+    rows = [
+        [
+            str(part["name"]),
+            units.count(part["rows"]),
+            units.count(part["strays"]),
+            f"{float(part['switch_seconds']) * 1000:.1f}",
+        ]
+        for part in parts[:SHOWN_PARTITIONS]
+    ]
+    lines.append(render_table(_PARTITIONS, rows, width=width))
+    if len(parts) > SHOWN_PARTITIONS:
+        lines.append(f"and {units.count(len(parts) - SHOWN_PARTITIONS)} more: summary.json in the run folder")
+    return "\n".join(lines)
 
 
 def render_rejects(table: Document, *, width: int) -> str:

@@ -16,6 +16,10 @@ from headrace.errors import on_one_line
 Document = Mapping[str, Any]
 _LABEL_CHARACTERS: Final = 10
 _INDENT: Final = "  "
+# Of more partitions only the first and the last ones are shown.
+_FIRST_PARTITIONS: Final = 3
+_LAST_PARTITIONS: Final = 2
+_SHOWN_VALUES: Final = 6
 
 
 def run_plan(path: Path, sets: list[str], connections: list[str], streams: int | None, *, json_output: bool) -> int:
@@ -52,6 +56,9 @@ def _render_task(task: Document, width: int) -> str:
         _wrapped("streams", [_streams(task)], width),
         _wrapped("memory", [_memory(task["memory"])], width),
     ]
+    # What one table takes stands in the notes.
+    if task.get("partitioning") is not None and task["partitioning"]["way"] != "whole":
+        lines.append(_wrapped("divided", _partitions(task), width))
     if task["rejects_limit"]:
         lines.append(_wrapped("rejects", [f"up to {units.plural(task['rejects_limit'], 'row')}"], width))
     if task["notes"]:
@@ -81,6 +88,40 @@ def _streams(task: Document) -> str:
     largest = max((part["end_byte"] - part["begin_byte"] for part in slices), default=0)
     text = f"{units.plural(task['streams'], 'stream')}, {units.plural(len(slices), 'slice')}"
     return f"{text}, the largest {units.size(largest)}" if largest else text
+
+
+def _partitions(task: Document) -> list[str]:
+    """Strategy and way, then the partitions, of many the first and the last ones."""
+    division = task["partitioning"]
+    parts = division["partitions"]
+    head = (
+        f"by {division['strategy']} ({division['column']}) into {units.plural(len(parts), 'partition')}, way "
+        f"{division['way']}, {units.plural(task['connections'], 'connection')}"
+    )
+    shown = [_partition(part) for part in parts]
+    if len(shown) > _FIRST_PARTITIONS + _LAST_PARTITIONS + 1:
+        left_out = len(shown) - _FIRST_PARTITIONS - _LAST_PARTITIONS
+        shown[_FIRST_PARTITIONS:-_LAST_PARTITIONS] = [f"... {left_out} more"]
+    return [head, *shown, *(f"{name}: dropped" for name in division["drops"])]
+
+
+def _partition(part: Document) -> str:
+    action = {"attach": "", "insert": ", exists", "exchange": ", loaded anew"}[part["action"]]
+    space = f", tablespace {on_one_line(part['tablespace'])}" if part["tablespace"] else ""
+    return f"{on_one_line(part['table'])}: {on_one_line(_rule(part['rule']))}{space}{action}"
+
+
+def _rule(rule: Document) -> str:
+    if "minimum" in rule:
+        begin = "MINVALUE" if rule["minimum"] is None else rule["minimum"]
+        return f"from {begin} to before {'MAXVALUE' if rule['end'] is None else rule['end']}"
+    if "values" in rule:
+        values = ["NULL" if value is None else value for value in rule["values"]]
+        more = len(values) - _SHOWN_VALUES
+        return ", ".join(values[:_SHOWN_VALUES]) + (f" and {units.plural(more, 'more value')}" if more > 0 else "")
+    if "modulus" in rule:
+        return f"remainder {rule['remainder']} of {rule['modulus']}"
+    return "all other keys"
 
 
 def _memory(memory: Document) -> str:

@@ -13,8 +13,9 @@ for the CPUs, which are shares of all CPUs this process may use.
    - else `destination_cpu`.
    A destination in another process, a server, is not measured yet: no verdict, rather than a guess.
 3. The destination waited for rows. The streams are slower:
-   - the streams spent more time reading (for generated rows: generating) than parsing: `source_read`;
+   - the streams spent more time reading (for generated rows: generating) than parsing or transforming: `source_read`;
    - the CPUs are at least 85 % busy and the streams used less than three quarters of that: `shared_cpu`;
+   - they spent more time transforming (finding the partitions of rows) than parsing: `transform`;
    - else `parse`.
 
 The sentence always holds the numbers that led to the verdict, so that it can be doubted.
@@ -74,6 +75,7 @@ class _Shares:
     waiting_for_destination: float
     reading: float
     parsing: float
+    transforming: float
     stream_on_cpu: float
     cpus_busy: float
     streams_of_cpu: float
@@ -102,20 +104,27 @@ def _destination(shares: _Shares) -> LimitVerdict:
 
 def _streams(shares: _Shares) -> LimitVerdict:
     spent = f"the streams spent {shares.reading:.0%} of their time reading and {shares.parsing:.0%} parsing"
-    if shares.reading > shares.parsing:
+    if shares.reading > max(shares.parsing, shares.transforming):
         return LimitVerdict("source_read", f"{spent}, and were on a CPU {shares.stream_on_cpu:.0%} of their time")
     if shares.cpus_busy >= _CPUS_FULL_SHARE and shares.streams_of_cpu < _STREAM_CPU_SHARE_LARGE:
         return LimitVerdict(
             "shared_cpu", f"the CPUs were {shares.cpus_busy:.0%} busy, {shares.streams_of_cpu:.0%} of it by the streams"
         )
     waited = f"waited for the destination only {shares.waiting_for_destination:.0%}"
+    if shares.transforming > shares.parsing:
+        return LimitVerdict("transform", f"{spent}, {shares.transforming:.0%} transforming, and {waited}")
     return LimitVerdict("parse", f"{spent}, and {waited}")
 
 
 def _shares(counters: FlowCounters) -> _Shares | None:
     stage_seconds = {
         name: sum(_seconds(stream, *name) for stream in counters.streams)
-        for name in (("write", "wait_output_seconds"), ("read", "busy_seconds"), ("parse", "busy_seconds"))
+        for name in (
+            ("write", "wait_output_seconds"),
+            ("read", "busy_seconds"),
+            ("parse", "busy_seconds"),
+            ("transform", "busy_seconds"),
+        )
     }
     stream_cpu = sum(float(stream["cpu_seconds"]) for stream in counters.streams)
     explained = sum(_all_seconds(stream) for stream in counters.streams)
@@ -127,6 +136,7 @@ def _shares(counters: FlowCounters) -> _Shares | None:
         waiting_for_destination=stage_seconds["write", "wait_output_seconds"] / stream_seconds,
         reading=stage_seconds["read", "busy_seconds"] / stream_seconds,
         parsing=stage_seconds["parse", "busy_seconds"] / stream_seconds,
+        transforming=stage_seconds["transform", "busy_seconds"] / stream_seconds,
         stream_on_cpu=min(1.0, stream_cpu / stream_seconds),
         cpus_busy=min(1.0, counters.cpu_seconds / (counters.seconds * counters.cpu_count)),
         streams_of_cpu=min(1.0, stream_cpu / counters.cpu_seconds) if counters.cpu_seconds > 0 else 0.0,
@@ -140,6 +150,6 @@ def _seconds(stream: Mapping[str, Any], stage: str, name: str) -> float:
 def _all_seconds(stream: Mapping[str, Any]) -> float:
     return sum(
         _seconds(stream, stage, name)
-        for stage in ("read", "parse", "write")
+        for stage in ("read", "parse", "transform", "write")
         for name in ("busy_seconds", "wait_input_seconds", "wait_output_seconds")
     )

@@ -12,7 +12,6 @@ from headrace.model.bound import (
     ForeachTask,
     GenerateSource,
     Iteration,
-    RangePartition,
     Source,
 )
 from headrace.model.connections import (
@@ -28,6 +27,18 @@ from headrace.model.layout import Column, Layout
 from headrace.model.load import load_package
 from headrace.model.load_options import LoadOptions
 from headrace.model.memory_size import parse_memory_size
+from headrace.model.partition import (
+    CommitInterval,
+    Every,
+    HashPartition,
+    ListPartition,
+    PartitionClause,
+    PartitionSettings,
+    PeriodUnit,
+    Quantiles,
+    RangePartition,
+    strategy_of,
+)
 from headrace.model.redaction import redact, redact_data
 from headrace.model.schema import layout_schema, package_schema
 
@@ -35,21 +46,29 @@ __all__ = [
     "BoundPackage",
     "BoundTask",
     "Column",
+    "CommitInterval",
     "Connection",
     "DataFlowTask",
     "DataType",
     "DataTypeError",
     "Destination",
     "DuckdbConnection",
+    "Every",
     "FileSource",
     "FilesConnection",
     "ForeachTask",
     "GenerateSource",
+    "HashPartition",
     "Iteration",
     "Layout",
+    "ListPartition",
     "LoadOptions",
     "NullConnection",
+    "PartitionClause",
+    "PartitionSettings",
+    "PeriodUnit",
     "PostgresConnection",
+    "Quantiles",
     "RangePartition",
     "Source",
     "describe",
@@ -59,4 +78,5 @@ __all__ = [
     "parse_memory_size",
     "redact",
     "redact_data",
+    "strategy_of",
 ]

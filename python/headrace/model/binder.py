@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from headrace.model.annotations import Slot
@@ -15,12 +15,13 @@ from headrace.model.bound import (
     ForeachTask,
     GenerateSource,
     Iteration,
-    RangePartition,
     Source,
 )
 from headrace.model.connections import Connection, FilesConnection
 from headrace.model.layout import Layout
 from headrace.model.load_options import LoadOptions
+from headrace.model.partition import CommitInterval
+from headrace.model.partition_binder import PartitionBinder
 from headrace.model.problems import ProblemCollector
 from headrace.model.resolver import Resolver, to_text
 from headrace.model.scope import Scope
@@ -162,7 +163,7 @@ class TaskBinder:
         if source is None or destination is None:
             return None
         self._check_columns(destination, source.layout, (*destination_path, "columns"))
-        self._check_partition(destination, source, (*destination_path, "partition", "range", "column"))
+        destination = self._partitioned(destination, destination_spec, source, destination_path)
         return DataFlowTask(
             identity,
             task_path_name(task_path),
@@ -201,7 +202,6 @@ class TaskBinder:
             self._wrong_connection(connection, (*path, "connection"), "a destination", "duckdb, postgres or null")
             return None
         schema, _, table = spec.table.rpartition(".")
-        partition = spec.partition and spec.partition.range
         return Destination(
             name,
             connection,
@@ -210,7 +210,7 @@ class TaskBinder:
             target=spec.target,
             load=spec.load,
             columns=spec.columns,
-            partition=RangePartition(partition.column, partition.bounds) if partition and partition.column else None,
+            commit=None if spec.commit is None else CommitInterval(spec.commit.bytes, spec.commit.rows),
             options=LoadOptions(**{option.name: getattr(spec, option.name) for option in fields(LoadOptions)}),
         )
 
@@ -256,28 +256,24 @@ class TaskBinder:
                     hint=did_you_mean(source, names) or "Write `target column: source column`.",
                 )
 
-    def _check_partition(self, destination: Destination, source: Source, path: DocumentPath) -> None:
-        if destination.partition is None:
-            return
-        if isinstance(source, GenerateSource):
+    def _partitioned(
+        self, destination: Destination, spec: DestinationSpec, source: Source, path: DocumentPath
+    ) -> Destination:
+        """The destination with its partitions, which the layout has a say in."""
+        clause = None
+        is_divided = spec.partition is not None and spec.partition.column is not None
+        if spec.partition is not None:
+            binder = PartitionBinder(self._document, self._problems, (*path, "partition"))
+            clause = binder.bind(spec.partition, source, destination.columns)
+        if spec.partitions is not None and not is_divided:
             self._problems.add(
                 self._document,
-                path,
-                "a generated source has no files whose keys could bound partitions",
-                hint="Leave `partition` out, or load files.",
+                (*path, "partitions"),
+                f"{place_name((*path, 'partitions'))} means nothing for a table that is not divided",
+                found=show_value(spec.partitions),
+                hint="Add `partition`, or remove `partitions`.",
             )
-            return
-        targets = list(destination.columns or source.layout.column_names())
-        column = destination.partition.column
-        if column.lower() not in (name.lower() for name in targets):
-            self._problems.add(
-                self._document,
-                path,
-                f"no column goes into the partition key `{show_name(column)}`",
-                found=quote(column),
-                expected=one_of(targets),
-                hint=did_you_mean(column, targets) or "Name a column that is loaded.",
-            )
+        return replace(destination, partition=clause, partitions=tuple(spec.partitions or ()))
 
 
 def task_path_name(path: DocumentPath) -> str:

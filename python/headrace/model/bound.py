@@ -9,6 +9,7 @@ from typing import Literal
 from headrace.model.connections import Connection
 from headrace.model.layout import Layout
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
+from headrace.model.partition import CommitInterval, PartitionClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,11 @@ Source = FileSource | GenerateSource
 
 
 @dataclass(frozen=True, slots=True)
-class RangePartition:
-    """One range partition per source file, by the target's column `column`."""
-
-    column: str
-    bounds: Literal["files"] = "files"
-
-
-@dataclass(frozen=True, slots=True)
 class Destination:
-    """The table that rows go to. `columns` is target column: source column; None maps by equal names."""
+    """The table that rows go to. `columns` is target column: source column; None maps by equal names.
+
+    `partitions`: names of those that are loaded anew while all others stay; empty: all of them.
+    """
 
     name: str
     connection: Connection
@@ -61,7 +57,9 @@ class Destination:
     target: Literal["create", "append", "replace"]
     load: Literal["staged", "single", "view"] = "staged"
     columns: dict[str, str] | None = None
-    partition: RangePartition | None = None
+    partition: PartitionClause | None = None
+    partitions: tuple[str, ...] = ()
+    commit: CommitInterval | None = None
     options: LoadOptions = DEFAULT_OPTIONS
 
 

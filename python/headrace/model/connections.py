@@ -15,6 +15,7 @@ from headrace.model.home import HOME_HINT, begins_with_home
 from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS, redact
 from headrace.model.spec import (
     DEFAULT_LOCK_TIMEOUT_SECONDS,
+    DEFAULT_STALL_TIMEOUT_SECONDS,
     DuckdbConnectionSpec,
     FilesConnectionSpec,
     LedgerSpec,
@@ -85,6 +86,7 @@ class PostgresConnection:
     name: str
     parameters: ConnectionParameters
     lock_timeout_seconds: int = DEFAULT_LOCK_TIMEOUT_SECONDS
+    stall_timeout_seconds: int = DEFAULT_STALL_TIMEOUT_SECONDS
     ledger_schema: str | None = RESERVED_SCHEMA
     secrets: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     password_texts: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
@@ -104,12 +106,14 @@ class PostgresConnection:
             "type": self.type,
             **{key: redact(text, self.secrets) for key, text in shown.items()},
             "lock_timeout_seconds": self.lock_timeout_seconds,
+            "stall_timeout_seconds": self.stall_timeout_seconds,
             "ledger": "off" if self.ledger_schema is None else self.ledger_schema,
         }
 
     def to_core(self, application_name: str) -> dict[str, Any]:
         """The `connection` of a sink, with the password. `application_name`: what the server shows of the session."""
-        return self.parameters.to_core(application_name)
+        limit = float(self.stall_timeout_seconds)
+        return {**self.parameters.to_core(application_name), "stall_timeout_seconds": limit}
 
 
 Connection = FilesConnection | DuckdbConnection | PostgresConnection | NullConnection
@@ -117,7 +121,7 @@ AnyConnectionSpec = FilesConnectionSpec | DuckdbConnectionSpec | PostgresConnect
 # Keys of the package that say what a connection string cannot; they also hold for a connection put in its place.
 KEPT_KEYS: Mapping[type[Connection], tuple[str, ...]] = {
     DuckdbConnection: ("lock_timeout_seconds",),
-    PostgresConnection: ("lock_timeout_seconds", "ledger"),
+    PostgresConnection: ("lock_timeout_seconds", "stall_timeout_seconds", "ledger"),
 }
 
 
@@ -169,6 +173,7 @@ def _postgres_from_spec(
     return replace(
         connection,
         lock_timeout_seconds=spec.lock_timeout_seconds,
+        stall_timeout_seconds=spec.stall_timeout_seconds,
         ledger_schema=ledger_schema(spec.ledger),
         secrets=secrets | connection.password_texts,
     )

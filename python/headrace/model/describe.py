@@ -9,6 +9,7 @@ from pathlib import Path
 
 from headrace.model.bound import BoundPackage, BoundTask, DataFlowTask, Destination, FileSource, Source
 from headrace.model.layout import Layout
+from headrace.model.partition import describe_clause
 from headrace.model.redaction import redact_data
 
 
@@ -95,7 +96,9 @@ def _destination(destination: Destination) -> dict[str, object]:
         "target": destination.target,
         "load": destination.load,
         "columns": None if destination.columns is None else dict(destination.columns),
-        "partition": None if destination.partition is None else {"range": asdict(destination.partition)},
+        "partition": None if destination.partition is None else describe_clause(destination.partition),
+        "partitions": list(destination.partitions),
+        "commit": None if destination.commit is None else asdict(destination.commit),
         "options": destination.options.to_dict(),
     }
 

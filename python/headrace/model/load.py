@@ -213,7 +213,7 @@ class _PackageLoader:
     def _with_declared(
         self, connection: Connection, declaration: Mapping[str, Any], slot: Slot, path: DocumentPath, scope: Scope
     ) -> Connection:
-        """A connection in place of another keeps what the package says and no URL can: lock timeout, ledger."""
+        """A connection in place of another keeps what the package says and no URL can: timeouts, ledger."""
         for key in KEPT_KEYS.get(type(connection), ()):
             if key not in declaration:
                 continue
@@ -225,7 +225,7 @@ class _PackageLoader:
             if isinstance(connection, PostgresConnection) and key == "ledger":
                 connection = replace(connection, ledger_schema=ledger_schema(setting))
             elif isinstance(connection, (DuckdbConnection, PostgresConnection)):
-                connection = replace(connection, lock_timeout_seconds=setting)
+                connection = replace(connection, **{key: setting})
         return connection
 
 

@@ -21,6 +21,7 @@ DEFAULT_MEMORY = "1GB"
 CONNECTION_TYPES = ("files", "duckdb", "postgres", "null")
 CONNECTION_TYPE_LIST = "files, duckdb, postgres or null"
 DEFAULT_LOCK_TIMEOUT_SECONDS = 30
+DEFAULT_STALL_TIMEOUT_SECONDS = 60
 MAXIMUM_LOCK_TIMEOUT_SECONDS = 86_400
 
 ScalarType = Literal["string", "integer", "decimal", "boolean", "date", "path"]
@@ -179,6 +180,13 @@ class PostgresConnectionSpec(SpecModel):
     lock_timeout_seconds: int = setting(
         "How long to wait for a lock that another session or run holds.",
         default=DEFAULT_LOCK_TIMEOUT_SECONDS,
+        kind=SettingKind.VALUE,
+        ge=0,
+        le=MAXIMUM_LOCK_TIMEOUT_SECONDS,
+    )
+    stall_timeout_seconds: int = setting(
+        "How long nothing may move on a connection while bytes wait to be sent or taken; 0: no limit.",
+        default=DEFAULT_STALL_TIMEOUT_SECONDS,
         kind=SettingKind.VALUE,
         ge=0,
         le=MAXIMUM_LOCK_TIMEOUT_SECONDS,

@@ -22,6 +22,7 @@ from headrace.model.layout import Layout
 from headrace.model.load_options import DEFAULT_OPTIONS
 from headrace.model.names import Name, VariableName
 from headrace.model.settings import ONE_OR_MANY, SettingKind, SpecModel, own_error, setting
+from headrace.model.spec_partition import CommitSpec, Names, PartitionSpec
 from headrace.model.suggest import show_name
 
 TpchTable = Literal["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"]
@@ -213,29 +214,6 @@ def _check_column_mapping(columns: dict[str, str] | None) -> dict[str, str] | No
     return columns
 
 
-class RangePartitionSpec(SpecModel):
-    """Partitions by ranges of one column."""
-
-    column: str | None = setting(
-        "The target's column by whose ranges the table is partitioned; it holds no null. If an expression gives null, "
-        "the table has no partitions.",
-        kind=_SETTING,
-        min_length=1,
-    )
-    bounds: Literal["files"] = setting(
-        "Where one partition ends and the next begins: `files`, one partition for each source file, from its first key "
-        "to the first key of the next file; the last one ends behind its last key.",
-        default="files",
-        kind=_SETTING,
-    )
-
-
-class PartitionSpec(SpecModel):
-    """How a table is divided."""
-
-    range: RangePartitionSpec = setting("Partitions by ranges of one column.")
-
-
 class DestinationSpec(SpecModel):
     """The table that rows go to."""
 
@@ -252,7 +230,7 @@ class DestinationSpec(SpecModel):
     load: Literal["staged", "single", "view"] = setting(
         "How rows travel: `staged` through a staging table per partition that is switched in (a table without "
         "partitions is loaded `single`, and the plan says so), `single` into one hidden table, `view` as a UNION ALL "
-        "view over the writers' tables.",
+        "view over the writers' tables, in DuckDB over a table per declared partition.",
         default="staged",
         kind=_SETTING,
     )
@@ -263,6 +241,17 @@ class DestinationSpec(SpecModel):
     )
     partition: PartitionSpec | None = setting(
         "How a table that is loaded `staged` is divided; loaded otherwise it is not, and the plan says so.",
+        default=None,
+    )
+    partitions: Names = setting(
+        "Names of partitions that are loaded anew, with `target: replace`; all others stay, and rows that belong into "
+        "them are rejects.",
+        default=None,
+        kind=_SETTING,
+    )
+    commit: CommitSpec | None = setting(
+        "Commits about every so many rows or bytes, so that a load which breaks off goes on from there; without it a "
+        "table is filled in one transaction, which is faster.",
         default=None,
     )
     lock: bool = setting(
@@ -309,6 +298,14 @@ class DestinationSpec(SpecModel):
                         f"`{option}` means nothing with `{key}: {value}`, which makes new tables",
                         expected=f"`{option}` left out",
                         path=(option,),
+                    )
+        if self.partitions is not None:
+            for key, values in (("target", ("replace",)), ("load", ("staged", "view"))):
+                if getattr(self, key) not in values:
+                    raise own_error(
+                        f"`partitions` means nothing with `{key}: {getattr(self, key)}`",
+                        expected=f"`partitions` with {' or '.join(f'`{key}: {value}`' for value in values)}",
+                        path=("partitions",),
                     )
         return self
 

@@ -2,15 +2,28 @@
 
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
+from headrace.planning.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
+from headrace.planning.key_questions import FileKeys, KeyFacts, KeyQuestion, KeyScan, key_question
 from headrace.planning.memory import MemoryBudget, MemorySplit, engine_bytes
-from headrace.planning.partition_key import is_partitioned, key_column
-from headrace.planning.partitions import FileKeys
+from headrace.planning.partition_key import bounds_of_files, is_enforced, is_partitioned, key_column
+from headrace.planning.partitioning import (
+    ALL_PARTITIONS,
+    STRAYS,
+    CommitSize,
+    DefaultRule,
+    HashRule,
+    ListRule,
+    Partition,
+    Partitioning,
+    PartitionRule,
+    RangeRule,
+    rule_from_dict,
+)
 from headrace.planning.plan import (
     WHOLE_TABLE,
     CommittedSlice,
     DataFlowPlan,
     FinishedTask,
-    KeyBounds,
     OutputColumn,
     RunPlan,
     SkippedTask,
@@ -23,32 +36,52 @@ from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.wording import counted
 
 __all__ = [
+    "ALL_PARTITIONS",
+    "HASH_KEYS",
+    "HASH_KINDS",
+    "LIST_KINDS",
+    "RANGE_KINDS",
+    "STRAYS",
     "WHOLE_TABLE",
     "Capabilities",
     "CatalogColumn",
     "CatalogPartition",
     "CatalogPartitioning",
     "CatalogTable",
+    "CommitSize",
     "CommittedSlice",
     "DataFlowPlan",
+    "DefaultRule",
     "FileKeys",
     "FinishedTask",
-    "KeyBounds",
+    "HashRule",
+    "KeyFacts",
+    "KeyQuestion",
+    "KeyScan",
+    "ListRule",
     "MemoryBudget",
     "MemorySplit",
     "OutputColumn",
+    "Partition",
+    "PartitionRule",
+    "Partitioning",
+    "RangeRule",
     "RunPlan",
     "SkippedTask",
     "SourceSnapshot",
     "StagingTable",
     "Step",
+    "bounds_of_files",
     "counted",
     "display_name",
     "engine_bytes",
+    "is_enforced",
     "is_partitioned",
     "key_column",
+    "key_question",
     "own_tables",
     "plan_data_flow",
     "plan_source_pass",
+    "rule_from_dict",
     "table_after",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 SinkKind = Literal["arrow", "null", "postgres"]
@@ -16,8 +17,14 @@ class Capabilities:
     without a `partition` clause it means `single` for every target.
     `writer_per_stream`: every stream has a connection of its own; otherwise the target takes one merged stream.
     `hidden_tables`: rows go into tables that no reader sees, which are switched in at the end; otherwise the target
-    hides the rows in its own transaction. `partition_key_kinds`: type kinds that a range partition can have as its key;
-    empty: the target has no partitions.
+    hides the rows in its own transaction.
+    `partition_loads`: the values of `load` with which every declared partition is a table of its own; with others a
+    `partition` clause only says which rows are outside, if the target has `partition_key_kinds`.
+    `partition_key_kinds`: by strategy (range, list, hash), the type kinds that can be a key of partitions; empty: the
+    target takes no notice of partitions. `core_routes`: by strategy, those of them whose rows the core places as the
+    target would; rows with other keys are placed by the target. `hash_keys`: how the target hashes a column of a type
+    kind, as the core calls it. `shared_writers`: the most partitions that have a writer of their own at the same time.
+    `commits_inside`: rows can be committed before the last one has arrived.
     `stored_kinds` are the type kinds the target stores without loss; None: it stores nothing and accepts every kind.
     `case_insensitive_names`: `L_ORDERKEY` and `l_orderkey` name the same column there. `maximum_name_bytes`: longest
     name of a table in UTF-8, None without a limit.
@@ -40,7 +47,12 @@ class Capabilities:
     memory_share: float
     writer_per_stream: bool = False
     hidden_tables: bool = False
-    partition_key_kinds: frozenset[str] = frozenset()
+    partition_loads: tuple[str, ...] = ()
+    partition_key_kinds: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    core_routes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    hash_keys: Mapping[str, str] = field(default_factory=dict)
+    shared_writers: int = 200
+    commits_inside: bool = False
     maximum_name_bytes: int | None = None
     freezes: bool = False
     skips_log: bool = False
@@ -49,8 +61,13 @@ class Capabilities:
 
     @property
     def partitions(self) -> bool:
-        """True if tables can be partitioned there."""
+        """True if rows can be divided there, into tables or as a rule of one table."""
         return bool(self.partition_key_kinds)
+
+    @property
+    def makes_parts(self) -> bool:
+        """True if a load may put tables beside the one that it is called after."""
+        return self.hidden_tables or bool(self.partition_loads)
 
     def stores(self, kind: str) -> bool:
         """True if a column of this type kind can be stored without loss."""
@@ -64,7 +81,9 @@ class Capabilities:
         """JSON-ready form for plans."""
         values = asdict(self)
         values["loads"] = list(self.loads)
+        values["partition_loads"] = list(self.partition_loads)
         values["stored_kinds"] = None if self.stored_kinds is None else sorted(self.stored_kinds)
-        for name in ("partition_key_kinds", "options"):
-            values[name] = sorted(values[name])
+        values["options"] = sorted(self.options)
+        for name in ("partition_key_kinds", "core_routes"):
+            values[name] = {strategy: sorted(kinds) for strategy, kinds in values[name].items()}
         return values

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.model import DataType
+from headrace.planning.partitioning import PartitionRule
 
 
 @dataclass(frozen=True)
@@ -28,22 +29,17 @@ class CatalogColumn:
 
 @dataclass(frozen=True)
 class CatalogPartition:
-    """One range partition: `minimum` included, `end` excluded, as canonical text of the key's type.
-
-    None is an open end. The default partition has neither, and `is_default`.
-    """
+    """One partition of a table and what it takes; None if the target's rule has no counterpart here."""
 
     name: str
-    minimum: str | None
-    end: str | None
-    is_default: bool = False
+    rule: PartitionRule | None
 
 
 @dataclass(frozen=True)
 class CatalogPartitioning:
     """How an existing table is partitioned. `strategy`: range, list or hash; `key`: its columns or expressions.
 
-    `partitions` are those of the first level; of other strategies than range only the names matter.
+    `partitions` are those of the first level.
     """
 
     strategy: str

@@ -41,6 +41,14 @@ def check_existing(table: TargetTable, load: str) -> None:
         )
 
 
+def foreign_view(table_name: str) -> TargetError:
+    """For a view that is no union of tables of earlier loads."""
+    return TargetError(
+        f"{table_name} is a view that no load has made",
+        hint="Load another table, or drop the view.",
+    )
+
+
 def check_view_columns(table: TargetTable, load: str, mapping: ColumnMapping) -> None:
     """Raises TargetError if a view would show a column that the new tables behind it do not have."""
     if load != "view" or table.catalog is None:
@@ -63,7 +71,4 @@ def _check_view(table: TargetTable, catalog: CatalogTable) -> None:
             hint=f"Set `load: single` for destination `{table.destination.name}`, or drop the {catalog.kind}.",
         )
     if not catalog.view_tables:
-        raise TargetError(
-            f"{table.name} is a view that no load has made",
-            hint="Load another table, or drop the view.",
-        )
+        raise foreign_view(table.name)

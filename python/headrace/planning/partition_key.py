@@ -1,30 +1,38 @@
-"""The column by whose ranges a table is partitioned: whether it can be one, in the layout and in the existing table."""
+"""The column by which a table is divided: whether it can be that, in the layout and in the existing table."""
 
 from __future__ import annotations
 
 from headrace.errors import TargetError
-from headrace.model import Column, DataFlowTask, DataType
+from headrace.model import Column, DataFlowTask, DataType, PartitionClause, RangePartition, strategy_of
+from headrace.model.key_values import key_type
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogTable
-from headrace.planning.key_values import key_type
-from headrace.planning.plan import OutputColumn
-from headrace.planning.types_match import INTEGER_DIGITS
+from headrace.planning.existing import foreign_view
+from headrace.planning.types_match import INTEGER_DIGITS, TEXT_KINDS
 
 
 def is_partitioned(task: DataFlowTask, capabilities: Capabilities) -> bool:
     """Whether the rows of a task are loaded into partitions, if its files have any rows."""
-    return task.destination.partition is not None and task.destination.load == "staged" and capabilities.partitions
+    return task.destination.partition is not None and task.destination.load in capabilities.partition_loads
+
+
+def is_enforced(task: DataFlowTask, capabilities: Capabilities) -> bool:
+    """Whether a task's partitions only say which rows are outside of its one table."""
+    destination = task.destination
+    is_declared = destination.partition is not None and destination.load == "staged"
+    return is_declared and capabilities.partitions and not is_partitioned(task, capabilities)
 
 
 def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) -> Column:
     """The source column of a partitioned task's key. Raises TargetError if it cannot be one.
 
-    Asked before the files' keys are looked at, which depend on it.
+    Asked before keys are looked at, which depend on it.
     """
     destination, layout = task.destination, task.source.layout
-    assert destination.partition is not None
-    refused = f"table {table_name} cannot be partitioned by `{destination.partition.column}`"
-    wanted = capabilities.name_key(destination.partition.column)
+    clause = destination.partition
+    assert clause is not None
+    refused = f"table {table_name} cannot be partitioned by `{clause.column}`"
+    wanted = capabilities.name_key(clause.column)
     chosen = destination.columns or {name: name for name in layout.column_names()}
     source = next((source for target, source in chosen.items() if capabilities.name_key(target) == wanted), None)
     column = next((column for column in layout.columns if column.name == source), None)
@@ -35,54 +43,72 @@ def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) 
             expected=f"one of: {', '.join(chosen)}",
             hint=f"Correct `partition` of destination `{destination.name}`.",
         )
-    if column.type.kind not in capabilities.partition_key_kinds or key_type(column.type) is None:
+    strategy = strategy_of(clause)
+    kinds = capabilities.partition_key_kinds.get(strategy, frozenset())
+    if column.type.kind not in kinds or (strategy == "range" and key_type(column.type) is None):
+        what = "whose values follow each other" if strategy == "range" else f"that can be divided by {strategy}"
         raise TargetError(
             refused,
             found=f"type {column.type}",
-            expected=f"a type whose values follow each other: {', '.join(sorted(capabilities.partition_key_kinds))}",
+            expected=f"a type {what}: {', '.join(sorted(kinds))}",
             hint="Choose another key, or leave `partition` out.",
         )
-    if column.nullable:
-        raise TargetError(
-            refused,
-            found="the layout lets it be null",
-            hint=f"Set `nullable: false` for column `{column.name}` of the layout.",
-        )
-    if layout.qualifier is not None:
+    if bounds_of_files(destination.partition, destination.partitions) and layout.qualifier is not None:
         raise TargetError(
             refused,
             found="a layout with a qualifier",
             expected="files whose last row can be found without reading all of them",
-            hint="Leave `partition` out, or the qualifier if the files do without.",
+            hint="Set `every`, `parts` or `bounds` as keys, or leave the qualifier out if the files do without.",
         )
     return column
 
 
-def check_partitioning(catalog: CatalogTable, key: OutputColumn, table_name: str, destination: str) -> None:
-    """Raises TargetError unless the existing table is partitioned by ranges of the key's column alone."""
-    found, column = catalog.partitioning, key.target
+def bounds_of_files(clause: PartitionClause | None, reloaded: tuple[str, ...]) -> bool:
+    """Whether every file becomes a partition of its own."""
+    return isinstance(clause, RangePartition) and clause.bounds == "files" and not reloaded
+
+
+def check_partitioning(
+    catalog: CatalogTable, clause: PartitionClause, key: Column, capabilities: Capabilities, names: tuple[str, str]
+) -> None:
+    """Raises TargetError unless the existing table is divided by the same strategy and by the column alone.
+
+    `key` is the source column; `names` are those of the table and of the destination, for messages.
+    """
+    table_name, destination = names
+    found, strategy = catalog.partitioning, strategy_of(clause)
+    remedy = "set `load: single`" if catalog.kind == "table" else "drop the view: it is made anew then"
+    if found is None and catalog.kind == "view":
+        raise foreign_view(table_name)
     if found is None:
         raise TargetError(
             f"table {table_name} exists and has no partitions",
-            expected=f"a table partitioned by range ({column})",
+            expected=f"a table partitioned by {strategy} ({clause.column})",
             hint=f"Set `load: single` for destination `{destination}`, or drop the table: it is made anew then.",
         )
-    if (found.strategy, found.key) != ("range", (column,)):
+    column = capabilities.name_key(clause.column)
+    if (found.strategy, [capabilities.name_key(name) for name in found.key]) != (strategy, [column]):
         raise TargetError(
             f"table {table_name} is partitioned in another way",
             found=f"{found.strategy} ({', '.join(found.key)})",
-            expected=f"range ({column})",
-            hint=f"Correct `partition` of destination `{destination}`, or set `load: single`.",
+            expected=f"{strategy} ({clause.column})",
+            hint=f"Correct `partition` of destination `{destination}`, or {remedy}.",
         )
-    native = next(item for item in catalog.columns if item.name == column)
+    native = next((item for item in catalog.columns if capabilities.name_key(item.name) == column), None)
+    if strategy == "hash" or native is None:
+        return
     if native.type is None or _family(native.type) != _family(key.type):
         raise TargetError(
             f"keys of type {key.type} cannot be compared with the partitions of table {table_name}",
-            found=f"`{column}` of type {native.native_type}",
-            hint=f"Declare `{key.source}` as {native.type} in the layout, or set `load: single`.",
+            found=f"`{native.name}` of type {native.native_type}",
+            hint=f"{remedy[:1].upper()}{remedy[1:]}."
+            if native.type is None
+            else f"Declare `{key.name}` as {native.type} in the layout, or {remedy}.",
         )
 
 
 def _family(data_type: DataType) -> str:
     """Equal for types whose key values compare."""
+    if data_type.kind in TEXT_KINDS:
+        return "text"
     return "integer" if data_type.kind in INTEGER_DIGITS else data_type.kind

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from headrace.model import DataType, LoadOptions
 from headrace.planning.memory import MemorySplit
+from headrace.planning.partitioning import CommitSize, Partitioning
+from headrace.planning.routing import routing_spec
 from headrace.planning.wording import counted
 
 StepKind = Literal[
@@ -18,6 +20,7 @@ StepKind = Literal[
     "check_accounts",
     "commit_slices",
     "build_indexes",
+    "fill_partitions",
     "switch",
     "commit",
     "analyze",
@@ -35,7 +38,7 @@ class SourceSnapshot:
     """What a source offers, looked at once. `files` and `slices` have the members of a flow spec.
 
     `generate` is the flow spec's member of that name when the rows are generated instead of read. `may_be_empty`: a
-    source without one data row is loaded too.
+    source without one data row is loaded too. `row_bytes`: about as long is a row of the files.
     """
 
     name: str
@@ -44,6 +47,7 @@ class SourceSnapshot:
     notes: list[str] = field(default_factory=list)
     generate: dict[str, Any] | None = None
     may_be_empty: bool = True
+    row_bytes: float = 1.0
 
     @property
     def bytes_total(self) -> int:
@@ -83,37 +87,20 @@ class Step:
 
 
 @dataclass(frozen=True)
-class KeyBounds:
-    """The keys of one partition: `minimum` included, `end` excluded, as canonical text of the source column's type.
-
-    `column` is the source column, as in a flow spec. `end` is None if all keys from `minimum` on belong there.
-    """
-
-    column: str
-    minimum: str
-    end: str | None
-
-    def to_dict(self) -> dict[str, str | None]:
-        """The member of a flow spec."""
-        return {"column": self.column, "minimum": self.minimum, "end": self.end}
-
-
-@dataclass(frozen=True)
 class StagingTable:
     """One table that writers fill.
 
-    `partition`: its name in the ledger, WHOLE_TABLE or the number at the end of the table's name. `table`: its name in
-    the target's schema once it is switched in; how it is called before is the target's business. `slices`: numbers of
-    the slices whose rows go there. `owned`: one stream takes all of them, one after the other, and the table is made in
-    its transaction; otherwise it is made before, and each stream writes what it took of it in a transaction of its own.
-    `bounds`: None if any row may go there.
+    `partition`: its name in the ledger, WHOLE_TABLE, that of a partition, STRAYS or ALL_PARTITIONS. `table`: its name
+    in the schema of the target once it is switched in (of STRAYS and ALL_PARTITIONS the target's, as nothing is); its
+    name before is the target's business. `slices`: numbers of the slices whose rows are expected there. `owned`: one
+    writer fills it in one transaction, in which it is made: that of the one stream which takes all of its slices, or
+    that to which all streams give their rows. Otherwise it is made before, and filled in any number of transactions.
     """
 
     partition: str
     table: str
     slices: tuple[int, ...]
     owned: bool
-    bounds: KeyBounds | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
@@ -122,7 +109,6 @@ class StagingTable:
             "table": self.table,
             "slices": list(self.slices),
             "owned": self.owned,
-            "bounds": None if self.bounds is None else self.bounds.to_dict(),
         }
 
 
@@ -144,7 +130,9 @@ class DataFlowPlan:
     """Everything needed to execute one data flow. `schema` is None for targets without schemas.
 
     `staging`: the tables that writers fill; empty for a target that takes one merged stream. `switch`: how they become
-    the target. `partition_column`: the target's column by whose ranges it is partitioned, None without partitions.
+    the target. `partitioning`: None without partitions. `commit`: None if a unit ends with the last row of its table;
+    `epochs`: with a commit size, the slices that all writers commit together, None if each commits on its own.
+    `connections`: how many load rows at the same time.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -156,7 +144,7 @@ class DataFlowPlan:
     target: str
     load: str
     switch: SwitchMode
-    partition_column: str | None
+    partitioning: Partitioning | None
     staging: tuple[StagingTable, ...]
     options: LoadOptions
     streams: int
@@ -170,6 +158,14 @@ class DataFlowPlan:
     rejects_limit: int
     file_stem: str
     committed: Mapping[int, CommittedSlice] = field(default_factory=dict)
+    commit: CommitSize | None = None
+    epochs: tuple[tuple[int, ...], ...] | None = None
+    connections: int = 1
+
+    @property
+    def reloads(self) -> bool:
+        """True if some partitions take the place of old ones while the others stay."""
+        return self.partitioning is not None and any(part.action == "exchange" for part in self.partitioning.partitions)
 
     @property
     def slices_to_load(self) -> list[dict[str, Any]]:
@@ -183,7 +179,9 @@ class DataFlowPlan:
         left = len(self.source.slices) - len(committed)
         note = f"{counted(len(committed), 'slice')} of {len(self.source.slices)} were committed before; {left} are left"
         plan = replace(self, committed=committed, notes=(*self.notes, note))
-        groups = {_group(self.staging, item["number"]) for item in plan.slices_to_load}
+        is_shared = self.partitioning is not None and self.partitioning.way == "shared"
+        owners = () if is_shared else self.staging
+        groups = {_group(owners, item["number"]) for item in plan.slices_to_load}
         read_again = sum(known.rejected > 0 for known in committed.values())
         return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
 
@@ -191,13 +189,16 @@ class DataFlowPlan:
         """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder; `sink` is the target's,
         which may hold secrets.
         """
+        routing = None if self.partitioning is None else routing_spec(self.partitioning)
         return {
             "name": self.task,
             "layout": self.layout,
             "source": {
                 **self.source.to_core(),
                 "committed": {str(number): known.to_dict() for number, known in sorted(self.committed.items())},
+                **({} if self.epochs is None else {"epochs": [list(epoch) for epoch in self.epochs]}),
             },
+            **({} if routing is None else {"routing": routing}),
             "sink": sink,
             "streams": self.streams,
             "memory": self.memory.to_core(),
@@ -214,7 +215,9 @@ class DataFlowPlan:
             "target": self.target,
             "load": self.load,
             "switch": self.switch,
-            "partition_column": self.partition_column,
+            "partitioning": None if self.partitioning is None else self.partitioning.to_dict(),
+            "commit": None if self.commit is None else self.commit.to_dict(),
+            "connections": self.connections,
             "staging": [table.to_dict() for table in self.staging],
             "options": self.options.to_dict(),
             "streams": self.streams,

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Final
 
-from headrace.errors import InternalError, TargetError
+from headrace.errors import TargetError
 from headrace.model import DataFlowTask, FileSource
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
 from headrace.planning.columns import ColumnMapping, map_columns
+from headrace.planning.division import Division, divide
+from headrace.planning.enforcement import enforced
+from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
+from headrace.planning.key_questions import KeyFacts
 from headrace.planning.memory import MemoryBudget, split_memory
-from headrace.planning.partition_key import check_partitioning, key_column
-from headrace.planning.partitions import FileKeys, FilePartition, FilePartitions
+from headrace.planning.partition_key import check_partitioning, is_enforced, is_partitioned, key_column
+from headrace.planning.partitioning import CommitSize, Partition, Partitioning
 from headrace.planning.plan import DataFlowPlan, OutputColumn, SourceSnapshot
 from headrace.planning.staging import Staging, plan_staging
 from headrace.planning.steps import plan_steps
 from headrace.planning.target_table import TargetTable, display_name
 from headrace.planning.wording import counted
+
+# While one of them reads or waits for a writer the other one computes. 56 streams on two CPUs would need a third more
+# CPU time, because their blocks do not fit the caches.
+_STREAMS_PER_CPU: Final = 2
 
 
 def plan_data_flow(
@@ -31,13 +40,13 @@ def plan_data_flow(
     *,
     default_schema: str | None = None,
     file_stem: str | None = None,
-    file_keys: Sequence[FileKeys] | None = None,
+    key_facts: KeyFacts | None = None,
     taken_names: Collection[str] = (),
 ) -> DataFlowPlan:
     """The plan of one data flow.
 
     `catalog` is the destination table as it will be when this task starts, None if there is none; `taken_names` are
-    all names of its schema. `file_keys` are those of the source's files, needed if `is_partitioned` says so.
+    all names of its schema. `key_facts` answer what `key_question` asks.
     `file_stem` names the reject files of the task; by default the table.
     Raises TargetError, TypeMismatchError or MemoryLimitError.
     """
@@ -55,10 +64,20 @@ def plan_data_flow(
     check_view_columns(table, load, mapping)
     if layout.qualifier is not None and isinstance(task.source, FileSource):
         # Whether a line break ends a row is only known to who has read the file up to it.
-        notes.append("the layout has a qualifier: every file is one slice, read by one stream")
+        whole = ", and committed whole" if destination.commit is not None and capabilities.commits_inside else ""
+        notes.append(f"the layout has a qualifier: every file is one slice, read by one stream{whole}")
     working_streams = _working_streams(source, _writers(table, load, streams, notes), notes)
-    way = _way(task, table, load, source, mapping, file_keys, working_streams, notes)
+    commit = _commit(table, notes)
+    facts = key_facts or KeyFacts()
+    way = _way(task, table, load, source, mapping, facts, commit, working_streams, notes)
     _note_inert_options(table, notes)
+    is_shared = way.partitioning is not None and way.partitioning.way == "shared"
+    if is_shared:
+        working_streams = _encoding_streams(working_streams, facts.cpus, notes)
+    together = epochs(source, commit, working_streams) if commit is not None and is_shared else None
+    if together and max(map(len, together)) < working_streams:
+        working_streams = max(map(len, together))
+        notes.append(f"{counted(working_streams, 'stream')} at work: no commit has more slices")
     return DataFlowPlan(
         task=task.id,
         connection=destination.connection.name,
@@ -67,14 +86,14 @@ def plan_data_flow(
         target=destination.target,
         load=way.load,
         switch=way.staging.switch,
-        partition_column=way.partition_column,
+        partitioning=way.partitioning,
         staging=way.staging.tables,
         options=destination.options,
         streams=working_streams,
         source=source,
         layout=layout.to_core(mapping.not_null_sources, mapping.types),
         columns=tuple(mapping.columns),
-        steps=plan_steps(table, way.staging, len(source.slices)),
+        steps=plan_steps(table, way.staging, way.partitioning, len(source.slices), commits=commit is not None),
         notes=tuple(notes),
         memory=split_memory(
             budget,
@@ -86,6 +105,9 @@ def plan_data_flow(
         sink_kind=capabilities.sink_kind,
         rejects_limit=task.rejects_limit,
         file_stem=file_stem or destination.table,
+        commit=commit,
+        epochs=None if together is None else tuple(map(tuple, together)),
+        connections=way.staging.connections,
     )
 
 
@@ -98,9 +120,10 @@ def plan_source_pass(
     streams: int,
     *,
     default_schema: str | None = None,
+    partitioning: Partitioning | None = None,
 ) -> DataFlowPlan:
     """The plan of reading a source once more without storing anything: the same rows are rejected as by the load into
-    the existing table `catalog`, and the columns of the plan are those that the load has filled.
+    the existing table `catalog` and its `partitioning`, and the columns of the plan are those that the load has filled.
 
     Raises TypeMismatchError if the table has other columns by now, or MemoryLimitError.
     """
@@ -119,7 +142,7 @@ def plan_source_pass(
         target=destination.target,
         load="single",
         switch="none",
-        partition_column=None,
+        partitioning=partitioning,
         staging=(),
         options=destination.options,
         streams=working_streams,
@@ -146,16 +169,26 @@ def table_after(plan: DataFlowPlan, catalog: CatalogTable | None) -> CatalogTabl
             CatalogColumn(column.target, column.type, str(column.type), column.nullable) for column in plan.columns
         )
         catalog = CatalogTable(plan.schema, plan.table, columns)
-    kept = catalog if plan.target == "append" else replace(catalog, partitioning=None, view_tables=())
-    if plan.switch == "view":
+    partitioning = plan.partitioning
+    is_kept = plan.target == "append" or plan.reloads
+    kept = catalog if is_kept else replace(catalog, partitioning=None, view_tables=())
+    if plan.switch == "view" and partitioning is None:
         return replace(kept, kind="view", view_tables=(*kept.view_tables, *(part.table for part in plan.staging)))
-    if plan.switch == "attach" and plan.partition_column is not None:
-        parts = [
-            CatalogPartition(part.table, part.bounds.minimum, part.bounds.end) for part in plan.staging if part.bounds
-        ]
+    if partitioning is not None and partitioning.has_tables:
         old = kept.partitioning.partitions if kept.partitioning else ()
-        return replace(kept, partitioning=CatalogPartitioning("range", (plan.partition_column,), (*old, *parts)))
+        stays = tuple(part for part in old if part.name not in partitioning.drops)
+        new = tuple(CatalogPartition(part.table, part.rule) for part in partitioning.partitions if _is_new(part))
+        made = CatalogPartitioning(partitioning.strategy, (partitioning.column,), (*stays, *new))
+        if plan.switch == "view":
+            return replace(
+                kept, kind="view", partitioning=made, view_tables=tuple(part.name for part in made.partitions)
+            )
+        return replace(kept, partitioning=made)
     return catalog
+
+
+def _is_new(part: Partition) -> bool:
+    return part.action == "attach"
 
 
 @dataclass(frozen=True)
@@ -164,7 +197,7 @@ class _Way:
 
     load: str
     staging: Staging
-    partition_column: str | None = None
+    partitioning: Partitioning | None = None
 
 
 def _way(
@@ -173,48 +206,61 @@ def _way(
     load: str,
     source: SourceSnapshot,
     mapping: ColumnMapping,
-    file_keys: Sequence[FileKeys] | None,
+    facts: KeyFacts,
+    commit: CommitSize | None,
     streams: int,
     notes: list[str],
 ) -> _Way:
-    key: OutputColumn | None = None
-    partitions: list[FilePartition] = []
-    if load == "staged":
-        key = _key(task, table, mapping)
-        if file_keys is None:
-            raise InternalError("a plan with partitions is made without the keys of the files")
-        partitions = _partitions(table, source, key, file_keys, notes)
-        if not partitions:
-            notes.append("no file has a row: there is nothing to divide, and load is single")
+    division: Division | None = None
+    capabilities = table.capabilities
+    if is_partitioned(task, capabilities) and capabilities.stores_tables:
+        division = divide(table, source, _key(task, table, mapping), facts, notes)
+        if division is None and load not in capabilities.loads:
+            raise TargetError(
+                f"no row for table {table.name} has a key: there is nothing to divide",
+                hint="Declare the bounds, or leave `partition` out with `load: staged`.",
+            )
+        if division is None:
+            notes.append("no row has a key: there is nothing to divide, and load is single")
             load = "single"
-    if not table.capabilities.hidden_tables:
-        return _Way(load, Staging())
-    staging = plan_staging(table, load, source, partitions, streams)
+    if not capabilities.hidden_tables:
+        if division is not None:
+            return _Way(load, Staging("view"), division.partitioning)
+        is_whole = is_enforced(task, capabilities)
+        whole = enforced(table, _key(task, table, mapping), notes) if is_whole else None
+        return _Way(load, Staging(), whole)
+    staging = plan_staging(table, load, source, division, streams, commits=commit is not None)
     notes += staging.notes
-    return _Way(load, staging, key.target if key is not None and partitions else None)
+    return _Way(load, staging, None if division is None else division.partitioning)
 
 
 def _key(task: DataFlowTask, table: TargetTable, mapping: ColumnMapping) -> OutputColumn:
-    source = key_column(task, table.capabilities, table.name).name
-    key = next((item for item in mapping.columns if item.source == source), None)
+    source = key_column(task, table.capabilities, table.name)
+    destination = table.destination
+    key = next((item for item in mapping.columns if item.source == source.name), None)
     if key is None:
         raise TargetError(
             f"table {table.name} cannot be partitioned by a column that it numbers itself",
             found="`keep_identity: false`",
-            hint=f"Set `keep_identity: true` for destination `{table.destination.name}`.",
+            hint=f"Set `keep_identity: true` for destination `{destination.name}`.",
         )
+    if table.catalog is not None and destination.partition is not None and is_partitioned(task, table.capabilities):
+        names = (table.name, destination.name)
+        check_partitioning(table.catalog, destination.partition, source, table.capabilities, names)
     return key
 
 
-def _partitions(
-    table: TargetTable, source: SourceSnapshot, key: OutputColumn, file_keys: Sequence[FileKeys], notes: list[str]
-) -> list[FilePartition]:
-    existing: Sequence[CatalogPartition] = ()
-    if table.catalog is not None:
-        check_partitioning(table.catalog, key, table.name, table.destination.name)
-        if table.catalog.partitioning is not None and table.destination.target == "append":
-            existing = table.catalog.partitioning.partitions
-    return FilePartitions(source, key, table.name).plan(file_keys, existing, notes)
+def _commit(table: TargetTable, notes: list[str]) -> CommitSize | None:
+    """How much goes into one transaction; None for all of it."""
+    commit, capabilities = table.destination.commit, table.capabilities
+    if commit is None or not capabilities.stores_tables:
+        return None
+    if not capabilities.commits_inside:
+        notes.append(f"`commit` has no effect in {capabilities.target_type}: all rows are one transaction")
+        return None
+    size = f"{commit.rows:,} rows" if commit.bytes is None else f"{commit.bytes / 1_000_000:,.15g} MB of text"
+    notes.append(f"about every {size} are committed: a load that breaks off goes on from there")
+    return CommitSize(commit.bytes, commit.rows)
 
 
 def _effective_load(table: TargetTable, notes: list[str]) -> str:
@@ -222,14 +268,30 @@ def _effective_load(table: TargetTable, notes: list[str]) -> str:
     destination, capabilities = table.destination, table.capabilities
     if not capabilities.stores_tables:
         return "single"
+    if destination.partitions and destination.load not in capabilities.partition_loads:
+        raise TargetError(
+            f"table {table.name} has no partitions that could be loaded anew",
+            found=f"`load: {destination.load}`, and connection `{destination.connection.name}` is of type "
+            f"{capabilities.target_type}",
+            expected=f"`load: {capabilities.partition_loads[0]}`" if capabilities.partition_loads else None,
+            hint=f"Leave `partitions` of destination `{destination.name}` out: then all rows are replaced.",
+        )
+    if destination.partition is not None and destination.load in capabilities.partition_loads:
+        return destination.load
     if destination.load == "staged":
         if destination.partition is None:
             notes.append("no partition clause: load is single")
-        elif not capabilities.partitions:
-            notes.append(f"{capabilities.target_type} has no partitions: load is single")
         else:
-            return "staged"
+            notes.append(f"{capabilities.target_type} has no partitions: load is single")
         return "single"
+    if destination.load in capabilities.partition_loads:
+        raise TargetError(
+            f"`load: {destination.load}` is not possible for table {table.name} without a `partition` clause",
+            found=f"connection `{destination.connection.name}` is of type {capabilities.target_type}: one writer takes "
+            "the rows of all streams",
+            expected="partitions, each of which becomes a table that the view shows",
+            hint=f"Declare `partition` for destination `{destination.name}`, or set `load: {capabilities.loads[0]}`.",
+        )
     if destination.load not in capabilities.loads:
         raise TargetError(
             f"`load: {destination.load}` is not possible for table {table.name}",
@@ -267,6 +329,15 @@ def _writers(table: TargetTable, load: str, streams: int, notes: list[str]) -> i
         return streams
     notes.append(f"one writer appends, because {table.name} has {', '.join(keys)}: several would wait for their keys")
     return 1
+
+
+def _encoding_streams(streams: int, cpus: int, notes: list[str]) -> int:
+    """Streams that share their writers have no connection of their own: all they do is compute."""
+    most = _STREAMS_PER_CPU * cpus
+    if streams <= most:
+        return streams
+    notes.append(f"{most} of {streams} streams work: they only feed the writers, and there are {counted(cpus, 'CPU')}")
+    return most
 
 
 def _working_streams(source: SourceSnapshot, streams: int, notes: list[str]) -> int:

@@ -11,10 +11,16 @@ MAXIMUM_SLICE_BYTES: Final = 256 * 1024 * 1024
 SLICES_PER_STREAM: Final = 8
 
 
-def slice_bytes(total_bytes: int, streams: int) -> int:
-    """Nominal slice length in bytes for `total_bytes` of text read by `streams` streams.
+# A transaction costs about as much as loading so much text.
+MINIMUM_COMMIT_BYTES: Final = 64 * 1024
+
+
+def slice_bytes(total_bytes: int, streams: int, commit_bytes: int | None = None) -> int:
+    """Nominal slice length in bytes for `total_bytes` of text read by `streams` streams; not more than `commit_bytes`
+    where rows are committed after about as much text.
 
     The true cut is the next row end. A file is never joined with another one, so many small files make smaller slices.
     """
     wanted = total_bytes // max(1, streams * SLICES_PER_STREAM)
-    return max(MINIMUM_SLICE_BYTES, min(MAXIMUM_SLICE_BYTES, wanted))
+    length = max(MINIMUM_SLICE_BYTES, min(MAXIMUM_SLICE_BYTES, wanted))
+    return length if commit_bytes is None else min(length, max(MINIMUM_COMMIT_BYTES, commit_bytes))

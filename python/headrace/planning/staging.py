@@ -2,44 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headrace.errors import TargetError
-from headrace.planning.partitions import FilePartition
+from headrace.planning.division import Division
+from headrace.planning.part_names import part_names
+from headrace.planning.partitioning import ALL_PARTITIONS, STRAYS, Partitioning
 from headrace.planning.plan import WHOLE_TABLE, SourceSnapshot, StagingTable, SwitchMode
-from headrace.planning.table_names import highest_number, numbered_name
 from headrace.planning.target_table import TargetTable
 from headrace.planning.wording import counted
 
 
 @dataclass(frozen=True)
 class Staging:
-    """The decision, and what the plan says about it. A target without hidden tables has none."""
+    """The decision, and what the plan says about it. A target without hidden tables has none. `connections`: how many
+    writers load at the same time.
+    """
 
     switch: SwitchMode = "none"
     tables: tuple[StagingTable, ...] = ()
     notes: list[str] = field(default_factory=list)
+    connections: int = 1
 
 
 def plan_staging(
-    table: TargetTable, load: str, source: SourceSnapshot, partitions: Sequence[FilePartition], streams: int
+    table: TargetTable, load: str, source: SourceSnapshot, division: Division | None, streams: int, *, commits: bool
 ) -> Staging:
     """The staging tables of one data flow of a target with hidden tables, and the switch.
 
-    `load` is how the rows really travel; `partitions` belong to `staged`. Raises TargetError for what the table
-    forbids, before row 1.
+    `load` is how the rows really travel; `division` belongs to `staged`. `commits`: rows are committed before the last
+    one has arrived. Raises TargetError for what the table forbids, before row 1.
     """
     switch, why = _switch(table, load)
-    if load == "staged":
-        tables = _partition_tables(partitions, _numbered(table, len(partitions)), streams)
+    if division is not None:
+        tables = _partition_tables(table, division, source, streams, commits)
+        # What happens to partitions that exist stands in the notes of the division.
+        why = _what_is_switched(table, division.partitioning)
     elif load == "view":
-        tables = _stream_tables(source, _numbered(table, streams))
+        names = part_names(table, [None] * streams)
+        tables = _stream_tables(source, names, owned=not commits)
     else:
         whole = tuple(int(item["number"]) for item in source.slices)
-        tables = (StagingTable(WHOLE_TABLE, table.destination.table, whole, owned=streams == 1),)
-    _check_options(table, switch, streams)
-    return Staging(switch, tables, [*_notes(table, load, switch, tables, streams), why])
+        is_owned = streams == 1 and not commits
+        tables = (StagingTable(WHOLE_TABLE, table.destination.table, whole, is_owned),)
+    _check_options(table, switch, streams, commits)
+    partitioning = None if division is None else division.partitioning
+    notes = _notes(table, load, switch, tables, partitioning, streams, commits)
+    connections = _connections(tables, partitioning, streams)
+    return Staging(switch, tables, [*notes, why], connections)
+
+
+def _connections(tables: Sequence[StagingTable], partitioning: Partitioning | None, streams: int) -> int:
+    """Of the writers, at the same time."""
+    if partitioning is not None and partitioning.way == "shared":
+        return len(tables)
+    return 2 * streams if partitioning is not None and partitioning.has_strays else streams
+
+
+def _what_is_switched(table: TargetTable, partitioning: Partitioning) -> str:
+    old = 0
+    if table.destination.target == "replace":
+        named = sum(part.action == "exchange" for part in partitioning.partitions)
+        old = named or len(table.own_tables())
+    place = f"take the place of {counted(old, 'old one')}" if old else "are attached"
+    if all(part.action == "insert" for part in partitioning.partitions):
+        return "no partition is new: the rows are moved in one transaction"
+    return f"the partitions {place} in one transaction"
 
 
 def _switch(table: TargetTable, load: str) -> tuple[SwitchMode, str]:
@@ -48,9 +77,7 @@ def _switch(table: TargetTable, load: str) -> tuple[SwitchMode, str]:
     if load == "view":
         return "view", "the writers' tables stay; the table is a view of them all"
     if load == "staged":
-        old = len(table.own_tables()) if target == "replace" else 0
-        place = f"take the place of {counted(old, 'old one')}" if old else "are attached"
-        return "attach", f"the partitions {place} in one transaction"
+        return "attach", ""
     if catalog is None:
         return "schema", "the table is new: it is loaded out of sight and moved into its schema"
     if target == "append":
@@ -62,41 +89,29 @@ def _switch(table: TargetTable, load: str) -> tuple[SwitchMode, str]:
     return "rename", "rows are loaded into a new table, which takes the place of the old one"
 
 
-def _numbered(table: TargetTable, count: int) -> dict[int, str]:
-    """Names of `count` tables beside the target, by number.
-
-    Appended ones are numbered on from those that are there; what is replaced gives its names free.
-    """
-    capabilities, own = table.capabilities, table.own_tables()
-    maximum = capabilities.maximum_name_bytes
-    is_append = table.destination.target == "append"
-    first = highest_number(table.destination.table, own, maximum) + 1 if is_append else 1
-    names = {number: numbered_name(table.destination.table, number, maximum) for number in range(first, first + count)}
-    taken = {capabilities.name_key(name) for name in table.taken_names}
-    if table.destination.target == "replace":
-        taken -= {capabilities.name_key(name) for name in own}
-    for name in names.values():
-        if capabilities.name_key(name) in taken:
-            raise TargetError(
-                f"a part of table {table.name} would have a name that is taken",
-                found=f"`{name}`, which is no part of the table",
-                hint=f"Rename or drop `{name}`.",
-            )
-    return names
-
-
 def _partition_tables(
-    partitions: Sequence[FilePartition], names: Mapping[int, str], streams: int
+    table: TargetTable, division: Division, source: SourceSnapshot, streams: int, commits: bool
 ) -> tuple[StagingTable, ...]:
-    """With fewer partitions than streams the streams have to share them."""
-    owned = len(partitions) >= streams
-    return tuple(
-        StagingTable(str(number), name, partition.slices, owned, partition.bounds)
-        for partition, (number, name) in zip(partitions, names.items(), strict=True)
+    """For rows that have homes a table each, which streams share if there are fewer tables than streams, and one for
+    strays; otherwise a table for each partition that takes from all slices, or one for all.
+    """
+    partitioning = division.partitioning
+    every = tuple(int(item["number"]) for item in source.slices)
+    if partitioning.way == "server":
+        return (StagingTable(ALL_PARTITIONS, table.destination.table, every, owned=False),)
+    if partitioning.way == "shared":
+        return tuple(StagingTable(part.name, part.table, every, owned=not commits) for part in partitioning.partitions)
+    homes = division.homes
+    owned = not commits and sum(1 for slices in homes.values() if slices) >= streams
+    tables = tuple(
+        StagingTable(part.name, part.table, homes[part.name], owned and bool(homes[part.name]))
+        for part in partitioning.partitions
     )
+    strays = StagingTable(STRAYS, table.destination.table, every, owned=False)
+    return (*tables, strays) if partitioning.has_strays else tables
 
 
-def _stream_tables(source: SourceSnapshot, names: Mapping[int, str]) -> tuple[StagingTable, ...]:
+def _stream_tables(source: SourceSnapshot, names: Sequence[str], *, owned: bool) -> tuple[StagingTable, ...]:
     """A table for each stream: neighbouring slices, about as many bytes each."""
     groups: list[list[int]] = [[] for _ in names]
     # Generated rows have no bytes.
@@ -111,12 +126,13 @@ def _stream_tables(source: SourceSnapshot, names: Mapping[int, str]) -> tuple[St
         if groups_left and (is_full or len(source.slices) - position - 1 == groups_left):
             group += 1
     return tuple(
-        StagingTable(str(number), name, tuple(slices), owned=True)
-        for slices, (number, name) in zip(groups, names.items(), strict=True)
+        # In the ledger each has the number that is in its name.
+        StagingTable(name.rpartition("_")[2], name, tuple(slices), owned)
+        for slices, name in zip(groups, names, strict=True)
     )
 
 
-def _check_options(table: TargetTable, switch: SwitchMode, streams: int) -> None:
+def _check_options(table: TargetTable, switch: SwitchMode, streams: int, commits: bool) -> None:
     """Raises TargetError for an option that the switch cannot keep."""
     if table.catalog is None:
         return
@@ -126,6 +142,12 @@ def _check_options(table: TargetTable, switch: SwitchMode, streams: int) -> None
             f"table {table.name} cannot be locked while {streams} writers append to it",
             found="`lock: true` with rows that are appended straight to the table",
             hint="Leave `lock` out, or load with `streams: 1`.",
+        )
+    if options.lock and switch == "none" and commits:
+        raise TargetError(
+            f"table {table.name} cannot stay locked while its rows are committed",
+            found="`lock: true` and `commit` with rows that are appended straight to the table",
+            hint="Leave `lock` or `commit` out.",
         )
     if not options.check_constraints and table.catalog.checks and switch != "rename":
         raise TargetError(
@@ -143,25 +165,45 @@ def _check_options(table: TargetTable, switch: SwitchMode, streams: int) -> None
 
 
 def _notes(
-    table: TargetTable, load: str, switch: SwitchMode, tables: Sequence[StagingTable], streams: int
+    table: TargetTable,
+    load: str,
+    switch: SwitchMode,
+    tables: Sequence[StagingTable],
+    partitioning: Partitioning | None,
+    streams: int,
+    commits: bool,
 ) -> list[str]:
     """Who owns what, and whether rows are stored frozen and without the log."""
-    owned = tables[0].owned
     notes = []
-    if load == "staged":
-        who = "each is loaded by one stream" if owned else f"{streams} streams share them"
-        notes.append(f"{counted(len(tables), 'partition')}, one for each file with rows; {who}")
+    if partitioning is not None and partitioning.way == "home":
+        homes = [part for part in tables if part.partition != STRAYS and part.slices]
+        if len(partitioning.partitions) > 1:
+            owned = homes[0].owned
+            who = "each is loaded by one stream" if owned else f"{streams} streams share them"
+            notes.append(f"{counted(len(homes), 'partition')}, one for each file with rows; {who}")
     elif load == "view":
         notes.append(f"{counted(len(tables), 'table')}, one for each stream")
     if table.capabilities.freezes:
-        notes.append(_freeze(switch, owned, table.capabilities.skips_log))
+        notes.append(_freeze(switch, tables, partitioning, commits, table.capabilities.skips_log))
     return notes
 
 
-def _freeze(switch: SwitchMode, owned: bool, skips_log: bool) -> str:
+def _freeze(
+    switch: SwitchMode,
+    tables: Sequence[StagingTable],
+    partitioning: Partitioning | None,
+    commits: bool,
+    skips_log: bool,
+) -> str:
     if switch in ("none", "move"):
         return "no FREEZE: the rows go into a table that exists"
-    if not owned:
+    if partitioning is not None and all(part.action == "insert" for part in partitioning.partitions):
+        return "no FREEZE: the rows go into partitions that exist"
+    if commits:
+        return "no FREEZE, and WAL is written: the tables have to be there before the first of several transactions"
+    if partitioning is not None and partitioning.way == "server":
+        return "no FREEZE: the server does not freeze rows that it distributes"
+    if not any(part.owned for part in tables):
         return "no FREEZE: several streams fill one table, which has to be there before their transactions"
     log = "no WAL" if skips_log else "but WAL is written (wal_level)"
     return f"FREEZE, {log}: every table is made in the transaction that fills it"

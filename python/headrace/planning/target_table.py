@@ -34,7 +34,7 @@ def own_tables(catalog: CatalogTable | None) -> list[str]:
     if catalog is None:
         return []
     parts = catalog.partitioning.partitions if catalog.partitioning else ()
-    return [*(part.name for part in parts), *catalog.view_tables]
+    return list(dict.fromkeys([*(part.name for part in parts), *catalog.view_tables]))
 
 
 def display_name(destination: Destination, default_schema: str | None) -> str:

@@ -54,6 +54,8 @@ class FinishedTable:
             "rows_per_second": 0.0,
             "streams": 0,
             "slices": len(slices),
+            "switch_seconds": 0.0,
+            "partitions": [],
             "rejects": self.rejects,
             "columns": None,
             "memory": {},

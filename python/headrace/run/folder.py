@@ -1,4 +1,6 @@
-"""The folder of one run: `<runs>/<run id>/` with request, sources and summary (JSON), events.jsonl and rejects/."""
+"""The folder of one run: `<runs>/<run id>/` with JSON documents (request, sources, partitions,
+summary), events.jsonl and rejects/.
+"""
 
 from __future__ import annotations
 
@@ -67,6 +69,7 @@ class RunFolder:
         self.summary = path / "summary.json"
         self.request = path / "request.json"
         self.sources = path / "sources.json"
+        self.partitions = path / "partitions.json"
         self._attempt_file = path / "attempt"
         # Of an attempt behind the first one.
         self._attempt = ""

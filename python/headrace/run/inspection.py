@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from headrace.errors import HeadraceError, SourceError
-from headrace.model import BoundPackage, Connection, DataFlowTask, FileSource
-from headrace.planning import engine_bytes, is_partitioned
+from headrace.model import (
+    BoundPackage,
+    Connection,
+    DataFlowTask,
+    FileSource,
+    HashPartition,
+    ListPartition,
+    Quantiles,
+    RangePartition,
+)
+from headrace.model.load import usable_cpus
+from headrace.planning import Capabilities, bounds_of_files, engine_bytes, is_partitioned
 from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows
 from headrace.run.waiting import on_worker
@@ -61,7 +71,7 @@ def _inspected(package: BoundPackage, connection: Connection, flows: Sequence[Da
         is_cancelled=lambda: False,
     )
     with open_target(connection, options) as target:
-        inspection = target.inspect(max(_partitions(flow, package.streams) for flow in flows))
+        inspection = target.inspect(max(declared_partitions(flow, capabilities, package.streams) for flow in flows))
         found, problems = _tables(target, flows)
         return Destination(
             connection.name,
@@ -86,10 +96,20 @@ def _tables(target: Target, flows: Sequence[DataFlowTask]) -> tuple[int, list[st
     return found, list(dict.fromkeys(problems))
 
 
-def _partitions(flow: DataFlowTask, streams: int) -> int:
-    """One for each file that there is now; 0 where the files cannot be listed, which a plan would say."""
-    source = flow.source
-    if not isinstance(source, FileSource) or not is_partitioned(flow, capabilities_of(flow.destination.connection)):
+def declared_partitions(flow: DataFlowTask, capabilities: Capabilities, streams: int) -> int:
+    """As many as are declared, or one for each file that there is now; 0 where that is not known before a plan."""
+    source, clause = flow.source, flow.destination.partition
+    if not is_partitioned(flow, capabilities):
+        return 0
+    if isinstance(clause, ListPartition):
+        return len(clause.values)
+    if isinstance(clause, HashPartition):
+        return clause.parts or usable_cpus()
+    if isinstance(clause, RangePartition) and isinstance(clause.bounds, tuple):
+        return len(clause.bounds) + 1
+    if isinstance(clause, RangePartition) and isinstance(clause.bounds, Quantiles):
+        return clause.bounds.parts
+    if not isinstance(source, FileSource) or not bounds_of_files(clause, ()):
         return 0
     try:
         return len(find_files(str(source.folder), source.patterns, streams).paths)

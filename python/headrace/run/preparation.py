@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from headrace import core
 from headrace.errors import SourceError, TargetError
@@ -18,23 +18,25 @@ from headrace.model.load import usable_cpus
 from headrace.planning import (
     CatalogTable,
     DataFlowPlan,
-    FileKeys,
     FinishedTask,
+    KeyFacts,
     MemoryBudget,
     RunPlan,
     SkippedTask,
     SourceSnapshot,
     display_name,
     engine_bytes,
+    is_enforced,
     is_partitioned,
-    key_column,
+    key_question,
     own_tables,
     plan_data_flow,
     table_after,
 )
+from headrace.run.key_answers import KeyAnswers
 from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows, unique_name
-from headrace.sources import snapshot_files, snapshot_generated
+from headrace.sources import FileCommit, snapshot_files, snapshot_generated
 from headrace.targets import (
     OpenOptions,
     Target,
@@ -45,9 +47,6 @@ from headrace.targets import (
     refuse_two_ways,
     target_key,
 )
-
-# core.key_bounds: first and last key of each file.
-KeyBoundsOf = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,9 @@ def prepare_sources(package: BoundPackage) -> list[PreparedFlow | SkippedTask]:
             continue
         source = task.source
         if isinstance(source, FileSource):
-            snapshot = snapshot_files(source, package.streams, core.plan_slices, destination_files)
+            snapshot = snapshot_files(
+                source, package.streams, core.plan_slices, destination_files, _commit_of(task.destination)
+            )
             if snapshot is None:
                 missing.append(source)
                 prepared.append(SkippedTask(task.id, task.destination.table, _no_files(source), missing_files=True))
@@ -86,6 +87,15 @@ def prepare_sources(package: BoundPackage) -> list[PreparedFlow | SkippedTask]:
     if len(missing) > 1 and not any(isinstance(item, PreparedFlow) for item in prepared):
         raise _nothing_to_load(missing)
     return prepared
+
+
+def _commit_of(destination: Destination) -> FileCommit | None:
+    """How files are cut for a destination that commits inside them; None if it commits once."""
+    commit = destination.commit
+    if commit is None or not capabilities_of(destination.connection).commits_inside:
+        return None
+    # All streams may fill one partition together.
+    return FileCommit(commit, is_shared=destination.partition is not None)
 
 
 class OpenTargets:
@@ -157,14 +167,16 @@ def plan_run(
     prepared: Sequence[PreparedFlow | SkippedTask],
     targets: OpenTargets,
     resumed_run: str | None = None,
-    key_bounds: KeyBoundsOf = core.key_bounds,
+    keys: KeyAnswers | None = None,
 ) -> RunPlan:
     """Plans every data flow against its destination as it will be when the flow starts.
 
-    With `resumed_run`, the id of a run that had an earlier attempt, only what that attempt has left.
+    With `resumed_run`, the id of a run that had an earlier attempt, only what that attempt has left. `keys` answers
+    questions about the keys of sources.
     """
+    keys = keys or KeyAnswers()
     tables: dict[tuple[object, ...], CatalogTable | None] = {}
-    loaders: dict[tuple[object, ...], str] = {}
+    loaders: dict[tuple[object, ...], list[DataFlowTask]] = {}
     names = _SchemaNames()
     stems: set[str] = set()
     redactor = Redactor(package.secrets)
@@ -187,9 +199,10 @@ def plan_run(
         if key not in tables:
             tables[key] = target.catalog(destination.schema, destination.table)
         if target.capabilities.stores_tables:
-            _refuse_second_replace(item.task, loaders.get(key), display_name(destination, target.default_schema))
-            loaders[key] = item.task.id
-        taken = names.of(target, key[:2], destination) if target.capabilities.hidden_tables else frozenset()
+            earlier = loaders.setdefault(key, [])
+            _refuse_second_replace(item.task, earlier, display_name(destination, target.default_schema))
+            earlier.append(item.task)
+        taken = names.of(target, key[:2], destination) if target.capabilities.makes_parts else frozenset()
         plan = plan_data_flow(
             item.task,
             item.source,
@@ -199,7 +212,7 @@ def plan_run(
             package.streams,
             default_schema=target.default_schema,
             file_stem=stem,
-            file_keys=_file_keys(item, target, key_bounds),
+            key_facts=_key_facts(item, target, tables[key], package.streams, keys),
             taken_names=taken,
         )
         names.follow(key[:2], plan, tables[key])
@@ -244,25 +257,33 @@ class _SchemaNames:
     def follow(self, place: tuple[object, ...], plan: DataFlowPlan, catalog: CatalogTable | None) -> None:
         """Takes over what a task will have changed."""
         if place in self._names:
-            gone = frozenset(own_tables(catalog)) if plan.target == "replace" else frozenset()
-            made = {plan.table, *(table.table for table in plan.staging)}
+            after = own_tables(table_after(plan, catalog))
+            gone = frozenset(own_tables(catalog)) - frozenset(after)
+            made = {plan.table, *after}
             self._names[place] = (self._names[place] - gone) | made
 
 
-def _file_keys(item: PreparedFlow, target: Target, key_bounds: KeyBoundsOf) -> list[FileKeys] | None:
-    """First and last key of each file of a flow into partitions; None for other flows."""
-    if not is_partitioned(item.task, target.capabilities):
+def _key_facts(
+    item: PreparedFlow, target: Target, catalog: CatalogTable | None, streams: int, keys: KeyAnswers
+) -> KeyFacts | None:
+    """What planning needs to know of the keys of a flow with declared partitions; None for other flows."""
+    task = item.task
+    if not (is_partitioned(task, target.capabilities) or is_enforced(task, target.capabilities)):
         return None
-    layout = item.task.source.layout
-    column = key_column(item.task, target.capabilities, display_name(item.task.destination, target.default_schema))
-    reply = key_bounds({"files": item.source.files, "layout": layout.to_core(), "column": column.name})
-    return [FileKeys(file["first"], file["last"]) for file in reply["files"]]
+    name = display_name(task.destination, target.default_schema)
+    question = key_question(task, catalog, target.capabilities, name)
+    return keys.facts(task.id, question, item.source, task.source.layout, streams)
 
 
-def _refuse_second_replace(task: DataFlowTask, loaded_by: str | None, table: str) -> None:
-    if loaded_by is not None and task.destination.target == "replace":
+def _refuse_second_replace(task: DataFlowTask, earlier: Sequence[DataFlowTask], table: str) -> None:
+    """Tasks may load different partitions of a table anew."""
+    own = set(task.destination.partitions)
+    for other in earlier if task.destination.target == "replace" else ():
+        partitions = other.destination.partitions
+        if own and partitions and own.isdisjoint(partitions):
+            continue
         raise TargetError(
-            f"task `{task.id}` would delete the rows that task `{loaded_by}` loads into {table} in the same run",
+            f"task `{task.id}` would delete the rows that task `{other.id}` loads into {table} in the same run",
             found="`target: replace` behind another task into the same table",
             hint=f"Set `target: append` for destination `{task.destination.name}` of task `{task.id}`.",
         )

@@ -5,14 +5,14 @@ since.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import CommandLineError, FileChangedError, LedgerError, PackageError
 from headrace.model import BoundPackage
-from headrace.planning import SourceSnapshot
+from headrace.planning import Partitioning, RunPlan, SourceSnapshot, counted
 from headrace.run.folder import RESUME, Purpose, RunFolder
 from headrace.run.redact import Redactor
 
@@ -102,6 +102,57 @@ def check_sources(
                 raise _changed(folder, purpose, path, _difference(known.get(path), found.get(path)))
     if before != now:
         raise _changed(folder, purpose, None, "its files are cut into other slices")
+
+
+def save_partitions(folder: RunFolder, keys: Mapping[str, Any], plan: RunPlan, redactor: Redactor) -> None:
+    """Writes how the tables are divided, and the answers about keys from which that was planned."""
+    document = {"keys": _by_task(keys, redactor), "partitions": _by_task(_partitions(plan), redactor)}
+    folder.write_document(folder.partitions, document)
+
+
+def load_keys(folder: RunFolder, tasks: Iterable[str], redactor: Redactor) -> dict[str, Any]:
+    """The answers about keys of an earlier attempt, by task; empty for a run that has divided nothing."""
+    known = _read(folder, folder.partitions)["keys"] if folder.partitions.exists() else {}
+    return {task: known[redactor.text(task)] for task in tasks if redactor.text(task) in known}
+
+
+def load_partitions(folder: RunFolder, tasks: Iterable[str], redactor: Redactor) -> dict[str, Partitioning]:
+    """How an earlier run has divided its tables, by task; empty if none was."""
+    known = _read(folder, folder.partitions)["partitions"] if folder.partitions.exists() else {}
+    found = {task: known.get(redactor.text(task)) for task in tasks}
+    return {task: Partitioning.from_dict(members) for task, members in found.items() if members is not None}
+
+
+def check_partitions(folder: RunFolder, plan: RunPlan, redactor: Redactor) -> None:
+    """Raises LedgerError unless the tables are divided as they were planned when the run started."""
+    before = _read(folder, folder.partitions)["partitions"] if folder.partitions.exists() else {}
+    now = _by_task(_partitions(plan), redactor)
+    for flow in plan.flows:
+        task = redactor.text(flow.task)
+        if task in before and before[task] != now.get(task):
+            raise LedgerError(
+                f"run {folder.run_id} cannot be resumed: table {flow.table} would be divided otherwise than when it "
+                "started",
+                found=_division(now.get(task)),
+                expected=_division(before[task]),
+                hint=_NEW_RUN,
+            )
+
+
+def _by_task(documents: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
+    return {redactor.text(task): document for task, document in documents.items()}
+
+
+def _partitions(plan: RunPlan) -> dict[str, Any]:
+    return {flow.task: flow.partitioning.to_dict() for flow in plan.flows if flow.partitioning is not None}
+
+
+def _division(partitioning: Mapping[str, Any] | None) -> str:
+    if partitioning is None:
+        return "no partitions"
+    parts = [f"{part['table']} ({part['action']})" for part in partitioning["partitions"]]
+    shown = ", ".join(parts if len(parts) <= 4 else [*parts[:2], "...", parts[-1]])
+    return f"{counted(len(parts), 'partition')} by {partitioning['strategy']}, way {partitioning['way']}: {shown}"
 
 
 def _changed(folder: RunFolder, purpose: Purpose, path: str | None, found: str) -> FileChangedError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -24,7 +23,9 @@ from headrace.run import request as requests
 from headrace.run.events import EventLog, Listener
 from headrace.run.finished import LOADED_BEFORE, FinishedTable
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
+from headrace.run.key_answers import KeyAnswers
 from headrace.run.offenders import name_offender
+from headrace.run.own_memory import peak_resident_bytes
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
 from headrace.run.request import RunRequest
@@ -86,6 +87,19 @@ class _Attempt:
     request: RunRequest | None
     is_resumed: bool
     abandon: bool
+
+
+def _tables_to_keep(flows: list[DataFlowPlan]) -> set[str]:
+    """Tables to whose present rows the flows append: none of them replaces these rows first."""
+    kept, made = set[str](), set[tuple[str | None, str]]()
+    for flow in flows:
+        table = (flow.schema, flow.table)
+        if flow.target != "append":
+            # Partitions that are loaded anew have no rows of others.
+            made.update([] if flow.reloads else [table])
+        elif table not in made:
+            kept.add(flow.table)
+    return kept
 
 
 class _Run:
@@ -160,15 +174,21 @@ class _Run:
             with self._phase("start"):
                 self._resume_ledger(targets)
         with self._phase("plan"):
-            plan = plan_run(self._package, prepared, targets, self._folder.run_id if self._attempt.is_resumed else None)
+            is_resumed, resumed_run = self._attempt.is_resumed, self._folder.run_id
+            known = requests.load_keys(self._folder, _sources(prepared), self._redactor) if is_resumed else None
+            keys = KeyAnswers(known, is_cancelled=self._cancel.is_set)
+            plan = plan_run(self._package, prepared, targets, resumed_run if is_resumed else None, keys)
+            if is_resumed:
+                requests.check_partitions(self._folder, plan, self._redactor)
             for note in plan.notes:
                 self._events.notice(note)
         if not self._attempt.is_resumed:
             with self._phase("start"):
-                appended = self._appended_by_unfinished_runs(plan, targets)
+                appended = self._appended_by_unfinished_runs(plan, prepared, targets)
                 if self._attempt.request is not None:
                     # Only what gets as far as the ledger can be resumed.
                     requests.save_sources(self._folder, _sources(prepared), self._redactor)
+                    requests.save_partitions(self._folder, keys.document, plan, self._redactor)
                     requests.save(self._folder, self._attempt.request, self._package, self._redactor)
                 self._begin_ledger(targets)
                 for target, unfinished in appended:
@@ -325,15 +345,23 @@ class _Run:
             target.resume_run(record)
             self._begun.append(target)
 
-    def _appended_by_unfinished_runs(self, plan: RunPlan, targets: OpenTargets) -> list[tuple[Target, list[LostRun]]]:
-        """Runs of the package that have appended to tables of the plan and did not end well.
+    def _appended_by_unfinished_runs(
+        self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets
+    ) -> list[tuple[Target, list[LostRun]]]:
+        """Runs of the package that did not end well, and have made rows visible in tables to which the plan appends.
 
         Raises LedgerError if there are any and they are not to be given up: their rows would be appended again.
         """
-        appended = {flow.table for flow in plan.flows if flow.target == "append"}
         package = self._record_of_run().package
         found = []
         for target in targets.all():
+            own = [
+                task
+                for item, task in zip(prepared, plan.tasks, strict=True)
+                if isinstance(item, PreparedFlow) and isinstance(task, DataFlowPlan)
+                if targets[item.task.destination.connection] is target
+            ]
+            appended = _tables_to_keep(own)
             unfinished = [run for run in target.unfinished_runs(package) if not appended.isdisjoint(run.tables)]
             if unfinished and not self._attempt.abandon:
                 last = unfinished[-1]
@@ -401,7 +429,7 @@ class _Run:
             self._events.notice(f"after the error: {error.what}")
 
     def _finish(self) -> None:
-        self._summary.peak_resident_bytes = _peak_resident_bytes()
+        self._summary.peak_resident_bytes = peak_resident_bytes()
         self._folder.tidy()
         for step in (self._name_limit, self._write_summary):
             try:
@@ -466,22 +494,3 @@ def _open(
         notice=lambda text: None if events is None else events.notice(text),
         is_cancelled=cancel.is_set,
     )
-
-
-def _peak_resident_bytes() -> int:
-    """Largest resident memory of this process so far; 0 where the system does not say."""
-    try:
-        # Not `ru_maxrss`: on Linux that starts with the memory of the process which started this one.
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        return int(status.split("VmHWM:")[1].split()[0]) * 1024
-    except (OSError, IndexError, ValueError):
-        return _peak_by_usage()
-
-
-def _peak_by_usage() -> int:
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

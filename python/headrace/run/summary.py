@@ -11,7 +11,7 @@ from headrace.executors import FlowOutcome
 from headrace.planning import DataFlowPlan, SkippedTask
 from headrace.run.finished import FinishedTable
 
-_STAGES = ("read", "parse", "write")
+_STAGES = ("read", "parse", "transform", "write")
 _SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "out")
 
 
@@ -66,6 +66,7 @@ class TableResult:
     def to_dict(self) -> dict[str, Any]:
         """The member of `tables`. Speeds are those of this attempt of the run."""
         sums, seconds, result = self.sums(), self.outcome.seconds, self.outcome.result
+        times = self.outcome.times if self.outcome.error is None else None
         return {
             "task": self.plan.task,
             "table": self.plan.table,
@@ -85,6 +86,8 @@ class TableResult:
             "rows_per_second": round(self._rows_read_now() / seconds, 1) if seconds > 0 else 0.0,
             "streams": self.plan.streams,
             "slices": len(self.plan.source.slices),
+            "switch_seconds": round(times.switch_seconds, 6) if times else 0.0,
+            "partitions": [part.to_dict() for part in times.partitions] if times else [],
             "rejects": result["rejects"] if result else {},
             "columns": result["columns"] if result else None,
             "memory": {**self.plan.memory.to_dict(), **(result["memory"] if result else {})},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -16,7 +16,7 @@ from headrace import core
 from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import LocalExecutor
 from headrace.model import BoundPackage
-from headrace.planning import DataFlowPlan, MemoryBudget, SkippedTask, plan_source_pass
+from headrace.planning import DataFlowPlan, MemoryBudget, Partitioning, SkippedTask, plan_source_pass
 from headrace.run import request as requests
 from headrace.run.comparison import ColumnComparison, Difference, compare_columns
 from headrace.run.folder import VERIFY, RunFolder
@@ -90,7 +90,9 @@ def verify(package: BoundPackage, folder: RunFolder, cancel: threading.Event) ->
             notice=lambda _text: None,
             is_cancelled=cancel.is_set,
         ) as targets:
-            verification = _Verification(package, folder.run_id, prepared, targets, cancel)
+            tasks = [item.task.id for item in prepared]
+            partitions = requests.load_partitions(folder, tasks, redactor)
+            verification = _Verification(package, folder.run_id, prepared, targets, partitions, cancel)
             for item in prepared:
                 yield redactor.dataclass(verification.verdict(item))
     except HeadraceError as error:
@@ -106,11 +108,13 @@ class _Verification:
         run_id: str,
         prepared: Sequence[PreparedFlow],
         targets: OpenTargets,
+        partitions: Mapping[str, Partitioning],
         cancel: threading.Event,
     ) -> None:
         self._package = package
         self._run_id = run_id
         self._targets = targets
+        self._partitions = partitions
         self._cancel = cancel
         self._loads = Counter(self._place(item) for item in prepared)
 
@@ -134,6 +138,7 @@ class _Verification:
             MemoryBudget(self._package.memory_bytes, target.engine_threads),
             self._package.streams,
             default_schema=target.default_schema,
+            partitioning=self._partitions.get(item.task.id),
         )
         source = self._read_source(plan)
         stored = self._read_table(target, plan)
@@ -160,6 +165,8 @@ class _Verification:
             return "several tasks of the run have loaded this table"
         if item.task.destination.target == "append":
             return "the rows were appended: the table may hold others too"
+        if item.task.destination.partitions:
+            return "some partitions were loaded anew: the others hold other rows"
         return None
 
     def _place(self, item: PreparedFlow) -> tuple[object, ...]:

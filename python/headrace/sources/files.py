@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from headrace.errors import SourceError
-from headrace.model import FileSource
+from headrace.model import CommitInterval, FileSource
 from headrace.planning import SourceSnapshot, counted
 from headrace.planning.slicing import slice_bytes
 from headrace.sources.globbing import find_files, no_files
@@ -17,12 +19,34 @@ from headrace.sources.globbing import find_files, no_files
 PlanSlices = Callable[[dict[str, Any]], dict[str, Any]]
 
 _NOTED_EMPTY_FILES = 3
+# Enough to tell about how long rows are.
+_SAMPLED_FILES: Final = 8
+_SAMPLE_BYTES: Final = 65_536
+
+
+@dataclass(frozen=True)
+class FileCommit:
+    """How much of the files a destination commits at once. `is_shared`: all streams together."""
+
+    interval: CommitInterval
+    is_shared: bool
+
+    def slice_bytes(self, streams: int, row_bytes: float) -> int:
+        """The longest slice with which commits are about as far apart as they should be."""
+        size = self.interval.bytes
+        wanted = int((self.interval.rows or 0) * row_bytes) if size is None else size
+        return wanted // max(1, streams) if self.is_shared else wanted
 
 
 def snapshot_files(
-    source: FileSource, streams: int, plan_slices: PlanSlices, destination_files: Sequence[Path] = ()
+    source: FileSource,
+    streams: int,
+    plan_slices: PlanSlices,
+    destination_files: Sequence[Path] = (),
+    commit: FileCommit | None = None,
 ) -> SourceSnapshot | None:
-    """The files of a source as they are now; None if there are none and the source says `missing: skip`.
+    """The files of a source as they are now; None if there are none and the source says `missing: skip`. With `commit`
+    no slice is much longer than what is committed at once.
 
     Raises SourceError: no file, no folder, a folder in place of a file, an unreadable file, nothing but empty files, or
     one of the `destination_files` of the run.
@@ -37,7 +61,9 @@ def snapshot_files(
     looked_at = {path: status for path in found.paths if (status := _status(path)) is not None}
     # Not even a look: closing a database file drops the lock that this process may hold on it.
     _refuse_destinations(looked_at, destination_files)
-    length = slice_bytes(sum(status.st_size for status in looked_at.values()), streams)
+    row_bytes = _row_bytes(looked_at) if commit is not None and commit.interval.rows is not None else 1.0
+    limit = None if commit is None else commit.slice_bytes(streams, row_bytes)
+    length = slice_bytes(sum(status.st_size for status in looked_at.values()), streams, limit)
     cut = plan_slices({"files": found.paths, "slice_bytes": length, "layout": layout})
     empty = [str(file["path"]) for file in cut["files"] if not file["size_bytes"]]
     if len(empty) == len(cut["files"]) and source.empty == "error":
@@ -48,7 +74,19 @@ def snapshot_files(
         slices=cut["slices"],
         notes=found.notes + _empty_notes(empty),
         may_be_empty=source.empty == "allow",
+        row_bytes=row_bytes,
     )
+
+
+def _row_bytes(files: dict[str, os.stat_result]) -> float:
+    """About as many bytes has a row, as the beginnings of the first files say; the core reports what cannot be read."""
+    length = rows = 0
+    for path in [path for path, status in files.items() if status.st_size][:_SAMPLED_FILES]:
+        with suppress(OSError), open(path, "rb") as file:
+            sample = file.read(_SAMPLE_BYTES)
+            length += len(sample)
+            rows += sample.count(b"\n")
+    return max(1.0, length / max(1, rows))
 
 
 def _status(path: str | Path) -> os.stat_result | None:

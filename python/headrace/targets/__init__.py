@@ -3,6 +3,7 @@
 from headrace.targets.base import (
     Flow,
     Inspection,
+    LoadedPartition,
     LoadTimes,
     LostRun,
     OpenOptions,
@@ -29,6 +30,7 @@ __all__ = [
     "Flow",
     "Inspection",
     "LoadTimes",
+    "LoadedPartition",
     "LostRun",
     "OpenOptions",
     "RowSearch",

@@ -27,6 +27,7 @@ class Flow(Protocol):
     def arrow_stream(self) -> object: ...
     def cancel(self, reason: str) -> None: ...
     def commit(self) -> None: ...
+    def seen_at_work(self, process_ids: Sequence[int]) -> None: ...
     def snapshot(self) -> dict[str, Any]: ...
     def join(self, timeout_seconds: float) -> dict[str, Any] | None: ...
 
@@ -105,11 +106,37 @@ class Inspection:
 
 
 @dataclass(frozen=True)
+class LoadedPartition:
+    """What became of one partition of a load.
+
+    `name`: in the target's schema; `action`: attach, insert or exchange; `rows`: of this load, of which the server has
+    moved `strays`; `switch_seconds`: what it took of the switch.
+    """
+
+    name: str
+    action: str
+    rows: int
+    strays: int
+    switch_seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "name": self.name,
+            "action": self.action,
+            "rows": self.rows,
+            "strays": self.strays,
+            "switch_seconds": round(self.switch_seconds, 6),
+        }
+
+
+@dataclass(frozen=True)
 class LoadTimes:
     """Where the time of one load went, in seconds, and how many rows the destination confirmed.
 
     `prepare`: DDL and deletes; `insert`: from the first row asked for to the last one taken, accounts included;
-    `commit`: ledger rows and commit. `warnings`: what could not be done behind the commit.
+    `commit`: ledger rows and commit, of which `switch` is the transaction that makes hidden tables visible. `warnings`:
+    what could not be done behind the commit. `partitions`: those of the plan, in its order.
     """
 
     prepare_seconds: float
@@ -117,6 +144,8 @@ class LoadTimes:
     commit_seconds: float
     rows_loaded: int
     warnings: tuple[str, ...] = ()
+    switch_seconds: float = 0.0
+    partitions: tuple[LoadedPartition, ...] = ()
 
 
 @dataclass(frozen=True)

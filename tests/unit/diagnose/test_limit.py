@@ -23,8 +23,9 @@ def counters(
     streams: int = 2,
     seconds: float = 10.0,
     consuming: float = 9.0,
+    transforming: float = 0.0,
 ) -> FlowCounters:
-    """`read`, `parse`, `waiting` and `stream_cpu` are seconds of each stream; the run took 10 s on 2 CPUs.
+    """`read`, `parse`, `transforming`, `waiting` and `stream_cpu` are seconds of each stream; 10 s on 2 CPUs.
 
     `consuming`: seconds that a consumer in this process worked.
     """
@@ -34,7 +35,12 @@ def counters(
 
     stream: dict[str, Any] = {
         "cpu_seconds": stream_cpu,
-        "stages": {"read": stage(read), "parse": stage(parse), "write": stage(0.0, waiting)},
+        "stages": {
+            "read": stage(read),
+            "parse": stage(parse),
+            "transform": stage(transforming),
+            "write": stage(0.0, waiting),
+        },
     }
     return FlowCounters(
         seconds=seconds,
@@ -54,6 +60,7 @@ CASES = {
     "destination_io": counters(read=0.1, parse=0.9, waiting=9.0, stream_cpu=1.0, process_cpu=4.0),
     "source_read": counters(read=8.0, parse=1.0, waiting=1.0, stream_cpu=1.5, process_cpu=4.0),
     "parse": counters(read=1.0, parse=8.5, waiting=0.5, stream_cpu=9.0, process_cpu=19.0),
+    "transform": counters(read=1.0, parse=3.5, transforming=5.0, waiting=0.5, stream_cpu=9.0, process_cpu=19.0),
     "shared_cpu_without_waiting": counters(read=1.0, parse=8.0, waiting=1.0, stream_cpu=5.0, process_cpu=19.5),
     "reading_from_memory": counters(read=6.0, parse=3.0, waiting=1.0, stream_cpu=9.0, process_cpu=18.5),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -73,6 +74,9 @@ class FakeFlow:
         if not self._ended.is_set():
             self.error = {"kind": "cancelled", "what": reason, "at": None}
             self._ended.set()
+
+    def seen_at_work(self, process_ids: Sequence[int]) -> None:
+        """Nobody is waited for."""
 
     def snapshot(self) -> dict[str, Any]:
         return {"bytes_read": 1, "rows_read": 2, "rows_rejected": 0}

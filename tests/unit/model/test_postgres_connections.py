@@ -46,6 +46,7 @@ def test_single_keys(tmp_path: Path) -> None:
     keys = (
         'host: db, port: 6, database: d, user: u, password: "${env:PASSWORD}", sslmode: verify-full, '
         "sslrootcert: ca.crt, connect_timeout_seconds: 5, options: -c x=1, lock_timeout_seconds: 7, "
+        "stall_timeout_seconds: 9, "
         "ledger: {schema: etl}"
     )
     found, connection = bound(tmp_path, keys)
@@ -54,6 +55,7 @@ def test_single_keys(tmp_path: Path) -> None:
     assert (parameters.password, parameters.options) == ("s3cret!word", "-c x=1")
     assert parameters.root_certificates == str(tmp_path / "ca.crt")
     assert (connection.lock_timeout_seconds, connection.ledger_schema) == (7, "etl")
+    assert connection.to_core("x")["stall_timeout_seconds"] == 9.0
     assert describe(found)["connections"]["warehouse"] == {  # type: ignore[index]
         "name": "warehouse",
         "type": "postgres",
@@ -63,6 +65,7 @@ def test_single_keys(tmp_path: Path) -> None:
         "user": "u",
         "sslmode": "verify-full",
         "lock_timeout_seconds": 7,
+        "stall_timeout_seconds": 9,
         "ledger": "etl",
     }
 

@@ -20,6 +20,7 @@ STORING = Capabilities(
     max_decimal_precision=38,
     memory_share=0.4,
 )
+ORDERED = frozenset({"int32", "int64", "decimal", "date"})
 SERVER = Capabilities(
     target_type="server",
     sink_kind="postgres",
@@ -32,7 +33,11 @@ SERVER = Capabilities(
     memory_share=0.0,
     writer_per_stream=True,
     hidden_tables=True,
-    partition_key_kinds=frozenset({"int32", "int64", "decimal", "date"}),
+    partition_loads=("staged",),
+    partition_key_kinds={"range": ORDERED, "list": ORDERED | {"varchar", "char"}, "hash": ORDERED | {"varchar"}},
+    core_routes={"range": ORDERED, "list": ORDERED | {"varchar"}, "hash": ORDERED | {"varchar"}},
+    hash_keys={"int32": "integer", "int64": "integer", "decimal": "numeric", "date": "date", "varchar": "bytes"},
+    commits_inside=True,
     maximum_name_bytes=63,
     freezes=True,
     keys_block_writers=True,
@@ -114,13 +119,20 @@ def task(
 ) -> DataFlowTask:
     """A data flow from files to `warehouse.orders`.
 
-    `layout`, `schema`, `columns`, `table`, `partition`, `options`, `rejects_limit` can be given.
+    `layout`, `schema`, `columns`, `table`, `partition`, `partitions`, `commit`, `options`, `rejects_limit`, `folder`
+    and `files` can be given.
     """
     return DataFlowTask(
         id="load_orders",
         name="load_orders",
         when=True,
-        source=FileSource("orders", "inbox", Path("/data"), ["orders.tbl"], members.get("layout", ORDERS)),
+        source=FileSource(
+            "orders",
+            "inbox",
+            members.get("folder", Path("/data")),
+            members.get("files", ["orders.tbl"]),
+            members.get("layout", ORDERS),
+        ),
         destination=Destination(
             name="sales",
             connection=DuckdbConnection("warehouse", Path("/data/w.duckdb")),
@@ -130,6 +142,8 @@ def task(
             load=load,
             columns=members.get("columns"),
             partition=members.get("partition"),
+            partitions=members.get("partitions", ()),
+            commit=members.get("commit"),
             options=members.get("options", LoadOptions()),
         ),
         rejects_limit=members.get("rejects_limit", 0),

@@ -9,8 +9,19 @@ from typing import Any
 import pytest
 
 from headrace.errors import HeadraceError, TargetError, TypeMismatchError
-from headrace.model import DataFlowTask
-from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, MemoryBudget, plan_data_flow, table_after
+from headrace.model import DataFlowTask, DataType
+from headrace.planning import (
+    Capabilities,
+    CatalogTable,
+    DataFlowPlan,
+    MemoryBudget,
+    Partition,
+    Partitioning,
+    RangeRule,
+    plan_data_flow,
+    plan_source_pass,
+    table_after,
+)
 from tests.snapshots import assert_snapshot
 from tests.unit.planning import samples
 
@@ -196,3 +207,25 @@ def test_refused(case: str) -> None:
     with pytest.raises(HeadraceError) as caught:
         plan(task, catalog)
     assert_snapshot(f"refused_{case}", caught.value.render())
+
+
+def test_a_source_pass_rejects_what_no_partition_took() -> None:
+    table = samples.table(("o_orderkey", "int64!"), ("o_totalprice", "decimal(15,2)"), ("o_orderdate", "date"))
+    catalog = replace(table, columns=(*table.columns, *samples.table(("o_comment", "string")).columns))
+    rule = RangeRule("1", None)
+    part = Partition("1", "orders_1", rule)
+    division = Partitioning("range", "o_orderkey", "o_orderkey", DataType.parse("int64"), "home", (part,))
+    planned = plan_source_pass(
+        samples.task(),
+        samples.source(),
+        catalog,
+        samples.SERVER,
+        MemoryBudget(1_000_000_000, 0),
+        2,
+        partitioning=division,
+    )
+    assert planned.flow_spec("/rejects", {"kind": "null"})["routing"] == {
+        "column": "o_orderkey",
+        "method": {"range": [{"minimum": "1", "end": None}]},
+        "default": None,
+    }

@@ -17,7 +17,9 @@ from headrace.planning import (
     CatalogTable,
     DataFlowPlan,
     FileKeys,
+    KeyFacts,
     MemoryBudget,
+    RangeRule,
     plan_data_flow,
     table_after,
 )
@@ -31,7 +33,7 @@ INDEXED = replace(FITTING, indexes=("PRIMARY KEY (o_orderkey)",))
 WATCHED = replace(FITTING, prevents_rename=("view daily", "trigger audit"))
 DIVIDED = replace(
     FITTING,
-    partitioning=CatalogPartitioning("range", ("o_orderkey",), (CatalogPartition("orders_1", "1", "9"),)),
+    partitioning=CatalogPartitioning("range", ("o_orderkey",), (CatalogPartition("orders_1", RangeRule("1", "9")),)),
 )
 VIEW = replace(FITTING, kind="view", view_tables=("orders_1", "orders_2"))
 BY_KEY = RangePartition("o_orderkey")
@@ -55,7 +57,7 @@ def plan(
         MemoryBudget(1_000_000_000, 0),
         streams,
         default_schema="main",
-        file_keys=KEYS,
+        key_facts=KeyFacts(KEYS),
         taken_names=taken_names,
     )
 
@@ -122,7 +124,7 @@ def test_refused(case: str) -> None:
 
 def test_a_whole_table_has_the_name_of_no_partition() -> None:
     (table,) = plan(FITTING).staging
-    assert (table.partition, table.table, table.bounds) == (WHOLE_TABLE, "orders", None)
+    assert (table.partition, table.table) == (WHOLE_TABLE, "orders")
     assert table.slices == (1, 2, 3, 4)
 
 
@@ -172,7 +174,9 @@ def test_later_tasks_see_the_partitions_of_an_earlier_one() -> None:
     after = table_after(first, None)
     assert after is not None
     assert after.partitioning == CatalogPartitioning(
-        "range", ("o_orderkey",), (CatalogPartition("orders_1", "1", "10"), CatalogPartition("orders_2", "10", "20"))
+        "range",
+        ("o_orderkey",),
+        (CatalogPartition("orders_1", RangeRule("1", "10")), CatalogPartition("orders_2", RangeRule("10", "20"))),
     )
     with pytest.raises(HeadraceError, match="overlaps a partition"):
         plan(after, load="staged", partition=BY_KEY, target="append")

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pytest
 
 from headrace.errors import SourceError
-from headrace.model import FileSource, GenerateSource, Layout
-from headrace.sources import snapshot_files, snapshot_generated
+from headrace.model import CommitInterval, FileSource, GenerateSource, Layout
+from headrace.sources import FileCommit, snapshot_files, snapshot_generated
 from tests.snapshots import assert_snapshot
 
 LAYOUT = Layout.model_validate({"delimiter": "|", "columns": [{"name": "a", "type": "int64"}]})
@@ -54,6 +54,32 @@ def test_the_files_are_looked_at_once(tmp_path: Path) -> None:
 
     assert snapshot_files(source(tmp_path), 4, look) is not None
     assert [spec["slice_bytes"] for spec in specs] == [1_000_000_002 // 32]
+
+
+@pytest.mark.parametrize(
+    ("interval", "is_shared", "expected", "row_bytes"),
+    [
+        (CommitInterval(bytes=1_000_000), False, 1_000_000, 1.0),
+        (CommitInterval(bytes=1_000_000), True, 250_000, 1.0),
+        (CommitInterval(rows=50_000), False, 600_000, 12.0),
+        (CommitInterval(rows=50_000), True, 150_000, 12.0),
+    ],
+)
+def test_slices_are_cut_for_commits(
+    tmp_path: Path, interval: CommitInterval, is_shared: bool, expected: int, row_bytes: float
+) -> None:
+    (tmp_path / "a.tbl").write_text("12345678901\n" * 200_000)
+    (tmp_path / "b.tbl").write_text("")
+    specs: list[dict[str, Any]] = []
+
+    def look(spec: dict[str, Any]) -> dict[str, Any]:
+        specs.append(spec)
+        return plan_slices(spec)
+
+    snapshot = snapshot_files(source(tmp_path), 4, look, (), FileCommit(interval, is_shared))
+    assert snapshot is not None
+    assert snapshot.row_bytes == pytest.approx(row_bytes, rel=0.001)
+    assert [spec["slice_bytes"] for spec in specs] == [pytest.approx(expected, rel=0.001)]
 
 
 def test_a_file_that_is_gone_is_left_to_the_core(tmp_path: Path) -> None:

@@ -146,6 +146,9 @@ class FakeFlow:
         if self.error is not None:
             raise self.error
 
+    def seen_at_work(self, process_ids: Sequence[int]) -> None:
+        """Nobody is waited for."""
+
     def snapshot(self) -> dict[str, Any]:
         return {}
 

@@ -14,16 +14,21 @@ from headrace.errors import AccountsError, CancelledError, HeadraceError, Ledger
 from headrace.model import DataType, LoadOptions, PostgresConnection
 from headrace.model.conninfo import ConnectionParameters
 from headrace.planning import (
+    ALL_PARTITIONS,
+    STRAYS,
     WHOLE_TABLE,
+    CommitSize,
     DataFlowPlan,
-    KeyBounds,
     OutputColumn,
+    Partition,
+    Partitioning,
+    RangeRule,
     SourceSnapshot,
     StagingTable,
 )
 from headrace.planning.memory import MemorySplit
 from headrace.targets import OpenOptions, RunRecord
-from headrace.targets.postgres.connection import Row
+from headrace.targets.postgres.connection import ConnectionSpec, Row
 from headrace.targets.postgres.failures import explained
 from headrace.targets.postgres.names import (
     TableName,
@@ -59,7 +64,7 @@ TABLE: dict[str, list[Row]] = {
         ["by note", "f", "f", ' USING btree ("no""te")'],
     ],
     "sequences": [["id", "mart", "Orders_id_seq", "t"], ['no"te', "mart", "notes", "f"]],
-    "storage": [[" WITH (fillfactor = '90')"]],
+    "storage": [[" WITH (fillfactor = '90')", None]],
     "appearance": [['GRANT SELECT ON TABLE "mart"."Orders" TO PUBLIC']],
 }
 
@@ -76,10 +81,11 @@ def plan(switch: str, target: str = "replace", **members: Any) -> DataFlowPlan:
         target=target,
         load="single",
         switch=switch,  # type: ignore[arg-type]
-        partition_column=members.pop("partition_column", None),
+        partitioning=members.pop("partitioning", None),
         staging=members.pop("staging", whole),
+        commit=members.pop("commit", None),
         options=members.pop("options", LoadOptions()),
-        streams=2,
+        streams=members.pop("streams", 2),
         source=SourceSnapshot(
             "orders",
             files,
@@ -114,8 +120,12 @@ class Load:
         self.notices: list[str] = []
         self.cancel = threading.Event()
         sessions = [self.session]
+        # All sessions that work beside the control connection.
+        self.beside = FakeSession()
 
-        def connect(spec: object) -> FakeSession:
+        def connect(spec: ConnectionSpec) -> FakeSession:
+            if spec["application_name"] == session_name(RUN, "load_orders"):
+                return self.beside
             found = sessions.pop() if sessions else self.later.pop(0)
             if isinstance(found, HeadraceError):
                 raise found
@@ -136,7 +146,14 @@ class Load:
         hidden = staging_name(RUN, ORDERS, self.plan.staging[0].partition)
         indexes = self.session.answers.get("rebuild", [])
         copies: list[Row] = [[f"{hidden}_i{number}", *index[1:]] for number, index in enumerate(indexes, 1)]
-        self.session.answers["rebuild of 4712"] = copies
+        if self.plan.options.indexes == "before":
+            self.session.answers["rebuild of 4712"] = copies
+
+        def built(text: str) -> None:
+            self.session.answers["rebuild of 4712"] = copies
+            also(text)
+
+        self.beside.on_statement = built
 
         def note(text: str) -> None:
             if text.startswith("committed("):
@@ -153,7 +170,7 @@ class Load:
 @pytest.mark.parametrize("name", ["orders", "Größe", "select", 'a"b', "x" * 63, "ü" * 31, "_", "a_1"])
 def test_the_name_of_a_staging_table_tells_where_it_belongs(name: str) -> None:
     table = TableName("mart", name)
-    for partition in (WHOLE_TABLE, "1", "4096"):
+    for partition in (WHOLE_TABLE, STRAYS, ALL_PARTITIONS, "1", "4096"):
         staging = staging_name(RUN, table, partition)
         assert staging.isascii() and len(staging) <= 60
         parsed = parse_staging_name(staging)
@@ -162,7 +179,7 @@ def test_the_name_of_a_staging_table_tells_where_it_belongs(name: str) -> None:
     assert staging_name(RUN, table, "1") != staging_name(RUN, TableName("other", name), "1")
 
 
-@pytest.mark.parametrize("name", ["run", "slice", "commit", "a_b_c_d", f"{RUN}_orders_12345678_x"])
+@pytest.mark.parametrize("name", ["run", "slice", "commit", "a_b_c_d", f"{RUN}_orders_12345678_y"])
 def test_other_tables_are_no_staging_tables(name: str) -> None:
     assert parse_staging_name(name) is None
 
@@ -203,11 +220,16 @@ def test_types() -> None:
 
 # --- statements -------------------------------------------------------------------------------------------------------
 
-BOUNDS = (KeyBounds("o_id", "1", "100"), KeyBounds("o_id", "100", "201"))
-PARTITIONS = tuple(
-    StagingTable(str(number), f"Orders_{number}", (number,), True, bounds) for number, bounds in enumerate(BOUNDS, 1)
+RULES = (RangeRule("1", "100"), RangeRule("100", "201"))
+PARTITIONING = Partitioning(
+    "range",
+    "id",
+    "o_id",
+    DataType.parse("int64"),
+    "home",
+    tuple(Partition(str(number), f"Orders_{number}", rule) for number, rule in enumerate(RULES, 1)),
 )
-VIEW = tuple(StagingTable(str(number), f"Orders_{number}", (number,), True) for number in (1, 2))
+VIEW = PARTITIONS = tuple(StagingTable(str(number), f"Orders_{number}", (number,), True) for number in (1, 2))
 LOADS: dict[str, tuple[DataFlowPlan, dict[str, list[Row]]]] = {
     "new": (plan("schema", "create"), {}),
     "new_shared": (plan("schema", "create", owned=False), {}),
@@ -215,9 +237,9 @@ LOADS: dict[str, tuple[DataFlowPlan, dict[str, list[Row]]]] = {
     "rename_indexes_before": (plan("rename", options=LoadOptions(indexes="before", lock=True, analyze=True)), TABLE),
     "move": (plan("move", options=LoadOptions(disable_triggers=True)), {**TABLE, "triggers": [["audit", "A"]]}),
     "append": (plan("none", "append", owned=False), TABLE),
-    "attach_new": (plan("attach", "create", staging=PARTITIONS, partition_column="id"), {}),
+    "attach_new": (plan("attach", "create", staging=PARTITIONS, partitioning=PARTITIONING), {}),
     "attach_replace": (
-        plan("attach", staging=PARTITIONS, partition_column="id"),
+        plan("attach", staging=PARTITIONS, partitioning=PARTITIONING, streams=1),
         {
             **TABLE,
             "relation": [["4711", "table", "t", "loader", "t"]],
@@ -244,7 +266,9 @@ def test_statements(case: str) -> None:
         for table in load.sink["tables"]
     ]
     head = f"commit {load.sink['commit']}, columns {load.sink['columns']}\n{load.sink['commit_slices']}"
-    assert_snapshot(f"postgres_{case}", "\n\n".join([head, *writers, "=== control", load.session.statements()]))
+    beside = ["=== beside", load.beside.statements()] if load.beside.log else []
+    text = "\n\n".join([head, *writers, *beside, "=== control", load.session.statements()])
+    assert_snapshot(f"postgres_{case}", text)
     assert load.flow.committed == (planned.switch == "none")
 
 
@@ -296,9 +320,7 @@ def test_a_failed_flow_leaves_nothing() -> None:
 
 def test_an_index_that_cannot_be_made_is_named() -> None:
     load = Load(plan("rename"), TABLE)
-    load.session.failures["ADD CONSTRAINT"] = server_error(
-        "23505", "could not create", detail="Key (id)=(1) is double."
-    )
+    load.beside.failures["ADD CONSTRAINT"] = server_error("23505", "could not create", detail="Key (id)=(1) is double.")
     with pytest.raises(TargetError) as failure:
         load.run()
     assert_snapshot("postgres_duplicate_key", failure.value.render())
@@ -326,7 +348,9 @@ def test_moved_rows_are_counted() -> None:
 def test_a_lost_control_connection_stops_the_flow() -> None:
     load = Load(plan("schema"))
     load.later = [FakeSession()]
-    load.session.failures["SELECT 1"] = server_error("57P01", "terminating connection")
+    load.session.failures["SELECT pg_catalog.pg_stat_clear_snapshot()"] = server_error(
+        "57P01", "terminating connection"
+    )
     stopped = threading.Event()
 
     def cancel(reason: str) -> None:
@@ -366,18 +390,33 @@ def test_an_answer_to_the_commit_that_is_lost(is_committed: bool) -> None:
 
 
 def test_cancelled_while_a_statement_runs() -> None:
-    load = Load(plan("rename"), TABLE)
+    load = Load(plan("schema"))
     later = FakeSession()
     load.later = [later]
 
-    def build(text: str) -> None:
-        if "ADD CONSTRAINT" in text:
+    def switch(text: str) -> None:
+        if "SET SCHEMA" in text:
             load.cancel.set()
             assert load.session.cancelled.wait(10)
 
     with pytest.raises(CancelledError):
-        load.run(build)
+        load.run(switch)
     assert cleaned_up(later, is_new=True)
+
+
+def test_cancelled_while_an_index_is_built() -> None:
+    """The session that builds it is ended; the control connection is not."""
+    load = Load(plan("rename"), TABLE)
+
+    def build(text: str) -> None:
+        if "ADD CONSTRAINT" in text:
+            load.cancel.set()
+            assert load.beside.cancelled.wait(10)
+
+    with pytest.raises(CancelledError):
+        load.run(build)
+    assert load.beside.log[-1] == "(closed)"
+    assert cleaned_up(load.session)
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
@@ -435,6 +474,27 @@ def test_a_part_that_was_appended_is_not_appended_again() -> None:
     with pytest.raises(TargetError) as failure:
         load.run()
     assert_snapshot("postgres_half_appended", failure.value.render())
+    assert not load.flow.started
+
+
+def test_rows_that_are_committed_as_they_come_stay() -> None:
+    load = Load(plan("none", "append", commit=CommitSize(rows=1000)), TABLE)
+    assert (load.sink["commit"], load.sink["commit_rows"], load.sink["commit_bytes"]) == ("unit", 1000, None)
+    load.flow.error = server_error("57P01", "terminating connection")
+
+    def committed(text: str) -> None:
+        load.session.answers["committed"] = [["1", "1"]]
+
+    with pytest.raises(TargetBusyError) as failure:
+        load.run(committed)
+    assert "a part of its rows is in the table" in failure.value.what
+    assert f"headrace resume {RUN}" in str(failure.value.hint)
+
+
+def test_rows_that_are_committed_as_they_come_need_a_ledger() -> None:
+    load = Load(plan("none", "append", commit=CommitSize(rows=1000)), TABLE, ledger_schema=None)
+    with pytest.raises(TargetError, match="without a ledger"):
+        load.run()
     assert not load.flow.started
 
 

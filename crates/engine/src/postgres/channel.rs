@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use rustls::ClientConnection;
 
 use super::socket::{Ready, Socket};
+use super::stall::Watch;
 use super::wait::{Broken, Patience};
 
 /// A connected channel.
@@ -13,12 +14,14 @@ pub struct Channel {
     tls: Option<Box<ClientConnection>>,
     /// Ends every wait on this channel.
     pub patience: Patience,
+    /// Notices that nothing moves.
+    pub watch: Watch,
 }
 
 impl Channel {
     /// A channel without encryption.
     pub fn new(socket: Socket, patience: Patience) -> Channel {
-        Channel { socket, tls: None, patience }
+        Channel { socket, tls: None, patience, watch: Watch::new(None) }
     }
 
     /// From now on everything goes through TLS. Returns after the handshake.
@@ -45,7 +48,11 @@ impl Channel {
     /// Reads what is there; None if nothing is.
     pub fn try_read(&mut self, into: &mut [u8]) -> Result<Option<usize>, Broken> {
         loop {
-            let Some(tls) = &mut self.tls else { return read(&mut self.socket, into) };
+            let Some(tls) = &mut self.tls else {
+                let count = read(&mut self.socket, into)?;
+                self.watch.moved_if(count.is_some());
+                return Ok(count);
+            };
             match tls.reader().read(into) {
                 Ok(0) => return Err(Broken::Closed),
                 Ok(count) => return Ok(Some(count)),
@@ -62,7 +69,11 @@ impl Channel {
 
     /// Writes as much as there is room for; 0 if there is none.
     pub fn try_write(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
-        let Some(tls) = &mut self.tls else { return write(&mut self.socket, bytes) };
+        let Some(tls) = &mut self.tls else {
+            let count = write(&mut self.socket, bytes)?;
+            self.watch.moved_if(count > 0);
+            return Ok(count);
+        };
         if tls.wants_write() && !self.try_flush()? {
             return Ok(0);
         }
@@ -77,7 +88,7 @@ impl Channel {
         let Some(tls) = &mut self.tls else { return Ok(true) };
         while tls.wants_write() {
             match tls.write_tls(&mut self.socket) {
-                Ok(_) => {}
+                Ok(_) => self.watch.moved(),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
@@ -86,8 +97,19 @@ impl Channel {
         Ok(true)
     }
 
+    /// Fails if nobody wants to wait any more, or nothing moves. `held`: whether there are bytes that the socket did not take.
+    pub fn check(&mut self, held: bool) -> Result<(), Broken> {
+        self.patience.check()?;
+        if self.watch.is_on() {
+            let held = held || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
+            self.watch.check(self.socket.untaken_bytes(), held)?;
+        }
+        Ok(())
+    }
+
     /// Waits until the server sent something or takes something; at most one step.
-    pub fn wait(&self, reading: bool, writing: bool) -> Result<Ready, Broken> {
+    pub fn wait(&mut self, reading: bool, writing: bool) -> Result<Ready, Broken> {
+        self.check(writing)?;
         self.socket.wait(reading, writing, &self.patience)
     }
 
@@ -101,7 +123,7 @@ impl Channel {
         let Some(tls) = &mut self.tls else { return Ok(false) };
         match tls.read_tls(&mut self.socket) {
             Ok(0) => return Err(Broken::Closed),
-            Ok(_) => {}
+            Ok(_) => self.watch.moved(),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(false),
             Err(error) => return Err(error.into()),
         }

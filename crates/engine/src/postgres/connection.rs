@@ -12,6 +12,7 @@ use super::link::{Link, Outgoing};
 use super::login::SessionKey;
 use super::server_message::{ends_session, server_fields};
 use super::spec::ConnectionSpec;
+use super::stall::{SeenAtWork, Watch};
 use super::wait::{Broken, Interrupt};
 
 /// What texts of values look like, and no limits on how long we work. Not in the startup message, where poolers refuse it.
@@ -52,6 +53,7 @@ impl Connection {
             english?;
         }
         connection.link.channel.patience.deadline = None;
+        connection.link.channel.watch = Watch::new(spec.stall_limit());
         Ok(connection)
     }
 
@@ -68,6 +70,11 @@ impl Connection {
     /// Process of the server that serves this session.
     pub fn process_id(&self) -> i32 {
         self.key.process_id
+    }
+
+    /// Nothing may move on the connection as long as `seen` says that the server's process is at work.
+    pub fn trust(&mut self, seen: SeenAtWork) {
+        self.link.channel.watch.trust(seen, self.key.process_id);
     }
 
     /// Notices since the last call; at most 100 are kept.

@@ -223,7 +223,7 @@ fn broken_connect(broken: &Broken) -> (ErrorKind, String, &'static str) {
     const NOT_POSTGRES: &str = "Check host and port: something else than PostgreSQL answers there.";
     match broken {
         Broken::Interrupted => (ErrorKind::Cancelled, String::new(), ""),
-        Broken::TimedOut => (
+        Broken::TimedOut | Broken::Stalled(_) => (
             ErrorKind::TargetBusy,
             "no answer within connect_timeout".to_owned(),
             "Check host, port and firewall, or raise connect_timeout.",
@@ -256,6 +256,11 @@ fn broken_session(broken: &Broken) -> (ErrorKind, String, &'static str) {
     match broken {
         Broken::Interrupted => (ErrorKind::Cancelled, String::new(), ""),
         Broken::TimedOut => (ErrorKind::TargetBusy, "no answer in time".to_owned(), AGAIN),
+        Broken::Stalled(limit) => (
+            ErrorKind::TargetBusy,
+            format!("no byte has moved for {} s, and some were waiting", limit.as_secs_f64()),
+            "Check the network and the server; for one that is only slow, raise stall_timeout_seconds.",
+        ),
         Broken::Closed => (ErrorKind::TargetBusy, "the server closed the connection".to_owned(), AGAIN),
         Broken::Name(text) => (ErrorKind::TargetBusy, text.clone(), AGAIN),
         Broken::Io(error) => (ErrorKind::TargetBusy, error.to_string(), AGAIN),

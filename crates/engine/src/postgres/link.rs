@@ -116,7 +116,7 @@ impl Link {
                 self.waiting_bytes -= bytes;
                 return Ok(Some(message));
             }
-            self.channel.patience.check()?;
+            self.channel.check(false)?;
             if !self.fill()? {
                 return Ok(None);
             }

@@ -25,11 +25,13 @@ mod query;
 mod server_message;
 mod socket;
 mod spec;
+mod stall;
 mod tls;
 mod wait;
 
 pub use connection::Connection;
-pub use copy::CopyIn;
+pub use copy::{COPY_BUFFERS, CopyIn};
 pub use query::QueryResult;
 pub use spec::{ConnectionSpec, HostSpec, KeepaliveSpec, TlsMode, TlsSpec};
+pub use stall::SeenAtWork;
 pub use wait::Interrupt;

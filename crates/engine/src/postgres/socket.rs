@@ -1,6 +1,7 @@
 //! TCP and Unix sockets that never block: a `poll` waits for them.
 
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::Duration;
 
@@ -80,6 +81,14 @@ impl Socket {
             readable: ended || found.contains(PollFlags::IN),
             writable: ended || found.contains(PollFlags::OUT),
         })
+    }
+
+    /// Sent bytes that the peer's system has not taken; 0 if this one does not tell.
+    pub fn untaken_bytes(&self) -> usize {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: a system call on a descriptor that we own; `bytes` is a valid place for the result.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+        if done == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
     }
 
     /// Ends both directions.

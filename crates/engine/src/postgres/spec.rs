@@ -30,6 +30,9 @@ pub struct ConnectionSpec {
     pub tls: TlsSpec,
     /// Limit for names, connects, TLS and login of all hosts together; 0 or less: none.
     pub connect_timeout_seconds: f64,
+    /// How long nothing may move while bytes are pending; 0 or less: no limit.
+    #[serde(default)]
+    pub stall_timeout_seconds: f64,
     /// TCP keepalive; None switches it off.
     #[serde(default)]
     pub keepalive: Option<KeepaliveSpec>,
@@ -106,7 +109,12 @@ pub struct KeepaliveSpec {
 impl ConnectionSpec {
     /// Limit for the whole connect.
     pub fn connect_limit(&self) -> Option<Duration> {
-        Duration::try_from_secs_f64(self.connect_timeout_seconds).ok().filter(|limit| !limit.is_zero())
+        limit(self.connect_timeout_seconds)
+    }
+
+    /// Limit for a session on which nothing moves.
+    pub fn stall_limit(&self) -> Option<Duration> {
+        limit(self.stall_timeout_seconds)
     }
 }
 
@@ -142,6 +150,10 @@ impl fmt::Debug for ConnectionSpec {
             .field("tls", &self.tls)
             .finish_non_exhaustive()
     }
+}
+
+fn limit(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|limit| !limit.is_zero())
 }
 
 /// A text or nothing. Serde's own message about another type would show the value.

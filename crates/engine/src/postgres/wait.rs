@@ -19,6 +19,8 @@ pub enum Broken {
     TimedOut,
     /// The host's name has no address; the system's text.
     Name(String),
+    /// Nothing has moved for that long, although bytes were pending.
+    Stalled(Duration),
     /// The server closed the connection.
     Closed,
     /// The operating system's error.

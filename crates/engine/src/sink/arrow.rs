@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use arrow_array::{RecordBatch, RecordBatchReader, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, UInt16Array, UInt64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
 use headrace_parse::arrow_schema;
 use headrace_types::{CoreError, ErrorKind, Layout};
 
-use super::{Origin, Sink, Writer};
+use super::{Origin, Placed, Sink, Writer};
 use crate::outcome::{Outcome, lock};
 use crate::report::{ColumnReport, SinkReport, StageReport};
 use crate::row_position::RowPosition;
@@ -29,12 +29,27 @@ pub struct ArrowSink {
     shared: Arc<Shared>,
 }
 
+/// One column more than those of the layout, the last one; its name.
+#[derive(Clone, Copy)]
+pub enum Extra<'a> {
+    /// [`RowPosition`] of each row.
+    Position(&'a str),
+    /// Place of each row, as the router has it.
+    Place(&'a str),
+}
+
 /// What the consumer sees of a batch.
 #[derive(Clone)]
 struct Shape {
     projection: Vec<usize>,
-    /// With positions: the schema with their column, which is the last one.
-    with_position: Option<SchemaRef>,
+    schema: SchemaRef,
+    extra: Option<ExtraKind>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum ExtraKind {
+    Position,
+    Place,
 }
 
 #[derive(Default)]
@@ -52,11 +67,10 @@ pub struct BatchReader {
     last_handed_over: Option<Instant>,
 }
 
-/// Both ends. `columns` are layout columns in destination order, all of them known to exist; `position` is the name of one
-/// more for the positions of the rows.
+/// Both ends. `columns` are layout columns in destination order, all of them known to exist.
 pub fn make(
     columns: &[String],
-    position: Option<&str>,
+    extra: Option<Extra<'_>>,
     layout: &Layout,
     queue_batches: usize,
     outcome: Arc<Outcome>,
@@ -66,30 +80,49 @@ pub fn make(
     let full = arrow_schema(layout);
     // `project` only fails on indices that are out of range, and these come from `index`.
     let projected = full.project(&projection).map_or(full.clone(), Arc::new);
-    let with_position = position.map(|name| with_position(&projected, name));
-    let schema = with_position.clone().unwrap_or(projected);
-    let shape = Shape { projection, with_position };
+    let (schema, extra) = match extra {
+        None => (projected, None),
+        Some(Extra::Position(name)) => (with_column(&projected, name, DataType::UInt64), Some(ExtraKind::Position)),
+        Some(Extra::Place(name)) => (with_column(&projected, name, DataType::UInt16), Some(ExtraKind::Place)),
+    };
+    let shape = Shape { projection, schema: schema.clone(), extra };
     let (sender, receiver) = bounded(queue_batches.max(1));
     let shared = Arc::new(Shared::default());
     let sink = ArrowSink { sender: Mutex::new(Some(sender)), shape, outcome: outcome.clone(), shared: shared.clone() };
     (sink, BatchReader { receiver, schema, outcome, shared, last_handed_over: None })
 }
 
-fn with_position(schema: &Schema, name: &str) -> SchemaRef {
-    let position = Arc::new(Field::new(name, DataType::UInt64, false));
-    Arc::new(Schema::new(schema.fields().iter().cloned().chain([position]).collect::<Vec<_>>()))
+fn with_column(schema: &Schema, name: &str, data_type: DataType) -> SchemaRef {
+    let column = Arc::new(Field::new(name, data_type, false));
+    Arc::new(Schema::new(schema.fields().iter().cloned().chain([column]).collect::<Vec<_>>()))
 }
 
 impl Shape {
-    fn of(&self, batch: &RecordBatch, first: RowPosition) -> Result<RecordBatch, ArrowError> {
-        let projected = batch.project(&self.projection)?;
-        let Some(schema) = &self.with_position else { return Ok(projected) };
-        let end = first.plus(batch.num_rows() as u64);
-        let positions = UInt64Array::from_iter_values(first.number()..end.number());
+    fn of(&self, rows: &Placed, first: RowPosition) -> Result<RecordBatch, ArrowError> {
+        let projected = rows.batch.project(&self.projection)?;
+        let extra: ArrayRef = match self.extra {
+            None => return Ok(projected),
+            Some(ExtraKind::Position) => {
+                let end = first.plus(rows.batch.num_rows() as u64);
+                Arc::new(UInt64Array::from_iter_values(first.number()..end.number()))
+            }
+            Some(ExtraKind::Place) => Arc::new(places(rows)?),
+        };
         let mut columns = projected.columns().to_vec();
-        columns.push(Arc::new(positions));
-        RecordBatch::try_new(schema.clone(), columns)
+        columns.push(extra);
+        RecordBatch::try_new(self.schema.clone(), columns)
     }
+}
+
+/// The place of every row.
+fn places(rows: &Placed) -> Result<UInt16Array, ArrowError> {
+    let mut places = vec![0; rows.batch.num_rows()];
+    for (place, part) in &rows.parts {
+        // A router has no more places than 16 bits can tell.
+        let place = u16::try_from(*place).map_err(|error| ArrowError::CastError(error.to_string()))?;
+        places[part.clone()].fill(place);
+    }
+    Ok(places.into())
 }
 
 impl Sink for ArrowSink {
@@ -97,6 +130,10 @@ impl Sink for ArrowSink {
         let sender = lock(&self.sender).clone();
         let (shape, outcome) = (self.shape.clone(), self.outcome.clone());
         Box::new(ArrowWriter { sender, shape, next: RowPosition::first(0), outcome })
+    }
+
+    fn by_place(&self) -> bool {
+        self.shape.extra == Some(ExtraKind::Place)
     }
 
     fn starved(&self) -> bool {
@@ -131,13 +168,13 @@ impl Writer for ArrowWriter {
         Ok(true)
     }
 
-    fn write(&mut self, batch: RecordBatch, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn write(&mut self, rows: Placed, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
         let start = Instant::now();
         let first = self.next;
-        self.next = first.plus(batch.num_rows() as u64);
+        self.next = first.plus(rows.batch.num_rows() as u64);
         let batch = self
             .shape
-            .of(&batch, first)
+            .of(&rows, first)
             .map_err(|error| CoreError::new(ErrorKind::Internal, format!("arrow sink: {error}")))?;
         let Some(sender) = &self.sender else { return Ok(false) };
         let mut pending = batch;

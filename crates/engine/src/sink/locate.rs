@@ -3,10 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use arrow_array::RecordBatch;
 use headrace_types::{CoreError, Location};
 
-use super::{Origin, Sink, Writer};
+use super::{Origin, Placed, Sink, Writer};
 use crate::locate::locate;
 use crate::outcome::lock;
 use crate::report::{ColumnReport, SinkReport, SliceReport, StageReport};
@@ -76,14 +75,15 @@ impl Writer for LocateWriter {
         Ok(true)
     }
 
-    fn write(&mut self, batch: RecordBatch, origin: Origin, _stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn write(&mut self, rows: Placed, origin: Origin, _stage: &mut StageReport) -> Result<bool, CoreError> {
+        let Placed { batch, .. } = rows;
         let rows = batch.num_rows() as u64;
         // The place is found by parsing the block once more: its memory should be free by then.
         drop(batch);
         let (begin, end) = (self.next, self.next.plus(rows));
         for (index, wanted) in self.shared.wanted.iter().enumerate().filter(|(_, row)| (begin..end).contains(row)) {
             let row = wanted.number() - begin.number();
-            self.set_place(index, locate(&self.shared.flow, &self.shared.ended, origin, row)?);
+            self.set_place(index, locate(&self.shared.flow, &self.shared.ended, origin, row, None)?);
         }
         self.next = end;
         let mut report = lock(&self.shared.report);

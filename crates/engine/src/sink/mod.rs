@@ -2,12 +2,12 @@
 
 pub mod arrow;
 mod fold;
-pub mod key;
 mod locate;
 mod null;
 mod postgres;
-mod values;
+pub mod values;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -27,6 +27,21 @@ pub trait Sink: Send + Sync {
         slices.iter().map(|slice| vec![slice.clone()]).collect()
     }
 
+    /// Indexes in the layout of the only columns that the batches shall have; `None` for all.
+    fn wanted_columns(&self) -> Option<Vec<usize>> {
+        None
+    }
+
+    /// Whether rejects are written and counted; else they are left out.
+    fn keeps_rejects(&self) -> bool {
+        true
+    }
+
+    /// Whether rows of one place have to stand together in a batch; otherwise they keep their order, and have no place.
+    fn by_place(&self) -> bool {
+        false
+    }
+
     /// Whether the consumer waits for input and has nothing left to take.
     fn starved(&self) -> bool;
 
@@ -44,6 +59,9 @@ pub trait Sink: Send + Sync {
         Ok(())
     }
 
+    /// These processes of the server have been seen at work just now: their connections may stand still.
+    fn seen_at_work(&self, _processes: &[i32]) {}
+
     /// Gives up what the writers left open: the flow was stopped, and nobody will commit it.
     fn abandon(&self) {}
 }
@@ -57,14 +75,37 @@ pub trait Writer {
     }
 
     /// Takes one batch.
-    fn write(&mut self, batch: RecordBatch, origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError>;
+    fn write(&mut self, rows: Placed, origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError>;
 
     /// The slice ended well.
-    fn end_slice(&mut self, _account: &SliceReport) {}
+    fn end_slice(&mut self, _account: &SliceReport) -> Result<(), CoreError> {
+        Ok(())
+    }
+
+    /// All slices of an epoch have ended, whichever stream took them; no stream writes now.
+    fn end_epoch(&mut self, _stage: &mut StageReport) -> Result<bool, CoreError> {
+        Ok(true)
+    }
 
     /// The stream takes no more slices.
     fn finish(&mut self, _stage: &mut StageReport) -> Result<bool, CoreError> {
         Ok(true)
+    }
+}
+
+/// A batch, and which of its rows go where.
+pub struct Placed {
+    /// The rows.
+    pub batch: RecordBatch,
+    /// Places, ascending, and the rows of each; all together they are the batch.
+    pub parts: Vec<(u32, Range<usize>)>,
+}
+
+impl Placed {
+    /// A batch whose rows all go to one place.
+    pub fn whole(batch: RecordBatch, place: u32) -> Self {
+        let rows = 0..batch.num_rows();
+        Placed { batch, parts: vec![(place, rows)] }
     }
 }
 
@@ -81,7 +122,7 @@ pub struct Origin {
     pub bytes: u64,
 }
 
-/// The sink of a flow.
+/// The sink of a flow; `places` is the number of places of its rows.
 ///
 /// # Errors
 /// `Specification` when the sink contradicts the layout or itself.
@@ -89,14 +130,20 @@ pub fn make(
     spec: &Arc<FlowSpec>,
     queue_batches: usize,
     outcome: Arc<Outcome>,
+    places: Option<u32>,
 ) -> Result<(Arc<dyn Sink>, Option<arrow::BatchReader>), CoreError> {
     Ok(match &spec.sink {
-        SinkSpec::Arrow { columns, position } => {
-            let (sink, reader) = arrow::make(columns, position.as_deref(), &spec.layout, queue_batches, outcome);
+        SinkSpec::Arrow { columns, position, place_column } => {
+            let extra = match (position, place_column) {
+                (Some(name), _) => Some(arrow::Extra::Position(name)),
+                (None, Some(name)) => Some(arrow::Extra::Place(name)),
+                (None, None) => None,
+            };
+            let (sink, reader) = arrow::make(columns, extra, &spec.layout, queue_batches, outcome);
             (Arc::new(sink), Some(reader))
         }
         SinkSpec::Locate { rows, ended } => (Arc::new(locate::LocateSink::new(spec, rows, ended)), None),
         SinkSpec::Null => (Arc::new(null::NullSink::new(&spec.layout)), None),
-        SinkSpec::Postgres(postgres) => (Arc::new(postgres::PostgresSink::new(spec, postgres, outcome)?), None),
+        SinkSpec::Postgres(postgres) => (Arc::new(postgres::PostgresSink::new(spec, postgres, places, outcome)?), None),
     })
 }

@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use arrow_array::RecordBatch;
 use headrace_parse::{CpuPath, cpu_path};
 use headrace_types::{CoreError, Layout};
 
 use super::fold::{Fold, PlainBuffers};
 use super::values::{render, render_sum};
-use super::{Origin, Sink, Writer};
+use super::{Origin, Placed, Sink, Writer};
 use crate::outcome::lock;
 use crate::report::{ColumnReport, SinkReport, StageReport};
 
@@ -83,17 +82,17 @@ struct NullWriter {
 }
 
 impl Writer for NullWriter {
-    fn write(&mut self, batch: RecordBatch, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn write(&mut self, rows: Placed, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
         let start = Instant::now();
         let mut plain = PlainBuffers::default();
-        for (fold, array) in std::iter::zip(&mut self.folds, batch.columns()) {
+        for (fold, array) in std::iter::zip(&mut self.folds, rows.batch.columns()) {
             fold.add(array, self.cpu_path, &mut plain);
         }
         let busy = start.elapsed().as_secs_f64();
         stage.busy_seconds += busy;
         self.counters.busy_seconds += busy;
         self.counters.batches += 1;
-        self.counters.rows += batch.num_rows() as u64;
+        self.counters.rows += rows.batch.num_rows() as u64;
         Ok(true)
     }
 }

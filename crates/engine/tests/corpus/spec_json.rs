@@ -29,6 +29,7 @@ const WORDS: &[&str] = &[
     r#""streams":1,"memory":{"block_bytes":4096,"blocks":1,"max_row_bytes":4096},"rejects":{"limit":0,"folder":"","file_stem":""}}"#,
     r#"{"files":["x"],"slice_bytes":18446744073709551615,"layout":"#,
     r#"{"kind":"arrow","columns":["a"],"position":"p"}"#,
+    r#"{"kind":"arrow","columns":["a"],"place_column":"p"}"#,
     r#"{"kind":"locate","rows":[1099511627776],"ended":[]}"#,
     r#""generate":{"table":"lineitem","scale":1e308,"chunks":0}"#,
     "{",

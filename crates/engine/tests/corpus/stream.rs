@@ -261,10 +261,13 @@ impl Place {
                 slices: slicing.slices.clone(),
                 committed: Default::default(),
                 generate: None,
+                epochs: vec![],
             },
+            routing: None,
             sink: SinkSpec::Arrow {
                 columns: layout.columns.iter().map(|column| column.name.clone()).collect(),
                 position: None,
+                place_column: None,
             },
             streams: 1,
             memory,

@@ -9,6 +9,7 @@ mod positions;
 mod qualified;
 mod rejects;
 mod resumed;
+mod routed;
 mod slicing;
 mod sources;
 mod support;

@@ -18,7 +18,8 @@ const NO_ROW: RowPosition = RowPosition::first(1).plus(1 << 30);
 /// All ids with the positions of their rows, and the accounts of the slices.
 fn positions(job: &Job) -> (BTreeMap<i64, RowPosition>, Vec<SliceReport>) {
     let mut spec = job.plan().unwrap();
-    spec.sink = SinkSpec::Arrow { columns: vec!["id".to_owned()], position: Some("position".to_owned()) };
+    spec.sink =
+        SinkSpec::Arrow { columns: vec!["id".to_owned()], position: Some("position".to_owned()), place_column: None };
     let flow = Flow::new(spec).unwrap();
     let reader = flow.take_reader().unwrap();
     flow.start().unwrap();
@@ -97,7 +98,7 @@ fn a_position_needs_a_name_of_its_own_and_numbers_that_fit() {
     let job = Job::of(rows(0, 10));
     let refused = |position: &str, slice| {
         let mut spec = job.plan().unwrap();
-        spec.sink = SinkSpec::Arrow { columns: vec![], position: Some(position.to_owned()) };
+        spec.sink = SinkSpec::Arrow { columns: vec![], position: Some(position.to_owned()), place_column: None };
         spec.source.slices[0].number = slice;
         Flow::new(spec).err().map(|error| error.kind)
     };

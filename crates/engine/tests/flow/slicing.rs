@@ -170,7 +170,11 @@ fn contradictory_specifications_are_refused() {
         |spec| spec.source.slices[0].file = 1,
         |spec| spec.source.slices[0].begin_byte = spec.source.slices[0].end_byte + 1,
         |spec| {
-            spec.sink = headrace_engine::spec::SinkSpec::Arrow { columns: vec!["nobody".to_owned()], position: None }
+            spec.sink = headrace_engine::spec::SinkSpec::Arrow {
+                columns: vec!["nobody".to_owned()],
+                position: None,
+                place_column: None,
+            }
         },
     ];
     for change in changes {
@@ -186,7 +190,7 @@ fn columns_reach_the_sink_in_the_order_it_asks_for() {
     let job = Job::of("1|a|2.00|2024-01-05\n").arrow();
     let mut spec = job.plan().unwrap();
     let columns = ["day", "id"].map(str::to_owned).to_vec();
-    spec.sink = headrace_engine::spec::SinkSpec::Arrow { columns, position: None };
+    spec.sink = headrace_engine::spec::SinkSpec::Arrow { columns, position: None, place_column: None };
     let flow = Flow::new(spec).unwrap();
     let mut reader = flow.take_reader().unwrap();
     flow.start().unwrap();

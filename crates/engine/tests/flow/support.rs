@@ -10,7 +10,7 @@ use arrow_array::{Array, RecordBatch};
 use headrace_engine::Flow;
 use headrace_engine::report::{FlowReport, LocatedReject, SliceReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{CommittedSlice, FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+use headrace_engine::spec::{CommittedSlice, FlowSpec, MemorySpec, RejectSpec, RoutingSpec, SinkSpec, SourceSpec};
 use headrace_types::{Column, ColumnType, CoreError, Layout};
 use tempfile::TempDir;
 
@@ -57,6 +57,7 @@ pub struct Job {
     pub limit: u64,
     pub null_sink: bool,
     pub committed: HashMap<u32, CommittedSlice>,
+    pub routing: Option<RoutingSpec>,
 }
 
 impl Job {
@@ -84,6 +85,7 @@ impl Job {
             limit: 0,
             null_sink: true,
             committed: HashMap::new(),
+            routing: None,
         }
     }
 
@@ -106,8 +108,14 @@ impl Job {
                 slices: slicing.slices,
                 committed: self.committed.clone(),
                 generate: None,
+                epochs: vec![],
             },
-            sink: if self.null_sink { SinkSpec::Null } else { SinkSpec::Arrow { columns, position: None } },
+            routing: self.routing.clone(),
+            sink: if self.null_sink {
+                SinkSpec::Null
+            } else {
+                SinkSpec::Arrow { columns, position: None, place_column: None }
+            },
             streams: self.streams,
             memory: self.memory.clone(),
             rejects: RejectSpec {

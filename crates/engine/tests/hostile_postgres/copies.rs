@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use headrace_engine::postgres::{Connection, CopyIn};
+use headrace_engine::postgres::{Connection, ConnectionSpec, CopyIn, SeenAtWork};
 use headrace_types::{CoreError, ErrorKind};
 
 use crate::fake::{after, complete, connect, drain, message, never, ready, report, request, session, within};
@@ -20,6 +20,16 @@ fn copy(then: impl Fn(TcpStream) + Send + Sync + 'static) -> CopyIn {
         then(stream);
     });
     connect(&spec).copy_in("COPY t FROM STDIN").unwrap()
+}
+
+/// Both ways to send.
+fn copies(then: impl Fn(TcpStream) + Clone + Send + Sync + 'static) -> [CopyIn; 2] {
+    let own = then.clone();
+    let spec = session(move |mut stream| {
+        start(&mut stream);
+        own(stream);
+    });
+    [copy(then), connect(&spec).copy_in_directly("COPY t FROM STDIN").unwrap()]
 }
 
 /// Sends frames of 256 KB until something fails; at most 1 GB.
@@ -38,7 +48,7 @@ fn send_until_failure(copy: &mut CopyIn) -> CoreError {
 
 #[test]
 fn frames_arrive_whole_and_in_order() {
-    let mut copy = copy(|mut stream| {
+    let both = copies(|mut stream| {
         for number in 0..100_u8 {
             let (tag, body) = request(&mut stream).unwrap();
             assert!(tag == b'd' && body == vec![number; usize::from(number) * 1000]);
@@ -47,20 +57,22 @@ fn frames_arrive_whole_and_in_order() {
         stream.write_all(&[complete("COPY 12345"), ready()].concat()).unwrap();
         assert_eq!(request(&mut stream).unwrap().0, b'X');
     });
-    for number in 0..100_u8 {
-        let mut frame = copy.buffer().unwrap();
-        assert_eq!(frame.len(), 5);
-        frame.extend(vec![number; usize::from(number) * 1000]);
-        copy.send(frame).unwrap();
+    for mut copy in both {
+        for number in 0..100_u8 {
+            let mut frame = copy.buffer().unwrap();
+            assert_eq!(frame.len(), 5);
+            frame.extend(vec![number; usize::from(number) * 1000]);
+            copy.send(frame).unwrap();
+        }
+        let (connection, rows) = copy.finish().unwrap();
+        assert_eq!(rows, 12_345);
+        connection.close();
     }
-    let (connection, rows) = copy.finish().unwrap();
-    assert_eq!(rows, 12_345);
-    connection.close();
 }
 
 #[test]
 fn an_error_between_frames_ends_the_copy_and_leaves_the_session() {
-    let mut copy = copy(|mut stream| {
+    let both = copies(|mut stream| {
         request(&mut stream);
         stream.write_all(&[report(b'E', "ERROR", "23505", b"duplicate"), ready()].concat()).unwrap();
         while let Some((tag, _)) = request(&mut stream) {
@@ -69,9 +81,11 @@ fn an_error_between_frames_ends_the_copy_and_leaves_the_session() {
             }
         }
     });
-    let error = within(Duration::from_secs(5), || send_until_failure(&mut copy));
-    assert_eq!(error.server.unwrap().sqlstate, "23505");
-    copy.abort("over").unwrap().execute("ROLLBACK").unwrap();
+    for mut copy in both {
+        let error = within(Duration::from_secs(5), || send_until_failure(&mut copy));
+        assert_eq!(error.server.unwrap().sqlstate, "23505");
+        copy.abort("over").unwrap().execute("ROLLBACK").unwrap();
+    }
 }
 
 #[test]
@@ -89,26 +103,29 @@ fn an_error_is_noticed_without_frames_and_by_finish() {
 
 #[test]
 fn fatal_errors_and_lost_connections_say_why() {
-    let mut terminated = copy(|mut stream| {
+    let both = copies(|mut stream| {
         request(&mut stream);
         // Closes with unread data: the client's next write meets a reset connection.
         stream.write_all(&report(b'E', "FATAL", "57P01", b"terminated")).unwrap();
     });
-    let error = send_until_failure(&mut terminated);
-    assert_eq!((error.kind, error.server.unwrap().sqlstate.as_str()), (ErrorKind::TargetBusy, "57P01"));
-    assert!(terminated.abort("over").is_none());
+    for mut terminated in both {
+        let error = send_until_failure(&mut terminated);
+        assert_eq!((error.kind, error.server.unwrap().sqlstate.as_str()), (ErrorKind::TargetBusy, "57P01"));
+        assert!(terminated.abort("over").is_none());
+    }
 
-    let mut cut = copy(|mut stream| drop(request(&mut stream)));
-    let error = send_until_failure(&mut cut);
-    assert_eq!((error.kind, error.retryable), (ErrorKind::TargetBusy, true));
-    assert!(error.what.contains("sending rows"), "{error:?}");
-    assert!(cut.finish().is_err());
+    for mut cut in copies(|mut stream| drop(request(&mut stream))) {
+        let error = send_until_failure(&mut cut);
+        assert_eq!((error.kind, error.retryable), (ErrorKind::TargetBusy, true));
+        assert!(error.what.contains("sending rows"), "{error:?}");
+        assert!(cut.finish().is_err());
+    }
 }
 
 #[test]
 fn a_server_that_talks_before_it_listens_does_not_stop_the_copy() {
     let notice = report(b'N', "WARNING", "01000", &[b'w'; 1000]);
-    let mut copy = copy(move |mut stream| {
+    let both = copies(move |mut stream| {
         for _ in 0..20_000 {
             stream.write_all(&notice).unwrap(); // 20 MB, more than all buffers between
         }
@@ -118,13 +135,15 @@ fn a_server_that_talks_before_it_listens_does_not_stop_the_copy() {
         }
         stream.write_all(&[complete(&format!("COPY {frames}")), ready()].concat()).unwrap();
     });
-    for _ in 0..200 {
-        let mut frame = copy.buffer().unwrap();
-        frame.resize(256 << 10, b'x');
-        copy.send(frame).unwrap();
+    for mut copy in both {
+        for _ in 0..200 {
+            let mut frame = copy.buffer().unwrap();
+            frame.resize(256 << 10, b'x');
+            copy.send(frame).unwrap();
+        }
+        let (mut connection, rows) = copy.finish().unwrap();
+        assert_eq!((rows, connection.take_notices().len()), (200, 100));
     }
-    let (mut connection, rows) = copy.finish().unwrap();
-    assert_eq!((rows, connection.take_notices().len()), (200, 100));
 }
 
 #[test]
@@ -154,6 +173,111 @@ fn a_server_that_stops_reading_cannot_hold_us() {
     frame.resize(16 << 20, b'x');
     buried.send(frame).unwrap();
     within(Duration::from_secs(2), || drop(buried));
+}
+
+/// A server that takes no data of a COPY for that long, and then all of it.
+fn deaf(silence: Duration) -> ConnectionSpec {
+    let spec = session(move |mut stream| {
+        start(&mut stream);
+        std::thread::sleep(silence);
+        let mut frames = 0;
+        while let Some((b'd', _)) = request(&mut stream) {
+            frames += 1;
+        }
+        let _ = stream.write_all(&[complete(&format!("COPY {frames}")), ready()].concat());
+    });
+    ConnectionSpec { stall_timeout_seconds: 0.6, ..spec }
+}
+
+fn frame(copy: &mut CopyIn, bytes: usize) -> Result<(), CoreError> {
+    let mut frame = copy.buffer()?;
+    frame.resize(bytes, b'x');
+    copy.send(frame)
+}
+
+#[test]
+fn a_connection_on_which_nothing_moves_is_given_up() {
+    let mut copy = connect(&deaf(Duration::from_secs(8))).copy_in("COPY t FROM STDIN").unwrap();
+    let error = within(Duration::from_secs(3), || send_until_failure(&mut copy));
+    assert_eq!((error.kind, error.retryable), (ErrorKind::TargetBusy, true), "{error}");
+    assert!(error.found.unwrap().starts_with("no byte has moved for 0.6 s"));
+
+    // Everything is sent, but not taken: found while nobody sends, and while the end is waited for.
+    for ends in [false, true] {
+        let mut copy = connect(&deaf(Duration::from_secs(8))).copy_in("COPY t FROM STDIN").unwrap();
+        for _ in 0..4 {
+            frame(&mut copy, 2 << 20).unwrap();
+        }
+        let error = within(Duration::from_secs(3), || match ends {
+            true => copy.finish().err().unwrap(),
+            false => {
+                std::thread::sleep(Duration::from_millis(1200));
+                copy.buffer().unwrap_err()
+            }
+        });
+        assert_eq!(error.kind, ErrorKind::TargetBusy, "{error}");
+    }
+}
+
+#[test]
+fn a_pause_that_is_shorter_or_without_pending_bytes_is_none() {
+    let mut copy = connect(&deaf(Duration::from_millis(300))).copy_in("COPY t FROM STDIN").unwrap();
+    for _ in 0..40 {
+        frame(&mut copy, 1 << 20).unwrap();
+    }
+    assert_eq!(copy.finish().unwrap().1, 40);
+
+    // Few bytes, which the server's system takes: it may think about them as long as it likes.
+    let mut copy = connect(&deaf(Duration::from_millis(1500))).copy_in("COPY t FROM STDIN").unwrap();
+    frame(&mut copy, 1000).unwrap();
+    assert_eq!(copy.finish().unwrap().1, 1);
+
+    // The other way round: the client has nothing to send.
+    let mut copy = connect(&deaf(Duration::ZERO)).copy_in("COPY t FROM STDIN").unwrap();
+    frame(&mut copy, 8 << 20).unwrap();
+    std::thread::sleep(Duration::from_millis(1200));
+    frame(&mut copy, 8 << 20).unwrap();
+    assert_eq!(copy.finish().unwrap().1, 2);
+}
+
+#[test]
+fn a_server_that_is_seen_at_work_is_waited_for() {
+    let seen = SeenAtWork::default();
+    let mut connection = connect(&deaf(Duration::from_millis(1500)));
+    connection.trust(seen.clone());
+    let process = connection.process_id();
+    let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+    let watcher = std::thread::spawn(move || {
+        for _ in 0..20 {
+            seen.add(&[process]);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    for _ in 0..40 {
+        frame(&mut copy, 1 << 20).unwrap();
+    }
+    assert_eq!(copy.finish().unwrap().1, 40);
+    watcher.join().unwrap();
+}
+
+#[test]
+fn copies_are_aborted_side_by_side() {
+    let spec = ConnectionSpec { stall_timeout_seconds: 0.0, ..deaf(Duration::from_secs(20)) };
+    let copies = (0..12).map(|_| {
+        let mut copy = connect(&spec).copy_in("COPY t FROM STDIN").unwrap();
+        frame(&mut copy, 16 << 20).unwrap();
+        copy
+    });
+    let mut copies: Vec<CopyIn> = copies.collect();
+    let polite = |mut stream: TcpStream| {
+        while !matches!(request(&mut stream), Some((b'f', _)) | None) {}
+        stream.write_all(&[report(b'E', "ERROR", "57014", b"aborted"), ready()].concat()).unwrap();
+        drain(&mut stream);
+    };
+    copies.push(copy(polite));
+    let connections = within(Duration::from_secs(7), || CopyIn::abort_all(copies, "over"));
+    let usable: Vec<bool> = connections.iter().map(Option::is_some).collect();
+    assert_eq!(usable, [vec![false; 12], vec![true]].concat());
 }
 
 #[test]

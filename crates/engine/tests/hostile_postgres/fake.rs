@@ -32,6 +32,7 @@ pub fn serve(conversation: impl Fn(TcpStream) + Send + Sync + 'static) -> Connec
         options: None,
         tls: TlsSpec { mode: TlsMode::Disable, ..TlsSpec::default() },
         connect_timeout_seconds: 5.0,
+        stall_timeout_seconds: 0.0,
         keepalive: None,
         user_timeout_milliseconds: None,
     }

@@ -4,11 +4,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headrace_engine::postgres::{Connection, CopyIn};
-use headrace_types::ErrorKind;
+use headrace_types::{CoreError, ErrorKind};
 
-use crate::server::{connect, servers, wait_until_gone};
+use crate::server::{Server, connect, servers, wait_until_gone};
 
-fn fill(copy: &mut CopyIn, rows: std::ops::Range<u64>) -> Result<(), headrace_types::CoreError> {
+type Start = fn(Connection, &str) -> Result<CopyIn, CoreError>;
+
+/// Every server, and both ways to send.
+fn cases() -> impl Iterator<Item = (&'static Server, Start)> {
+    let ways: [Start; 2] = [Connection::copy_in, Connection::copy_in_directly];
+    servers().iter().flat_map(move |server| ways.map(|way| (server, way)))
+}
+
+fn fill(copy: &mut CopyIn, rows: std::ops::Range<u64>) -> Result<(), CoreError> {
     use std::io::Write;
     for start in rows.clone().step_by(1000) {
         let mut frame = copy.buffer()?;
@@ -26,15 +34,15 @@ fn count(connection: &mut Connection, table: &str) -> String {
 
 #[test]
 fn rows_arrive_and_the_connection_comes_back() {
-    for server in servers() {
+    for (server, copy_in) in cases() {
         for spec in [server.spec(), server.unix_spec()] {
             let mut connection = connect(&spec);
             connection.execute("CREATE TEMP TABLE t (a bigint, b text)").unwrap();
-            let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+            let mut copy = copy_in(connection, "COPY t FROM STDIN").unwrap();
             fill(&mut copy, 0..300_000).unwrap();
             let (connection, rows) = copy.finish().unwrap();
             assert_eq!(rows, 300_000);
-            let copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+            let copy = copy_in(connection, "COPY t FROM STDIN").unwrap();
             let (mut connection, rows) = copy.finish().unwrap();
             assert_eq!((rows, count(&mut connection, "t").as_str()), (0, "300000"));
         }
@@ -43,10 +51,10 @@ fn rows_arrive_and_the_connection_comes_back() {
 
 #[test]
 fn an_error_of_the_server_ends_the_copy_with_its_line() {
-    for server in servers() {
+    for (server, copy_in) in cases() {
         let mut connection = server.connect();
         connection.execute("BEGIN; CREATE TEMP TABLE t (a bigint PRIMARY KEY, b text)").unwrap();
-        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        let mut copy = copy_in(connection, "COPY t FROM STDIN").unwrap();
         fill(&mut copy, 0..5000).unwrap();
         let error = (0..1_000_000).find_map(|_| fill(&mut copy, 70..1000).err()).expect("no error");
         let fields = error.server.as_ref().unwrap();
@@ -59,14 +67,14 @@ fn an_error_of_the_server_ends_the_copy_with_its_line() {
 
 #[test]
 fn abort_takes_everything_back() {
-    for server in servers() {
+    for (server, copy_in) in cases() {
         let mut connection = server.connect();
         connection.execute("CREATE TEMP TABLE t (a bigint, b text)").unwrap();
-        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        let mut copy = copy_in(connection, "COPY t FROM STDIN").unwrap();
         fill(&mut copy, 0..10_000).unwrap();
         let mut connection = copy.abort("changed our minds").unwrap();
         assert_eq!(count(&mut connection, "t"), "0");
-        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        let mut copy = copy_in(connection, "COPY t FROM STDIN").unwrap();
         fill(&mut copy, 0..10_000).unwrap();
         drop(copy);
     }
@@ -74,10 +82,10 @@ fn abort_takes_everything_back() {
 
 #[test]
 fn statements_that_are_no_copy_are_refused() {
-    for server in servers() {
-        let error = server.connect().copy_in("SELECT 1").err().unwrap();
+    for (server, copy_in) in cases() {
+        let error = copy_in(server.connect(), "SELECT 1").err().unwrap();
         assert_eq!(error.kind, ErrorKind::Specification);
-        let error = server.connect().copy_in("COPY nothing FROM STDIN").err().unwrap();
+        let error = copy_in(server.connect(), "COPY nothing FROM STDIN").err().unwrap();
         assert_eq!(error.server.unwrap().sqlstate, "42P01");
         let mut connection = server.connect();
         connection.execute("CREATE TEMP TABLE t (a int)").unwrap();
@@ -89,11 +97,11 @@ fn statements_that_are_no_copy_are_refused() {
 
 #[test]
 fn a_terminated_session_says_so() {
-    for server in servers() {
+    for (server, copy_in) in cases() {
         let mut connection = server.connect();
         connection.execute("CREATE TEMP TABLE t (a bigint, b text)").unwrap();
         let process = connection.process_id().to_string();
-        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        let mut copy = copy_in(connection, "COPY t FROM STDIN").unwrap();
         fill(&mut copy, 0..1000).unwrap();
         server.connect().query("SELECT pg_terminate_backend($1::int)", &[Some(&process)]).unwrap();
         let error = (0..1_000_000).find_map(|_| fill(&mut copy, 0..1000).err()).expect("no error");
@@ -105,7 +113,7 @@ fn a_terminated_session_says_so() {
 
 #[test]
 fn a_trigger_that_talks_does_not_stop_the_copy() {
-    for server in servers() {
+    for (server, copy_in) in cases() {
         for spec in [server.spec(), server.unix_spec()] {
             let mut connection = connect(&spec);
             connection
@@ -116,7 +124,7 @@ fn a_trigger_that_talks_does_not_stop_the_copy() {
                      CREATE TRIGGER talk BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION pg_temp.talk()",
                 )
                 .unwrap();
-            let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+            let mut copy = copy_in(connection, "COPY t FROM STDIN").unwrap();
             fill(&mut copy, 0..20_000).unwrap();
             let (mut connection, rows) = copy.finish().unwrap();
             assert_eq!((rows, connection.take_notices().len()), (20_000, 100));
@@ -126,7 +134,7 @@ fn a_trigger_that_talks_does_not_stop_the_copy() {
 
 #[test]
 fn an_interrupt_ends_the_copy_on_the_server_too() {
-    for server in servers() {
+    for (server, copy_in) in cases() {
         let until = Instant::now() + Duration::from_millis(500);
         let mut connection = Connection::connect(&server.spec(), Arc::new(move || Instant::now() > until)).unwrap();
         let process = connection.process_id().to_string();
@@ -139,7 +147,7 @@ fn an_interrupt_ends_the_copy_on_the_server_too() {
                  CREATE TRIGGER sleep BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION pg_temp.sleep()",
             )
             .unwrap();
-        let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
+        let mut copy = copy_in(connection, "COPY t FROM STDIN").unwrap();
         let error = (0..1_000_000).find_map(|_| fill(&mut copy, 0..100_000).err()).expect("no error");
         assert_eq!(error.kind, ErrorKind::Cancelled);
         assert!(copy.abort("over").is_none());

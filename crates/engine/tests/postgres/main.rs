@@ -5,9 +5,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod certificates;
+mod commits;
 mod copies;
 mod encryption;
 mod flows;
 mod logins;
+mod routed;
 mod server;
 mod statements;

@@ -149,6 +149,7 @@ impl Server {
             options: None,
             tls: TlsSpec::default(),
             connect_timeout_seconds: 10.0,
+            stall_timeout_seconds: 0.0,
             keepalive: None,
             user_timeout_milliseconds: None,
         }

@@ -72,7 +72,7 @@ impl BadRows {
     }
 
     /// Notes a bad row, unless it is known already.
-    fn add(&mut self, row: usize, column: usize, rule: Rule) {
+    pub fn add(&mut self, row: usize, column: usize, rule: Rule) {
         if self.contains(row) {
             return;
         }

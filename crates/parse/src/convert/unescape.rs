@@ -22,7 +22,8 @@ struct Memory<'a> {
 }
 
 impl<'a> Unescaped<'a> {
-    /// `bytes` hold all texts of the block: those of its text less one for every two qualifiers. `slab_offset` is their place in the slab.
+    /// `bytes` are as many as those of the block: a field that closes its qualifier too early keeps the rest, so that nothing can
+    /// be taken off for qualifiers. `slab_offset` is their place in the slab.
     pub fn new(qualifier: u8, slab_offset: usize, bytes: &'a mut [u8]) -> Self {
         Unescaped { qualifier, slab_offset, memory: RefCell::new(Memory { bytes, used: 0 }) }
     }

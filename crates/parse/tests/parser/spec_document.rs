@@ -34,7 +34,8 @@ fn rules() -> Vec<Rule> {
         WouldRound => Some(TooLong),
         TooLong => Some(InvalidUtf8),
         InvalidUtf8 => Some(NulByte),
-        NulByte => None,
+        NulByte => Some(Partition),
+        Partition => None,
     };
     std::iter::successors(Some(TooFewFields), |rule| next(*rule)).collect()
 }

@@ -32,6 +32,26 @@ impl<'a> Keys<'a> {
             .or_else(|| values::<Decimal128Type>(column).map(Keys::Bits128))
     }
 
+    /// The key of a row that exists.
+    pub fn at(self, row: usize) -> Key {
+        match self {
+            Keys::Bits16(values) => values[row].into(),
+            Keys::Bits32(values) => values[row].into(),
+            Keys::Bits64(values) => values[row].into(),
+            Keys::Bits128(values) => values[row],
+        }
+    }
+
+    /// Least and greatest key; `None` without rows.
+    pub fn range(self) -> Option<(Key, Key)> {
+        match self {
+            Keys::Bits16(values) => range(values),
+            Keys::Bits32(values) => range(values),
+            Keys::Bits64(values) => range(values),
+            Keys::Bits128(values) => range(values),
+        }
+    }
+
     /// Calls `each` with every key, in order.
     pub fn for_each(self, mut each: impl FnMut(Key)) {
         match self {
@@ -41,6 +61,14 @@ impl<'a> Keys<'a> {
             Keys::Bits128(values) => values.iter().for_each(|&value| each(value)),
         }
     }
+}
+
+/// A loop that is vectorised.
+fn range<T: Copy + Ord + Into<Key>>(values: &[T]) -> Option<(Key, Key)> {
+    let first = *values.first()?;
+    let wider = |(least, greatest): (T, T), &value: &T| (least.min(value), greatest.max(value));
+    let (least, greatest) = values.iter().fold((first, first), wider);
+    Some((least.into(), greatest.into()))
 }
 
 fn values<T: ArrowPrimitiveType>(column: &dyn Array) -> Option<&[T::Native]> {

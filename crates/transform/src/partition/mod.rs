@@ -1,7 +1,7 @@
 //! Which partition a row belongs to, as the destination itself would decide.
 //!
 //! ```text
-//! batch -> Keys (one column) -> Method::place -> partition of every row -> Routed::of -> rows by partition
+//! batch -> Keys (one column) -> Method::place -> partition of every row -> Routed::of -> rows in the order of their partitions
 //! ```
 
 mod hash;
@@ -15,7 +15,7 @@ pub use hash::{HashKey, HashPartitions};
 pub use keys::{Key, Keys};
 pub use list::ListPartitions;
 pub use range::{Range, RangePartitions};
-pub use routed::{OUTSIDE, Routed};
+pub use routed::{Division, OUTSIDE, Routed};
 
 use arrow_array::Array;
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.planning import Capabilities
+from headrace.planning import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS, Capabilities
 from headrace.targets.duckdb.types import STORED_KINDS
+
+# Blanks at the end of a char(n) are cut before the rows get their places.
+_LIST_KEYS: Final = LIST_KINDS | {"char"}
 
 DUCKDB_CAPABILITIES: Final = Capabilities(
     target_type="duckdb",
@@ -17,4 +20,8 @@ DUCKDB_CAPABILITIES: Final = Capabilities(
     stored_kinds=STORED_KINDS,
     max_decimal_precision=38,
     memory_share=0.40,
+    partition_loads=("view",),
+    partition_key_kinds={"range": RANGE_KINDS, "list": _LIST_KEYS, "hash": HASH_KINDS},
+    core_routes={"range": RANGE_KINDS, "list": _LIST_KEYS, "hash": HASH_KINDS},
+    hash_keys=HASH_KEYS,
 )

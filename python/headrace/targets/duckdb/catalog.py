@@ -1,12 +1,16 @@
-"""Reads a table's columns from DuckDB's catalog."""
+"""Reads tables, and the views that loads have made, from DuckDB's catalog."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import duckdb
 
 from headrace.errors import TargetError
 from headrace.planning import CatalogColumn, CatalogTable
 from headrace.targets.duckdb.connection import sql
+from headrace.targets.duckdb.divided_views import read_divided_view
 from headrace.targets.duckdb.types import data_type
 
 LEDGER_SCHEMA = "headrace"
@@ -31,7 +35,7 @@ def read_table(connection: duckdb.DuckDBPyConnection, schema: str, table: str) -
         for _, name, native, precision, scale, nullable, has_default, generated in rows
     )
     names = {"schema": schema, "table": table}
-    return CatalogTable(
+    catalog = CatalogTable(
         schema=found[0],
         name=found[1],
         columns=columns,
@@ -39,6 +43,41 @@ def read_table(connection: duckdb.DuckDBPyConnection, schema: str, table: str) -
         indexes=tuple(row[0] for row in connection.execute(sql("indexes"), names).fetchall()),
         referenced_by=tuple(row[0] for row in connection.execute(sql("referenced_by"), names).fetchall()),
     )
+
+    partitioning = read_divided_view(connection, schema, table) if catalog.kind == "view" else None
+    if partitioning is None:
+        return catalog
+    parts = [_part(connection, catalog, part.name) for part in partitioning.partitions]
+    return replace(
+        catalog,
+        columns=tuple(_in_all(column, parts) for column in catalog.columns),
+        indexes=tuple(f"{index} of {part.name}" for part in parts for index in part.indexes),
+        referenced_by=tuple(name for part in parts for name in part.referenced_by),
+        partitioning=partitioning,
+        view_tables=tuple(part.name for part in partitioning.partitions),
+    )
+
+
+def names_in_schema(connection: duckdb.DuckDBPyConnection, schema: str) -> frozenset[str]:
+    """All tables and views of a schema."""
+    return frozenset(row[0] for row in connection.execute(sql("names"), {"schema": schema}).fetchall())
+
+
+def _part(connection: duckdb.DuckDBPyConnection, view: CatalogTable, name: str) -> CatalogTable:
+    part = read_table(connection, view.schema, name)
+    if part is None or part.kind != "table":
+        raise TargetError(
+            f"a table that view {view.name} shows does not exist",
+            found=f"`{name}` is no table",
+            hint=f"Drop the view: it is made anew then. Or bring `{name}` back.",
+        )
+    return part
+
+
+def _in_all(column: CatalogColumn, parts: Sequence[CatalogTable]) -> CatalogColumn:
+    """A column of a view takes NULL if it does so in every table."""
+    own = [found for part in parts for found in part.columns if found.name.casefold() == column.name.casefold()]
+    return replace(column, nullable=all(found.nullable for found in own))
 
 
 def require_schema(connection: duckdb.DuckDBPyConnection, schema: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headrace.planning import DataFlowPlan
@@ -10,6 +12,8 @@ from headrace.targets.duckdb.types import native_type
 # The name under which the user's file is attached, and under which the merged Arrow stream is registered.
 DATABASE: Final = "target"
 STREAM: Final = "headrace_flow"
+# A temporary table for the rows of all partitions on their way.
+HIDDEN: Final = "temp.headrace_rows"
 
 
 def quote(identifier: str) -> str:
@@ -24,28 +28,77 @@ def literal(text: str) -> str:
 
 def table_name(plan: DataFlowPlan) -> str:
     """The full, quoted name of the plan's table."""
-    return f"{DATABASE}.{quote(plan.schema or 'main')}.{quote(plan.table)}"
+    return part_name(plan, plan.table)
 
 
-def create_table(plan: DataFlowPlan) -> str:
-    """CREATE TABLE with the columns of the plan."""
+def part_name(plan: DataFlowPlan, table: str) -> str:
+    """The full, quoted name of a table beside that of the plan."""
+    return f"{DATABASE}.{quote(plan.schema or 'main')}.{quote(table)}"
+
+
+def create_table(plan: DataFlowPlan, table: str, types: Mapping[str, str] | None = None) -> str:
+    """CREATE TABLE with the columns of the plan. `types`: those of columns that have one already elsewhere."""
+    known = types or {}
     columns = ",\n  ".join(
-        f"{quote(column.target)} {native_type(column.type)}{'' if column.nullable else ' NOT NULL'}"
+        f"{quote(column.target)} {known.get(column.target) or native_type(column.type)}"
+        f"{'' if column.nullable else ' NOT NULL'}"
         for column in plan.columns
     )
-    return f"CREATE TABLE {table_name(plan)} (\n  {columns}\n)"
+    return f"CREATE TABLE {table} (\n  {columns}\n)"
 
 
-def delete_rows(plan: DataFlowPlan) -> str:
+def drop_table(table: str) -> str:
+    """DROP TABLE."""
+    return f"DROP TABLE {table}"
+
+
+def delete_rows(table: str) -> str:
     """DELETE of all rows. Keeps the table's comments, constraints and the views on it, unlike DROP."""
-    return f"DELETE FROM {table_name(plan)}"
+    return f"DELETE FROM {table}"
 
 
-def insert_rows(plan: DataFlowPlan) -> str:
+def insert_rows(plan: DataFlowPlan, table: str) -> str:
     """INSERT of everything the registered Arrow stream delivers."""
-    targets = ", ".join(quote(column.target) for column in plan.columns)
-    sources = ", ".join(quote(column.source) for column in plan.columns)
-    return f"INSERT INTO {table_name(plan)} ({targets})\nSELECT {sources} FROM {STREAM}"
+    return f"INSERT INTO {table} ({_targets(plan)})\nSELECT {_sources(plan)} FROM {STREAM}"
+
+
+def place_column(plan: DataFlowPlan) -> str:
+    """Name of the column in which rows have their place: not that of a column of the layout."""
+    taken = {column["name"].casefold() for column in plan.layout["columns"]}
+    candidates = itertools.chain(["place"], (f"place_{number}" for number in itertools.count(2)))
+    return next(name for name in candidates if name not in taken)
+
+
+def create_hidden(plan: DataFlowPlan) -> str:
+    """The rows of the stream, those of one place together: each partition then reads its own part of them.
+
+    Unsorted rows that have spilled would be read once for each partition.
+    """
+    place = quote(place_column(plan))
+    # A column of the layout may go into several of the table.
+    sources = ", ".join(dict.fromkeys([quote(column.source) for column in plan.columns] + [place]))
+    return f"CREATE TEMP TABLE {HIDDEN} AS\nSELECT {sources} FROM {STREAM} ORDER BY {place}"
+
+
+def insert_place(plan: DataFlowPlan, table: str, place: int) -> str:
+    """INSERT of the hidden rows that have a place."""
+    where = f"WHERE {quote(place_column(plan))} = {place}"
+    return f"INSERT INTO {table} ({_targets(plan)})\nSELECT {_sources(plan)} FROM {HIDDEN} {where}"
+
+
+def create_view(plan: DataFlowPlan, columns: Sequence[str], tables: Sequence[str]) -> str:
+    """The view of tables of its schema. They are named without the database, which other clients call otherwise."""
+    shown, schema = ", ".join(quote(name) for name in columns), quote(plan.schema or "main")
+    selects = "\nUNION ALL ".join(f"SELECT {shown} FROM {schema}.{quote(table)}" for table in tables)
+    return f"CREATE OR REPLACE VIEW {table_name(plan)} AS\n{selects}"
+
+
+def _targets(plan: DataFlowPlan) -> str:
+    return ", ".join(quote(column.target) for column in plan.columns)
+
+
+def _sources(plan: DataFlowPlan) -> str:
+    return ", ".join(quote(column.source) for column in plan.columns)
 
 
 def attach(path: str, *, read_only: bool, storage_version: str | None) -> str:

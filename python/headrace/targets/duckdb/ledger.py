@@ -84,6 +84,7 @@ class Ledger:
                     "run_id": run_id,
                     "task": plan.task,
                     "table": plan.table,
+                    "target": plan.target,
                     "slices": [item["number"] for item in slices],
                     "files": [file["path"] for file in files],
                     "begin_bytes": [item["begin_byte"] for item in slices],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 
@@ -17,21 +17,38 @@ from headrace.targets.duckdb.failures import first_paragraph, load_failure
 from headrace.targets.duckdb.ledger import Ledger, roll_back
 
 
+class Rows(Protocol):
+    """Where the rows of a load go, inside its transaction."""
+
+    def step(self, kind: str) -> bool:
+        """Does a step of the plan; False if it has no such step."""
+
+    def insert(self) -> int:
+        """Takes the registered stream; the number of rows."""
+
+
 class TableLoad:
-    """One load of one table: create or delete, insert from the flow's Arrow stream, accounts, ledger, commit.
+    """One load: tables, rows of the flow's Arrow stream, accounts, ledger, commit. `rows` says where they go.
 
     Any exception before the commit, whoever raised it, rolls everything back before it goes on. Behind the commit only
     the ledger's word that the rows are not there makes the load a failure.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, path: Path, ledger: Ledger, run_id: str, plan: DataFlowPlan
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        path: Path,
+        ledger: Ledger,
+        run_id: str,
+        plan: DataFlowPlan,
+        rows: Rows,
     ) -> None:
         self._connection = connection
         self._path = path
         self._ledger = ledger
         self._run_id = run_id
         self._plan = plan
+        self._rows = rows
         self._rows_inserted = 0
         self._result: dict[str, Any] | None = None
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0}
@@ -62,12 +79,6 @@ class TableLoad:
     def _step(self, kind: str, flow: Flow, settle: Settle) -> None:
         started = time.monotonic()
         match kind:
-            case "create_table":
-                phase = "prepare"
-                self._connection.execute(ddl.create_table(self._plan))
-            case "delete_rows":
-                phase = "prepare"
-                self._connection.execute(ddl.delete_rows(self._plan))
             case "insert":
                 phase = "insert"
                 self._rows_inserted = self._insert(flow)
@@ -81,7 +92,9 @@ class TableLoad:
                 phase = "commit"
                 self._connection.execute("COMMIT")
             case _:
-                raise InternalError(f"the DuckDB target has no step `{kind}`")
+                phase = "prepare" if self._result is None else "insert"
+                if not self._rows.step(kind):
+                    raise InternalError(f"the DuckDB target has no step `{kind}`")
         self._seconds[phase] += time.monotonic() - started
 
     def _verify(self) -> tuple[str, ...]:
@@ -95,8 +108,7 @@ class TableLoad:
 
     def _insert(self, flow: Flow) -> int:
         self._connection.register(ddl.STREAM, flow.arrow_stream())
-        row = self._connection.execute(ddl.insert_rows(self._plan)).fetchone()
-        return int(row[0]) if row else 0
+        return self._rows.insert()
 
     def _drop_stream(self) -> None:
         """Lets go of the stream and the batches it still holds. Not inside the transaction: in a failed one DuckDB

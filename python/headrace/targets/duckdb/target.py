@@ -24,13 +24,16 @@ from headrace.targets.base import (
 )
 from headrace.targets.duckdb.aggregates import read_aggregates
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
-from headrace.targets.duckdb.catalog import missing_schema, read_table, refuse_ledger_schema
+from headrace.targets.duckdb.catalog import missing_schema, names_in_schema, read_table, refuse_ledger_schema
 from headrace.targets.duckdb.connection import attach_file, connect, engine_threads
+from headrace.targets.duckdb.ddl import place_column
 from headrace.targets.duckdb.failures import ledger_failure, path_problem
 from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import TableLoad
+from headrace.targets.duckdb.partitions import Partitions, divides, has_several_tables
 from headrace.targets.duckdb.row_search import row_search
+from headrace.targets.duckdb.whole_table import WholeTable
 from headrace.targets.row_search import RowSearch
 
 
@@ -93,14 +96,16 @@ class DuckdbTarget:
         self._ledger().record_slices(run_id, plan)
 
     def names_in_schema(self, schema: str | None) -> frozenset[str]:
-        return frozenset()  # no plan makes tables beside the destination's own: it offers neither partitions nor views
+        return names_in_schema(self._connection, schema or "main") if self._attached else frozenset()
 
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
-        return {"kind": "arrow", "columns": [column.source for column in plan.columns]}
+        sink = {"kind": "arrow", "columns": [column.source for column in plan.columns]}
+        return {**sink, "place_column": place_column(plan)} if has_several_tables(plan) else sink
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))
-        return TableLoad(self._connection, self._path, self._ledger(), run_id, plan).run(flow, settle)
+        rows = Partitions(self._connection, plan) if divides(plan) else WholeTable(self._connection, plan)
+        return TableLoad(self._connection, self._path, self._ledger(), run_id, plan, rows).run(flow, settle)
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
         return row_search(self._connection, plan, error)

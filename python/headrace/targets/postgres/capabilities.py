@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.planning import Capabilities
+from headrace.planning import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS, Capabilities
 from headrace.targets.postgres.types import STORED_KINDS
 
 # NAMEDATALEN - 1: the server cuts longer names silently.
@@ -22,7 +22,12 @@ POSTGRES_CAPABILITIES: Final = Capabilities(
     memory_share=0.0,
     writer_per_stream=True,
     hidden_tables=True,
-    partition_key_kinds=frozenset({"int16", "int32", "int64", "decimal", "date", "timestamp"}),
+    # Blanks at the end of a char(n) mean nothing to the server, but to lists of the core.
+    partition_loads=("staged",),
+    partition_key_kinds={"range": RANGE_KINDS, "list": LIST_KINDS | {"char"}, "hash": HASH_KINDS},
+    core_routes={"range": RANGE_KINDS, "list": LIST_KINDS, "hash": HASH_KINDS},
+    hash_keys=HASH_KEYS,
+    commits_inside=True,
     maximum_name_bytes=MAXIMUM_NAME_BYTES,
     freezes=True,
     keys_block_writers=True,

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 from headrace.errors import TargetError
-from headrace.planning import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
+from headrace.planning import (
+    CatalogColumn,
+    CatalogPartition,
+    CatalogPartitioning,
+    CatalogTable,
+)
+from headrace.targets.postgres.bounds import read_bound
 from headrace.targets.postgres.connection import Connection, Row, one_row, snapshot, sql, texts
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.types import ServerType, server_type
 
-# "FOR VALUES FROM (1) TO ('-5')", as pg_get_expr writes the bounds of a key of one column.
-_BOUND: Final = re.compile(
-    r"FOR VALUES FROM \((?P<minimum>'(?:[^']|'')*'|[^,()]+)\) TO \((?P<end>'(?:[^']|'')*'|[^,()]+)\)"
-)
-_OPEN_ENDS: Final = ("MINVALUE", "MAXVALUE")
 _ALTERS: Final = {"jsonb": "keeps the last of repeated keys, and neither blanks nor the order of keys"}
-# Dates outside of those that a source can have are as good as open ends.
-_FAR_AWAY: Final = re.compile(r"-?infinity|.* BC|\d{5,}-.*")
 
 
 @dataclass(frozen=True)
@@ -132,22 +130,8 @@ def _partitioning(connection: Connection, oid: str) -> CatalogPartitioning:
     return CatalogPartitioning(
         strategy=_text(keys[0][0]),
         key=tuple(_text(row[1]) for row in keys),
-        partitions=tuple(_partition(_text(row[1]), _text(row[2])) for row in partitions),
+        partitions=tuple(CatalogPartition(_text(row[1]), read_bound(_text(row[2]))) for row in partitions),
     )
-
-
-def _partition(name: str, bound: str) -> CatalogPartition:
-    found = _BOUND.fullmatch(bound)
-    if found is None:
-        return CatalogPartition(name, None, None, is_default=bound == "DEFAULT")
-    return CatalogPartition(name, _bound_value(found["minimum"]), _bound_value(found["end"]))
-
-
-def _bound_value(text: str) -> str | None:
-    if text in _OPEN_ENDS:
-        return None
-    value = text[1:-1].replace("''", "'") if text.startswith("'") else text
-    return None if _FAR_AWAY.fullmatch(value) else value
 
 
 def _require_schema(connection: Connection, table: TableName) -> None:

@@ -29,11 +29,13 @@ _SETTINGS: Final = {
 }
 _NEWER_SETTINGS: Final = {"transaction_timeout": 17}
 # Unless somebody has decided otherwise: the server ends the session of a client that is gone, and so its locks, within
-# two minutes instead of two hours; nobody reads notices.
+# two minutes instead of two hours; nobody reads notices. Keepalive asks only who has acknowledged everything: for the
+# others there is the user timeout.
 _UNLESS_DECIDED: Final = {
     "tcp_keepalives_idle": "60",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "6",
+    "tcp_user_timeout": "120s",
     "client_min_messages": "warning",
 }
 # Whatever default a user or a database has: a stricter level would fail with errors of its own, and the fence has to
@@ -134,9 +136,9 @@ def rows_done(tag: str) -> int:
 
 
 def array(values: Sequence[object]) -> str:
-    """The values as an array literal; texts are quoted."""
+    """The values as an array literal; texts are quoted, None is NULL."""
     items = ('"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"' for value in values)
-    return "{" + ",".join(items) + "}"
+    return "{" + ",".join("NULL" if value is None else item for value, item in zip(values, items, strict=True)) + "}"
 
 
 @contextmanager

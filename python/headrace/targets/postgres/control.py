@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, Literal, TypeVar
 
 from headrace.errors import CancelledError, HeadraceError
-from headrace.targets.postgres.connection import Connection, QueryResult
+from headrace.targets.postgres.connection import Connection, QueryResult, sql
 from headrace.targets.postgres.failures import is_connection_lost
 
 _BEAT_SECONDS: Final = 1.0
@@ -72,14 +72,24 @@ class Control:
                 return
 
     @contextmanager
-    def heartbeat(self, on_loss: Callable[[HeadraceError], None]) -> Iterator[None]:
-        """Asks for a sign of life every second, on a thread of its own; the caller must leave the connection alone."""
+    def heartbeat(
+        self, on_loss: Callable[[HeadraceError], None], on_work: Callable[[Sequence[int]], None] = lambda _: None
+    ) -> Iterator[None]:
+        """Asks for a sign of life every second, on a thread of its own; the caller must leave the connection alone.
+
+        `on_work` learns the processes of the server whose COPY went on since the last beat.
+        """
         stop = threading.Event()
 
         def beat() -> None:
+            known: dict[int, str | None] = {}
             while not stop.wait(_BEAT_SECONDS):
                 try:
-                    self.query("SELECT 1")
+                    # What a transaction has seen of the others stays as it was until it asks anew.
+                    self.execute("SELECT pg_catalog.pg_stat_clear_snapshot()")
+                    progress = {int(pid): at for pid, at in self.query(sql("copy_progress")).rows if pid}
+                    on_work([pid for pid, at in progress.items() if pid in known and known[pid] != at])
+                    known = progress
                 except HeadraceError as error:
                     if not stop.is_set():
                         on_loss(error)

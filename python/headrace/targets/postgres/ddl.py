@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from headrace.planning import DataFlowPlan, KeyBounds
+from headrace.errors import InternalError
+from headrace.planning import DataFlowPlan, Partitioning, PartitionRule
+from headrace.targets.postgres.bounds import for_values
 from headrace.targets.postgres.connection import BEGIN
-from headrace.targets.postgres.names import TableName, literal, quote, short_name, writers_lock_key
+from headrace.targets.postgres.names import TableName, quote, short_name, writers_lock_key
 from headrace.targets.postgres.types import native_type
 
 # The constraint that spares ATTACH PARTITION the scan; dropped behind it.
@@ -33,19 +35,18 @@ def column_definitions(plan: DataFlowPlan) -> str:
     return ",\n  ".join(lines)
 
 
-def create_new(table: TableName, plan: DataFlowPlan, bounds: KeyBounds | None) -> str:
-    """CREATE TABLE of a hidden table with the columns of the plan."""
-    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan)}{_bounds(plan, bounds)}\n)"
+def create_new(table: TableName, plan: DataFlowPlan, condition: str | None, tablespace: str | None) -> str:
+    """CREATE TABLE of a hidden table with the columns of the plan. `condition`: of the keys of its rows."""
+    where = "" if tablespace is None else f" TABLESPACE {quote(tablespace)}"
+    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan)}{_bounds(condition)}\n){where}"
 
 
 def create_like(
-    table: TableName, pattern: TableName, plan: DataFlowPlan, bounds: KeyBounds | None, storage: str, *, identity: bool
+    table: TableName, pattern: TableName, plan: DataFlowPlan, condition: str | None, storage: str, *, identity: bool
 ) -> str:
     """CREATE TABLE of a hidden table like an existing one. `storage` stands behind the columns."""
-    copied = [item for item in _LIKE if item != "CONSTRAINTS" or plan.options.check_constraints]
-    including = " ".join(f"INCLUDING {item}" for item in [*copied, *["IDENTITY"] * identity])
-    like = f"CREATE TABLE {table.sql} (\n  LIKE {pattern.sql} {including}{_bounds(plan, bounds)}\n){storage}"
-    return f"{WHERE_THE_PATTERN_IS};\n{like}"
+    like = _like(pattern, plan, identity=identity)
+    return f"{WHERE_THE_PATTERN_IS};\nCREATE TABLE {table.sql} (\n  {like}{_bounds(condition)}\n){storage}"
 
 
 def create_like_view(table: TableName, view: TableName, plan: DataFlowPlan) -> list[str]:
@@ -56,9 +57,15 @@ def create_like_view(table: TableName, view: TableName, plan: DataFlowPlan) -> l
 
 
 def create_parent(table: TableName, plan: DataFlowPlan) -> str:
-    """CREATE TABLE of a new table that is partitioned by ranges of the plan's partition column."""
-    key = quote(plan.partition_column or "")
-    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan)}\n) PARTITION BY RANGE ({key})"
+    """CREATE TABLE of a new partitioned table."""
+    planned = partitioning_of(plan)
+    key = f"{planned.strategy.upper()} ({quote(planned.column)})"
+    return f"CREATE TABLE {table.sql} (\n  {column_definitions(plan)}\n) PARTITION BY {key}"
+
+
+def create_parent_like(table: TableName, pattern: TableName, plan: DataFlowPlan, key: str) -> str:
+    """The same like an existing one. `key`: what stands behind PARTITION BY."""
+    return f"CREATE TABLE {table.sql} (\n  {_like(pattern, plan, identity=False)}\n) PARTITION BY {key}"
 
 
 # A commit that is reported as done must survive a crash. What somebody wants beyond that, such as standbys that have
@@ -86,11 +93,33 @@ def move_rows(table: TableName, hidden: TableName, plan: DataFlowPlan) -> str:
     return f"INSERT INTO {table.sql} ({columns}) OVERRIDING SYSTEM VALUE\nSELECT {columns} FROM {hidden.sql}"
 
 
-def attach(table: TableName, partition: TableName, bounds: KeyBounds) -> str:
+def count_moved(table: TableName, hidden: TableName, plan: DataFlowPlan) -> str:
+    """The same, into a partitioned table: replies with each partition's name and the rows that it took."""
+    return (
+        f"WITH moved AS ({move_rows(table, hidden, plan)}\nRETURNING tableoid)\n"
+        "SELECT (SELECT relname FROM pg_catalog.pg_class WHERE oid = moved.tableoid), pg_catalog.count(*)\n"
+        "FROM moved GROUP BY tableoid"
+    )
+
+
+def attach(table: TableName, partition: TableName, rule: PartitionRule) -> str:
     """ALTER TABLE ... ATTACH PARTITION."""
-    end = "MAXVALUE" if bounds.end is None else literal(bounds.end)
-    values = f"FROM ({literal(bounds.minimum)}) TO ({end})"
-    return f"ALTER TABLE {table.sql} ATTACH PARTITION {partition.sql} FOR VALUES {values}"
+    return attach_as(table, partition, for_values(rule))
+
+
+def attach_as(table: TableName, partition: TableName, bound: str) -> str:
+    """The same with what stands behind the partition's name."""
+    return f"ALTER TABLE {table.sql} ATTACH PARTITION {partition.sql} {bound}"
+
+
+def detach(table: TableName, partition: TableName) -> str:
+    """ALTER TABLE ... DETACH PARTITION."""
+    return f"ALTER TABLE {table.sql} DETACH PARTITION {partition.sql}"
+
+
+def drop_bounds(table: TableName) -> str:
+    """ALTER TABLE that takes the condition of its keys away from a table that is a partition by now."""
+    return f"ALTER TABLE {table.sql} DROP CONSTRAINT {quote(BOUNDS_CONSTRAINT)}"
 
 
 def create_view(table: TableName, members: Sequence[TableName], columns: Sequence[str], options: str) -> str:
@@ -119,10 +148,17 @@ def _target_columns(plan: DataFlowPlan) -> str:
     return ", ".join(quote(column.target) for column in plan.columns)
 
 
-def _bounds(plan: DataFlowPlan, bounds: KeyBounds | None) -> str:
-    if bounds is None:
-        return ""
-    key = quote(plan.partition_column or "")
-    below = "" if bounds.end is None else f" AND {key} < {literal(bounds.end)}"
-    rule = f"{key} IS NOT NULL AND {key} >= {literal(bounds.minimum)}{below}"
-    return f",\n  CONSTRAINT {quote(BOUNDS_CONSTRAINT)} CHECK ({rule})"
+def _like(pattern: TableName, plan: DataFlowPlan, *, identity: bool) -> str:
+    copied = [item for item in _LIKE if item != "CONSTRAINTS" or plan.options.check_constraints]
+    return f"LIKE {pattern.sql} " + " ".join(f"INCLUDING {item}" for item in [*copied, *["IDENTITY"] * identity])
+
+
+def _bounds(condition: str | None) -> str:
+    return "" if condition is None else f",\n  CONSTRAINT {quote(BOUNDS_CONSTRAINT)} CHECK ({condition})"
+
+
+def partitioning_of(plan: DataFlowPlan) -> Partitioning:
+    """How the table of a plan is divided that has partitions."""
+    if plan.partitioning is None:
+        raise InternalError(f"table {plan.table} is not partitioned")
+    return plan.partitioning

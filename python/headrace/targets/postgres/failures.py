@@ -95,8 +95,8 @@ def ledger_failure(error: HeadraceError, what: str, schema: str) -> HeadraceErro
     advice = _advice(sqlstate(error))
     if advice.retry:
         return explained(error, what)
-    hint = f"The tables of schema `{schema}` may have been changed by hand. Drop its tables run, slice "
-    hint += "and commit to start a new ledger."
+    hint = f"The tables of schema `{schema}` may have been changed by hand, or are those of another version. Drop "
+    hint += "its tables run, slice, unit and commit to start a new ledger."
     if sqlstate(error) == "42501":
         hint = (
             f"Grant what is missing (CREATE on the database, or on schema {quote(schema)} and SELECT, INSERT, UPDATE, "

@@ -1,8 +1,9 @@
-"""The ledger in the database: tables `run`, `slice` and `commit` of one schema."""
+"""The ledger in the database: tables `run`, `slice`, `unit` and `commit` of one schema."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.errors import HeadraceError, LedgerError
@@ -29,13 +30,24 @@ _SHORT_WAIT = "SET LOCAL lock_timeout = '1s'"
 
 @dataclass(frozen=True)
 class Committed:
-    """Slices and rows of a task that are committed."""
+    """Complete slices of a task, and rows of it that are committed."""
 
     slices: int
     rows: int
 
     def __str__(self) -> str:
         return f"{counted(self.slices, 'slice')} with {counted(self.rows, 'row')}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a plan says of the units that fill one table. `staging`: the hidden table, None for the target itself;
+    `takes`: the keys of the partition, as JSON.
+    """
+
+    partition: str
+    staging: str | None
+    takes: str | None = None
 
 
 class Ledger:
@@ -88,7 +100,7 @@ class Ledger:
         self._connection.query(self._sql("abandon_runs"), (array(run_ids),))
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
-        """What is committed of a task."""
+        """What is committed of a task. A slice counts when all its units have committed."""
         recorded = one_value(self._connection, self._sql("is_recorded"), (run_id, task)) is not None
         rows = self._connection.query(self._sql("committed_slices"), (run_id, task)).rows
         slices = {
@@ -97,11 +109,12 @@ class Ledger:
         finished = slices.pop(SWITCHED_SLICE, None) is not None
         return TaskProgress(recorded, finished, slices)
 
-    def record_slices(self, run_id: str, plan: DataFlowPlan, table: TableName, staging: Mapping[int, str]) -> None:
-        """Writes all slices of one task in one statement. `staging`: hidden table by slice, empty without one."""
+    def record_slices(self, run_id: str, plan: DataFlowPlan, table: TableName, units: Sequence[Unit]) -> None:
+        """Writes all slices and units of one task in one statement."""
         slices = plan.source.slices
         files = [plan.source.files[item["file"]] for item in slices]
-        names = [staging.get(item["number"]) for item in slices]
+        # Rows of a slice go into every table that has it.
+        counts = Counter(number for staging in plan.staging for number in staging.slices)
         try:
             self._connection.query(
                 self._sql("insert_slices"),
@@ -110,13 +123,17 @@ class Ledger:
                     plan.task,
                     table.schema,
                     table.name,
+                    _target_of(plan),
                     array([item["number"] for item in slices]),
-                    "{" + ",".join("NULL" if name is None else f'"{name}"' for name in names) + "}",
+                    array([counts[item["number"]] for item in slices]),
                     array([file["path"] for file in files]),
                     array([item["begin_byte"] for item in slices]),
                     array([item["end_byte"] for item in slices]),
                     array([file.get("size_bytes", 0) for file in files]),
                     array([file.get("modified_ns", 0) for file in files]),
+                    array([unit.partition for unit in units]),
+                    array([unit.staging for unit in units]),
+                    array([unit.takes for unit in units]),
                 ),
             )
         except HeadraceError as error:
@@ -141,6 +158,23 @@ class Ledger:
     def is_switched(self, run_id: str, task: str) -> bool:
         """True if the task was completed: its rows are where readers see them."""
         return one_value(self._connection, self._sql("is_switched"), (run_id, task)) is not None
+
+    def committed_units(self, run_id: str, task: str) -> dict[str, dict[int, int]]:
+        """By partition and slice, rows that are committed of slices that are not complete."""
+        found: dict[str, dict[int, int]] = {}
+        for partition, number, rows in self._connection.query(self._sql("committed_units"), (run_id, task)).rows:
+            found.setdefault(partition or "", {})[int(number or 0)] = int(rows or 0)
+        return found
+
+    def committed_rows(self, run_id: str, task: str) -> dict[str, int]:
+        """Committed rows of a task by partition."""
+        rows = self._connection.query(self._sql("committed_rows"), (run_id, task)).rows
+        return {partition or "": int(count or 0) for partition, count in rows}
+
+    def units(self, run_id: str, task: str) -> set[Unit]:
+        """The units of a task, as they were planned."""
+        rows = self._connection.query(self._sql("units"), (run_id, task)).rows
+        return {Unit(partition or "", staging, takes) for partition, staging, takes in rows}
 
     def committed(self, run_id: str, task: str) -> Committed:
         """What of the task is committed."""
@@ -240,6 +274,12 @@ class Ledger:
 
     def _sql(self, name: str, **members: str) -> str:
         return sql(name).format(schema=quote(self.schema), **members)
+
+
+def _target_of(plan: DataFlowPlan) -> str:
+    """What becomes of the rows of the table that are there: some partitions of it may be replaced alone."""
+    parts = plan.partitioning.partitions if plan.partitioning else ()
+    return "reload" if any(part.action == "exchange" for part in parts) else plan.target
 
 
 def fenced_off(run_id: str, schema: str) -> LedgerError:

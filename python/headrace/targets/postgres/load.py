@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from headrace.errors import HeadraceError, LedgerError, TargetBusyError, TargetError
-from headrace.planning import DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, Notice, Settle
-from headrace.targets.postgres.connection import BEGIN, roll_back
+from headrace.errors import AccountsError, HeadraceError, LedgerError, TargetBusyError, TargetError
+from headrace.planning import WHOLE_TABLE, DataFlowPlan, counted
+from headrace.targets.base import Flow, LoadedPartition, LoadTimes, Notice, Settle
+from headrace.targets.postgres.catalog import find_relation
+from headrace.targets.postgres.connection import BEGIN, Connection, roll_back
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.ddl import DURABLE
-from headrace.targets.postgres.failures import explained, is_connection_lost, sqlstate
+from headrace.targets.postgres.failures import explained, is_connection_lost
+from headrace.targets.postgres.finishing import NOTHING, Finishing
+from headrace.targets.postgres.hash_probe import refuse_other_hash
 from headrace.targets.postgres.ledger import Committed, Ledger
 from headrace.targets.postgres.locks import table_lock
+from headrace.targets.postgres.refusals import makes_parts
 from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import drop_staging, refuse_half_appended, sweep_runs, sweep_staging
 from headrace.targets.postgres.switch import Switch
 
-_NOTHING: Final = "; nothing was made visible"
 _RESUME: Final = "What is committed is kept: headrace resume {run}."
+_HALF_APPENDED: Final = "; a part of its rows is in the table"
+_RESUME_OR_ABANDON: Final = (
+    "Load the rest: headrace resume {run}; or delete its rows and give it up: headrace run --abandon."
+)
 # A server that restarts is there again soon; if not, whoever comes next cleans up.
 _RESTART_SECONDS: Final = 3.0
 _CONTROL_LOST: Final = "the control connection was lost"
@@ -42,6 +49,7 @@ class TableLoad:
         run_id: str,
         plan: DataFlowPlan,
         staging: TableStaging,
+        connect: Callable[[], Connection],
         shown_name: str,
         lock_timeout_seconds: float,
         notice: Notice,
@@ -52,15 +60,19 @@ class TableLoad:
         self._run_id = run_id
         self._plan = plan
         self._staging = staging
+        self._connect = connect
         self._lock_timeout_seconds = lock_timeout_seconds
         self._notice = notice
         self._is_cancelled = is_cancelled
-        self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0}
+        self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0, "switch": 0.0}
         self._is_prepared = False
         self._rows_loaded = 0
         self._warnings: list[str] = []
+        self._partitions: tuple[LoadedPartition, ...] = ()
         # Until the server says that nothing is committed, or that it is dropped.
         self._can_be_resumed = ledger is not None and not staging.is_direct
+        # Rows that are committed as they come into the target itself stay there, whatever happens.
+        self._is_half_appended = False
         self._what = f"loading table {shown_name}"
 
     def run(self, flow: Flow, settle: Settle) -> LoadTimes:
@@ -75,12 +87,23 @@ class TableLoad:
                 self._analyze()
         except HeadraceError as error:
             problem = explained(error, self._what, self._consequence(error))
+            if self._is_half_appended:
+                hint = _RESUME_OR_ABANDON.format(run=self._run_id)
+                problem.hint = f"{problem.hint or ''} {hint}".lstrip()
             if problem.retryable and self._can_be_resumed and self._is_prepared:
                 problem.hint = f"{problem.hint or ''} {_RESUME.format(run=self._run_id)}".lstrip()
+            if problem is error:
+                raise  # it keeps its cause
             raise problem from error
         seconds = self._seconds
         return LoadTimes(
-            seconds["prepare"], seconds["insert"], seconds["commit"], self._rows_loaded, tuple(self._warnings)
+            seconds["prepare"],
+            seconds["insert"],
+            seconds["commit"],
+            self._rows_loaded,
+            tuple(self._warnings),
+            seconds["switch"],
+            self._partitions,
         )
 
     @contextmanager
@@ -102,11 +125,31 @@ class TableLoad:
             with self._control.cancellable(self._is_cancelled):
                 if self._ledger is not None:
                     self._ledger.check_committed(self._run_id, self._plan.task, self._all_committed())
-                if not self._keeps_others_out:
-                    self._control.execute(BEGIN)
-                self._build_indexes()
-                self._switch()
-            self._commit()
+                finishing = Finishing(self._plan, self._staging, self._run_id, self._connect, self._what)
+            finishing.build(self._control, self._is_cancelled)
+            rows = self._rows_by_partition(finishing)
+            with self._timed("switch"):
+                with self._control.cancellable(self._is_cancelled):
+                    if not self._keeps_others_out:
+                        self._control.execute(BEGIN)
+                    self._switch(rows)
+                self._commit()
+
+    def _rows_by_partition(self, finishing: Finishing) -> Mapping[str, int]:
+        """Committed rows by partition, as the ledger calls them."""
+        if self._staging.is_divided_by_server or (self._ledger is None and self._plan.partitioning is not None):
+            rows = finishing.count_rows(self._control, self._is_cancelled)
+            if sum(rows.values()) != self._rows_loaded:
+                raise AccountsError(
+                    f"{self._what}: its hidden tables have other rows than were committed",
+                    found=counted(sum(rows.values()), "row"),
+                    expected=counted(self._rows_loaded, "row"),
+                    hint="This is a defect of Headrace. Keep the run folder and report it.",
+                )
+            return rows
+        if self._ledger is None or self._plan.partitioning is None:
+            return {WHOLE_TABLE: self._rows_loaded}
+        return self._ledger.committed_rows(self._run_id, self._plan.task)
 
     def _all_committed(self) -> Committed:
         return Committed(len(self._plan.source.slices), self._rows_loaded)
@@ -125,31 +168,59 @@ class TableLoad:
         if self._ledger is not None and self._plan.target == "append":
             refuse_half_appended(self._ledger, target, self._run_id)
         self._require_rights()
+        self._require_ledger()
         for text in self._staging.shared_statements():
             self._control.execute(text)
+        self._refuse_other_hash()
         if self._keeps_others_out:
             # Readers go on; nobody else writes what the switch would lose.
             self._control.execute(BEGIN)
             self._control.execute(f"LOCK TABLE {target.sql} IN SHARE ROW EXCLUSIVE MODE")
 
+    def _refuse_other_hash(self) -> None:
+        planned = self._plan.partitioning
+        if planned is None or planned.hash_key is None or planned.way == "server":
+            return
+        name = self._staging.target if self._staging.relation is not None else self._staging.parent
+        table = None if name is None else find_relation(self._control, name)
+        if table is not None:
+            refuse_other_hash(self._control, table.oid, planned, planned.hash_key)
+
     def _require_committed(self, ledger: Ledger) -> None:
         """Raises LedgerError if the rows that an earlier attempt has committed are not where this one goes on: a table
         was made, dropped or divided in another way since.
         """
-        missing = self._staging.not_found(ledger.committed_staging(self._run_id, self._plan.task))
-        if missing:
-            where = (f"hidden table {name}" if name else f"table {self._staging.target} itself" for name in missing)
-            raise LedgerError(
-                f"run {self._run_id} cannot be resumed: {self._staging.target} is no longer the table that it was",
-                found=f"rows committed into {', '.join(where)}",
-                hint="Start a new run: `headrace run`" + (" with --abandon." if None in missing else "."),
+        committed = ledger.committed_staging(self._run_id, self._plan.task)
+        missing = self._staging.not_found(committed)
+        where = [f"hidden table {name}" if name else f"table {self._staging.target} itself" for name in missing]
+        found = f"rows committed into {', '.join(where)}"
+        others = ledger.units(self._run_id, self._plan.task) ^ set(self._staging.units) if committed else set()
+        if others and not missing:
+            found = "; ".join(
+                dict.fromkeys(f"partition {unit.partition}: {unit.takes}" for unit in sorted(others, key=str))
+            )
+        elif not missing:
+            return
+        raise LedgerError(
+            f"run {self._run_id} cannot be resumed: {self._staging.target} is no longer the table that it was",
+            found=found,
+            hint="Start a new run: `headrace run`" + (" with --abandon." if None in missing else "."),
+        )
+
+    def _require_ledger(self) -> None:
+        if self._staging.is_direct and self._plan.commit is not None and self._ledger is None:
+            raise TargetError(
+                f"rows cannot be committed into table {self._staging.target} as they come without a ledger",
+                found="`commit` of the destination, and `ledger: off` of its connection",
+                expected="a ledger, which knows the rows that are there if the load fails",
+                hint="Leave `commit` or `ledger: off` out.",
             )
 
     def _require_rights(self) -> None:
         """Raises TargetError for what the server would refuse only behind the last row."""
         relation, options = self._staging.relation, self._plan.options
-        changes_table = self._plan.switch in ("attach", "view") or (
-            self._plan.switch == "move" and options.disable_triggers
+        changes_table = (self._plan.switch in ("attach", "view") and makes_parts(self._plan)) or (
+            self._plan.switch in ("move", "attach") and options.disable_triggers
         )
         if relation is not None and changes_table and not relation.is_owner:
             raise TargetError(
@@ -167,7 +238,7 @@ class TableLoad:
             flow.cancel(_CONTROL_LOST)
 
         try:
-            with self._control.heartbeat(stop):
+            with self._control.heartbeat(stop, flow.seen_at_work):
                 flow.start()
                 return settle(None)
         except HeadraceError as error:
@@ -208,27 +279,14 @@ class TableLoad:
                 hint=f"Load what is missing, if anything is: headrace resume {self._run_id}",
             ) from error
 
-    def _build_indexes(self) -> None:
-        for name, text in self._staging.index_statements():
-            try:
-                self._control.execute(text)
-            except HeadraceError as error:
-                problem = explained(error, f"{self._what}: making {name}", _NOTHING)
-                if sqlstate(error) == "23505":
-                    problem.hint = (
-                        "Correct the rows in the source. With `indexes: before` the error names the second one."
-                    )
-                raise problem from error
-
-    def _switch(self) -> None:
+    def _switch(self, rows: Mapping[str, int]) -> None:
         self._control.execute(DURABLE)
-        switch = Switch(
-            self._control, self._plan, self._staging, self._all_committed().rows, self._lock_timeout_seconds
-        )
+        switch = Switch(self._control, self._plan, self._staging, rows, self._lock_timeout_seconds)
         switch.run()
         if self._ledger is not None:
             self._ledger.mark_switched(self._run_id, self._plan.task)
         self._warnings += switch.warnings
+        self._partitions = switch.partitions
 
     def _commit(self) -> None:
         """Commits the switch. If the answer is lost, the ledger says what became of it."""
@@ -266,10 +324,17 @@ class TableLoad:
             if self._control.state in ("lost", "cancelled"):
                 self._control.reopen(_RESTART_SECONDS)
             with self._control.impatient():
+                if self._staging.is_direct and self._plan.commit is not None and self._ledger is not None:
+                    self._is_half_appended = self._ledger.committed(self._run_id, self._plan.task) != Committed(0, 0)
                 if self._staging.is_direct or not (self._ledger is None or self._ledger.is_current(self._run_id)):
                     return  # nothing is staged, or it is somebody else's by now
                 kept = self._worth_keeping(error)
-                names = [staging.table.name for staging in self._staging.tables if staging.table.name not in kept]
+                # Hidden partitions stay with the table of which they are or will be partitions.
+                parent = self._staging.parent
+                is_kept = {*kept, parent.name} if kept and parent is not None else kept
+                names = [name for name in self._staging.names if name not in is_kept]
+                if self._staging.is_divided_by_server and kept:
+                    names = []
                 drop_staging(self._control, self._ledger, self._staging.hidden_schema, self._run_id, names)
                 self._can_be_resumed = bool(kept)
 
@@ -280,8 +345,10 @@ class TableLoad:
         return [name for name in self._ledger.committed_staging(self._run_id, self._plan.task) if name]
 
     def _consequence(self, error: HeadraceError) -> str:
+        if self._is_half_appended:
+            return _HALF_APPENDED
         is_known = isinstance(error, LedgerError) or error.what.startswith(self._what)
-        return "" if is_known or self._staging.is_direct else _NOTHING
+        return "" if is_known or self._staging.is_direct else NOTHING
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:

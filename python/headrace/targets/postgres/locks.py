@@ -5,7 +5,7 @@ server's own lock of the table, at the moment of the switch.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -22,6 +22,7 @@ _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 4.0
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 _DEADLOCK: Final = "40P01"
+_EVERYBODY_OUT: Final = "{table} IN ACCESS EXCLUSIVE"
 
 
 def try_lock(connection: Connection, key: int) -> bool:
@@ -69,18 +70,28 @@ def table_lock(
         unlock(connection, key)
 
 
-def lock_for_switch(connection: Connection, table: TableName, oid: str, timeout_seconds: float) -> None:
-    """Keeps everybody out of the table until the end of the open transaction, which stays usable meanwhile.
+def lock_for_switch(
+    connection: Connection,
+    table: TableName,
+    oid: str,
+    timeout_seconds: float,
+    lock: str = _EVERYBODY_OUT,
+    also: Sequence[TableName] = (),
+) -> None:
+    """Keeps everybody out of the table until the end of the open transaction, which stays usable meanwhile; or with
+    another `lock` (what stands between LOCK TABLE and MODE) whom that one keeps out. `also`: partitions of the table
+    that stand in `lock` too: all are locked at once or none, because others may hold one and wait for another.
 
     Waits a moment at a time, so that nobody is held up by our waiting. Raises TargetBusyError after the timeout.
     """
+    locked = lock.format(table=table.sql, also="".join(f", {name.sql}" for name in also))
     deadline = time.monotonic() + timeout_seconds
     pause = _FIRST_PAUSE_SECONDS
     wait = min(_SWITCH_WAIT_SECONDS, max(timeout_seconds, _POLL_SECONDS))  # 0 would be for ever
     while True:
         connection.execute(f"SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{wait:g}s'")
         try:
-            connection.execute(f"LOCK TABLE {table.sql} IN ACCESS EXCLUSIVE MODE")
+            connection.execute(f"LOCK TABLE {locked} MODE")
         except HeadraceError as error:
             if sqlstate(error) not in (_LOCK_NOT_AVAILABLE, _DEADLOCK):
                 raise

@@ -6,14 +6,15 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.planning import WHOLE_TABLE
+from headrace.planning import ALL_PARTITIONS, STRAYS, WHOLE_TABLE
 from headrace.targets.postgres.capabilities import MAXIMUM_NAME_BYTES
 
 # What the writers append to the application name: ` w4096`.
 _WRITER_BYTES: Final = 6
 _LABEL_BYTES: Final = 16
 _KEY_DIGITS: Final = 8
-_WHOLE: Final = "s"
+# What stands for the name of a partition that is no number.
+_SHORT: Final = {WHOLE_TABLE: "s", STRAYS: "x", ALL_PARTITIONS: "p"}
 
 
 @dataclass(frozen=True)
@@ -63,18 +64,18 @@ def table_key(table: TableName) -> str:
 
 
 def staging_name(run_id: str, table: TableName, partition: str) -> str:
-    """`<run id>_<some letters of the table>_<key of the table>_<partition, or s>`: ASCII, at most 63 bytes."""
+    """`<run id>_<some letters of the table>_<key of the table>_<partition, or p, s, x>`: ASCII, at most 63 bytes."""
     label = "".join(letter for letter in table.name.lower() if letter.isascii() and letter.isalnum())
-    part = _WHOLE if partition == WHOLE_TABLE else partition
-    return f"{run_id}_{label[:_LABEL_BYTES]}_{table_key(table)}_{part}"
+    return f"{run_id}_{label[:_LABEL_BYTES]}_{table_key(table)}_{_SHORT.get(partition, partition)}"
 
 
 def parse_staging_name(name: str) -> StagingName | None:
     """What `staging_name` was given; None for the name of another table."""
     parts = name.rsplit("_", 3)
-    if len(parts) != 4 or len(parts[2]) != _KEY_DIGITS or not (parts[3] == _WHOLE or parts[3].isdecimal()):
+    if len(parts) != 4 or len(parts[2]) != _KEY_DIGITS:
         return None
-    return StagingName(parts[0], parts[2], WHOLE_TABLE if parts[3] == _WHOLE else parts[3])
+    partition = next((long for long, short in _SHORT.items() if short == parts[3]), parts[3])
+    return StagingName(parts[0], parts[2], partition) if partition in _SHORT or partition.isdecimal() else None
 
 
 def session_name(run_id: str, task: str) -> str:

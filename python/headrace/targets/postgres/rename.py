@@ -5,15 +5,19 @@ constraints, sequences. If there is anything else, which `hanging.sql` finds, no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from headrace.errors import TargetError
 from headrace.planning import DataFlowPlan
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation
-from headrace.targets.postgres.connection import Connection, one_value, sql, texts
+from headrace.targets.postgres.connection import Connection, Row, sql, texts
 from headrace.targets.postgres.indexes import Index, built, built_on, hidden_index_name, indexes_of
 from headrace.targets.postgres.names import TableName, quote, short_name
 from headrace.targets.postgres.sequences import sequences_of
+
+# Its place in `signature.sql`.
+_IDENTITY: Final = 4
 
 
 def rename_statements(
@@ -68,14 +72,14 @@ def _refuse_changed(
     indexes: Sequence[Index],
 ) -> None:
     """Whatever the hidden table was given when it was made must be what the target has now."""
-    is_now, was = (connection.query(sql("signature"), (table.oid,)).rows for table in (old, new))
+    is_now, was = (_columns(connection, table, plan) for table in (old, new))
     changed = [f"column {row[0]}" for row in is_now if row not in was]
     gone = sorted({f"column {row[0]}" for row in was} - {f"column {row[0]}" for row in is_now})
     rules_now, rules_before = (_rules(connection, table, plan) for table in (old, new))
     changed += [f"constraint {name}" for name in sorted({str(row[0]) for row in rules_now ^ rules_before})]
     if built(indexes, hidden) != built_on(connection, new.oid):
         changed.append("its indexes")
-    if len({one_value(connection, sql("storage"), (table.oid,)) for table in (old, new)}) > 1:
+    if len({tuple(connection.query(sql("storage"), (table.oid,)).rows[0]) for table in (old, new)}) > 1:
         changed.append("its storage parameters")
     if changed or gone:
         raise TargetError(
@@ -88,4 +92,11 @@ def _refuse_changed(
 def _rules(connection: Connection, table: Relation, plan: DataFlowPlan) -> set[tuple[str | None, ...]]:
     """The constraints that `LIKE` copies; those that are added to the new table later are left out."""
     rows = connection.query(sql("constraints"), (table.oid,)).rows
-    return {tuple(row) for row in rows if plan.options.check_constraints or row[3] != "t"}
+    kept = (row for row in rows if row[0] != ddl.BOUNDS_CONSTRAINT)
+    return {tuple(row) for row in kept if plan.options.check_constraints or row[3] != "t"}
+
+
+def _columns(connection: Connection, table: Relation, plan: DataFlowPlan) -> list[Row]:
+    """What must be the same; a partition gets its identity from the table that it is part of."""
+    rows = connection.query(sql("signature"), (table.oid,)).rows
+    return [[*row[:_IDENTITY], *row[_IDENTITY + 1 :]] if plan.switch == "attach" else row for row in rows]

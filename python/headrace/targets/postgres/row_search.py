@@ -35,7 +35,7 @@ def row_search(
     index = str(server.get("constraint") or "")
     original = staging.original_index(table, index)
     if original is not None:
-        table, index = staging.target, original
+        table, index = original
     rows = connection.query(sql("key_columns"), (table.schema, table.name, index)).rows
     loaded = {column.target: column.source for column in plan.columns}
     columns = []

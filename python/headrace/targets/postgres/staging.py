@@ -1,34 +1,29 @@
-"""The hidden tables of one task: their names, how they are made, and the sink that fills them."""
+"""The hidden tables of one task on their way: the sink that fills them, and what is made of them before the switch."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import TargetError
-from headrace.planning import DataFlowPlan, StagingTable, counted
+from headrace.planning import STRAYS, DataFlowPlan, StagingTable
 from headrace.targets.postgres import ddl
-from headrace.targets.postgres.advice import LOCKS_PER_PARTITION
-from headrace.targets.postgres.catalog import Relation, column_types, find_relation
-from headrace.targets.postgres.connection import Connection, Row, one_row, one_value, sql, texts
-from headrace.targets.postgres.indexes import create_indexes, hidden_index_name, indexes_of
-from headrace.targets.postgres.names import TableName, literal, quote, staging_name
-from headrace.targets.postgres.sequences import sequences_of
+from headrace.targets.postgres.catalog import column_types, find_relation, names_in_schema
+from headrace.targets.postgres.connection import Connection, Row, one_value, sql
+from headrace.targets.postgres.hidden_tables import HiddenTables, Staging, planned_units
+from headrace.targets.postgres.indexes import built_on, create_indexes, hidden_index_name
+from headrace.targets.postgres.names import TableName, staging_name
+from headrace.targets.postgres.refusals import check_before_load
 from headrace.targets.postgres.types import form_of
 
-
-@dataclass(frozen=True)
-class Staging:
-    """One hidden table of a plan. `create`: statements that make it; none if a resumed run finds it there."""
-
-    planned: StagingTable
-    table: TableName
-    create: tuple[str, ...]
+CommittedUnits = Mapping[str, Mapping[int, int]]
 
 
 class TableStaging:
-    """All hidden tables of a plan; none for a load straight into the target."""
+    """All hidden tables of a plan; none for a load straight into the target.
+
+    `partitions`: those of the target when the load began, as `partitions.sql` has them; `units`: for the ledger.
+    """
 
     def __init__(self, connection: Connection, run_id: str, plan: DataFlowPlan, hidden_schema: str) -> None:
         self._connection = connection
@@ -38,144 +33,121 @@ class TableStaging:
         self.relation = find_relation(connection, self.target)
         self.is_direct = plan.switch == "none"
         self.hidden_schema = hidden_schema
-        self.hidden = hidden_tables(run_id, plan, hidden_schema)
-        pattern = self._pattern()
-        # Frozen rows need no vacuum, others not yet; the switch would wait for it. A table's own rule is kept.
-        self.keeps_vacuum_away = not (
-            self.is_direct or (pattern and one_value(connection, sql("sets_autovacuum"), (pattern.oid,)))
-        )
-        carries_indexes = pattern is not None and plan.switch in ("rename", "attach")
-        self._indexes = indexes_of(connection, pattern.oid) if pattern and carries_indexes else ()
-        self.tables = tuple(
-            Staging(planned, self.hidden[planned.partition], self._create(planned, pattern)) for planned in plan.staging
+        self._hidden = HiddenTables(connection, run_id, plan, hidden_schema, self.relation)
+        self.tables = self._hidden.tables
+        self.parent = self._hidden.parent
+        oid = None if self.relation is None else self.relation.oid
+        self.units = planned_units(run_id, plan, hidden_schema, oid)
+        is_divided = self.relation is not None and self.relation.partitioned
+        self.partitions: list[Row] = (
+            connection.query(sql("partitions"), (self.relation.oid,)).rows if self.relation and is_divided else []
         )
 
-    def sink_spec(self, connection: Mapping[str, Any], commit_slices: str | None) -> dict[str, Any]:
-        """The `sink` member of the flow spec."""
+    @property
+    def is_divided_by_server(self) -> bool:
+        """True if the hidden tables are partitions of `parent` from the beginning."""
+        return self._hidden.is_divided_by_server
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all hidden tables. The partitioned one comes last: hidden partitions may depend on it."""
+        parent = [] if self.parent is None else [self.parent.name]
+        return [*(staging.table.name for staging in self.tables), *parent]
+
+    def check(self) -> None:
+        """Raises TargetError for what would fail only behind the last row, and for options that cannot be kept."""
+        check_before_load(self._connection, self._plan, self)
+
+    def sink_spec(
+        self, connection: Mapping[str, Any], commit_slices: str | None, committed: CommittedUnits
+    ) -> dict[str, Any]:
+        """The `sink` member of the flow spec. `committed`: rows of slices that only some units have committed."""
+        planned, routes = self._plan.partitioning, self._routes
+        tables = [table for table in self._plan.staging if table.partition != STRAYS and (table.slices or routes)]
+        strays = [table for table in self._plan.staging if table.partition == STRAYS]
+        size = self._plan.commit
         return {
             "kind": "postgres",
             "connection": dict(connection),
             "columns": self._columns(),
-            "tables": [self._sink_table(staging) for staging in self.tables if staging.planned.slices],
+            "tables": [self._sink_table(table, committed) for table in tables],
+            "way": planned.way if planned is not None and routes else "plain",
+            "strays": self._sink_table(strays[0], committed) if strays else None,
+            "commit_bytes": None if size is None else size.bytes,
+            "commit_rows": None if size is None else size.rows,
             "commit_slices": commit_slices,
-            "commit": "together" if self.is_direct else "unit",
+            "commit": "together" if self.is_direct and size is None else "unit",
         }
 
     def shared_statements(self) -> list[str]:
-        """Statements for the tables that several streams fill together; one of an earlier attempt goes on."""
+        """Statements for the tables that no unit makes: those that several fill, and those that only strays fill.
+
+        One of an earlier attempt goes on.
+        """
         if self.is_direct:
             return []
-        missing = [staging for staging in self.tables if not (staging.planned.owned or self._exists(staging.table))]
-        return [text for staging in missing for text in staging.create]
+        by_unit = {table.partition for table in self._plan.staging if table.owned and table.slices}
+        there = names_in_schema(self._connection, self.hidden_schema)  # by now
+        missing = [item for item in self.tables if item.partition not in by_unit and item.table.name not in there]
+        return [*self._hidden.create_parent(), *(text for staging in missing for text in staging.create)]
 
     def not_found(self, names: Collection[str | None]) -> list[str | None]:
         """Which of these hidden tables (None: the target itself) this load would not switch in, with all their rows."""
         here: dict[str | None, TableName] = {staging.table.name: staging.table for staging in self.tables}
+        if self.parent is not None:
+            here[self.parent.name] = self.parent
         if self.is_direct:
             here = {None: self.target}
         return [name for name in names if name not in here or not self._exists(here[name])]
 
-    def index_statements(self) -> list[tuple[str, str]]:
-        """What is made, and the statement: the target's indexes on the hidden tables, if not made before the load."""
-        if self._plan.options.indexes == "before":
-            return []
+    def index_statements(self) -> list[list[tuple[str, str]]]:
+        """By hidden table what is made, and the statement: the indexes that it needs and does not have yet."""
+        found = []
+        for staging in self.tables:
+            relation = find_relation(self._connection, staging.table) if staging.indexes else None
+            there = {} if relation is None else built_on(self._connection, relation.oid)
+            statements = create_indexes(staging.indexes, staging.table)
+            found.append(
+                [
+                    (f"{index.kind} {index.name}{self._of(staging)}", text)
+                    for number, (index, text) in enumerate(zip(staging.indexes, statements, strict=True), start=1)
+                    if hidden_index_name(staging.table, number) not in there
+                ]
+            )
+        return [statements for statements in found if statements]
+
+    def foreign_key_statements(self) -> list[tuple[str, str]]:
+        """The same for foreign keys, which lock the tables to which they refer."""
         return [
-            (f"{index.kind} {index.name}{self._for(staging)}", text)
+            (f"foreign key {key.name}{self._of(staging)}", key.create(staging.table))
             for staging in self.tables
-            for index, text in zip(self._indexes, create_indexes(self._indexes, staging.table), strict=True)
+            for key in staging.foreign_keys
+            if not self._has_constraint(staging.table, key.name)
         ]
 
-    def original_index(self, table: TableName, name: str) -> str | None:
-        """The target's index that is called `name` on a hidden table; None if there is none."""
-        if table not in (staging.table for staging in self.tables):
-            return None
-        names = (hidden_index_name(table, number) for number in range(1, len(self._indexes) + 1))
-        return next((index.name for index, own in zip(self._indexes, names, strict=True) if own == name), None)
+    def original_index(self, table: TableName, name: str) -> tuple[TableName, str] | None:
+        """The table and index after which the index `name` of a hidden table was made; None if it is none of ours."""
+        for staging in self.tables:
+            if staging.table != table or staging.like is None:
+                continue
+            for number, index in enumerate(staging.indexes, start=1):
+                if hidden_index_name(table, number) == name:
+                    return staging.like, index.name
+        return None
 
-    def _for(self, staging: Staging) -> str:
-        return "" if len(self.tables) == 1 else f" of {staging.planned.table}"
+    @property
+    def _routes(self) -> bool:
+        """True if the core finds the partition of each row."""
+        return self._plan.partitioning is not None and self._plan.partitioning.way != "server"
 
-    def check(self) -> None:
-        """Raises TargetError for what would fail only behind the last row, and for options that cannot be kept."""
-        relation = self.relation
-        if not self.is_direct:
-            self._refuse_published()
-        if self._plan.switch in ("attach", "view") and relation is not None and relation.is_owner:
-            self._refuse_another_owner(relation)
-        if self._plan.switch == "attach":
-            self._refuse_too_many_partitions()
-            self._refuse_rows_without_partition()
-        fills_partitions = relation is not None and relation.partitioned and self._plan.switch in ("move", "none")
-        if fills_partitions and not self._rows("partitions", relation):
-            raise TargetError(
-                f"table {self.target} is partitioned, but has no partition that could take a row",
-                hint="Create its partitions first.",
-            )
-        triggers = [row[0] or "" for row in self._rows("triggers", relation)]
-        if self.is_direct and self._plan.options.disable_triggers and triggers:
-            raise TargetError(
-                f"the triggers of table {self.target} cannot be kept from firing while rows are appended to it",
-                found=", ".join(triggers),
-                expected="`disable_triggers` only where all rows arrive in one transaction",
-                hint="Leave `disable_triggers` out, or switch them off yourself: ALTER TABLE ... DISABLE TRIGGER.",
-            )
-
-    def _refuse_published(self) -> None:
-        publications = texts(self._connection, sql("publications"), (self.hidden_schema,))
-        if publications:
-            raise TargetError(
-                f"rows of table {self.target} that nobody may see yet would be published",
-                found=f"publication {', '.join(publications)} takes every table of schema `{self.hidden_schema}`, "
-                "hidden ones too",
-                hint="Let it name its tables or other schemas: ALTER PUBLICATION; keep the ledger in a schema of its "
-                "own: `ledger: {schema: NAME}`; or use `target: append` with `load: single`, which hides nothing.",
-            )
-
-    def _refuse_another_owner(self, relation: Relation) -> None:
-        """What becomes part of a table belongs to its owner, who could not use or change the table otherwise."""
-        ownership = one_row(self._connection, sql("ownership"), (relation.oid,))
-        if ownership is not None and ownership != ["t", "t"]:
-            raise TargetError(
-                f"the new parts of {self.target} cannot be given to its owner {relation.owner}",
-                found=(
-                    f"the role may not have tables in schema `{self.target.schema}`"
-                    if ownership[0] == "t"
-                    else "the user may not give tables to that role"
-                ),
-                hint=f"Load as {relation.owner}, or GRANT {quote(relation.owner)} TO the user of the connection, and "
-                f"CREATE ON SCHEMA {quote(self.target.schema)} TO {quote(relation.owner)}",
-            )
-
-    def _refuse_too_many_partitions(self) -> None:
-        old = len(self._rows("partitions", self.relation)) if self._plan.target == "replace" else 0
-        count = len(self.tables) + old
-        needed, places = count * LOCKS_PER_PARTITION, int(one_value(self._connection, sql("lock_places")) or 0)
-        if places and needed > places:
-            raise TargetError(
-                f"the server cannot switch {counted(count, 'partition')} of table {self.target} in one transaction",
-                found=f"room for {places} locks (max_locks_per_transaction * (max_connections + "
-                "max_prepared_transactions))",
-                expected=f"about {needed}",
-                hint="Raise max_locks_per_transaction and restart the server, or load fewer files at a time.",
-            )
-
-    def _refuse_rows_without_partition(self) -> None:
-        """The server would have to look whether rows of the default partition belong into a new one."""
-        rows = self._rows("partitions", self.relation) if self._plan.target == "append" else []
-        for schema, name, bound, _ in rows:
-            default = TableName(schema or "", name or "")
-            if bound == "DEFAULT" and one_value(self._connection, f"SELECT EXISTS (SELECT FROM {default.sql})") == "t":
-                raise TargetError(
-                    f"table {self.target} takes no new partition while its default partition has rows",
-                    found=f"rows in {default}",
-                    hint="Move them into partitions of their own, or use `load: single`.",
-                )
+    def _of(self, staging: Staging) -> str:
+        return "" if len(self.tables) == 1 else f" of {staging.shown}"
 
     def _exists(self, table: TableName) -> bool:
         return one_value(self._connection, "SELECT pg_catalog.to_regclass($1)", (table.sql,)) is not None
 
-    def _rows(self, query: str, relation: Relation | None) -> list[Row]:
-        return [] if relation is None else self._connection.query(sql(query), (relation.oid,)).rows
+    def _has_constraint(self, table: TableName, name: str) -> bool:
+        return one_value(self._connection, sql("has_constraint"), (table.sql, name)) is not None
 
     def _columns(self) -> list[dict[str, str]]:
         types = {} if self.relation is None else column_types(self._connection, self.relation.oid)
@@ -192,76 +164,21 @@ class TableStaging:
             for column in self._plan.columns
         ]
 
-    def _sink_table(self, staging: Staging) -> dict[str, Any]:
-        planned = staging.planned
-        makes_table = planned.owned and bool(staging.create)
-        into = self.target if self.is_direct else staging.table
+    def _sink_table(self, planned: StagingTable, committed: CommittedUnits) -> dict[str, Any]:
+        staging = next((item for item in self.tables if item.partition == planned.partition), None)
+        makes_table = planned.owned and bool(planned.slices) and staging is not None and bool(staging.create)
+        begin = staging.create if staging is not None and makes_table else ()
+        into = self.target
+        if not self.is_direct:
+            into = TableName(self.hidden_schema, staging_name(self._run_id, self.target, planned.partition))
         lock = [f"LOCK TABLE {into.sql} IN SHARE ROW EXCLUSIVE MODE"] * self._plan.options.lock
         direct = [ddl.DURABLE, *lock] if self.is_direct else []
         return {
             "name": planned.table,
             "partition": planned.partition,
             "slices": list(planned.slices),
-            "owned": planned.owned,
-            "begin": ddl.begin_unit(self._run_id, staging.create if makes_table else direct),
+            "owned": planned.owned and bool(planned.slices),
+            "begin": ddl.begin_unit(self._run_id, [*direct, *begin]),
             "copy": ddl.copy_into(into, self._plan, freeze=makes_table),
-            "bounds": None if planned.bounds is None else planned.bounds.to_dict(),
+            "committed": {str(number): rows for number, rows in committed.get(planned.partition, {}).items()},
         }
-
-    def _create(self, planned: StagingTable, pattern: Relation | None) -> tuple[str, ...]:
-        table = self.hidden[planned.partition]
-        if self.is_direct or find_relation(self._connection, table) is not None:
-            return ()
-        quiet = [ddl.vacuum(table, own=False)] * self.keeps_vacuum_away
-        if pattern is None:
-            return (ddl.create_new(table, self._plan, planned.bounds), *quiet)
-        if pattern.kind == "view":
-            return (*ddl.create_like_view(table, self.target, self._plan), *quiet)
-        # A partition gets its numbers from the table that it is part of.
-        identity = self._plan.switch != "attach"
-        if not identity:
-            self._refuse_unfilled_identity(pattern)
-        storage = one_value(self._connection, sql("storage"), (pattern.oid,)) or ""
-        like = ddl.create_like(table, self.target, self._plan, planned.bounds, storage, identity=identity)
-        numbers = self._continue_numbers(table, pattern) if self._plan.switch == "rename" else []
-        indexes = create_indexes(self._indexes, table) if self._plan.options.indexes == "before" else []
-        return (like, *quiet, *numbers, *indexes)
-
-    def _pattern(self) -> Relation | None:
-        """The existing table or view that the hidden ones must be like."""
-        return None if self.is_direct else self.relation
-
-    def _refuse_unfilled_identity(self, pattern: Relation) -> None:
-        filled = {column.target for column in self._plan.columns}
-        for sequence in sequences_of(self._connection, pattern.oid):
-            if sequence.is_identity and sequence.column not in filled:
-                raise TargetError(
-                    f"table {self.target} cannot number `{sequence.column}` of rows that come as partitions",
-                    hint="Give the column a source column, or use `load: single`.",
-                )
-
-    def _continue_numbers(self, table: TableName, pattern: Relation) -> list[str]:
-        """A copied identity starts anew; these statements let it go on where the table's own stands."""
-        return [
-            "SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence("
-            f"{literal(table.sql)}, {literal(sequence.column)}), last_value, is_called) FROM {sequence.name.sql}"
-            for sequence in sequences_of(self._connection, pattern.oid)
-            if sequence.is_identity
-        ]
-
-
-def hidden_tables(run_id: str, plan: DataFlowPlan, hidden_schema: str) -> dict[str, TableName]:
-    """The hidden tables of a plan by partition."""
-    target = TableName(plan.schema or "", plan.table)
-    return {
-        planned.partition: TableName(hidden_schema, staging_name(run_id, target, planned.partition))
-        for planned in plan.staging
-    }
-
-
-def staging_by_slice(run_id: str, plan: DataFlowPlan, hidden_schema: str) -> dict[int, str]:
-    """Hidden table by slice, for the ledger; empty for a load straight into the target."""
-    if plan.switch == "none":
-        return {}
-    names = hidden_tables(run_id, plan, hidden_schema)
-    return {number: names[table.partition].name for table in plan.staging for number in table.slices}

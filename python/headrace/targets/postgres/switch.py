@@ -5,50 +5,48 @@ What could have changed since the plan was made is looked at again, behind the l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.errors import AccountsError, InternalError, TargetError
 from headrace.planning import DataFlowPlan, counted
+from headrace.targets.base import LoadedPartition
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, find_relation
-from headrace.targets.postgres.connection import Connection, one_row, one_value, rows_done, sql, texts
-from headrace.targets.postgres.indexes import (
-    Index,
-    built,
-    built_on,
-    hidden_index_name,
-    indexes_of,
-    partition_index_name,
-)
+from headrace.targets.postgres.connection import Connection, one_value, rows_done, sql, texts
 from headrace.targets.postgres.locks import lock_for_switch
 from headrace.targets.postgres.names import TableName, quote
+from headrace.targets.postgres.partition_switch import PartitionSwitch, give, triggers_of
 from headrace.targets.postgres.rename import rename_statements
 from headrace.targets.postgres.staging import TableStaging
 
 
 class Switch:
-    """The switch of one task. `warnings`: where it had to do otherwise than planned."""
+    """The switch of one task. `rows_by_partition`: what is committed, as the ledger calls partitions.
+
+    `warnings`: where it had to do otherwise than planned; `partitions`: what became of them.
+    """
 
     def __init__(
         self,
         connection: Connection,
         plan: DataFlowPlan,
         staging: TableStaging,
-        rows: int,
+        rows_by_partition: Mapping[str, int],
         lock_timeout_seconds: float,
     ) -> None:
         self._connection = connection
         self._plan = plan
         self._staging = staging
         self._target = staging.target
-        self._rows = rows
+        self._rows_by_partition = rows_by_partition
+        self._rows = sum(rows_by_partition.values())
         self._lock_timeout_seconds = lock_timeout_seconds
         self.warnings: list[str] = []
+        self.partitions: tuple[LoadedPartition, ...] = ()
 
     def run(self) -> None:
         """Executes the switch that the plan names. Raises TargetError if the table is no longer as planned."""
-        if self._staging.keeps_vacuum_away:
-            self._run(ddl.vacuum(staging.table, own=True) for staging in self._staging.tables)
+        self._run(ddl.vacuum(staging.table, own=True) for staging in self._staging.tables if staging.is_quiet)
         match self._plan.switch:
             case "none":
                 return
@@ -81,7 +79,7 @@ class Switch:
 
     def _move(self, old: Relation) -> None:
         hidden = self._only_hidden()
-        triggers = self._triggers(old) if self._plan.options.disable_triggers else []
+        triggers = triggers_of(self._connection, old.oid) if self._plan.options.disable_triggers else []
         self._run(f"ALTER TABLE {self._target.sql} DISABLE TRIGGER {quote(name)}" for name, _ in triggers)
         if self._plan.target == "replace":
             self._run([f"TRUNCATE TABLE {self._target.sql}"])
@@ -97,46 +95,13 @@ class Switch:
         self._run([f"DROP TABLE {hidden.sql}"])
 
     def _attach(self) -> None:
-        relation = find_relation(self._connection, self._target)
-        if relation is None:
-            self._run([ddl.create_parent(self._target, self._plan)])
-            indexes: tuple[Index, ...] = ()
-        else:
-            relation = self._locked()
-            indexes = indexes_of(self._connection, relation.oid)
-            self._refuse_other_indexes(indexes)
-            if self._plan.target == "replace":
-                rows = self._connection.query(sql("partitions"), (relation.oid,)).rows
-                self._run(f"DROP TABLE {TableName(row[0] or '', row[1] or '').sql}" for row in rows)
-        for staging in self._staging.tables:
-            partition = TableName(self._target.schema, staging.planned.table)
-            bounds = staging.planned.bounds
-            if bounds is None:
-                raise InternalError(f"partition {staging.planned.partition} of {self._target} has no bounds")
-            self._run(ddl.take_place(staging.table, partition))
-            self._run([ddl.attach(self._target, partition, bounds)])
-            self._run([f"ALTER TABLE {partition.sql} DROP CONSTRAINT {quote(ddl.BOUNDS_CONSTRAINT)}"])
-            self._run(
-                index.rename(
-                    partition, hidden_index_name(staging.table, number), partition_index_name(partition, number)
-                )
-                for number, index in enumerate(indexes, start=1)
-            )
-        self._give(
-            [TableName(self._target.schema, staging.planned.table) for staging in self._staging.tables], relation
+        switch = PartitionSwitch(
+            self._connection, self._plan, self._staging, self._rows_by_partition, self._lock_timeout_seconds
         )
-        if relation is not None:
-            self._warn_of_partitions(relation)
-
-    def _refuse_other_indexes(self, indexes: Sequence[Index]) -> None:
-        """Raises TargetError unless the hidden tables have the indexes that the target has now."""
-        first = self._staging.tables[0].table
-        if built(indexes, first).keys() != built_on(self._connection, self._relation(first).oid).keys():
-            raise TargetError(
-                f"table {self._target} was changed while it was loaded",
-                found="its indexes",
-                hint="Run again, and change the table before or after the load.",
-            )
+        switch.run()
+        self.partitions = switch.loaded
+        if self._staging.relation is not None and any(part.action != "insert" for part in switch.loaded):
+            self._warn_of_partitions(self._staging.relation)
 
     def _view(self) -> None:
         hidden = [staging.table for staging in self._staging.tables]
@@ -155,20 +120,9 @@ class Switch:
         if not is_append:
             self._run(f"DROP TABLE {table.sql}" for table in old)
         for staging in self._staging.tables:
-            self._run(ddl.take_place(staging.table, TableName(self._target.schema, staging.planned.table)))
-        self._give(
-            [TableName(self._target.schema, staging.planned.table) for staging in self._staging.tables], relation
-        )
-
-    def _give(self, parts: Sequence[TableName], whole: Relation | None) -> None:
-        """New parts get what default privileges give, which is the same for all, and the owner of the whole."""
-        for part in parts:
-            grants = texts(self._connection, sql("default_grants"), (part.schema, part.sql))
-            if not grants:
-                break
-            self._run(grants)
-        if whole is not None and one_row(self._connection, sql("ownership"), (whole.oid,)) is not None:
-            self._run(f"ALTER TABLE {part.sql} OWNER TO {quote(whole.owner)}" for part in parts)
+            self._run(ddl.take_place(staging.table, TableName(self._target.schema, staging.shown)))
+        parts = [TableName(self._target.schema, staging.shown) for staging in self._staging.tables]
+        give(self._connection, parts, relation, self._run)
 
     def _locked(self) -> Relation:
         """Keeps everybody out of the target until the commit, readers too: for the moment of the switch."""
@@ -215,16 +169,12 @@ class Switch:
                 f"{', '.join(publications)}; with `load: single` they are"
             )
 
-    def _triggers(self, relation: Relation) -> list[tuple[str, str]]:
-        """Triggers that fire for inserted rows, and the word that switches each on again as it was."""
-        rows = self._connection.query(sql("triggers"), (relation.oid,)).rows
-        return [(name or "", {"A": "ALWAYS ", "R": "REPLICA "}.get(fires or "", "")) for name, fires in rows]
-
     def _only_hidden(self) -> TableName:
         if len(self._staging.tables) != 1:
             raise InternalError(f"the switch `{self._plan.switch}` needs one hidden table")
         return self._staging.tables[0].table
 
     def _run(self, statements: Iterable[str]) -> None:
-        for text in statements:
+        text = ";\n".join(statements)
+        if text:
             self._connection.execute(text)

@@ -26,7 +26,7 @@ from headrace.targets.base import (
 )
 from headrace.targets.postgres.aggregates import read_aggregates
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
-from headrace.targets.postgres.catalog import names_in_schema, read_table
+from headrace.targets.postgres.catalog import find_relation, names_in_schema, read_table
 from headrace.targets.postgres.connection import (
     Connection,
     ConnectionSpec,
@@ -34,10 +34,12 @@ from headrace.targets.postgres.connection import (
     prepare_session,
     server_major,
     session_settings,
+    sql,
     startup_options,
 )
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.failures import explained, ledger_failure, sqlstate
+from headrace.targets.postgres.hidden_tables import planned_units
 from headrace.targets.postgres.inspection import inspect_server
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
@@ -45,7 +47,7 @@ from headrace.targets.postgres.locks import lock_holder, try_lock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.requirements import require_server, require_session
 from headrace.targets.postgres.row_search import row_search
-from headrace.targets.postgres.staging import TableStaging, staging_by_slice
+from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import end_writers, if_dead, sweep_runs, take_over
 from headrace.targets.row_search import RowSearch
 
@@ -53,9 +55,14 @@ MINIMUM_SERVER_VERSION: Final = 15
 # A session that was cut off is still there for a moment.
 _TAKE_RUN_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
+# A server that restarts in the moment of the run's end is waited for so long.
+_RESTART_SECONDS: Final = 3.0
 # The server answers, but does not serve at the moment.
 _STARTING: Final = "57P03"
 Connect = Callable[[ConnectionSpec], Connection]
+
+# Sessions of the server that a load does not take for its writers.
+_SESSIONS_OF_OTHERS: Final = 20
 
 
 class PostgresTarget:
@@ -72,10 +79,17 @@ class PostgresTarget:
         self._settings: dict[str, str] = {}
         self._ledger: Ledger | None = None
         self._staging: dict[str, TableStaging] = {}
+        # How the sessions log in that do the work of a load, besides its writers.
+        self._session_spec: ConnectionSpec = {}
         self._control = Control(self._open_session)
         self.default_schema = one_value(self._control, "SELECT pg_catalog.current_schema()")
         minimal = one_value(self._control, "SHOW wal_level") == "minimal"
-        self.capabilities: Capabilities = replace(POSTGRES_CAPABILITIES, skips_log=minimal)
+        writers = int(one_value(self._control, sql("sessions")) or 0) - _SESSIONS_OF_OTHERS
+        self.capabilities: Capabilities = replace(
+            POSTGRES_CAPABILITIES,
+            skips_log=minimal,
+            shared_writers=max(1, min(writers, POSTGRES_CAPABILITIES.shared_writers)),
+        )
         self.notes: Sequence[str] = self._notes()
 
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
@@ -134,8 +148,11 @@ class PostgresTarget:
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         if self._ledger is not None:
-            staging = staging_by_slice(run_id, plan, self._hidden_schema(plan))
-            self._ledger.record_slices(run_id, plan, self._name(plan.schema, plan.table), staging)
+            name = self._name(plan.schema, plan.table)
+            relation = find_relation(self._control, name)
+            oid = None if relation is None else relation.oid
+            units = planned_units(run_id, plan, self._hidden_schema(plan), oid)
+            self._ledger.record_slices(run_id, plan, name, units)
 
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
         try:
@@ -144,9 +161,12 @@ class PostgresTarget:
             connection = dict(self._model.to_core(session_name(run_id, plan.task)))
             connection["hosts"] = [self._host]
             connection["options"] = startup_options(connection.get("options"), self._settings)
-            commit_slices = None if self._ledger is None else self._ledger.commit_statement(run_id, plan.task)
             self._staging = {plan.task: staging}
-            return staging.sink_spec(connection, commit_slices)
+            self._session_spec = {**connection, "application_name": session_name(run_id, plan.task)}
+            if self._ledger is None:
+                return staging.sink_spec(connection, None, {})
+            committed = self._ledger.committed_units(run_id, plan.task)
+            return staging.sink_spec(connection, self._ledger.commit_statement(run_id, plan.task), committed)
         except HeadraceError as error:
             raise explained(error, f"preparing table {self._shown(plan)}") from error
 
@@ -160,6 +180,7 @@ class PostgresTarget:
             run_id,
             plan,
             staging,
+            lambda: self._connect(self._session_spec),
             self._shown(plan),
             self._model.lock_timeout_seconds,
             self._options.notice,
@@ -187,7 +208,15 @@ class PostgresTarget:
         self._control.cancel()
 
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
-        if self._ledger is not None:
+        if self._ledger is None:
+            return
+        try:
+            self._ledger.end_run(run_id, status, error)
+        except HeadraceError:
+            # All rows are there. Without a word in the ledger nobody could append again, and nothing is left to resume.
+            if status != "success" or self._control.state != "lost":
+                raise
+            self._control.reopen(_RESTART_SECONDS)
             self._ledger.end_run(run_id, status, error)
 
     def close(self) -> None:

@@ -89,12 +89,26 @@ impl CopyEncoder {
         full: usize,
         into: &mut Vec<u8>,
     ) -> Result<usize, EncodeError> {
+        self.encode_rows(batch, from..batch.num_rows(), full, into)
+    }
+
+    /// The same for `rows` of the batch only.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn encode_rows(
+        &mut self,
+        batch: &RecordBatch,
+        rows: Range<usize>,
+        full: usize,
+        into: &mut Vec<u8>,
+    ) -> Result<usize, EncodeError> {
         let arrays = self.arrays(batch)?;
-        let mut next = from;
-        while next < batch.num_rows() {
+        let Range { start: mut next, end } = rows.start..rows.end.min(batch.num_rows());
+        while next < end {
             // No more rows than likely fit: those that do not are encoded again.
             let likely = (full.saturating_sub(into.len()) / self.row_bytes.max(1)).saturating_add(1);
-            let rows = likely.min(rows_of_tile(self.slot_bytes)).min(batch.num_rows() - next);
+            let rows = likely.min(rows_of_tile(self.slot_bytes)).min(end - next);
             self.fill(&arrays, next..next + rows)?;
             let (columns, length) = (&self.columns, into.len());
             let text =

@@ -1,5 +1,5 @@
 INSERT INTO target.headrace.slice
-SELECT $run_id, $task, slice, $table, file, begin_byte, end_byte, file_bytes, modified_ns
+SELECT $run_id, $task, slice, $table, $target, file, begin_byte, end_byte, file_bytes, modified_ns
 FROM (
   SELECT unnest($slices::INTEGER[]) AS slice,
          unnest($files::VARCHAR[]) AS file,

@@ -1,4 +1,4 @@
--- The ledger: three tables beside the data, in the same file. Only `run` is ever updated.
+-- The ledger: tables beside the data, in the same file. Only `run` is ever updated.
 CREATE SCHEMA IF NOT EXISTS target.headrace;
 
 CREATE TABLE IF NOT EXISTS target.headrace.run (
@@ -21,6 +21,7 @@ CREATE TABLE IF NOT EXISTS target.headrace.slice (
   task        VARCHAR NOT NULL,
   slice       INTEGER NOT NULL,
   "table"     VARCHAR NOT NULL,
+  target      VARCHAR NOT NULL, -- create, append, replace
   file        VARCHAR NOT NULL,
   begin_byte  BIGINT  NOT NULL,
   end_byte    BIGINT  NOT NULL,
@@ -41,4 +42,15 @@ CREATE TABLE IF NOT EXISTS target.headrace.commit (
   rows_skipped  BIGINT  NOT NULL, -- header and blank lines
   committed_at  TIMESTAMP WITH TIME ZONE NOT NULL,
   PRIMARY KEY (run_id, task, slice, "partition")
+);
+
+-- What `load: view` has made: one row per view. Whoever makes the view anew by hand changes its definition, and it is no
+-- longer ours. Members: JSON, the tables in the order of the view, each with its rule.
+CREATE TABLE IF NOT EXISTS target.headrace.divided_view (
+  schema     VARCHAR NOT NULL,
+  view       VARCHAR NOT NULL,
+  definition VARCHAR NOT NULL, -- as DuckDB shows it
+  strategy   VARCHAR NOT NULL, -- range, list, hash
+  "column"   VARCHAR NOT NULL,
+  members    VARCHAR NOT NULL
 );

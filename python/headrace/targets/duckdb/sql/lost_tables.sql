@@ -1,4 +1,9 @@
-SELECT DISTINCT run_id, "table"
-FROM target.headrace.commit JOIN target.headrace.slice USING (run_id, task, slice)
-WHERE list_contains($run_ids::VARCHAR[], run_id)
-ORDER BY run_id, "table"
+-- Tables in which runs have committed rows that are still there: no later run has replaced them.
+SELECT DISTINCT own.run_id, own."table"
+FROM target.headrace.commit AS done JOIN target.headrace.slice AS own USING (run_id, task, slice)
+WHERE list_contains($run_ids::VARCHAR[], own.run_id)
+  AND NOT EXISTS (
+    SELECT 1 FROM target.headrace.commit AS later JOIN target.headrace.slice AS other USING (run_id, task, slice)
+    WHERE later.committed_at > done.committed_at AND other.target <> 'append' AND other."table" = own."table"
+  )
+ORDER BY own.run_id, own."table"

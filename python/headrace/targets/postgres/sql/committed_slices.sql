@@ -1,3 +1,7 @@
--- The committed slices of a task, each with its account; 0 is the switch.
-SELECT slice, rows_loaded, rows_rejected, rows_skipped FROM {schema}.commit WHERE run_id = $1 AND task = $2
+-- The complete slices of a task, each with its account: all its units have committed. 0 is the switch, which is no slice.
+SELECT slice, pg_catalog.sum(done.rows_loaded), pg_catalog.sum(done.rows_rejected), pg_catalog.sum(done.rows_skipped)
+FROM {schema}.commit AS done LEFT JOIN {schema}.slice AS planned USING (run_id, task, slice)
+WHERE run_id = $1 AND task = $2
+GROUP BY slice, planned.units
+HAVING pg_catalog.count(*) = coalesce(planned.units, 1)
 ORDER BY slice

@@ -1,6 +1,6 @@
 -- Everything that hangs on table $1 and would be lost if another table took its place: whatever the catalogs name that is
 -- not on the list of what a rename carries over (indexes, own constraints other than foreign keys, defaults, owned
--- sequences, grants, comments on table, columns and checks, storage parameters).
+-- sequences, grants, comments on table, columns and checks, storage parameters), nor what a partition has from its table.
 WITH own AS (
   SELECT * FROM pg_catalog.pg_class WHERE oid = $1::oid
 ), own_type AS (
@@ -17,7 +17,14 @@ WITH own AS (
   SELECT 'pg_catalog.pg_attrdef'::regclass::oid, oid FROM pg_catalog.pg_attrdef WHERE adrelid = $1::oid
   UNION ALL
   SELECT 'pg_catalog.pg_constraint'::regclass::oid, oid FROM pg_catalog.pg_constraint
-  WHERE conrelid = $1::oid AND contype IN ('p', 'u', 'x', 'c', 'n') AND conislocal AND coninhcount = 0
+  WHERE conrelid = $1::oid AND contype IN ('p', 'u', 'x', 'c', 'n')
+    AND (conislocal AND coninhcount = 0 OR (SELECT relispartition FROM own))
+  UNION ALL
+  -- They come again with ATTACH.
+  SELECT 'pg_catalog.pg_constraint'::regclass::oid, oid FROM pg_catalog.pg_constraint
+  WHERE conrelid = $1::oid AND contype = 'f' AND conparentid <> 0
+  UNION ALL
+  SELECT 'pg_catalog.pg_trigger'::regclass::oid, oid FROM pg_catalog.pg_trigger WHERE tgrelid = $1::oid AND tgparentid <> 0
   UNION ALL
   SELECT 'pg_catalog.pg_class'::regclass::oid, indexrelid FROM pg_catalog.pg_index WHERE indrelid = $1::oid
   UNION ALL

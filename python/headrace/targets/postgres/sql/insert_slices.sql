@@ -1,5 +1,10 @@
+WITH units AS (
+  INSERT INTO {schema}.unit
+  SELECT $1, $2, planned."partition", planned.staging, planned.takes
+  FROM unnest($13::text[], $14::text[], $15::text[]) AS planned ("partition", staging, takes)
+)
 INSERT INTO {schema}.slice
-SELECT $1, $2, planned.slice, $3, $4, planned.staging, planned.file,
+SELECT $1, $2, planned.slice, $3, $4, $5, planned.units, planned.file,
        planned.begin_byte, planned.end_byte, planned.file_bytes, planned.modified_ns
-FROM unnest($5::int[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
-  AS planned (slice, staging, file, begin_byte, end_byte, file_bytes, modified_ns)
+FROM unnest($6::int[], $7::int[], $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
+  AS planned (slice, units, file, begin_byte, end_byte, file_bytes, modified_ns)

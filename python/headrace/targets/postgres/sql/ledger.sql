@@ -1,4 +1,4 @@
--- The ledger: three tables beside the data. Only `run` is ever updated; commit rows go when their rows go.
+-- The ledger: four tables beside the data. Only `run` is ever updated; commit rows go when their rows go.
 CREATE TABLE IF NOT EXISTS {schema}.run (
   run_id           text        NOT NULL PRIMARY KEY,
   package          text        NOT NULL,
@@ -14,14 +14,14 @@ CREATE TABLE IF NOT EXISTS {schema}.run (
 );
 
 -- The slices of the plan, written before the first row. Bytes count from 0; the end is not part of the slice.
--- staging: the hidden table its rows go into; NULL: straight into the table.
 CREATE TABLE IF NOT EXISTS {schema}.slice (
   run_id      text    NOT NULL,
   task        text    NOT NULL,
   slice       integer NOT NULL,
   "schema"    text    NOT NULL,
   "table"     text    NOT NULL,
-  staging     text,
+  target      text    NOT NULL, -- create, append, replace, reload: some partitions are replaced
+  units       integer NOT NULL, -- commit rows that complete it: one of each partition into which its rows may go
   file        text    NOT NULL,
   begin_byte  bigint  NOT NULL,
   end_byte    bigint  NOT NULL,
@@ -30,7 +30,20 @@ CREATE TABLE IF NOT EXISTS {schema}.slice (
   PRIMARY KEY (run_id, task, slice)
 );
 
--- One row per slice, inserted in the transaction that holds the slice's rows. Partition is '' without partitions.
+-- The partitions into which the rows of a task go, each by units of its own: '' without partitions, `strays` for rows that
+-- are not of their slice's partition, `*` for all where the server finds the partition of a row.
+-- staging: the hidden table; NULL: straight into the table. takes: the keys of the partition, as JSON.
+CREATE TABLE IF NOT EXISTS {schema}.unit (
+  run_id      text NOT NULL,
+  task        text NOT NULL,
+  "partition" text NOT NULL,
+  staging     text,
+  takes       text,
+  PRIMARY KEY (run_id, task, "partition")
+);
+
+-- One row per slice and partition, inserted in the transaction that holds these rows. What was rejected and skipped of a slice
+-- is in one of its rows, and 0 in the others.
 -- Slice 0: the task is complete, its tables are switched in.
 CREATE TABLE IF NOT EXISTS {schema}.commit (
   run_id        text        NOT NULL,

@@ -1,5 +1,11 @@
--- Tables of which a run has made rows visible: those switched in, and those it appended to directly.
+-- Tables in which a run has made rows visible that are still there: those switched in, and those it appended to directly.
 SELECT DISTINCT slice."table" AS name
 FROM {schema}.commit JOIN {schema}.slice USING (run_id, task)
-WHERE run_id = $1 AND (commit.slice = 0 OR slice.staging IS NULL)
+WHERE run_id = $1
+  AND (commit.slice = 0 OR EXISTS (SELECT FROM {schema}.unit WHERE unit.run_id = $1 AND unit.task = slice.task AND unit.staging IS NULL))
+  AND NOT EXISTS (
+    SELECT FROM {schema}.slice AS other JOIN {schema}.commit AS later USING (run_id, task)
+    WHERE later.slice = 0 AND later.committed_at > commit.committed_at AND other.target NOT IN ('append', 'reload')
+      AND other."schema" = slice."schema" AND other."table" = slice."table"
+  )
 ORDER BY name

@@ -1,0 +1,161 @@
+//! All keys of files: least and greatest, the periods that occur, or quantiles. What partitions are planned from where the
+//! files themselves are not their bounds.
+//!
+//! A **pass** is a flow whose only converted column is the key. Keys are counted in buckets of equal width, as narrow as a
+//! limited number of counters allows ([`counts`]). Periods are buckets by themselves. For quantiles, further passes count
+//! only the keys of the buckets in which a bound lies, in narrower ones, until every bucket is one key: so bounds are exact,
+//! whatever order the rows have and wherever slices begin.
+
+mod counts;
+mod periods;
+mod quantiles;
+mod sink;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headrace_types::{CoreError, ErrorKind, Layout};
+use serde::{Deserialize, Serialize};
+
+use crate::flow::Flow;
+use crate::key_column::KeyColumn;
+use crate::spec::{FileSpec, FlowSpec, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec};
+pub use periods::Every;
+use periods::Periods;
+use quantiles::Quantiles;
+use sink::{Buckets, Found, KeySink};
+
+/// Text of one block, bytes: as in a load.
+const BLOCK_BYTES: usize = 512 * 1024;
+/// A longer row is no row: flows reject it.
+const MAX_ROW_BYTES: usize = 64 << 20;
+/// Time between two looks whether the scan was cancelled.
+const STEP: Duration = Duration::from_millis(20);
+
+/// Which column of which files, and what to tell about it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyScanSpec {
+    /// Files, as they were when their slices were cut.
+    pub files: Vec<FileSpec>,
+    /// Their slices.
+    pub slices: Vec<SliceSpec>,
+    /// Columns and dialect.
+    pub layout: Layout,
+    /// Column of the layout: whole numbers, decimals, dates or timestamps.
+    pub column: String,
+    /// Threads; at least 1.
+    pub streams: usize,
+    /// What to tell.
+    pub want: Want,
+}
+
+/// What to tell about the keys.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Want {
+    /// The periods in which keys lie.
+    Periods(Every),
+    /// Bounds of about equally many rows between them: the number of parts, 1 to 10,000.
+    Quantiles(usize),
+}
+
+/// What the keys are, as canonical text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct KeyScan {
+    /// Least key; none if there are no keys.
+    pub minimum: Option<String>,
+    /// Greatest key.
+    pub maximum: Option<String>,
+    /// Rows whose shape and key conform to the layout, those with a null key among them.
+    pub rows: u64,
+    /// Rows with a null key.
+    pub nulls: u64,
+    /// First key that each period can have in which keys lie, ascending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub periods: Option<Vec<String>>,
+    /// First key of each part but the first, ascending, none twice. With the n keys in order, counted from 0, part i of N
+    /// begins at key i * n / N, rounded down; a part that would begin with the least key is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantiles: Option<Vec<String>>,
+}
+
+/// Reads the keys. Asks `is_cancelled` every few milliseconds, on the calling thread.
+///
+/// # Errors
+/// `Specification` for a column that is not in the layout or has no order, for a period that does not fit its type, and for
+/// periods or parts that are too many; `Source` and `FileChanged` for the files; `Cancelled`.
+pub fn key_scan(spec: &KeyScanSpec, is_cancelled: &mut dyn FnMut() -> bool) -> Result<KeyScan, CoreError> {
+    let Some(column) = KeyColumn::of(&spec.layout, &spec.column) else {
+        return Err(refusal(format!("`{}` is not a column whose values can be keys", spec.column)));
+    };
+    let mut pass = |buckets| run_pass(spec, column, buckets, is_cancelled);
+    let texts = |keys: Vec<_>| Some(keys.into_iter().map(|key| column.text(key)).collect());
+    let (found, periods, quantiles) = match &spec.want {
+        Want::Periods(every) => {
+            let periods = Periods::new(column, every)?;
+            let found = pass(Buckets::Periods(periods))?;
+            let begins = periods.begins(&found.counts)?;
+            (found, texts(begins), None)
+        }
+        Want::Quantiles(parts) => {
+            let found = pass(Buckets::All)?;
+            let mut quantiles = Quantiles::new(*parts, &found)?;
+            while let Some(parents) = quantiles.open() {
+                let narrower = pass(Buckets::Inside(Arc::new(parents)))?;
+                quantiles.narrow(&narrower.counts)?;
+            }
+            (found, None, texts(quantiles.bounds()))
+        }
+    };
+    let (minimum, maximum) = found.range.map(|(least, greatest)| (column.text(least), column.text(greatest))).unzip();
+    Ok(KeyScan { minimum, maximum, rows: found.rows, nulls: found.nulls, periods, quantiles })
+}
+
+/// Reads all slices once.
+fn run_pass(
+    spec: &KeyScanSpec,
+    column: KeyColumn,
+    buckets: Buckets,
+    is_cancelled: &mut dyn FnMut() -> bool,
+) -> Result<Found, CoreError> {
+    let sink = Arc::new(KeySink::new(column, buckets));
+    let flow = Flow::into_sink(flow_spec(spec), sink.clone())?;
+    flow.start()?;
+    let report = loop {
+        if is_cancelled() {
+            flow.cancel("the scan of the keys was cancelled");
+        }
+        if let Some(report) = flow.join(STEP) {
+            break report;
+        }
+    };
+    report.error.map_or_else(|| Ok(sink.found()), Err)
+}
+
+fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
+    FlowSpec {
+        name: format!("keys of {}", spec.column),
+        layout: spec.layout.clone(),
+        source: SourceSpec {
+            files: spec.files.clone(),
+            slices: spec.slices.clone(),
+            committed: Default::default(),
+            generate: None,
+            epochs: Vec::new(),
+        },
+        routing: None,
+        sink: SinkSpec::Null,
+        streams: spec.streams,
+        memory: MemorySpec {
+            block_bytes: BLOCK_BYTES,
+            blocks: spec.streams.saturating_mul(2),
+            max_row_bytes: MAX_ROW_BYTES,
+        },
+        rejects: RejectSpec { limit: u64::MAX, folder: String::new(), file_stem: String::new() },
+    }
+}
+
+fn refusal(text: impl std::fmt::Display) -> CoreError {
+    CoreError::new(ErrorKind::Specification, format!("key scan: {text}"))
+}

@@ -1,0 +1,71 @@
+//! Sends in the caller's thread, while the frame is still in the processor's cache: for flows with more streams than
+//! processors, of which others work while one waits for its socket.
+
+use std::time::{Duration, Instant};
+
+use headrace_types::CoreError;
+
+use crate::postgres::connection::Connection;
+
+/// A buffer that a long row has made larger is freed.
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
+
+/// A COPY whose frames the caller sends.
+pub struct Direct {
+    connection: Connection,
+    spare: Vec<u8>,
+    failure: Option<CoreError>,
+    waited: Duration,
+}
+
+impl Direct {
+    /// Behind the answer of the server that it takes data.
+    pub fn new(connection: Connection) -> Self {
+        Direct { connection, spare: Vec::new(), failure: None, waited: Duration::ZERO }
+    }
+
+    /// Any buffer.
+    pub fn buffer(&mut self) -> Result<Vec<u8>, CoreError> {
+        self.check()?;
+        Ok(std::mem::take(&mut self.spare))
+    }
+
+    /// Sends a complete message.
+    pub fn send(&mut self, frame: Vec<u8>) -> Result<(), CoreError> {
+        self.check()?;
+        let start = Instant::now();
+        let sent = self.connection.copy_frame(&frame);
+        self.waited += start.elapsed();
+        if frame.capacity() <= KEPT_BUFFER_BYTES {
+            self.spare = frame;
+        }
+        sent.inspect_err(|error| self.failure = Some(error.clone()))
+    }
+
+    /// Ends the data. Returns the connection and the number of rows that the server counted.
+    pub fn finish(mut self) -> Result<(Connection, u64), CoreError> {
+        self.check()?;
+        let rows = self.connection.copy_done()?;
+        Ok((self.connection, rows))
+    }
+
+    /// Lets the COPY fail, unless it has. None if the connection is lost, or the server does not react in time.
+    pub fn abort(mut self, reason: &str, until: Instant) -> Option<Connection> {
+        if self.failure.is_none() {
+            let outer = self.connection.link.channel.patience.deadline.replace(until);
+            // What the server answers is that it failed.
+            let _ = self.connection.copy_fail(reason);
+            self.connection.link.channel.patience.deadline = outer;
+        }
+        Some(self.connection).filter(Connection::usable)
+    }
+
+    /// Time that sending took, nearly all of which is waiting for the socket.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    fn check(&self) -> Result<(), CoreError> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+}

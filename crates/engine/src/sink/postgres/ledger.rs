@@ -1,0 +1,67 @@
+//! Commit rows: what a unit tells the ledger of its slices, in its own transaction.
+
+use headrace_types::{CoreError, ErrorKind};
+
+use crate::postgres::Connection;
+use crate::spec::CopyTable;
+
+/// What one unit committed of one slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SliceRows {
+    /// Number of the slice.
+    pub number: u32,
+    /// Rows in the unit's table.
+    pub loaded: u64,
+    /// Rows rejected, in all; 0 in all units but one.
+    pub rejected: u64,
+    /// Header and blank lines; 0 in all units but one.
+    pub skipped: u64,
+}
+
+/// The commit rows that a table still lacks.
+pub fn missing(table: &CopyTable, slices: impl IntoIterator<Item = SliceRows>) -> Vec<SliceRows> {
+    slices.into_iter().filter(|slice| !table.committed.contains_key(&slice.number)).collect()
+}
+
+/// Writes the commit rows of slices of a partition, behind the fence of the run.
+pub fn commit_slices(
+    connection: &mut Connection,
+    statement: &str,
+    partition: &str,
+    slices: &[SliceRows],
+) -> Result<(), CoreError> {
+    if slices.is_empty() {
+        return Ok(());
+    }
+    let array = |value: fn(&SliceRows) -> u64| {
+        let values: Vec<String> = slices.iter().map(|slice| value(slice).to_string()).collect();
+        format!("{{{}}}", values.join(","))
+    };
+    let (numbers, loaded) = (array(|slice| u64::from(slice.number)), array(|slice| slice.loaded));
+    let (rejected, skipped) = (array(|slice| slice.rejected), array(|slice| slice.skipped));
+    let parameters = [Some(partition), Some(&numbers), Some(&loaded), Some(&rejected), Some(&skipped)];
+    let result = connection.query(statement, &parameters)?;
+    let written = result.tag.rsplit(' ').next().and_then(|count| count.parse().ok());
+    if written == Some(slices.len()) {
+        return Ok(());
+    }
+    Err(CoreError::new(ErrorKind::Target, "the run no longer owns this load")
+        .found("another run or a resumed one has taken the target over")
+        .hint("Nothing of this writer was committed. Look at `headrace.run`, and resume or run again."))
+}
+
+/// The rows of a slice that an earlier attempt has committed into the table, which are as many as now; `None` if it has not.
+///
+/// # Errors
+/// `Internal` for another number: its rows would be lost or doubled.
+pub fn check_counted(table: &CopyTable, slice: u32, rows: u64) -> Result<Option<u64>, CoreError> {
+    let Some(&known) = table.committed.get(&slice) else { return Ok(None) };
+    if rows == known {
+        return Ok(Some(known));
+    }
+    let what = format!("slice {slice} has other rows for {} than when an earlier attempt committed them", table.name);
+    Err(CoreError::new(ErrorKind::Internal, what)
+        .found(format!("{rows} rows"))
+        .expected(format!("{known} rows"))
+        .hint("Start a new run: `headrace run`."))
+}

@@ -1,0 +1,198 @@
+"""Bind the `partition` clause of a destination: its values become canonical text of the source column's type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from headrace.model.bound import GenerateSource, Source
+from headrace.model.key_values import key_type
+from headrace.model.layout import Column
+from headrace.model.literals import canonical_text
+from headrace.model.partition import (
+    Every,
+    HashPartition,
+    ListPartition,
+    PartitionClause,
+    PartitionSettings,
+    Quantiles,
+    RangePartition,
+)
+from headrace.model.problems import ProblemCollector
+from headrace.model.spec_partition import ListPartitionSpec, PartitionSpec, Period, RangePartitionSpec
+from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
+from headrace.model.validation import place_name
+from headrace.model.yaml_reader import Document, DocumentPath
+
+_NUMBERS = ("int16", "int32", "int64", "decimal")
+_DAYS = ("date", "timestamp", "timestamptz")
+
+
+class PartitionBinder:
+    """Binds the clause that stands at `path` of a document. Problems are noted there."""
+
+    def __init__(self, document: Document, problems: ProblemCollector, path: DocumentPath) -> None:
+        self._document = document
+        self._problems = problems
+        self._path = path
+
+    def bind(self, spec: PartitionSpec, source: Source, columns: Mapping[str, str] | None) -> PartitionClause | None:
+        """The clause; None without partitions, or with a problem. `columns` is the destination's mapping."""
+        settings = PartitionSettings(spec.outside, tuple(spec.tablespaces or ()), spec.keep)
+        strategy = "range" if spec.range else "list" if spec.list else "hash"
+        clause = spec.range or spec.list or spec.hash
+        if clause is None or clause.column is None:
+            return None
+        path = (*self._path, strategy)
+        column = self._key(clause.column, source, columns, (*path, "column"))
+        if column is None:
+            return None
+        if isinstance(clause, RangePartitionSpec):
+            return self._range(clause, clause.column, column, source, settings, path)
+        if isinstance(clause, ListPartitionSpec):
+            return self._list(clause, clause.column, column, settings, path)
+        return HashPartition(clause.column, clause.parts, settings)
+
+    def _key(self, name: str, source: Source, columns: Mapping[str, str] | None, path: DocumentPath) -> Column | None:
+        """The source column that goes into the target's column `name`."""
+        mapping = columns or {column: column for column in source.layout.column_names()}
+        wanted = next((own for target, own in mapping.items() if target.lower() == name.lower()), None)
+        if wanted is None:
+            self._problems.add(
+                self._document,
+                path,
+                f"no column goes into the partition key `{show_name(name)}`",
+                found=quote(name),
+                expected=one_of(mapping),
+                hint=did_you_mean(name, mapping) or "Name a column that is loaded.",
+            )
+        return next((column for column in source.layout.columns if column.name == wanted), None)
+
+    def _range(
+        self,
+        spec: RangePartitionSpec,
+        name: str,
+        column: Column,
+        source: Source,
+        settings: PartitionSettings,
+        path: DocumentPath,
+    ) -> RangePartition | None:
+        if not self._can_be_found(spec, source, path):
+            return None
+        if isinstance(spec.bounds, list):
+            found = [self._value(value, column, (*path, "bounds", number)) for number, value in enumerate(spec.bounds)]
+            bounds = tuple(text for text in found if text is not None)
+            places = [(*path, "bounds", number) for number in range(len(found))]
+            if len(bounds) < len(found) or not self._rise(bounds, column, places):
+                return None
+            return RangePartition(name, bounds, spec.boundary, settings)
+        if isinstance(spec.every, Period):
+            every = self._every(spec, spec.every, column, path)
+            return None if every is None else RangePartition(name, every, settings=settings)
+        return RangePartition(name, "files" if spec.parts is None else Quantiles(spec.parts), settings=settings)
+
+    def _can_be_found(self, spec: RangePartitionSpec, source: Source, path: DocumentPath) -> bool:
+        """Rows that are generated cannot be looked at before."""
+        is_given = isinstance(spec.bounds, list) or (spec.every and spec.from_ is not None and spec.to is not None)
+        if is_given or not isinstance(source, GenerateSource):
+            return True
+        self._problems.add(
+            self._document,
+            (*path, "column"),
+            "a generated source has no files whose keys could bound partitions",
+            expected="`bounds` as a list of keys, or `every` with `from` and `to`",
+            hint="Give the bounds, leave `partition` out, or load files.",
+        )
+        return False
+
+    def _every(self, spec: RangePartitionSpec, period: Period, column: Column, path: DocumentPath) -> Every | None:
+        kinds = _NUMBERS if period.unit is None else _DAYS[1:] if period.unit == "hour" else _DAYS
+        if column.type.kind not in kinds:
+            self._problems.add(
+                self._document,
+                (*path, "every"),
+                f"{place_name((*path, 'every'))} does not fit the column `{show_name(column.name)}`",
+                found=f"type {column.type}",
+                expected=f"a column of type {', '.join(kinds)}",
+                hint="Write for example `1 month` for dates and times, or 1000 for numbers.",
+            )
+            return None
+        size = period.size
+        if period.unit is None:
+            found_size = self._value(size, column, (*path, "every"))
+            if found_size is None:
+                return None
+            size = found_size
+        ends = {
+            key: None if value is None else self._value(value, column, (*path, key))
+            for key, value in (("from", spec.from_), ("to", spec.to))
+        }
+        if any(ends[key] is None and value is not None for key, value in (("from", spec.from_), ("to", spec.to))):
+            return None
+        first, end = ends["from"], ends["to"]
+        if first is not None and end is not None and not self._rise((first, end), column, ((), (*path, "to"))):
+            return None
+        return Every(size, period.unit, first, end)
+
+    def _list(
+        self, spec: ListPartitionSpec, name: str, column: Column, settings: PartitionSettings, path: DocumentPath
+    ) -> ListPartition | None:
+        lists: list[tuple[str, tuple[str | None, ...]]] = []
+        owners: dict[str | None, str] = {}
+        is_right = True
+        for partition, values in spec.values.items():
+            texts: list[str | None] = []
+            for number, value in enumerate(values):
+                place = (*path, "values", partition, number)
+                text = None if value is None else self._value(value, column, place)
+                if text is None and value is not None:
+                    is_right = False
+                elif text in owners:
+                    is_right = False
+                    self._twice(value, partition, owners[text], place)
+                else:
+                    owners[text] = partition
+                    texts.append(text)
+            lists.append((partition, tuple(texts)))
+        return ListPartition(name, tuple(lists), settings) if is_right else None
+
+    def _twice(self, value: object, partition: str, first: str, path: DocumentPath) -> None:
+        where = f"in `{show_name(first)}` and in `{show_name(partition)}`"
+        self._problems.add(
+            self._document,
+            path,
+            "a value stands in a list twice" if first == partition else f"a value stands in two lists: {where}",
+            found=show_value(value),
+            expected="each value once",
+        )
+
+    def _value(self, value: object, column: Column, path: DocumentPath) -> str | None:
+        """Canonical text; None with a problem noted if the column does not hold the value."""
+        try:
+            return canonical_text(value, column.type)
+        except ValueError as error:
+            self._problems.add(
+                self._document,
+                path,
+                f"{place_name(path)} is no value of the column `{show_name(column.name)}`",
+                found=show_value(value),
+                expected=f"{error}: the column is of type {column.type}",
+            )
+            return None
+
+    def _rise(self, texts: Sequence[str], column: Column, paths: Sequence[DocumentPath]) -> bool:
+        """Whether keys follow each other; a problem is noted at the first that does not."""
+        kind = key_type(column.type)
+        if kind is None:
+            return True  # planning refuses the type, whatever its bounds
+        for (earlier, later), path in zip(pairwise(texts), paths[1:], strict=True):
+            if not kind.parse(earlier) < kind.parse(later):
+                self._problems.add(
+                    self._document,
+                    path,
+                    f"{place_name(path)} is not above the key before it",
+                    found=f"{later} behind {earlier}",
+                    expected="keys in rising order, each once",
+                )
+                return False
+        return True

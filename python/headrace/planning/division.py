@@ -1,0 +1,203 @@
+"""How one load divides its table: the partitions, what becomes of those that exist, and the way of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from headrace.errors import InternalError, TargetError
+from headrace.model import Every, HashPartition, ListPartition, PartitionClause, RangePartition, strategy_of
+from headrace.model.key_values import KeyType, key_type
+from headrace.planning.catalog import CatalogPartition
+from headrace.planning.hash_parts import hash_parts
+from headrace.planning.key_questions import KeyFacts
+from headrace.planning.list_parts import list_parts
+from headrace.planning.part_names import part_names
+from headrace.planning.partition_key import bounds_of_files
+from headrace.planning.partitioning import DefaultRule, ListRule, Partition, Partitioning, RangeRule, Way
+from headrace.planning.partitions import FilePartitions
+from headrace.planning.parts import Part, default_of, staying
+from headrace.planning.plan import OutputColumn, SourceSnapshot
+from headrace.planning.range_parts import RangeParts
+from headrace.planning.reload import reloaded_parts
+from headrace.planning.rolling_window import dropped
+from headrace.planning.target_table import TargetTable
+from headrace.planning.ways import choose_way
+from headrace.planning.wording import counted
+
+# Measured with two indexes on the table.
+_INSERT_SECONDS_PER_GB = 60
+
+
+@dataclass(frozen=True)
+class Division:
+    """`homes`: numbers of the slices whose rows are expected in a partition, by the partition's name."""
+
+    partitioning: Partitioning
+    homes: Mapping[str, tuple[int, ...]]
+
+
+def divide(
+    table: TargetTable, source: SourceSnapshot, key: OutputColumn, facts: KeyFacts, notes: list[str]
+) -> Division | None:
+    """None if no row has a key by which partitions could be made.
+
+    Raises TargetError for a table or a declaration that cannot be, before row 1.
+    """
+    clause = table.destination.partition
+    assert clause is not None
+    kept = staying(table)
+    files: str | None = None
+    if table.destination.partitions:
+        parts = reloaded_parts(table, key.type)
+    elif isinstance(clause, RangePartition):
+        parts, files = _ranges(table, source, key, clause, facts, kept, notes)
+    elif isinstance(clause, ListPartition):
+        parts = list_parts(table, clause, key.type, kept)
+    else:
+        parts = hash_parts(table, clause, facts.cpus, kept, notes)
+    default = _default(clause, kept, is_reload=bool(table.destination.partitions))
+    if not parts and not default:
+        _refuse_rows_outside(table, key, facts)
+        return None
+    parts = _in_order(parts, clause, key_type(key.type))
+    drops: tuple[str, ...] = ()
+    if clause.settings.keep is not None and table.destination.target == "append":
+        kind = key_type(key.type)
+        assert kind is not None  # key_column refuses others
+        drops = dropped(table, parts, kept, kind, clause.settings.keep)
+    parts += default
+    strategy = strategy_of(clause)
+    choice = choose_way(parts, strategy, key, table.catalog, table.capabilities, files)
+    partitions = _named(table, parts, clause.settings.tablespaces)
+    notes += _notes(table, parts, partitions, key, clause, drops, choice.way)
+    notes.append(choice.reason)
+    partitioning = Partitioning(
+        strategy,
+        key.target,
+        key.source,
+        key.type,
+        choice.way,
+        partitions,
+        has_strays=choice.way == "home",
+        drops=drops,
+        hash_key=choice.hash_key,
+    )
+    every_slice = tuple(int(item["number"]) for item in source.slices)
+    homes = {
+        partition.name: part.slices if files == "" and len(parts) > 1 else every_slice
+        for partition, part in zip(partitions, parts, strict=True)
+    }
+    return Division(partitioning, homes)
+
+
+def _refuse_rows_outside(table: TargetTable, key: OutputColumn, facts: KeyFacts) -> None:
+    """Rows that no partition takes are no reason to load them without partitions."""
+    if facts.scan is None or not facts.scan.rows:
+        return
+    nulls = f", {facts.scan.nulls:,} of them NULL" if facts.scan.nulls else ""
+    raise TargetError(
+        f"no row of the source belongs into a partition of table {table.name}",
+        found=f"{counted(facts.scan.rows, 'key')} in `{key.source}`{nulls}",
+        hint=f"Correct `partition` of destination `{table.destination.name}`, or set `outside: default`.",
+    )
+
+
+def _ranges(
+    table: TargetTable,
+    source: SourceSnapshot,
+    key: OutputColumn,
+    clause: RangePartition,
+    facts: KeyFacts,
+    kept: Sequence[CatalogPartition],
+    notes: list[str],
+) -> tuple[list[Part], str | None]:
+    """The ranges, and how the files fit them: as `choose_way` has it."""
+    if bounds_of_files(clause, ()):
+        if facts.files is None:
+            raise InternalError("a plan with partitions is made without the keys of the files")
+        found = FilePartitions(source, key, table.name).plan(facts.files, kept, notes)
+        return found.parts, found.overlap or ""
+    kind = key_type(key.type)
+    assert kind is not None  # key_column refuses others
+    ranges = RangeParts(table, key, kind, kept)
+    if isinstance(clause.bounds, tuple):
+        return ranges.given(clause.bounds, clause), None
+    if isinstance(clause.bounds, Every):
+        return ranges.periods(clause.bounds, facts.scan), None
+    return ranges.equal(facts.scan), None
+
+
+def _in_order(parts: Sequence[Part], clause: PartitionClause, kind: KeyType | None) -> list[Part]:
+    """Ranges by their keys; others have their order."""
+    if not isinstance(clause, RangePartition) or kind is None:
+        return list(parts)
+
+    def minimum(part: Part) -> tuple[bool, object]:
+        assert isinstance(part.rule, RangeRule)
+        text = part.rule.minimum
+        return (text is not None, 0 if text is None else kind.parse(text))
+
+    return sorted(parts, key=minimum)
+
+
+def _default(clause: PartitionClause, kept: tuple[CatalogPartition, ...], *, is_reload: bool) -> list[Part]:
+    """The default partition, last of all. One partition that is loaded anew takes its own rows alone."""
+    if clause.settings.outside != "default" or is_reload:
+        return []
+    existing = default_of(kept)
+    if existing is None:
+        return [Part(DefaultRule(), "default")]
+    return [Part(DefaultRule(), action="insert", existing=existing)]
+
+
+def _named(table: TargetTable, parts: Sequence[Part], tablespaces: Sequence[str]) -> tuple[Partition, ...]:
+    """In the ledger partitions have the numbers of their places. Tablespaces are dealt to new ones in turn."""
+    new = [part for part in parts if part.action == "attach"]
+    names = iter(part_names(table, [part.suffix for part in new]))
+    spaces = iter(tablespaces[number % len(tablespaces)] if tablespaces else None for number in range(len(new)))
+    partitions = []
+    for place, part in enumerate(parts):
+        partition = Partition(str(place + 1), part.existing or "", part.rule, None, part.action)
+        if part.action == "attach":
+            partition = replace(partition, table=next(names), tablespace=next(spaces))
+        elif part.action == "exchange":
+            partition = replace(partition, replaces=part.existing)
+        partitions.append(partition)
+    return tuple(partitions)
+
+
+def _notes(
+    table: TargetTable,
+    parts: Sequence[Part],
+    partitions: Sequence[Partition],
+    key: OutputColumn,
+    clause: PartitionClause,
+    drops: Sequence[str],
+    way: Way,
+) -> list[str]:
+    notes = []
+    takes_all = any(isinstance(part.rule, DefaultRule) for part in parts)
+    takes_null = takes_all or any(isinstance(part.rule, ListRule) and None in part.rule.values for part in parts)
+    is_hash = isinstance(clause, HashPartition)
+    if key.nullable and way != "server" and not (is_hash or takes_null):
+        notes.append(f"a NULL in `{key.source}` is a reject, because no partition takes it")
+    if table.destination.partitions:
+        notes.append("only these partitions are loaded anew: rows that belong into others are rejects")
+        if clause.settings.outside == "default":
+            notes.append("`outside: default` has no effect on partitions that are loaded anew")
+    filled = [partition.table for partition in partitions if partition.action == "insert"]
+    if way == "server" and not (is_hash or takes_all):
+        notes.append("a row that no partition takes fails the load, because the server does not tell which one it was")
+    if filled and way == "merged":
+        notes.append(f"{counted(len(filled), 'existing partition')} may take rows: {', '.join(filled)}")
+    elif filled:
+        notes.append(
+            f"rows for {counted(len(filled), 'existing partition')} are moved there by INSERT at the switch: about "
+            f"{_INSERT_SECONDS_PER_GB} s per GB with two indexes"
+        )
+    if clause.settings.keep is not None and table.destination.target != "append":
+        notes.append(f"`keep` has no effect with `target: {table.destination.target}`")
+    if drops:
+        notes.append(f"{counted(len(drops), 'partition')} dropped at the switch (`keep`): {', '.join(drops)}")
+    return notes

@@ -1,0 +1,1 @@
+DELETE FROM target.headrace.divided_view WHERE lower(schema) = lower($schema) AND lower(view) = lower($table)

@@ -1,0 +1,548 @@
+"""Partitions that a package declares: what a plan makes of them, of a table that exists, and what it says about it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headrace import core
+from headrace.errors import HeadraceError
+from headrace.model import (
+    CommitInterval,
+    Every,
+    HashPartition,
+    ListPartition,
+    LoadOptions,
+    PartitionSettings,
+    Quantiles,
+    RangePartition,
+)
+from headrace.planning import (
+    Capabilities,
+    CatalogPartition,
+    CatalogPartitioning,
+    CatalogTable,
+    CommittedSlice,
+    DataFlowPlan,
+    DefaultRule,
+    FileKeys,
+    HashRule,
+    KeyFacts,
+    KeyQuestion,
+    KeyScan,
+    ListRule,
+    MemoryBudget,
+    Partitioning,
+    PartitionRule,
+    RangeRule,
+    SourceSnapshot,
+    key_question,
+    plan_data_flow,
+    table_after,
+)
+from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
+from tests.snapshots import assert_snapshot
+from tests.unit.planning import samples
+
+ORDERS = samples.layout(
+    o_orderkey="int64!", o_totalprice="decimal(15,2)!", o_orderdate="date!", o_country="char(2)", o_status="varchar(5)"
+)
+TABLE = samples.table(
+    ("o_orderkey", "int64!"),
+    ("o_totalprice", "decimal(15,2)!"),
+    ("o_orderdate", "date!"),
+    ("o_country", "char(2)"),
+    ("o_status", "varchar(5)"),
+)
+
+
+def existing(strategy: str, key: str, table: CatalogTable = TABLE, /, **rules: PartitionRule | None) -> CatalogTable:
+    partitions = tuple(CatalogPartition(name, rule) for name, rule in rules.items())
+    return replace(table, partitioning=CatalogPartitioning(strategy, (key,), partitions))
+
+
+def plan(
+    clause: Any,
+    catalog: CatalogTable | None = None,
+    *,
+    source: SourceSnapshot | None = None,
+    streams: int = 2,
+    facts: KeyFacts | None = None,
+    capabilities: Capabilities = samples.SERVER,
+    **members: Any,
+) -> DataFlowPlan:
+    taken = members.pop("taken_names", ())
+    return plan_data_flow(
+        samples.task(**{"partition": clause, "load": "staged", "layout": ORDERS, **members}),
+        source or samples.files(2, 2),
+        catalog,
+        capabilities,
+        MemoryBudget(1_000_000_000, 0),
+        streams,
+        default_schema="main",
+        key_facts=facts or KeyFacts(cpus=4),
+        taken_names=taken,
+    )
+
+
+def shown(rule: PartitionRule) -> str:
+    if isinstance(rule, RangeRule):
+        return f"[{rule.minimum or 'MINVALUE'}, {rule.end or 'MAXVALUE'})"
+    return str(rule.to_dict())
+
+
+def text(planned: DataFlowPlan) -> str:
+    """What the plan decides and says."""
+    division = planned.partitioning
+    if division is None:
+        return "\n".join([f"{planned.load}, {planned.switch}", *planned.notes])
+    parts = [
+        f"{part.name} {part.table} {shown(part.rule)} {part.action} {part.tablespace or ''}".rstrip()
+        for part in division.partitions
+    ]
+    assert all(part.replaces == (part.table if part.action == "exchange" else None) for part in division.partitions)
+    staging = [
+        f"{table.partition} {table.table} {table.slices} {'owned' if table.owned else 'made before'}"
+        for table in planned.staging
+    ]
+    spec = planned.flow_spec("/run/rejects", {})
+    core = [json.dumps({name: spec.get(name) for name in ("routing",)})]
+    core += [json.dumps({"epochs": spec["source"]["epochs"]})] if "epochs" in spec["source"] else []
+    steps = [f"{step.kind}: {step.text}" for step in planned.steps]
+    head = f"{division.strategy} ({division.column}), {division.way}, {planned.connections} connections"
+    drops = [f"drops {', '.join(division.drops)}"] if division.drops else []
+    return "\n".join([head, *parts, *drops, "", *staging, "", *core, "", *planned.notes, "", *steps])
+
+
+SCAN = KeyFacts(scan=KeyScan(100, 0, ("2023-12-01", "2024-01-01", "2024-03-01"), ("10", "20", "30")))
+BY_DATE = RangePartition("o_orderdate", ("2024-01-01", "2024-02-01"))
+MONTHS = RangePartition("o_orderdate", Every("1", "month"))
+WINDOW = RangePartition("o_orderdate", Every("1", "month"), settings=PartitionSettings(keep=3))
+LISTS = ListPartition("o_status", (("open", ("O", None)), ("done", ("F", "P"))))
+MONTHLY = existing(
+    "range",
+    "o_orderdate",
+    orders_2023_10=RangeRule("2023-10-01", "2023-11-01"),
+    orders_2023_11=RangeRule("2023-11-01", "2023-12-01"),
+    orders_2024_01=RangeRule("2024-01-01", "2024-02-01"),
+)
+UNSORTED = existing(
+    "range",
+    "o_orderdate",
+    orders_2024_01=RangeRule("2024-01-01", "2024-02-01"),
+    orders_2023_10=RangeRule("2023-10-01", "2023-11-01"),
+)
+LISTED = existing(
+    "list", "o_status", orders_open=ListRule((None, "O")), orders_lost=ListRule(("L", "longer than five"))
+)
+HASHED = existing("hash", "o_orderkey", orders_1=HashRule(3, 2), orders_2=HashRule(3, 0))
+OVERLAPPING = KeyFacts([FileKeys("1", "100"), FileKeys("50", "150"), FileKeys("200", "300")])
+FILES = samples.files(1, 1, 1)
+
+PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
+    "bounds": (BY_DATE, None, {}),
+    "bounds_left": (replace(BY_DATE, boundary="left"), None, {}),
+    "bounds_left_of_prices": (
+        RangePartition("o_totalprice", ("0.00", "100.00"), "left"),
+        existing("range", "o_totalprice"),
+        {},
+    ),
+    "bounds_replace": (BY_DATE, MONTHLY, {}),
+    "bounds_append": (
+        BY_DATE,
+        existing(
+            "range",
+            "o_orderdate",
+            orders_3=RangeRule("2024-02-01", None),
+            orders_1=RangeRule(None, "2024-01-01"),
+        ),
+        {"target": "append"},
+    ),
+    "default_and_tablespaces": (
+        replace(BY_DATE, settings=PartitionSettings("default", ("fast", "large"))),
+        None,
+        {"target": "create"},
+    ),
+    "default_exists": (
+        replace(MONTHS, settings=PartitionSettings("default")),
+        existing("range", "o_orderdate", rest=DefaultRule()),
+        {"target": "append", "facts": SCAN},
+    ),
+    "months_between": (RangePartition("o_orderdate", Every("1", "month", "2023-12-01", "2024-03-01")), None, {}),
+    "months_that_occur": (MONTHS, None, {"facts": SCAN}),
+    "months_from": (RangePartition("o_orderdate", Every("1", "month", "2024-01-01")), None, {"facts": SCAN}),
+    "months_append": (MONTHS, MONTHLY, {"target": "append", "facts": SCAN}),
+    "months_in_years": (
+        MONTHS,
+        existing("range", "o_orderdate", y2024=RangeRule("2024-01-01", "2025-01-01")),
+        {"target": "append", "facts": SCAN},
+    ),
+    "months_without_a_row": (MONTHS, None, {"facts": KeyFacts(scan=KeyScan(0, 0))}),
+    "months_outside_into_default": (
+        RangePartition("o_orderdate", Every("1", "month", "2030-01-01"), settings=PartitionSettings("default")),
+        None,
+        {"facts": SCAN},
+    ),
+    "two_weeks": (RangePartition("o_orderdate", Every("2", "week", "2024-01-03", "2024-02-14")), None, {}),
+    "quarters": (RangePartition("o_orderdate", Every("1", "quarter")), None, {"facts": SCAN}),
+    "years": (RangePartition("o_orderdate", Every("1", "year", None, "2024-01-01")), None, {"facts": SCAN}),
+    "steps": (RangePartition("o_orderkey", Every("1000", None, "-500", "1500")), None, {}),
+    "steps_that_occur": (
+        RangePartition("o_totalprice", Every("0.50", None, "0.25")),
+        None,
+        {"facts": KeyFacts(scan=KeyScan(9, 0, ("-0.50", "1.00")))},
+    ),
+    "parts": (RangePartition("o_orderkey", Quantiles(4)), None, {"facts": SCAN}),
+    "parts_append": (
+        RangePartition("o_orderkey", Quantiles(4)),
+        existing("range", "o_orderkey", high=RangeRule("10", None), low=RangeRule("-99999999999999999999", "10")),
+        {"target": "append"},
+    ),
+    "one_part": (RangePartition("o_orderkey", Quantiles(1)), None, {"facts": KeyFacts(scan=KeyScan(5, 0))}),
+    "lists": (LISTS, None, {}),
+    "lists_append": (LISTS, LISTED, {"target": "append"}),
+    "lists_of_the_server": (ListPartition("o_country", (("eu", ("FR", "DE")), ("asia", ("CN",)))), None, {}),
+    "lists_without_null": (ListPartition("o_status", (("open", ("O",)), ("done", ("F",)))), None, {}),
+    "hash": (HashPartition("o_orderkey", 3), None, {}),
+    "hash_as_cpus": (HashPartition("o_status"), None, {}),
+    "hash_append": (HashPartition("o_orderkey"), HASHED, {"target": "append"}),
+    "hash_of_numeric": (
+        HashPartition("o_orderkey", 2),
+        existing("hash", "o_orderkey", samples.table(("o_orderkey", "decimal(20,0)!"))),
+        {"columns": {"o_orderkey": "o_orderkey"}},
+    ),
+    "hash_of_the_server": (
+        HashPartition("o_status", 2),
+        existing("hash", "o_status", samples.table(("o_status", "string"))),
+        {"columns": {"o_status": "o_status"}},
+    ),
+    "reload": (MONTHS, UNSORTED, {"partitions": ("orders_2024_01", "orders_2023_10")}),
+    "reload_one": (LISTS, LISTED, {"partitions": ("orders_lost",)}),
+    "window": (WINDOW, MONTHLY, {"target": "append", "facts": SCAN}),
+    "files_overlap": (RangePartition("o_orderkey"), None, {"facts": OVERLAPPING, "source": FILES}),
+    "files_with_the_same_keys": (
+        RangePartition("o_orderkey"),
+        None,
+        {"facts": KeyFacts([FileKeys("1", "9"), FileKeys("1", "9")])},
+    ),
+    "files_overlap_append": (
+        RangePartition("o_orderkey"),
+        existing("range", "o_orderkey", old=RangeRule("-10", "0"), between=RangeRule("160", "170")),
+        {"facts": OVERLAPPING, "source": FILES, "target": "append"},
+    ),
+    "files_and_default": (
+        RangePartition("o_orderkey", settings=PartitionSettings("default")),
+        None,
+        {"facts": KeyFacts([FileKeys("1", "9"), FileKeys("10", "19")])},
+    ),
+    "too_many": (
+        RangePartition("o_orderkey", Every("1", None, "0", "4")),
+        None,
+        {"capabilities": replace(samples.SERVER, shared_writers=3)},
+    ),
+    "commit_together": (BY_DATE, None, {"commit": CommitInterval(bytes=250)}),
+    "commit_rows": (
+        BY_DATE,
+        None,
+        {"commit": CommitInterval(rows=10), "source": replace(samples.files(3), row_bytes=20.0)},
+    ),
+    "commit_by_file": (
+        RangePartition("o_orderkey"),
+        None,
+        {"facts": KeyFacts([FileKeys("1", "9"), FileKeys("10", "19")]), "commit": CommitInterval(bytes=10**9)},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PLANS)
+def test_plan(case: str) -> None:
+    clause, catalog, members = PLANS[case]
+    planned = plan(clause, catalog, **members)
+    assert_snapshot(f"declared_{case}", text(planned))
+    if planned.partitioning is not None:
+        again = Partitioning.from_dict(json.loads(json.dumps(planned.partitioning.to_dict())))
+        assert again == planned.partitioning
+
+
+@pytest.mark.parametrize("case", [case for case in PLANS if not case.startswith("commit")])
+def test_the_core_takes_the_partitions(case: str) -> None:
+    clause, catalog, members = PLANS[case]
+    planned = plan(clause, catalog, **members)
+    core.Flow(planned.flow_spec("/run/rejects", {"kind": "null"}))
+
+
+PLAIN_RANGE = existing("range", "o_orderdate")
+REFUSED: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
+    "not_divided": (LISTS, TABLE, {"target": "append"}),
+    "other_strategy": (LISTS, MONTHLY, {"target": "append"}),
+    "other_column": (HashPartition("o_status"), HASHED, {}),
+    "hash_of_json": (HashPartition("o_json"), None, {"layout": samples.layout(o_json="json")}),
+    "other_bounds": (BY_DATE, MONTHLY, {"target": "append"}),
+    "partly_other_bounds": (
+        RangePartition("o_orderdate", Every("1", "month", "2024-01-01", "2024-03-01")),
+        existing("range", "o_orderdate", p=RangeRule("2024-01-15", "2024-02-01")),
+        {"target": "append"},
+    ),
+    "other_values": (LISTS, existing("list", "o_status", p=ListRule(("O", "F"))), {"target": "append"}),
+    "other_modulus": (HashPartition("o_orderkey", 4), HASHED, {"target": "append"}),
+    "unknown_rule": (MONTHS, existing("range", "o_orderdate", p=None), {"target": "append", "facts": SCAN}),
+    "bounds_that_are_no_keys": (
+        RangePartition("o_totalprice", ("5.00",)),
+        existing("range", "o_totalprice", p=RangeRule("NaN", None)),
+        {"target": "append"},
+    ),
+    "left_of_other_digits": (
+        RangePartition("o_totalprice", ("5.00",), "left"),
+        existing("range", "o_totalprice", samples.table(("o_totalprice", "decimal(18,4)!"))),
+        {"columns": {"o_totalprice": "o_totalprice"}},
+    ),
+    "left_of_the_last": (RangePartition("o_orderkey", (str(2**63 - 1),), "left"), None, {}),
+    "from_inside_a_month": (RangePartition("o_orderdate", Every("1", "month", "2024-01-02", "2024-03-01")), None, {}),
+    "to_inside_a_range": (RangePartition("o_orderdate", Every("2", "month", "2024-01-01", "2024-04-01")), None, {}),
+    "too_many_ranges": (RangePartition("o_orderkey", Every("1", None, "0", "10001")), None, {}),
+    "too_many_that_occur": (
+        RangePartition("o_orderkey", Every("1", None)),
+        None,
+        {"facts": KeyFacts(scan=KeyScan(1, 0, tuple(map(str, range(10_001)))))},
+    ),
+    "reload_without_partitions": (MONTHS, TABLE, {"partitions": ("p",), "capabilities": samples.STORING}),
+    "reload_of_nothing": (MONTHS, None, {"partitions": ("orders_1",)}),
+    "reload_of_a_stranger": (MONTHS, MONTHLY, {"partitions": ("orders_2024_01", "orders_2024_1")}),
+    "reload_by_hash": (HashPartition("o_orderkey"), HASHED, {"partitions": ("orders_1",)}),
+    "reload_of_the_default": (
+        MONTHS,
+        existing("range", "o_orderdate", rest=DefaultRule()),
+        {"partitions": ("rest",)},
+    ),
+    "reload_of_far_keys": (
+        RangePartition("o_orderkey"),
+        existing("range", "o_orderkey", far=RangeRule("99999999999999999999", None)),
+        {"partitions": ("far",)},
+    ),
+    "all_outside": (
+        RangePartition("o_orderdate", Every("1", "month", "2030-01-01")),
+        MONTHLY,
+        {"target": "append", "facts": SCAN},
+    ),
+    "finer_bounds": (
+        RangePartition("o_totalprice", ("1.00",)),
+        existing("range", "o_totalprice", low=RangeRule(None, "1.0050")),
+        {"target": "append"},
+    ),
+    "all_null": (MONTHS, None, {"facts": KeyFacts(scan=KeyScan(5, 5))}),
+    "window_too_small": (
+        replace(WINDOW, settings=PartitionSettings(keep=1)),
+        MONTHLY,
+        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2024-02-01",)))},
+    ),
+    "window_of_old_rows": (
+        WINDOW,
+        MONTHLY,
+        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-09-01",)))},
+    ),
+    "window_that_is_filled": (
+        WINDOW,
+        MONTHLY,
+        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-10-01", "2024-02-01")))},
+    ),
+    "taken_name": (MONTHS, MONTHLY, {"target": "append", "facts": SCAN, "taken_names": ("orders_2024_03",)}),
+    "name_of_a_part": (
+        LISTS,
+        existing("list", "o_status", orders_open=ListRule(("X",))),
+        {"target": "append"},
+    ),
+    "same_names": (
+        ListPartition("o_status", (("a", ("A",)), ("A", ("B",)))),
+        None,
+        {"capabilities": replace(samples.SERVER, case_insensitive_names=True)},
+    ),
+    "lock_and_commit": (
+        None,
+        TABLE,
+        {"target": "append", "streams": 1, "commit": CommitInterval(rows=1), "options": LoadOptions(lock=True)},
+    ),
+    "file_overlaps_a_partition": (
+        RangePartition("o_orderkey"),
+        existing("range", "o_orderkey", old=RangeRule("60", "70")),
+        {"facts": OVERLAPPING, "source": FILES, "target": "append"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    clause, catalog, members = REFUSED[case]
+    with pytest.raises(HeadraceError) as caught:
+        plan(clause, catalog, **members)
+    assert_snapshot(f"declared_refused_{case}", caught.value.render())
+
+
+@pytest.mark.parametrize(
+    ("clause", "catalog", "question"),
+    [
+        (RangePartition("o_orderkey"), None, KeyQuestion("o_orderkey")),
+        (BY_DATE, None, None),
+        (MONTHS, None, KeyQuestion("o_orderdate", {"periods": {"unit": "month"}})),
+        (MONTHS, MONTHLY, KeyQuestion("o_orderdate", {"periods": {"unit": "month"}})),
+        (RangePartition("o_orderdate", Every("1", "month", "2024-01-01", "2024-02-01")), None, None),
+        (
+            RangePartition("o_orderkey", Every("10", None, "0")),
+            None,
+            KeyQuestion("o_orderkey", {"periods": {"step": "10"}}),
+        ),
+        (RangePartition("o_orderkey", Quantiles(3)), None, KeyQuestion("o_orderkey", {"quantiles": 3})),
+        (
+            RangePartition("o_orderkey", Quantiles(3)),
+            existing("range", "o_orderkey", p=RangeRule("1", "2")),
+            None,
+        ),
+        (LISTS, None, None),
+        (HashPartition("o_orderkey"), None, None),
+        (None, None, None),
+    ],
+)
+def test_what_is_asked_of_the_keys(clause: Any, catalog: CatalogTable | None, question: KeyQuestion | None) -> None:
+    task = samples.task(partition=clause, load="staged", layout=ORDERS, target="append")
+    assert key_question(task, catalog, samples.SERVER, "orders") == question
+
+
+def test_a_table_that_is_divided_otherwise_is_refused_before_all_keys_are_read() -> None:
+    with pytest.raises(HeadraceError, match="partitioned in another way"):
+        key_question(samples.task(partition=MONTHS, load="staged", layout=ORDERS), LISTED, samples.SERVER, "orders")
+
+
+def test_a_window_is_for_rows_that_are_appended() -> None:
+    planned = plan(WINDOW, MONTHLY, facts=SCAN)
+    assert planned.partitioning is not None
+    assert planned.partitioning.drops == ()
+    assert "`keep` has no effect with `target: replace`" in planned.notes
+
+
+def test_later_tasks_see_what_a_switch_leaves() -> None:
+    after = table_after(plan(WINDOW, MONTHLY, target="append", facts=SCAN), MONTHLY)
+    assert after is not None
+    assert after.partitioning is not None
+    assert [part.name for part in after.partitioning.partitions] == [
+        "orders_2024_01",
+        "orders_2023_12",
+        "orders_2024_03",
+    ]
+    reloaded = table_after(plan(MONTHS, MONTHLY, partitions=("orders_2024_01",)), MONTHLY)
+    assert reloaded is not None
+    assert reloaded.partitioning == MONTHLY.partitioning
+
+
+def test_a_target_that_commits_once_says_so() -> None:
+    planned = plan(None, capabilities=samples.STORING, layout=samples.ORDERS, commit=CommitInterval(rows=5))
+    assert planned.commit is None
+    assert "`commit` has no effect in sample: all rows are one transaction" in planned.notes
+
+
+def test_commits_of_a_whole_table() -> None:
+    planned = plan(None, load="single", streams=1, commit=CommitInterval(bytes=2_000_000_000))
+    assert [table.owned for table in planned.staging] == [False]
+    assert "about every 2,000 MB of text are committed: a load that breaks off goes on from there" in planned.notes
+    assert planned.epochs is None
+    appended = plan(None, TABLE, target="append", load="single", commit=CommitInterval(rows=7))
+    assert appended.steps[0].text == "copy the rows into warehouse.orders, each writer commits as it goes"
+
+
+def test_generated_rows_commit_a_chunk_per_stream() -> None:
+    generated = replace(samples.files(5), generate={"tpch": "orders"})
+    planned = plan(BY_DATE, commit=CommitInterval(rows=1), source=generated)
+    assert planned.epochs == ((1, 2), (3, 4), (5,))
+
+
+def test_a_resumed_load_keeps_its_streams() -> None:
+    """Shared tables take from all slices: none of them is a stream's own."""
+    planned = plan(BY_DATE, source=samples.files(8), streams=4)
+
+    assert planned.continued({1: CommittedSlice(1, 0, 0)}).streams == 4
+
+
+@pytest.mark.parametrize(
+    ("source", "stored", "key"),
+    [
+        ("int32", None, "integer"),
+        ("int32", "int64", "integer"),
+        ("int32", "decimal(10,0)", "numeric"),
+        ("decimal(9,0)", "int32", "integer"),
+        ("int16", "float32", None),
+        ("float32", "float64", "float"),
+        ("date", None, "date"),
+        ("date", "timestamp", None),
+        ("timestamptz", None, "timestamp"),
+        ("time", None, "integer"),
+        ("bool", None, "bool"),
+        ("char(3)", None, "char"),
+        ("char(3)", "string", "bytes"),
+        ("varchar(3)", "varchar(5)", "bytes"),
+        ("json", "string", None),
+        ("bytes", None, "bytes"),
+        ("uuid", None, "bytes"),
+    ],
+)
+def test_keys_are_hashed_as_the_column_of_the_server_is(source: str, stored: str | None, key: str | None) -> None:
+    catalog = None if stored is None else existing("hash", "k", samples.table(("k", stored)))
+    if source == "json":
+        with pytest.raises(HeadraceError, match="cannot be partitioned"):
+            plan(HashPartition("k", 2), catalog, layout=samples.layout(k=source), capabilities=POSTGRES_CAPABILITIES)
+        return
+    division = plan(
+        HashPartition("k", 2), catalog, layout=samples.layout(k=source), capabilities=POSTGRES_CAPABILITIES
+    ).partitioning
+    assert division is not None
+    assert (division.way, division.hash_key) == (("server", None) if key is None else ("shared", key))
+
+
+@pytest.mark.parametrize("strategy", ["range", "list", "hash"])
+def test_the_core_routes_only_what_can_be_a_key(strategy: str) -> None:
+    capabilities = POSTGRES_CAPABILITIES
+    assert capabilities.core_routes[strategy] <= capabilities.partition_key_kinds[strategy]
+    assert json.dumps(capabilities.to_dict())
+
+
+def test_a_thousand_partitions_are_planned_in_a_moment() -> None:
+    days = RangePartition("o_orderdate", Every("1", "day", "2020-01-01", "2022-09-27"))
+    first = plan(days, target="append")
+    assert first.partitioning is not None
+    assert (len(first.partitioning.partitions), first.partitioning.way) == (1000, "server")
+    after = table_after(first, None)
+    again = plan(days, after, target="append").partitioning
+    assert again is not None
+    assert {part.action for part in again.partitions} == {"insert"}
+
+
+def test_a_key_in_a_column_without_counterpart_is_refused_before_the_scan() -> None:
+    """A timestamp(0) would round, so no type of a layout can be advised."""
+    columns = tuple(
+        replace(column, type=None, native_type="timestamp(0)") if column.name == "o_orderdate" else column
+        for column in TABLE.columns
+    )
+    catalog = existing("range", "o_orderdate", replace(TABLE, columns=columns))
+    task = samples.task(partition=MONTHS, load="staged", layout=ORDERS, target="append")
+    with pytest.raises(HeadraceError) as caught:
+        key_question(task, catalog, samples.SERVER, "warehouse.orders")
+    assert (caught.value.found, caught.value.hint) == ("`o_orderdate` of type timestamp(0)", "Set `load: single`.")
+
+
+def test_no_more_streams_than_a_commit_has_slices() -> None:
+    """The core starts no others, and every stream that is planned has to report."""
+    planned = plan(BY_DATE, source=samples.files(2, 2), commit=CommitInterval(bytes=1), streams=4)
+    assert planned.epochs == ((1,), (2,), (3,), (4,))
+    assert planned.streams == 1
+    assert "1 stream at work: no commit has more slices" in planned.notes
+
+
+def test_streams_that_share_their_writers_are_not_more_than_compute() -> None:
+    many = samples.files(*[1] * 12)
+    planned = plan(LISTS, source=many, streams=12)
+    assert planned.streams == 8
+    assert "8 of 12 streams work: they only feed the writers, and there are 4 CPUs" in planned.notes
+    assert plan(LISTS, source=many, streams=8).streams == 8
+    in_order = [FileKeys(str(10 * file), str(10 * file + 9)) for file in range(1, 13)]
+    own = plan(RangePartition("o_orderkey"), source=many, streams=12, facts=KeyFacts(files=in_order, cpus=1))
+    assert (own.partitioning and own.partitioning.way, own.streams) == ("home", 12)
