@@ -76,11 +76,11 @@ def finish(scene: Scene, project: PostgresProject, afterwards: str) -> None:
             return
         # The run ended before the server knew of it: nothing to resume.
         assert ended.summary["error"]["kind"] == "usage", ended.stderr
-    if project.content() == scene.after:
+    if project.content() == scene.after and project.ledger()[-1] == "success":
         scene.check_complete(project)
         return
     ended = project.command(scene.command(project))
-    if scene.case.is_visible and "resume" in ended.error:
+    if scene.case.target == "append" and "resume" in ended.error:
         # Rows that are there are not appended again by another run.
         ended = project.resume()
     ended.succeeded()
@@ -136,7 +136,7 @@ BEHIND_THE_LAST_COMMIT = f"""
 DO $$ BEGIN
   WHILE clock_timestamp() < now() + interval '30 s' LOOP
     PERFORM FROM headrace."commit" WHERE slice = 0
-      AND run_id = (SELECT max(run_id) FROM headrace.run HAVING count(*) > 1);
+      AND run_id = (SELECT run_id FROM headrace.run ORDER BY started_at OFFSET 1 LIMIT 1);
     IF FOUND THEN
       PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = current_database() AND usename = '{LOADER}';

@@ -163,7 +163,10 @@ def between_two_commits(warehouse: PostgresProject) -> Iterator[tuple[Running, W
     for number in range(1, 13):
         warehouse.file(f"orders.tbl.{number:02}", rows(100_000 * number, 60_000, bad=[number], blank=number))
     undisturbed = warehouse.run("--streams", "1", limit=100).succeeded()
-    committed = 'SELECT count(*) FROM headrace."commit" WHERE run_id = (SELECT max(run_id) FROM headrace.run)'
+    committed = (
+        'SELECT count(*) FROM headrace."commit" '
+        "WHERE run_id = (SELECT run_id FROM headrace.run ORDER BY started_at DESC LIMIT 1)"
+    )
     with warehouse.started(warehouse.arguments("--streams", "1", limit=100)) as running:
         deadline = time.monotonic() + 30
         while warehouse.query("SELECT count(*) FROM headrace.run") != [("2",)] or warehouse.query(committed) == [
