@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use super::cpu::{CpuPath, Kind, Task};
 use super::fields::Text;
 use super::portable::Portable;
-use crate::automaton::{Event, RowScanner, State};
+use crate::automaton::{Automaton, Event, Mode};
 
 /// The byte before the text: mark in front of the first row.
 pub const BEFORE_TEXT: u32 = u32::MAX;
@@ -19,13 +19,15 @@ pub const MARKS_PER_CHUNK: usize = 64;
 
 /// What to look for.
 #[derive(Debug, Clone, Copy)]
-pub struct Find {
+pub struct Find<'a> {
     /// Byte between fields.
     pub delimiter: u8,
     /// Byte that opens and closes fields.
     pub qualifier: Option<u8>,
     /// Whether a carriage return before a line feed belongs to the row end.
     pub is_crlf: bool,
+    /// What qualifiers mean, of a layout with these bytes in which a line feed ends a row.
+    pub automaton: &'a Automaton,
 }
 
 /// What a kernel found in a chunk, a bit per byte.
@@ -48,7 +50,13 @@ pub struct Masks {
 /// The part of the pass that depends on the instruction set.
 pub trait Kernel {
     /// Compares 64 bytes.
-    fn scan(chunk: &Chunk, find: Find) -> Masks;
+    fn scan(chunk: &Chunk, find: Find<'_>) -> Masks;
+
+    /// A bit for every one of 64 bytes that is `byte`.
+    fn equal(chunk: &Chunk, byte: u8) -> u64;
+
+    /// Not 0 when one of 64 bytes is 0x80 or above.
+    fn non_ascii(chunk: &Chunk) -> u64;
 
     /// Writes the positions of the bits of `marks`, each plus `base`, to the front of `room`.
     #[inline(always)]
@@ -96,7 +104,7 @@ pub struct Structure {
 
 impl Structure {
     /// Runs the pass. A row starts at the first byte.
-    pub fn index(&mut self, path: CpuPath, text: Text<'_>, find: Find) {
+    pub fn index(&mut self, path: CpuPath, text: Text<'_>, find: Find<'_>) {
         self.marks.clear();
         // Every byte may be a mark; kernels store up to one chunk of marks beyond the last.
         self.marks.reserve(text.len() + 1 + MARKS_PER_CHUNK);
@@ -140,13 +148,13 @@ pub fn release_surplus(marks: &mut Vec<u32>) {
 /// One pass with one kernel.
 struct Pass<'a, K> {
     text: &'a [u8],
-    find: Find,
+    find: Find<'a>,
     room: &'a mut [MaybeUninit<u32>],
     kernel: std::marker::PhantomData<K>,
 }
 
 impl<'a, K: Kernel> Pass<'a, K> {
-    fn new(text: Text<'a>, find: Find, room: &'a mut [MaybeUninit<u32>]) -> Self {
+    fn new(text: Text<'a>, find: Find<'a>, room: &'a mut [MaybeUninit<u32>]) -> Self {
         Pass { text: text.bytes(), find, room, kernel: std::marker::PhantomData }
     }
 }
@@ -190,7 +198,7 @@ impl<K: Kernel> Task for Pass<'_, K> {
 
 /// The bytes of the last, incomplete chunk, filled up with one that means nothing.
 #[inline(always)]
-fn last_chunk(rest: &[u8], find: Find) -> Chunk {
+fn last_chunk(rest: &[u8], find: Find<'_>) -> Chunk {
     let fill = if find.delimiter == b'1' || find.qualifier == Some(b'1') { b'2' } else { b'1' };
     let fill = if find.delimiter == fill || find.qualifier == Some(fill) { b'3' } else { fill };
     let mut chunk = [fill; MARKS_PER_CHUNK];
@@ -201,10 +209,10 @@ fn last_chunk(rest: &[u8], find: Find) -> Chunk {
 /// Where qualifiers are open, chunk by chunk.
 ///
 /// The parity of the qualifiers says it at once for 64 bytes, if every qualifier that parity takes for an opening one stands
-/// at the start of a field or directly behind a closing one (a doubled qualifier): then parity and [`RowScanner`], which
-/// defines what qualifiers mean, agree, byte by byte. A chunk where one stands elsewhere goes through the scanner.
-struct Qualified {
-    find: Find,
+/// at the start of a field or directly behind a closing one (a doubled qualifier): then parity and [`Automaton`], which
+/// defines what qualifiers mean, agree, byte by byte. A chunk where one stands elsewhere goes through the automaton.
+struct Qualified<'a> {
+    find: Find<'a>,
     /// All bits set when a qualifier was open at the end of the chunk before.
     inside: u64,
     /// 1 when the chunk before ended with: a delimiter or row end, a closing qualifier, a carriage return behind one.
@@ -215,8 +223,8 @@ struct Qualified {
     text_behind: bool,
 }
 
-impl Qualified {
-    fn new(find: Find) -> Self {
+impl<'a> Qualified<'a> {
+    fn new(find: Find<'a>) -> Self {
         let (inside, behind_closing, behind_return) = (0, 0, 0);
         Qualified { find, inside, behind_mark: 1, behind_closing, behind_return, doubled: false, text_behind: false }
     }
@@ -233,7 +241,7 @@ impl Qualified {
         let behind_mark = marks << 1 | self.behind_mark;
         let behind_closing = closings << 1 | self.behind_closing;
         if openings & !(behind_mark | behind_closing) != 0 {
-            return self.outside_by_scanner(chunk, length);
+            return self.outside_by_automaton(chunk, length);
         }
         // A carriage return behind a closing qualifier is part of the row end if a line feed follows.
         let returns = if self.find.is_crlf { masks.carriage_returns & behind_closing } else { 0 };
@@ -250,30 +258,33 @@ impl Qualified {
     /// The same by definition.
     #[cold]
     #[inline(never)]
-    fn outside_by_scanner(&mut self, chunk: &Chunk, length: usize) -> (u64, u64) {
-        let state = if self.inside != 0 {
-            State::Inside
+    fn outside_by_automaton(&mut self, chunk: &Chunk, length: usize) -> (u64, u64) {
+        let automaton = self.find.automaton;
+        let mut state = automaton.state_of(if self.inside != 0 {
+            Mode::Inside
         } else if self.behind_mark != 0 {
-            State::FieldStart
+            Mode::FieldStart
         } else if self.behind_closing != 0 {
-            State::BehindQualifier
+            Mode::BehindQualifier
         } else {
-            State::Unqualified
-        };
-        let mut scanner = RowScanner::new(self.find.delimiter, self.find.qualifier).at(state);
+            Mode::Unqualified
+        });
         let (mut delimiters, mut row_ends) = (0, 0);
         for (place, &byte) in chunk[..length].iter().enumerate() {
-            match scanner.step(byte) {
-                Event::Nothing => {}
+            let step = automaton.step(state, byte);
+            state = step.state;
+            match step.event {
                 Event::Delimiter => delimiters |= 1 << place,
                 Event::RowEnd => row_ends |= 1 << place,
+                _ => {}
             }
         }
         // Fields of this block are looked at one by one.
         (self.doubled, self.text_behind) = (true, true);
-        self.inside = if scanner.inside_qualifier() { u64::MAX } else { 0 };
-        self.behind_mark = u64::from(matches!(scanner.state(), State::RowStart | State::FieldStart));
-        self.behind_closing = u64::from(scanner.state() == State::BehindQualifier);
+        let mode = automaton.mode(state);
+        self.inside = if mode == Mode::Inside { u64::MAX } else { 0 };
+        self.behind_mark = u64::from(matches!(mode, Mode::RowStart | Mode::FieldStart));
+        self.behind_closing = u64::from(mode == Mode::BehindQualifier);
         self.behind_return = 0;
         (delimiters, row_ends)
     }
