@@ -149,7 +149,7 @@ impl Lines<'_> {
 
     fn parser(&self, with_header: bool) -> Result<LineParser, CoreError> {
         let header_rows = if with_header { u64::from(self.layout.header_rows) } else { 0 };
-        LineParser::new(self.layout, self.planned.row_end, header_rows)
+        LineParser::new(self.layout, &self.planned.row_end, header_rows)
     }
 
     fn read(&self, begin: u64, end: u64) -> Result<Vec<u8>, CoreError> {
@@ -174,14 +174,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, text).unwrap();
-        let column = |name: &str, column_type| Column { name: name.to_owned(), column_type, nullable: false };
+        let column = |name: &str, column_type| Column::new(name, column_type, false);
         let layout = Layout {
-            delimiter: '|',
-            qualifier: None,
-            trailing_delimiter: false,
+            delimiter: "|".to_owned(),
             header_rows,
-            null_tokens: vec![],
             columns: vec![column("text", ColumnType::String), column("key", column_type)],
+            ..Layout::default()
         };
         let path = path.to_str().unwrap().to_owned();
         let slicing = SlicingSpec { files: vec![path], slice_bytes: 1 << 20, layout: layout.clone() };

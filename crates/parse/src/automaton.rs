@@ -68,7 +68,7 @@ pub struct Step {
     pub text_behind: bool,
 }
 
-/// The state before the first row.
+/// The state before a row.
 pub const START: u32 = 0;
 /// Class of all bytes that are part of no token.
 const OTHER: usize = 0;
@@ -76,6 +76,9 @@ const OTHER: usize = 0;
 const MAX_TOKEN_BYTES: usize = 64;
 /// Most states: of 20,000 columns with delimiters of their own.
 const MAX_STATES: usize = 1 << 20;
+
+/// States of larger automata are not united.
+const MOST_UNITED_STATES: usize = 4096;
 
 /// The automaton of a layout and the row ends of a file.
 #[derive(Debug)]
@@ -122,7 +125,51 @@ impl Automaton {
         if layout.qualifier.is_none() && fields.iter().all(|field| field.ends_row && !hides_end(field)) {
             fields = vec![Field { delimiter: None, is_qualified: false, ends_row: true }];
         }
-        Builder::new(layout, row_end, fields).build()
+        Ok(Builder::new(layout, row_end, fields).build()?.for_row_ends())
+    }
+
+    /// The same row ends from fewer states: those that differ in nothing else are one. Whether a qualifier is open is still known.
+    fn for_row_ends(self) -> Automaton {
+        let states = self.modes.len();
+        if states > MOST_UNITED_STATES {
+            return self;
+        }
+        // Moore's partition refinement.
+        let ends = |step: &Step| matches!(step.event, Event::RowEnd | Event::CommentEnd);
+        let steps_of = |state: usize| &self.steps[state * self.width..][..self.width];
+        let is_inside = |mode: &Mode| matches!(mode, Mode::Inside | Mode::EscapedInside);
+        let mut united: Vec<u32> = self.modes.iter().map(|mode| u32::from(is_inside(mode))).collect();
+        let mut count = 0;
+        loop {
+            let mut numbers = HashMap::new();
+            let refined: Vec<u32> = (0..states)
+                .map(|state| {
+                    let steps = steps_of(state).iter().map(|step| (ends(step), united[step.state as usize]));
+                    let next = numbers.len() as u32;
+                    *numbers.entry((united[state], steps.collect::<Vec<_>>())).or_insert(next)
+                })
+                .collect();
+            united = refined;
+            if std::mem::replace(&mut count, numbers.len()) == numbers.len() {
+                break;
+            }
+        }
+        let first = |number: usize| united.iter().position(|own| *own as usize == number).unwrap_or_default();
+        let kept: Vec<usize> = (0..count).map(first).collect();
+        let step = |step: &Step| Step {
+            state: united[step.state as usize],
+            event: if ends(step) { Event::RowEnd } else { Event::Nothing },
+            ..Step::default()
+        };
+        let steps: Vec<Step> = kept.iter().flat_map(|&state| steps_of(state)).map(step).collect();
+        let stops = (0..count).map(|state| Stops::of(state as u32, &steps[state * self.width..][..self.width], &self.tokens));
+        Automaton {
+            stops: stops.collect(),
+            modes: kept.iter().map(|&state| self.modes[state]).collect(),
+            partial: kept.iter().map(|&state| self.partial[state]).collect(),
+            steps,
+            ..self
+        }
     }
 
     /// Where a byte leads.
@@ -135,6 +182,25 @@ impl Automaton {
     #[inline(always)]
     pub fn step_other(&self, state: u32) -> Step {
         self.steps[state as usize * self.width + OTHER]
+    }
+
+    /// Takes bytes up to and with the last one of a row end: the state behind them, and its place. `None` when the row goes on
+    /// behind `bytes`.
+    pub fn next_row_end(&self, mut state: u32, bytes: &[u8]) -> (u32, Option<usize>) {
+        let mut at = 0;
+        while at < bytes.len() {
+            if let Some(stops) = &self.stops[state as usize] {
+                let Some(found) = stops.find(&bytes[at..]) else { return (state, None) };
+                at += found;
+            }
+            let step = self.step(state, bytes[at]);
+            state = step.state;
+            if matches!(step.event, Event::RowEnd | Event::CommentEnd) {
+                return (state, Some(at));
+            }
+            at += 1;
+        }
+        (state, None)
     }
 
     /// Where a state stands.
@@ -245,7 +311,8 @@ struct Builder {
 impl Builder {
     fn new(layout: &Layout, row_end: &RowEnd, fields: Vec<Field>) -> Self {
         let token = |kind, text: &str| Token { kind, bytes: text.as_bytes().to_vec() };
-        let blanks = if layout.blanks_around_qualifier && layout.qualifier.is_some() { vec![" ", "\t"] } else { vec![] };
+        let blanks =
+            if layout.blanks_around_qualifier && layout.qualifier.is_some() { vec![" ", "\t"] } else { vec![] };
         let is_other = |blank: &&str| fields.iter().all(|field| field.delimiter.as_deref() != Some(blank.as_bytes()));
         Builder {
             blanks: blanks.into_iter().filter(is_other).map(|blank| token(Kind::Blank, blank)).collect(),
@@ -332,12 +399,12 @@ impl Builder {
                 .chain(escape)
                 .chain(blanks)
                 .collect(),
-            Mode::FieldStart => delimiter.into_iter().chain(row_ends).chain(qualifier).chain(escape).chain(blanks).collect(),
+            Mode::FieldStart => {
+                delimiter.into_iter().chain(row_ends).chain(qualifier).chain(escape).chain(blanks).collect()
+            }
             Mode::Unqualified => delimiter.into_iter().chain(row_ends).chain(escape).collect(),
             Mode::Inside => qualifier.into_iter().chain(escape).collect(),
-            Mode::BehindQualifier => {
-                delimiter.into_iter().chain(row_ends).chain(qualifier).chain(blanks).collect()
-            }
+            Mode::BehindQualifier => delimiter.into_iter().chain(row_ends).chain(qualifier).chain(blanks).collect(),
             Mode::BehindBlanks => delimiter.into_iter().chain(row_ends).chain(blanks).collect(),
             Mode::Escaped => delimiter.into_iter().chain(row_ends).chain(qualifier).chain(escape).collect(),
             Mode::EscapedInside => Vec::new(),
@@ -486,11 +553,6 @@ impl RowScanner {
         Ok(RowScanner { automaton: Arc::new(Automaton::of_rows(layout, row_end)?), state: START })
     }
 
-    /// Whether the next byte is the first of a row.
-    pub fn at_row_start(&self) -> bool {
-        self.state == START
-    }
-
     /// Whether a qualifier is open: at the end of the text it was never closed.
     pub fn inside_qualifier(&self) -> bool {
         matches!(self.automaton.mode(self.state), Mode::Inside | Mode::EscapedInside)
@@ -498,18 +560,8 @@ impl RowScanner {
 
     /// Takes bytes up to and with the last one of a row end; its place. `None` when the row goes on behind `bytes`.
     pub fn next_row_end(&mut self, bytes: &[u8]) -> Option<usize> {
-        let mut at = 0;
-        loop {
-            let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
-            if let Some(stops) = &self.automaton.stops[self.state as usize] {
-                at += stops.find(rest)?;
-            }
-            let step = self.automaton.step(self.state, bytes[at]);
-            self.state = step.state;
-            if matches!(step.event, Event::RowEnd | Event::CommentEnd) {
-                return Some(at);
-            }
-            at += 1;
-        }
+        let (state, found) = self.automaton.next_row_end(self.state, bytes);
+        self.state = state;
+        found
     }
 }

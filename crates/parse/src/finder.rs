@@ -3,9 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use headrace_types::{
-    BlankRows, CoreError, ErrorKind, ExtraFields, Layout, RowEnd, RowEndInFields, ShortRows,
-};
+use headrace_types::{BlankRows, CoreError, ErrorKind, ExtraFields, Layout, RowEnd, RowEndInFields, ShortRows};
 
 use crate::automaton::{Automaton, RowScanner};
 use crate::raw::cpu::CpuPath;
@@ -165,11 +163,8 @@ impl Finder {
         match &self.way {
             Way::Structural(way) => {
                 let (rows, seen) = (&way.rows, way.structure.seen);
-                let qualifiers = way.qualifier.map(|byte| Qualifiers {
-                    byte,
-                    doubled: seen.doubled,
-                    text_behind: seen.text_behind,
-                });
+                let qualifiers =
+                    way.qualifier.map(|byte| Qualifiers { byte, doubled: seen.doubled, text_behind: seen.text_behind });
                 let marks = rows.marks(&way.structure);
                 FieldTable::of_marks(text, marks, rows.stride, rows.rows, columns, qualifiers, path)
             }

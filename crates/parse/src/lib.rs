@@ -19,7 +19,7 @@ mod reject;
 mod rows;
 mod walk;
 
-pub use automaton::{Automaton, RowScanner};
+pub use automaton::{Automaton, RowScanner, START};
 pub use parser::{Block, Parsed, Parser, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};
 pub use raw::memory;

@@ -9,6 +9,7 @@ use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, Rule};
 
+use crate::automaton::RowScanner;
 use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, Rewriting, Unescaped};
 use crate::finder::Finder;
 use crate::raw::cpu::{CpuPath, Task, cpu_path};
@@ -169,6 +170,11 @@ impl Parser {
         self.header_left = if at_file_start { self.layout.header_rows } else { 0 };
         self.next_line = 0;
         Ok(())
+    }
+
+    /// A scanner at the start of a row of the present file.
+    pub fn scanner(&self) -> RowScanner {
+        self.finder.scanner()
     }
 
     /// Whether a last row of a slice that has no line feed needs one.

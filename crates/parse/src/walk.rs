@@ -134,7 +134,8 @@ impl Walk {
     }
 
     fn clear(&mut self) {
-        let Walk { spans, rows, bad, consumed, lines, skipped, filled, nul, non_ascii, flags, open, candidates: _ } = self;
+        let Walk { spans, rows, bad, consumed, lines, skipped, filled, nul, non_ascii, flags, open, candidates: _ } =
+            self;
         spans.clear();
         rows.clear();
         bad.clear();

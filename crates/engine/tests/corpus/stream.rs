@@ -74,12 +74,12 @@ fn layout(input: &mut Input<'_>) -> Layout {
     let types = [vec![text], vec![number, text], vec![text, number], vec![number, text, number]];
     let column = |(index, &column_type)| Column { name: format!("c{index}"), column_type, nullable: index != 0 };
     Layout {
-        delimiter: '|',
+        delimiter: "|".to_owned(),
         qualifier: (flags & 8 != 0).then_some('"'),
         trailing_delimiter: flags & 16 != 0,
         header_rows: [0, 0, 1, 2][usize::from(flags >> 5 & 3)],
-        null_tokens: vec![],
         columns: types[usize::from(flags >> 1 & 3)].iter().enumerate().map(column).collect(),
+        ..Layout::default()
     }
 }
 

@@ -54,9 +54,8 @@ impl Rewriting {
         let meant = match (self.codes, behind[0]) {
             (EscapeCodes::Postgres, b'0'..=b'7') => {
                 let digits = behind.iter().take(3).take_while(is_octal);
-                let (value, count) = digits.fold((0_u32, 0), |(value, count), digit| {
-                    (value * 8 + u32::from(digit - b'0'), count + 1)
-                });
+                let (value, count) =
+                    digits.fold((0_u32, 0), |(value, count), digit| (value * 8 + u32::from(digit - b'0'), count + 1));
                 return (value as u8, count);
             }
             (EscapeCodes::Postgres, b'x') => {

@@ -375,12 +375,7 @@ pub struct TileMemory {
 
 impl Default for TileMemory {
     fn default() -> Self {
-        TileMemory {
-            pairs: [0; TILE_ROWS],
-            starts: [0; TILE_ROWS],
-            ends: [0; TILE_ROWS],
-            flags: [0; TILE_ROWS],
-        }
+        TileMemory { pairs: [0; TILE_ROWS], starts: [0; TILE_ROWS], ends: [0; TILE_ROWS], flags: [0; TILE_ROWS] }
     }
 }
 
