@@ -12,7 +12,7 @@ use crate::row_position::RowPosition;
 mod postgres;
 mod routing;
 
-pub use postgres::{CommitTime, CopyColumn, CopyTable, KeyBounds, PostgresSinkSpec, Way};
+pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
 
 /// One data flow.

@@ -21,6 +21,7 @@ from headrace.model import (
     RangePartition,
 )
 from headrace.planning import (
+    STRAYS,
     Capabilities,
     CatalogPartition,
     CatalogPartitioning,
@@ -272,6 +273,34 @@ def test_the_core_takes_the_partitions(case: str) -> None:
     clause, catalog, members = PLANS[case]
     planned = plan(clause, catalog, **members)
     core.Flow(planned.flow_spec("/run/rejects", {"kind": "null"}))
+
+
+def test_every_row_of_a_divided_table_is_placed() -> None:
+    """By the core, or by the server itself: there is no plan in which a slice alone says where its rows go."""
+    ways = set()
+    for case, (clause, catalog, members) in PLANS.items():
+        planned = plan(clause, catalog, **members)
+        routing, divided = planned.flow_spec("/run/rejects", {}).get("routing"), planned.partitioning
+        if divided is None:
+            assert routing is None, case
+            continue
+        ways.add(divided.way)
+        assert (routing is None) == (divided.way == "server"), case
+        if routing is None:
+            continue
+        # A place is the index of a partition, and of the table that takes its rows.
+        tables = [table.partition for table in planned.staging if table.partition != STRAYS]
+        assert tables == [part.name for part in divided.partitions], case
+        [(method, rules)] = routing["method"].items()
+        if method == "hash":
+            assert [part.rule for part in divided.partitions] == [
+                HashRule(rules["modulus"], place) for place in range(rules["modulus"])
+            ], case
+        else:
+            has_default = isinstance(divided.partitions[-1].rule, DefaultRule)
+            assert len(rules) == len(divided.partitions) - has_default, case
+            assert routing["default"] == (len(rules) if has_default else None), case
+    assert ways == {"home", "shared", "server"}
 
 
 PLAIN_RANGE = existing("range", "o_orderdate")
