@@ -177,6 +177,8 @@ def _notes(
     way: Way,
 ) -> list[str]:
     notes = []
+    if key.type.kind == "timestamptz" and not isinstance(clause, HashPartition):
+        notes.append(f"bounds, periods and values of `{key.target}` are in UTC")
     takes_all = any(isinstance(part.rule, DefaultRule) for part in parts)
     takes_null = takes_all or any(isinstance(part.rule, ListRule) and None in part.rule.values for part in parts)
     is_hash = isinstance(clause, HashPartition)
