@@ -20,7 +20,7 @@ from headrace.planning.parts import Part, default_of, staying
 from headrace.planning.plan import OutputColumn, SourceSnapshot
 from headrace.planning.range_parts import RangeParts
 from headrace.planning.reload import reloaded_parts
-from headrace.planning.rolling_window import dropped
+from headrace.planning.rolling_window import Window, newest
 from headrace.planning.target_table import TargetTable
 from headrace.planning.ways import choose_way
 from headrace.planning.wording import counted
@@ -61,16 +61,17 @@ def divide(
         _refuse_rows_outside(table, key, facts)
         return None
     parts = _in_order(parts, clause, key_type(key.type))
-    drops: tuple[str, ...] = ()
+    window = Window(parts, ())
     if clause.settings.keep is not None and table.destination.target == "append":
         kind = key_type(key.type)
         assert kind is not None  # key_column refuses others
-        drops = dropped(table, parts, kept, kind, clause.settings.keep)
-    parts += default
+        window = newest(table, parts, kept, kind, clause.settings.keep, has_default=bool(default))
+        notes += _notes_of_window(window, clause)
+    parts = window.parts + default
     strategy = strategy_of(clause)
     choice = choose_way(parts, strategy, key, table.catalog, table.capabilities, files)
     partitions = _named(table, parts, clause.settings.tablespaces)
-    notes += _notes(table, parts, partitions, key, clause, drops, choice.way)
+    notes += _notes(table, parts, partitions, key, clause, choice.way)
     notes.append(choice.reason)
     partitioning = Partitioning(
         strategy,
@@ -80,7 +81,7 @@ def divide(
         choice.way,
         partitions,
         has_strays=choice.way == "home",
-        drops=drops,
+        drops=window.drops,
         hash_key=choice.hash_key,
     )
     every_slice = tuple(int(item["number"]) for item in source.slices)
@@ -173,7 +174,6 @@ def _notes(
     partitions: Sequence[Partition],
     key: OutputColumn,
     clause: PartitionClause,
-    drops: Sequence[str],
     way: Way,
 ) -> list[str]:
     notes = []
@@ -200,6 +200,16 @@ def _notes(
         )
     if clause.settings.keep is not None and table.destination.target != "append":
         notes.append(f"`keep` has no effect with `target: {table.destination.target}`")
-    if drops:
-        notes.append(f"{counted(len(drops), 'partition')} dropped at the switch (`keep`): {', '.join(drops)}")
+    return notes
+
+
+def _notes_of_window(window: Window, clause: PartitionClause) -> list[str]:
+    notes = []
+    if window.drops:
+        notes.append(
+            f"{counted(len(window.drops), 'partition')} dropped at the switch (`keep`): {', '.join(window.drops)}"
+        )
+    if window.late:
+        into = "go into the default partition" if clause.settings.outside == "default" else "are rejects"
+        notes.append(f"rows of {counted(window.late, 'range')} that would be too old (`keep`) are outside: they {into}")
     return notes

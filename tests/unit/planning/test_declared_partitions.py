@@ -222,6 +222,34 @@ PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
     "reload": (MONTHS, UNSORTED, {"partitions": ("orders_2024_01", "orders_2023_10")}),
     "reload_one": (LISTS, LISTED, {"partitions": ("orders_lost",)}),
     "window": (WINDOW, MONTHLY, {"target": "append", "facts": SCAN}),
+    "window_of_old_rows": (
+        WINDOW,
+        MONTHLY,
+        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-09-01",)))},
+    ),
+    "window_with_a_late_row": (
+        WINDOW,
+        MONTHLY,
+        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-09-01", "2023-10-01", "2024-02-01")))},
+    ),
+    "window_and_default": (
+        replace(WINDOW, settings=PartitionSettings("default", keep=3)),
+        MONTHLY,
+        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-09-01",)))},
+    ),
+    "window_of_a_new_table": (
+        WINDOW,
+        None,
+        {
+            "target": "append",
+            "facts": KeyFacts(scan=KeyScan(4, 0, ("2023-09-01", "2023-10-01", "2023-11-01", "2024-01-01"))),
+        },
+    ),
+    "window_of_files": (
+        RangePartition("o_orderkey", settings=PartitionSettings(keep=2)),
+        existing("range", "o_orderkey", orders_5=RangeRule("100", "200")),
+        {"target": "append", "facts": KeyFacts([FileKeys("1", "9"), FileKeys("200", "210")])},
+    ),
     "files_overlap": (RangePartition("o_orderkey"), None, {"facts": OVERLAPPING, "source": FILES}),
     "files_with_the_same_keys": (
         RangePartition("o_orderkey"),
@@ -337,16 +365,6 @@ REFUSED: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         replace(WINDOW, settings=PartitionSettings(keep=1)),
         MONTHLY,
         {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2024-02-01",)))},
-    ),
-    "window_of_old_rows": (
-        WINDOW,
-        MONTHLY,
-        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-09-01",)))},
-    ),
-    "window_that_is_filled": (
-        WINDOW,
-        MONTHLY,
-        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-10-01", "2024-02-01")))},
     ),
     "taken_name": (MONTHS, MONTHLY, {"target": "append", "facts": SCAN, "taken_names": ("orders_2024_03",)}),
     "name_of_a_part": (

@@ -185,9 +185,10 @@ class HiddenTables:
 
     def _staying(self) -> list[PartitionRule]:
         """Rules of partitions that exist and are not in the plan, but stay."""
+        going = ddl.partitioning_of(self._plan).drops
         if self._relation is None or replaces_all(self._plan):
             return []
-        concerned = {part.table for part in self._rules.values()}
+        concerned = {*(part.table for part in self._rules.values()), *going}
         rows = self._connection.query(sql("partitions"), (self._relation.oid,)).rows
         rules = (read_bound(bound or "") for _, name, bound, _ in rows if name not in concerned)
         return [rule for rule in rules if rule is not None]

@@ -96,10 +96,11 @@ class PartitionSwitch:
 
     def _change_table(self, old: Relation, by_action: Mapping[str, Sequence[tuple[Staging, Partition]]]) -> None:
         self._detach_from_hidden_parent()
-        moved = 0
-        for staging, part in by_action["insert"]:
-            with self._timed(part):
-                moved += self._insert(staging, part)
+        # A default partition takes no row of a partition that is still there.
+        waiting = [
+            item for item in by_action["insert"] if self._planned.drops and isinstance(item[1].rule, DefaultRule)
+        ]
+        moved = self._insert_all(item for item in by_action["insert"] if item not in waiting)
         new, exchanged = by_action["attach"], by_action["exchange"]
         self._lock(old, is_new=bool(new), is_moved=moved > 0, is_exchanged=bool(exchanged))
         self._refuse_changed(old)
@@ -107,6 +108,7 @@ class PartitionSwitch:
             self._refuse_hanging(old)
             self._run(f"DROP TABLE {TableName(row[0] or '', row[1] or '').sql}" for row in self._staging.partitions)
         self._run(f"DROP TABLE {TableName(self._target.schema, name).sql}" for name in self._planned.drops)
+        self._insert_all(waiting)
         if new:
             self._refuse_other_indexes(old, new[0][0])
         for staging, part in new:
@@ -148,6 +150,14 @@ class PartitionSwitch:
         """Of a partition that exists, in the server's words: the source's type may be coarser than its bounds."""
         names = (partition.schema, partition.name)
         return next(bound or "" for schema, name, bound, _ in self._staging.partitions if (schema, name) == names)
+
+    def _insert_all(self, items: Iterable[tuple[Staging, Partition]]) -> int:
+        """Moves rows into partitions that exist; how many."""
+        moved = 0
+        for staging, part in items:
+            with self._timed(part):
+                moved += self._insert(staging, part)
+        return moved
 
     def _insert(self, staging: Staging, part: Partition) -> int:
         """Moves rows into a partition that exists; how many."""
