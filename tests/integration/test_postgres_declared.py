@@ -36,7 +36,7 @@ tasks:
     data_flow:
       rejects: {{limit: 100}}
       sources:
-        rows: {{connection: inbox, files: "*.txt", layout: keys}}
+        rows: {{connection: inbox, files: "*.txt", layout: keys, empty: allow}}
       destinations:
         keys: {{input: rows, connection: warehouse, table: keys, target: {target}{clauses}}}
 """
@@ -109,6 +109,30 @@ def test_files_with_the_same_keys(warehouse: PostgresProject) -> None:
         keys_file(warehouse, name, range(1, 100))
     run(warehouse)
     assert by_partition(warehouse) == {"keys_1": texts(sorted([*range(1, 100), *range(1, 100)]))}
+
+
+@pytest.mark.parametrize("outside", ["reject", "default"])
+@pytest.mark.parametrize("rows", [(), ("\\N", "\\N")])
+def test_files_without_a_key(warehouse: PostgresProject, rows: Sequence[str], outside: str) -> None:
+    """The table is divided all the same, and the next load puts partitions into it."""
+    write(warehouse, f"partition: {{range: {{column: id}}, outside: {outside}}}", "append")
+    keys_file(warehouse, "a", rows)
+    summary = run(warehouse, verified=False).summary
+    taken = len(rows) if outside == "default" else 0
+    assert (summary["rows_loaded"], summary["rows_rejected"]) == (taken, len(rows) - taken)
+    assert {reject["rule"] for reject in summary["tables"][0]["rejects"]["first"]} <= {"partition"}
+    is_divided = "SELECT relkind, (SELECT count(*) FROM pg_inherits) FROM pg_class WHERE oid = 'keys'::regclass"
+    assert warehouse.query(is_divided) == [("p", str(int(outside == "default")))]
+    keys_file(warehouse, "b", [1, 2])
+    (warehouse.inbox / "a.txt").unlink()
+    run(warehouse, verified=False)
+    assert by_partition(warehouse).pop("keys_1") == ["1", "2"]
+    keys_file(warehouse, "b", rows)  # and once more without a key
+    run(warehouse, verified=False)
+    assert warehouse.query("SELECT count(*) FROM keys") == [(str(2 + 2 * taken),)]
+    write(warehouse, f"partition: {{range: {{column: id}}, outside: {outside}}}")
+    run(warehouse)
+    assert warehouse.query(is_divided) == [("p", str(int(outside == "default")))]
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------

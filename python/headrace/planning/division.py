@@ -27,6 +27,7 @@ from headrace.planning.wording import counted
 
 # Measured with two indexes on the table.
 _INSERT_SECONDS_PER_GB = 60
+_NO_KEY = "no row has a key: no partition is made"
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,8 @@ class Division:
 
 def divide(
     table: TargetTable, source: SourceSnapshot, key: OutputColumn, facts: KeyFacts, notes: list[str]
-) -> Division | None:
-    """None if no row has a key by which partitions could be made.
-
-    Raises TargetError for a table or a declaration that cannot be, before row 1.
-    """
+) -> Division:
+    """Raises TargetError for a table or a declaration that cannot be, before row 1."""
     clause = table.destination.partition
     assert clause is not None
     kept = staying(table)
@@ -58,8 +56,7 @@ def divide(
         parts = hash_parts(table, clause, facts.cpus, kept, notes)
     default = _default(clause, kept, is_reload=bool(table.destination.partitions))
     if not parts and not default:
-        _refuse_rows_outside(table, key, facts)
-        return None
+        parts = [_without_keys(table, key, facts)]
     parts = _in_order(parts, clause, key_type(key.type))
     window = Window(parts, ())
     if clause.settings.keep is not None and table.destination.target == "append":
@@ -72,7 +69,7 @@ def divide(
     choice = choose_way(parts, strategy, key, table.catalog, table.capabilities, files)
     partitions = _named(table, parts, clause.settings.tablespaces)
     notes += _notes(table, parts, partitions, key, clause, choice.way)
-    notes.append(choice.reason)
+    notes.append(_NO_KEY if parts[0].action == "discard" else choice.reason)
     partitioning = Partitioning(
         strategy,
         key.target,
@@ -92,14 +89,25 @@ def divide(
     return Division(partitioning, homes)
 
 
-def _refuse_rows_outside(table: TargetTable, key: OutputColumn, facts: KeyFacts) -> None:
-    """Rows that no partition takes are no reason to load them without partitions."""
-    if facts.scan is None or not facts.scan.rows:
-        return
-    nulls = f", {facts.scan.nulls:,} of them NULL" if facts.scan.nulls else ""
+def _without_keys(table: TargetTable, key: OutputColumn, facts: KeyFacts) -> Part:
+    """What stands for the partitions of a source without keys. It takes no row: those with a NULL are rejects.
+
+    Raises TargetError if there are keys, and where a table cannot be without partitions.
+    """
+    if not facts.has_keys:
+        if table.capabilities.hidden_tables:
+            return Part(RangeRule(None, None), action="discard")
+        raise TargetError(
+            f"no row for table {table.name} has a key: there is nothing to divide",
+            hint="Declare the bounds, or leave `partition` out with `load: staged`.",
+        )
+    found = None
+    if facts.scan is not None:
+        nulls = f", {facts.scan.nulls:,} of them NULL" if facts.scan.nulls else ""
+        found = f"{counted(facts.scan.rows, 'key')} in `{key.source}`{nulls}"
     raise TargetError(
         f"no row of the source belongs into a partition of table {table.name}",
-        found=f"{counted(facts.scan.rows, 'key')} in `{key.source}`{nulls}",
+        found=found,
         hint=f"Correct `partition` of destination `{table.destination.name}`, or set `outside: default`.",
     )
 
@@ -162,6 +170,8 @@ def _named(table: TargetTable, parts: Sequence[Part], tablespaces: Sequence[str]
         partition = Partition(str(place + 1), part.existing or "", part.rule, None, part.action)
         if part.action == "attach":
             partition = replace(partition, table=next(names), tablespace=next(spaces))
+        elif part.action == "discard":
+            partition = replace(partition, table=table.destination.table)
         elif part.action == "exchange":
             partition = replace(partition, replaces=part.existing)
         partitions.append(partition)

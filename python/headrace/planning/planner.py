@@ -215,14 +215,6 @@ def _way(
     capabilities = table.capabilities
     if is_partitioned(task, capabilities) and capabilities.stores_tables:
         division = divide(table, source, _key(task, table, mapping), facts, notes)
-        if division is None and load not in capabilities.loads:
-            raise TargetError(
-                f"no row for table {table.name} has a key: there is nothing to divide",
-                hint="Declare the bounds, or leave `partition` out with `load: staged`.",
-            )
-        if division is None:
-            notes.append("no row has a key: there is nothing to divide, and load is single")
-            load = "single"
     if not capabilities.hidden_tables:
         if division is not None:
             return _Way(load, Staging("view"), division.partitioning)

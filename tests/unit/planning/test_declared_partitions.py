@@ -141,6 +141,7 @@ LISTED = existing(
 HASHED = existing("hash", "o_orderkey", orders_1=HashRule(3, 2), orders_2=HashRule(3, 0))
 OVERLAPPING = KeyFacts([FileKeys("1", "100"), FileKeys("50", "150"), FileKeys("200", "300")])
 FILES = samples.files(1, 1, 1)
+NO_KEYS = KeyFacts([FileKeys(None, None), FileKeys(None, None)])
 
 PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
     "bounds": (BY_DATE, None, {}),
@@ -181,6 +182,18 @@ PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         {"target": "append", "facts": SCAN},
     ),
     "months_without_a_row": (MONTHS, None, {"facts": KeyFacts(scan=KeyScan(0, 0))}),
+    "all_null": (MONTHS, None, {"facts": KeyFacts(scan=KeyScan(5, 5))}),
+    "files_without_a_key": (RangePartition("o_orderdate"), MONTHLY, {"facts": NO_KEYS}),
+    "files_without_a_key_append": (
+        RangePartition("o_orderkey"),
+        existing("range", "o_orderkey", old=RangeRule("1", "2")),
+        {"target": "append", "facts": NO_KEYS},
+    ),
+    "files_without_a_key_and_default": (
+        RangePartition("o_orderkey", settings=PartitionSettings("default")),
+        None,
+        {"facts": NO_KEYS},
+    ),
     "months_outside_into_default": (
         RangePartition("o_orderdate", Every("1", "month", "2030-01-01"), settings=PartitionSettings("default")),
         None,
@@ -360,7 +373,11 @@ REFUSED: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         existing("range", "o_totalprice", low=RangeRule(None, "1.0050")),
         {"target": "append"},
     ),
-    "all_null": (MONTHS, None, {"facts": KeyFacts(scan=KeyScan(5, 5))}),
+    "some_null_and_outside": (
+        RangePartition("o_orderdate", Every("1", "month", "2030-01-01")),
+        None,
+        {"facts": KeyFacts(scan=KeyScan(5, 4, ("2024-01-01",)))},
+    ),
     "window_too_small": (
         replace(WINDOW, settings=PartitionSettings(keep=1)),
         MONTHLY,

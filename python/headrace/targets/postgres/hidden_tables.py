@@ -111,7 +111,7 @@ class HiddenTables:
         pattern = self._replaced(part) if part is not None and part.action == "exchange" else self._target_pattern
         indexes: tuple[Index, ...] = ()
         foreign_keys: tuple[ForeignKey, ...] = ()
-        if pattern is not None and part is not None and part.action != "insert":
+        if pattern is not None and part is not None and part.becomes_partition:
             indexes, foreign_keys = pattern.indexes, pattern.foreign_keys
         elif pattern is not None and self._plan.switch == "rename":
             indexes = pattern.indexes
@@ -162,7 +162,7 @@ class HiddenTables:
 
     def _condition(self, part: Partition | None) -> str | None:
         """What spares ATTACH its scan; None where nothing is attached, or nothing would spare it."""
-        if part is None or part.action == "insert" or (self.is_divided_by_server and self._relation is None):
+        if part is None or not part.becomes_partition or (self.is_divided_by_server and self._relation is None):
             return None
         planned = ddl.partitioning_of(self._plan)
         others = [other.rule for other in planned.partitions if other != part] + self._staying()

@@ -67,11 +67,17 @@ class PartitionSwitch:
                 self._seconds.get(part.name, 0.0),
             )
             for part in self._planned.partitions
+            if part.action != "discard"
         )
 
     def run(self) -> None:
         """Raises TargetError if the table is no longer as it was when the load began."""
-        by_action: dict[str, list[tuple[Staging, Partition]]] = {"attach": [], "insert": [], "exchange": []}
+        by_action: dict[str, list[tuple[Staging, Partition]]] = {
+            "attach": [],
+            "insert": [],
+            "exchange": [],
+            "discard": [],
+        }
         for staging in self._staging.tables:
             if staging.part is not None:
                 by_action[staging.part.action].append((staging, staging.part))
@@ -82,6 +88,9 @@ class PartitionSwitch:
             self._make_table(by_action["attach"])
         else:
             self._change_table(old, by_action)
+        for staging, part in by_action["discard"]:
+            self._check_moved(str(self._target), 0, self._rows.get(part.name, 0))
+            self._run([f"DROP TABLE {staging.table.sql}"])
         self._move_strays(old)
 
     def _make_table(self, new: Sequence[tuple[Staging, Partition]]) -> None:

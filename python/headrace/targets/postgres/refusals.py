@@ -59,7 +59,12 @@ def check_before_load(connection: Connection, plan: DataFlowPlan, load: _Load) -
 def makes_parts(plan: DataFlowPlan) -> bool:
     """False if rows only go into partitions that exist, and none of these is dropped."""
     planned = plan.partitioning
-    return planned is None or bool(planned.drops) or any(part.action != "insert" for part in planned.partitions)
+    return (
+        planned is None
+        or bool(planned.drops)
+        or replaces_all(plan)
+        or any(part.becomes_partition for part in planned.partitions)
+    )
 
 
 def refuse_exchange(connection: Connection, target: TableName, part: Partition) -> None:
