@@ -229,6 +229,31 @@ def test_null_keys(warehouse: PostgresProject, clause: str, place: str | None, o
         assert found == [place or "keys_default"]
 
 
+def test_a_tablespace_that_is_not_there(warehouse: PostgresProject) -> None:
+    """Said by `check --connect` and before the first row, also of one where the user may not make tables."""
+    name = f"space_{warehouse.target.name}"
+    warehouse.target.psql(f"SET allow_in_place_tablespaces = on; CREATE TABLESPACE {name} LOCATION ''")
+    try:
+        clause = f"partition: {{range: {{column: id, bounds: [0]}}, tablespaces: [pg_default, {name}, slow]}}"
+        write(warehouse, clause)
+        keys_file(warehouse, "a", [1, 2])
+        for command in ("check", "plan", "run"):
+            more = ["--connect"] if command == "check" else []
+            ended = warehouse.command([sys.executable, "-m", "headrace", command, "package.yaml", *more])
+            said = re.sub(r"\s+", " ", ended.stdout + ended.stderr)
+            assert ended.exit_code == 1, said
+            assert f"`{name}`, `slow`, which does not exist," in said
+        assert warehouse.tables() == []
+        warehouse.target.psql(f"GRANT CREATE ON TABLESPACE {name} TO loader")
+        write(warehouse, clause.replace(", slow", ""))
+        run(warehouse)
+        found = warehouse.query("SELECT tablespace FROM pg_tables WHERE tablename ~ '^keys_' ORDER BY tablename")
+        assert found == [(None,), (name,)]
+        warehouse.execute("DROP TABLE keys")
+    finally:
+        warehouse.target.psql(f"DROP TABLESPACE {name}")
+
+
 # --- outside ----------------------------------------------------------------------------------------------------------
 
 MONTHS = "partition: {range: {column: id, every: 1 month, from: 2024-01-01, to: 2024-04-01}%s}"

@@ -22,6 +22,7 @@ from headrace.planning.partitioning import CommitSize, Partition, Partitioning
 from headrace.planning.plan import DataFlowPlan, OutputColumn, SourceSnapshot
 from headrace.planning.staging import Staging, plan_staging
 from headrace.planning.steps import plan_steps
+from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import TargetTable, display_name
 from headrace.planning.wording import counted
 
@@ -56,6 +57,8 @@ def plan_data_flow(
     notes = list(source.notes)
     load = _effective_load(table, notes)
     check_existing(table, load)
+    if is_partitioned(task, capabilities):
+        check_tablespaces(destination, capabilities, table.name)
     _note_index_memory(table, notes)
     mapping = map_columns(
         table.name, layout.columns, destination.columns, catalog, capabilities, destination.options.keep_identity

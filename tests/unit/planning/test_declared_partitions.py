@@ -384,6 +384,11 @@ REFUSED: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         MONTHLY,
         {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2024-02-01",)))},
     ),
+    "no_tablespace": (
+        replace(BY_DATE, settings=PartitionSettings(tablespaces=("fast", "slow"))),
+        None,
+        {"capabilities": replace(samples.SERVER, tablespaces=("fast", "pg_default"))},
+    ),
     "taken_name": (MONTHS, MONTHLY, {"target": "append", "facts": SCAN, "taken_names": ("orders_2024_03",)}),
     "name_of_a_part": (
         LISTS,
