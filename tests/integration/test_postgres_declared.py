@@ -18,6 +18,7 @@ from tests.integration.partition_scenes import VERIFY
 from tests.integration.postgres import PostgresProject
 from tests.servers.cluster import ServerError
 from tests.servers.farm import Farm
+from tests.snapshots import assert_snapshot
 
 PACKAGE = """
 headrace: 1
@@ -288,6 +289,27 @@ def test_rows_outside_go_into_the_default_partition(warehouse: PostgresProject) 
     keys_file(warehouse, "a", DAYS)
     run(warehouse)
     assert by_partition(warehouse)["keys_default"] == ["2023-12-31", "2024-04-01"]
+
+
+def test_rows_of_the_default_partition_that_belong_into_a_new_one(warehouse: PostgresProject) -> None:
+    """Found before the first row; the hint works."""
+    write(warehouse, MONTHS % ", outside: default", type="date")
+    keys_file(warehouse, "a", DAYS)
+    run(warehouse)
+    write(warehouse, "partition: {range: {column: id, every: 1 month}}", "append", type="date")
+    keys_file(warehouse, "a", ["2024-05-01", "2024-04-02"])
+    before = warehouse.content()
+    ended = warehouse.run()
+    assert (ended.exit_code, warehouse.content()) == (1, before)
+    assert_snapshot("postgres_rows_in_the_default_partition", warehouse.stable(ended.error))
+    assert ended.summary["rows_read"] == 0
+    warehouse.execute(
+        "BEGIN; CREATE TABLE april (LIKE keys); WITH moved AS (DELETE FROM keys_default WHERE \"id\" >= '2024-04-01' "
+        "RETURNING *) INSERT INTO april SELECT * FROM moved; "
+        "ALTER TABLE keys ATTACH PARTITION april FOR VALUES FROM ('2024-04-01') TO ('2024-05-01'); COMMIT"
+    )
+    run(warehouse, verified=False)
+    assert by_partition(warehouse)["april"] == ["2024-04-01", "2024-04-02"]
 
 
 # --- tables that exist ------------------------------------------------------------------------------------------------

@@ -399,7 +399,11 @@ def test_an_existing_default_partition(database: Database) -> None:
     load(database, partitioned("append", "home", more), {1: {"5": ["50, 'n'"]}, 2: {"4": ["70, 'r'", "NULL, 'q'"]}})
     assert by_partition(database) == {**KEYS, "orders_4": ["70", None], "orders_5": ["50"]}
     again = partitioned("append", "home", [partition(7, RangeRule("70", "80"))], slices=1)
-    assert refused(database, again, {1: {"7": ["71, 'n'"]}}).found == "rows in public.orders_4"
+    error = refused(database, again, {1: {"7": ["71, 'n'"]}})
+    assert (error.found, error.expected) == (
+        "rows in public.orders_4 for orders_7",
+        """none WHERE "id" IS NOT NULL AND "id" >= '70' AND "id" < '80'""",
+    )
     second = partitioned("append", "home", [*PARTS[:1], partition(9, DefaultRule())], slices=1)
     assert "has a default partition already" in refused(database, second, {1: {}}).what
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from headrace.errors import TargetError
@@ -174,15 +175,32 @@ def _refuse_rows_without_partition(connection: Connection, plan: DataFlowPlan, l
                 found=str(default),
                 hint="Run again.",
             )
-        belongs = [implies(part.rule, quote(planned.column), (), _oid(load)) for part in new]
-        where = " OR ".join(f"({condition})" for condition in belongs if condition is not None)
-        if one_value(connection, f"SELECT EXISTS (SELECT FROM {default.sql} WHERE {where or 'true'})") == "t":
-            raise TargetError(
-                f"rows of table {load.target} are in its default partition and belong into a new one",
-                found=f"rows in {default}",
-                expected=f"none for {', '.join(part.table for part in new)}",
-                hint="Move them into partitions of their own, or use `load: single`.",
-            )
+        belongs = {part.table: implies(part.rule, quote(planned.column), (), _oid(load)) or "true" for part in new}
+        anywhere = " OR ".join(f"({condition})" for condition in belongs.values())
+        # One look for all of them: an index of the key may be missing.
+        if _has_row(connection, default, anywhere):
+            raise _rows_in_default(connection, load.target, default, belongs)
+
+
+def _rows_in_default(
+    connection: Connection, target: TableName, default: TableName, belongs: Mapping[str, str]
+) -> TargetError:
+    """`belongs`: by new partition what is true for its rows."""
+    name, condition = next(
+        ((name, condition) for name, condition in belongs.items() if _has_row(connection, default, condition)),
+        next(iter(belongs.items())),
+    )
+    return TargetError(
+        f"rows of table {target} are in its default partition and belong into a new one",
+        found=f"rows in {default} for {name}",
+        expected=f"none WHERE {condition}",
+        hint=f"Make that partition yourself: move the rows there with DELETE FROM {default.sql} WHERE ... RETURNING, "
+        "ATTACH it in the same transaction, and run again; or use `load: single`.",
+    )
+
+
+def _has_row(connection: Connection, table: TableName, condition: str) -> bool:
+    return one_value(connection, f"SELECT EXISTS (SELECT FROM {table.sql} WHERE {condition})") == "t"
 
 
 def _oid(load: _Load) -> str | None:
