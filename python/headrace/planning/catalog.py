@@ -39,12 +39,14 @@ class CatalogPartition:
 class CatalogPartitioning:
     """How an existing table is partitioned. `strategy`: range, list or hash; `key`: its columns or expressions.
 
-    `partitions` are those of the first level.
+    `partitions` are those of the first level. `comparison`: what compares the keys, if it is not what everybody has
+    (`collation any_case`), so that only the destination knows which keys are equal.
     """
 
     strategy: str
     key: tuple[str, ...]
     partitions: tuple[CatalogPartition, ...] = ()
+    comparison: str | None = None
 
 
 @dataclass(frozen=True)

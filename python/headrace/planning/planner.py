@@ -181,7 +181,8 @@ def table_after(plan: DataFlowPlan, catalog: CatalogTable | None) -> CatalogTabl
         old = kept.partitioning.partitions if kept.partitioning else ()
         stays = tuple(part for part in old if part.name not in partitioning.drops)
         new = tuple(CatalogPartition(part.table, part.rule) for part in partitioning.partitions if _is_new(part))
-        made = CatalogPartitioning(partitioning.strategy, (partitioning.column,), (*stays, *new))
+        like = catalog.partitioning or CatalogPartitioning(partitioning.strategy, (partitioning.column,))
+        made = replace(like, partitions=(*stays, *new))
         if plan.switch == "view":
             return replace(
                 kept, kind="view", partitioning=made, view_tables=tuple(part.name for part in made.partitions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -138,6 +138,9 @@ UNSORTED = existing(
 LISTED = existing(
     "list", "o_status", orders_open=ListRule((None, "O")), orders_lost=ListRule(("L", "longer than five"))
 )
+COLLATED = replace(
+    LISTED, partitioning=replace(cast("CatalogPartitioning", LISTED.partitioning), comparison="collation any_case")
+)
 HASHED = existing("hash", "o_orderkey", orders_1=HashRule(3, 2), orders_2=HashRule(3, 0))
 OVERLAPPING = KeyFacts([FileKeys("1", "100"), FileKeys("50", "150"), FileKeys("200", "300")])
 FILES = samples.files(1, 1, 1)
@@ -217,6 +220,7 @@ PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
     "one_part": (RangePartition("o_orderkey", Quantiles(1)), None, {"facts": KeyFacts(scan=KeyScan(5, 0))}),
     "lists": (LISTS, None, {}),
     "lists_append": (LISTS, LISTED, {"target": "append"}),
+    "lists_compared_otherwise": (LISTS, COLLATED, {"target": "append"}),
     "lists_of_the_server": (ListPartition("o_country", (("eu", ("FR", "DE")), ("asia", ("CN",)))), None, {}),
     "lists_without_null": (ListPartition("o_status", (("open", ("O",)), ("done", ("F",)))), None, {}),
     "hash": (HashPartition("o_orderkey", 3), None, {}),

@@ -13,7 +13,7 @@ from headrace.planning import (
     CatalogTable,
 )
 from headrace.targets.postgres.bounds import read_bound
-from headrace.targets.postgres.connection import Connection, Row, one_row, snapshot, sql, texts
+from headrace.targets.postgres.connection import Connection, Row, one_row, one_value, snapshot, sql, texts
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.types import ServerType, server_type
 
@@ -124,6 +124,11 @@ def _server_type(row: Row) -> ServerType | None:
     return server_type(row[2], int(row[3] or -1))
 
 
+def own_comparison(connection: Connection, oid: str) -> str | None:
+    """What compares the keys of a partitioned table, if that is not what the server has for everybody."""
+    return one_value(connection, sql("key_comparison"), (oid,)) or None
+
+
 def _partitioning(connection: Connection, oid: str) -> CatalogPartitioning:
     keys = connection.query(sql("partitioning"), (oid,)).rows
     partitions = connection.query(sql("partitions"), (oid,)).rows
@@ -131,6 +136,7 @@ def _partitioning(connection: Connection, oid: str) -> CatalogPartitioning:
         strategy=_text(keys[0][0]),
         key=tuple(_text(row[1]) for row in keys),
         partitions=tuple(CatalogPartition(_text(row[1]), read_bound(_text(row[2]))) for row in partitions),
+        comparison=own_comparison(connection, oid),
     )
 
 

@@ -11,7 +11,7 @@ from headrace.errors import TargetError
 from headrace.planning import ALL_PARTITIONS, DataFlowPlan, HashRule, Partition, PartitionRule, StagingTable
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.bounds import implies, read_bound
-from headrace.targets.postgres.catalog import Relation, column_types, find_relation, names_in_schema
+from headrace.targets.postgres.catalog import Relation, column_types, find_relation, names_in_schema, own_comparison
 from headrace.targets.postgres.connection import Connection, one_row, one_value, sql
 from headrace.targets.postgres.foreign_keys import ForeignKey, foreign_keys_of
 from headrace.targets.postgres.indexes import Index, create_indexes, indexes_of
@@ -83,6 +83,9 @@ class HiddenTables:
         self._target_pattern = None
         if relation is not None and plan.switch != "none":
             self._target_pattern = self._pattern(self._target, relation)
+        self._compares_otherwise = (
+            partitioning is not None and relation is not None and own_comparison(connection, relation.oid) is not None
+        )
         self._hashing_table = self._expression_of_oid() if partitioning is not None else None
         self.tables = tuple(self._tables())
 
@@ -165,6 +168,8 @@ class HiddenTables:
         if part is None or not part.becomes_partition or (self.is_divided_by_server and self._relation is None):
             return None
         planned = ddl.partitioning_of(self._plan)
+        if self._compares_otherwise and planned.strategy == "list":
+            return None  # the column's own equality is another one
         others = [other.rule for other in planned.partitions if other != part] + self._staying()
         return implies(part.rule, quote(planned.column), others, self._hashing_table)
 

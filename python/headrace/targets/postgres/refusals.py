@@ -9,7 +9,7 @@ from headrace.errors import TargetError
 from headrace.planning import DataFlowPlan, DefaultRule, Partition, counted
 from headrace.targets.postgres.advice import LOCKS_PER_PARTITION
 from headrace.targets.postgres.bounds import implies
-from headrace.targets.postgres.catalog import Relation, find_relation
+from headrace.targets.postgres.catalog import Relation, find_relation, own_comparison
 from headrace.targets.postgres.connection import Connection, Row, one_row, one_value, sql, texts
 from headrace.targets.postgres.hidden_tables import Staging, replaces_all
 from headrace.targets.postgres.names import TableName, quote
@@ -147,14 +147,15 @@ def _refuse_other_partitions(plan: DataFlowPlan, load: _Load) -> None:
 def _refuse_other_comparison(connection: Connection, plan: DataFlowPlan, load: _Load) -> None:
     """The core compares keys as the server does for everybody; of hashes the server is asked by samples."""
     planned = plan.partitioning
-    if load.relation is None or planned is None or planned.strategy == "hash" or planned.way == "server":
+    if load.relation is None or planned is None or planned.strategy == "hash":
         return
-    own = one_value(connection, sql("key_comparison"), (load.relation.oid,))
-    if own:
+    own = own_comparison(connection, load.relation.oid)
+    # Lists go by the server. Bounds were compared when the load was planned.
+    if own is not None and (planned.strategy == "range" or planned.way != "server"):
         raise TargetError(
             f"keys of table {load.target} are not compared as Headrace would",
             found=f"`{planned.column}` is compared by {own}",
-            expected="an operator class of the server, and for texts a deterministic collation",
+            expected="an operator class of the server",
             hint="Set `load: single`: then the server finds the partition of each row.",
         )
 
@@ -163,8 +164,10 @@ def _refuse_rows_without_partition(connection: Connection, plan: DataFlowPlan, l
     """Rows of a default partition that stays must not belong into a new one: the server would refuse that one."""
     planned = plan.partitioning
     new = [part for part in planned.partitions if part.action == "attach"] if planned else []
-    if planned is None or not new or replaces_all(plan):
+    if planned is None or not new or replaces_all(plan) or load.relation is None:
         return
+    if own_comparison(connection, load.relation.oid) is not None:
+        return  # only the server knows, and says so at the switch
     for schema, name, bound, _ in load.partitions:
         if bound != "DEFAULT":
             continue
