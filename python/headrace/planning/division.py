@@ -200,7 +200,7 @@ def _notes(
             notes.append("`outside: default` has no effect on partitions that are loaded anew")
     filled = [partition.table for partition in partitions if partition.action == "insert"]
     if way == "server" and not (is_hash or takes_all):
-        notes.append("a row that no partition takes fails the load, because the server does not tell which one it was")
+        notes.append("a row that no partition takes fails the load: the server takes all rows of a COPY or none")
     if filled and way == "merged":
         notes.append(f"{counted(len(filled), 'existing partition')} may take rows: {', '.join(filled)}")
     elif filled:
