@@ -11,11 +11,12 @@ from headrace.errors import AccountsError, TargetError
 from headrace.planning import STRAYS, DataFlowPlan, DefaultRule, Partition, counted
 from headrace.targets.base import LoadedPartition
 from headrace.targets.postgres import ddl
-from headrace.targets.postgres.catalog import Relation, find_relation
+from headrace.targets.postgres.catalog import Relation, find_relation, names_in_schema
 from headrace.targets.postgres.connection import Connection, rows_done, sql, texts
 from headrace.targets.postgres.foreign_keys import foreign_keys_of
 from headrace.targets.postgres.hidden_tables import Staging, replaces_all
-from headrace.targets.postgres.indexes import built, built_on, hidden_index_name, indexes_of, partition_index_name
+from headrace.targets.postgres.index_names import server_name
+from headrace.targets.postgres.indexes import Index, built, built_on, hidden_index_name, indexes_of
 from headrace.targets.postgres.locks import lock_for_switch
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.refusals import refuse_exchange
@@ -54,6 +55,7 @@ class PartitionSwitch:
         self._lock_timeout_seconds = lock_timeout_seconds
         self._strays: dict[str, int] = {}
         self._seconds: dict[str, float] = {}
+        self._taken: set[str] | None = None
 
     @property
     def loaded(self) -> tuple[LoadedPartition, ...]:
@@ -137,12 +139,19 @@ class PartitionSwitch:
             *attach,
             *[ddl.drop_bounds(partition)] * staging.has_condition,
             *(
-                index.rename(
-                    partition, hidden_index_name(staging.table, number), partition_index_name(partition, number)
-                )
+                index.rename(partition, hidden_index_name(staging.table, number), self._free_name(partition, index))
                 for number, index in enumerate(staging.indexes, start=1)
             ),
         ]
+
+    def _free_name(self, partition: TableName, index: Index) -> str:
+        """As the server would call the index, had it made it for the partition."""
+        if self._taken is None:  # behind the drop of old partitions, whose names are free
+            coming = (part.table for part in self._planned.partitions)
+            self._taken = {*names_in_schema(self._connection, self._target.schema), *coming}
+        name = server_name(partition.name, index.columns, index.label, self._taken)
+        self._taken.add(name)
+        return name
 
     def _exchange(self, staging: Staging, part: Partition) -> None:
         old_name = TableName(self._target.schema, part.replaces or part.table)
