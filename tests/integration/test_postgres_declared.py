@@ -508,6 +508,32 @@ def test_late_rows_of_a_rolling_window_go_into_the_default_partition(
     }
 
 
+def test_a_view_on_a_partition(warehouse: PostgresProject) -> None:
+    """It hinders only what would drop that partition, and before the first row."""
+    write(warehouse, MONTHLY % ("2024-04-01", ""), type="date")
+    keys_file(warehouse, "a", ["2024-01-05", "2024-02-05", "2024-03-05"])
+    run(warehouse)
+    warehouse.execute("CREATE VIEW early AS SELECT * FROM keys_2024_01")
+    before = warehouse.content()
+    keys_file(warehouse, "a", ["2024-04-05"])
+    monthly, found = MONTHLY % ("2024-05-01", ""), "found: view early on keys_2024_01"
+    for clauses, target in [
+        ("partition: {range: {column: id, every: 1 month}, keep: 3}", "append"),
+        (monthly + ", partitions: [keys_2024_01]", "replace"),
+        (monthly, "replace"),
+    ]:
+        write(warehouse, clauses, target, type="date")
+        ended = warehouse.run()
+        assert (ended.exit_code, warehouse.content()) == (1, before), ended.stderr
+        assert found in ended.error
+        assert ended.summary["rows_read"] == 0
+    keys_file(warehouse, "a", ["2024-02-06"])
+    write(warehouse, monthly + ", partitions: [keys_2024_02]", type="date")
+    run(warehouse, verified=False)
+    assert by_partition(warehouse)["keys_2024_02"] == ["2024-02-06"]
+    assert warehouse.query("SELECT id FROM early") == [("2024-01-05",)]
+
+
 MANY = 1000 if "HEADRACE_SOAK_KILLS" in os.environ else 210
 
 

@@ -29,10 +29,14 @@ class CatalogColumn:
 
 @dataclass(frozen=True)
 class CatalogPartition:
-    """One partition of a table and what it takes; None if the target's rule has no counterpart here."""
+    """One partition of a table and what it takes; None if the target's rule has no counterpart here.
+
+    `prevents_drop`: what hangs on it, as people know it, so that it cannot go.
+    """
 
     name: str
     rule: PartitionRule | None
+    prevents_drop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from headrace.errors import InternalError, TargetError
 from headrace.model import Every, HashPartition, ListPartition, PartitionClause, RangePartition, strategy_of
 from headrace.model.key_values import KeyType, key_type
 from headrace.planning.catalog import CatalogPartition
+from headrace.planning.existing import check_dropped
 from headrace.planning.hash_parts import hash_parts
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.list_parts import list_parts
@@ -63,6 +64,7 @@ def divide(
         kind = key_type(key.type)
         assert kind is not None  # key_column refuses others
         window = newest(table, parts, kept, kind, clause.settings.keep, has_default=bool(default))
+        check_dropped(table, window.drops, "dropped (`keep`)", "set a larger `keep`")
         notes += _notes_of_window(window, clause)
     parts = window.parts + default
     strategy = strategy_of(clause)

@@ -135,6 +135,17 @@ UNSORTED = existing(
     orders_2024_01=RangeRule("2024-01-01", "2024-02-01"),
     orders_2023_10=RangeRule("2023-10-01", "2023-11-01"),
 )
+_MONTHLY = cast("CatalogPartitioning", MONTHLY.partitioning)
+WATCHED = replace(
+    MONTHLY,
+    partitioning=replace(
+        _MONTHLY,
+        partitions=(
+            replace(_MONTHLY.partitions[0], prevents_drop=("view early on orders_2023_10",)),
+            *_MONTHLY.partitions[1:],
+        ),
+    ),
+)
 LISTED = existing(
     "list", "o_status", orders_open=ListRule((None, "O")), orders_lost=ListRule(("L", "longer than five"))
 )
@@ -238,6 +249,11 @@ PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
     ),
     "reload": (MONTHS, UNSORTED, {"partitions": ("orders_2024_01", "orders_2023_10")}),
     "reload_one": (LISTS, LISTED, {"partitions": ("orders_lost",)}),
+    "reload_beside_a_view": (
+        MONTHS,
+        replace(WATCHED, prevents_replace=("view early on orders_2023_10",)),
+        {"partitions": ("orders_2024_01",)},
+    ),
     "window": (WINDOW, MONTHLY, {"target": "append", "facts": SCAN}),
     "window_of_old_rows": (
         WINDOW,
@@ -388,6 +404,8 @@ REFUSED: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         MONTHLY,
         {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2024-02-01",)))},
     ),
+    "window_with_a_view": (WINDOW, WATCHED, {"target": "append", "facts": SCAN}),
+    "reload_with_a_view": (MONTHS, WATCHED, {"partitions": ("orders_2023_10",)}),
     "no_tablespace": (
         replace(BY_DATE, settings=PartitionSettings(tablespaces=("fast", "slow"))),
         None,
