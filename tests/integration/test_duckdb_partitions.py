@@ -154,6 +154,16 @@ def test_a_rolling_window(place: Place) -> None:
     place.files(["5,2024-04-15,FR,1.00"])
     place.load(f"{MONTHS[:-1]}, keep: 2}}, target: append")
     assert (place.tables(), place.ids("sales")) == (["sales_2024_03", "sales_2024_04"], [2, 4, 5])
+    # Rows of a month that has gone, or goes now, come too late.
+    place.files(["6,2024-01-15,FR,1.00", "7,2024-03-15,FR,1.00", "8,2024-05-15,FR,1.00"])
+    found = place.load(f"{MONTHS[:-1]}, keep: 2}}, target: append", limit=2)
+    assert (found["rows_rejected"], found["tables"][0]["rejects"]["by_rule"]) == (2, {"partition": 2})
+    assert (place.tables(), place.ids("sales")) == (["sales_2024_04", "sales_2024_05"], [5, 8])
+    place.files(["9,2024-01-15,FR,1.00"])
+    place.load(f"{MONTHS[:-1]}, keep: 2}}, target: append", limit=1)
+    assert (place.tables(), place.ids("sales")) == (["sales_2024_04", "sales_2024_05"], [5, 8])
+    place.load(f"{MONTHS[:-1]}, keep: 2, outside: default}}, target: append")
+    assert (place.ids("sales_default"), place.ids("sales")) == ([9], [5, 8, 9])
 
 
 def test_a_failed_load_changes_nothing(place: Place) -> None:

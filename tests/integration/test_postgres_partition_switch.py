@@ -186,6 +186,30 @@ def test_foreign_keys_and_the_primary_key_are_built_before_the_switch(database: 
     assert by_partition(database) == KEYS
 
 
+def test_indexes_are_called_as_the_server_calls_them(database: Database) -> None:
+    """As those of a partition that the server makes itself, also where names are long or taken."""
+    made(database)
+    note = "note_" + "ö" * 20
+    database.as_loader(
+        f'ALTER TABLE orders RENAME note TO "{note}"; ALTER TABLE orders ALTER id SET NOT NULL;'
+        f'ALTER TABLE orders ADD PRIMARY KEY (id); ALTER TABLE orders ADD UNIQUE ("{note}", id);'
+        f'CREATE INDEX ON orders ("{note}", id, "{note}"); CREATE INDEX ON orders (lower("{note}"), (id + 1));'
+        f'CREATE INDEX anything ON orders (id) INCLUDE ("{note}"); CREATE INDEX ON orders (id);'
+        "CREATE TABLE orders_4_id_idx (id int); CREATE TABLE orders_9_id_idx (id int)"
+    )
+    named = "SELECT indexrelid::regclass FROM pg_index WHERE indrelid = '{}'::regclass"
+    columns = OutputColumn("note", note, DataType("string"), nullable=True)
+    planned = partitioned("append", "home", [partition(4, RangeRule("40", "50"))], slices=1)
+    planned = replace(planned, columns=(planned.columns[0], columns))
+    load(database, planned, {1: {"4": ["40, 'n'"]}})
+    database.as_loader("CREATE TABLE orders_9 PARTITION OF orders FOR VALUES FROM (100) TO (110)")
+    ours, theirs = (
+        sorted(str(index).replace(name, "T") for (index,) in database.rows(named.format(name)))
+        for name in ("orders_4", "orders_9")
+    )
+    assert (len(ours), ours) == (6, theirs)
+
+
 # --- who waits --------------------------------------------------------------------------------------------------------
 
 READING = "BEGIN; DO 'BEGIN PERFORM count(*) FROM orders; END'"
@@ -417,7 +441,11 @@ def test_an_existing_default_partition(database: Database) -> None:
     load(database, partitioned("append", "home", more), {1: {"5": ["50, 'n'"]}, 2: {"4": ["70, 'r'", "NULL, 'q'"]}})
     assert by_partition(database) == {**KEYS, "orders_4": ["70", None], "orders_5": ["50"]}
     again = partitioned("append", "home", [partition(7, RangeRule("70", "80"))], slices=1)
-    assert refused(database, again, {1: {"7": ["71, 'n'"]}}).found == "rows in public.orders_4"
+    error = refused(database, again, {1: {"7": ["71, 'n'"]}})
+    assert (error.found, error.expected) == (
+        "rows in public.orders_4 for orders_7",
+        """none WHERE "id" IS NOT NULL AND "id" >= '70' AND "id" < '80'""",
+    )
     second = partitioned("append", "home", [*PARTS[:1], partition(9, DefaultRule())], slices=1)
     assert "has a default partition already" in refused(database, second, {1: {}}).what
 

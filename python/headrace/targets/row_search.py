@@ -40,7 +40,7 @@ class RowSearch:
     """The constraints of which one was broken.
 
     `table`: name by which conditions may call it. `engine`: the DuckDB instance that has the table; None: the table is
-    elsewhere. `rows_before`: DuckDB's name of the table, if the rows that it has already count too.
+    elsewhere. `rows_before`: how DuckDB calls the table, or those of its rows that have a key again: if they count too.
     """
 
     constraints: tuple[Constraint, ...]
