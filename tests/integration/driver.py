@@ -311,7 +311,9 @@ class Project:
     def leftovers(self) -> list[str]:
         """What no run may leave behind, however it ended. Only one that was killed leaves what it had of rejects."""
         hidden = [path for path in self.runs.rglob("*") if path.name.startswith(".") or path.name == "spill"]
-        run_files = [path for path in hidden if path.parent.name != "rejects" or path.parent.with_name("summary.json").exists()]
+        run_files = [
+            path for path in hidden if path.parent.name != "rejects" or path.parent.with_name("summary.json").exists()
+        ]
         beside = [path for path in self.folder.glob("warehouse.duckdb*") if path != self.database]
         return sorted(str(path.relative_to(self.folder)) for path in [*run_files, *beside])
 
