@@ -32,13 +32,25 @@ tasks:
               - {{name: id, type: int32, nullable: false}}
               - {{name: day, type: date}}
               - {{name: word, type: string}}
+              - {{name: instant, type: timestamptz}}
       destinations:
         sales: {{input: rows, connection: warehouse, table: sales, load: {load}, target: {target}, partition: {clause}}}
 """
 # Ids count from 0 over both files. Keys on bounds, and without a key.
 ROWS = (
-    ["2024-01-01,FR", "2024-01-31,DE", "2024-02-01,CN", ",US", "2024-03-31,"],
-    ["2024-01-15,CN", "2023-12-31,FR", "2024-03-01,XX", "2024-01-01,DE"],
+    [
+        "2024-01-01,FR,2024-01-01 00:00:00Z",
+        "2024-01-31,DE,2024-02-01 00:30:00+01:00",
+        "2024-02-01,CN,2024-01-31 19:00:00-05",
+        ",US,",
+        "2024-03-31,,2024-03-31 12:00:00+00:00",
+    ],
+    [
+        "2024-01-15,CN,2024-01-15 00:00:00+0530",
+        "2023-12-31,FR,2024-01-01 00:59:59.999999+01",
+        "2024-03-01,XX,2024-03-01 00:00:00Z",
+        "2024-01-01,DE,2024-01-01 01:00:00+01",
+    ],
 )
 # Declaration; the ids of each partition; those that are outside of all of them are rejects.
 DECLARED = {
@@ -57,6 +69,27 @@ DECLARED = {
     "months between": (
         "{range: {column: day, every: 1 month, from: 2024-01-01, to: 2024-03-01}}",
         {"sales_2024_01": [0, 1, 5, 8], "sales_2024_02": [2]},
+    ),
+    # The days of `day`, in UTC.
+    "bounds of instants": (
+        "{range: {column: instant, bounds: [2024-01-01, '2024-01-31 19:00:00-05:00']}}",
+        {"sales_1": [6], "sales_2": [0, 1, 5, 8], "sales_3": [2, 4, 7]},
+    ),
+    "bounds of instants to the left": (
+        "{range: {column: instant, boundary: left, bounds: [2024-01-01, 2024-02-01]}}",
+        {"sales_1": [0, 6, 8], "sales_2": [1, 2, 5], "sales_3": [4, 7]},
+    ),
+    "months of instants": (
+        "{range: {column: instant, every: 1 month}}",
+        {"sales_2023_12": [6], "sales_2024_01": [0, 1, 5, 8], "sales_2024_02": [2], "sales_2024_03": [4, 7]},
+    ),
+    "parts of instants": (
+        "{range: {column: instant, parts: 2}}",
+        {"sales_1": [0, 5, 6, 8], "sales_2": [1, 2, 4, 7]},
+    ),
+    "lists of instants": (
+        "{list: {column: instant, values: {few: [2024-01-01, '2024-01-31 19:00-05'], none: [null]}}}",
+        {"sales_few": [0, 2, 8], "sales_none": [3]},
     ),
     "steps": (
         "{range: {column: id, every: 4}}",

@@ -159,6 +159,12 @@ class Running:
             time.sleep(_POLL_SECONDS)
         return ended
 
+    def wait_until(self, moment: float) -> None:
+        """Until `moment` seconds have passed, or the process has ended."""
+        deadline = time.monotonic() + moment
+        while time.monotonic() < deadline and self.poll() is None:
+            time.sleep(_POLL_SECONDS / 2)
+
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal, unless the process has ended."""
         if self.poll() is None:
@@ -251,6 +257,14 @@ class Project:
         """Runs the package and waits for its end."""
         return self.command(self.arguments(*arguments, **parameters), environment)
 
+    def resume_command(self, *arguments: str) -> list[str]:
+        """The command that continues the last unfinished run."""
+        return [sys.executable, "-m", "headrace", "resume", "--runs-dir", "runs", "--json", *arguments]
+
+    def resume(self, *arguments: str) -> Ended:
+        """Continues the last unfinished run."""
+        return self.command(self.resume_command(*arguments))
+
     def command(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Ended:
         """Runs any command in the folder."""
         with self.started(arguments, environment) as running:
@@ -311,7 +325,9 @@ class Project:
     def leftovers(self) -> list[str]:
         """What no run may leave behind, however it ended. Only one that was killed leaves what it had of rejects."""
         hidden = [path for path in self.runs.rglob("*") if path.name.startswith(".") or path.name == "spill"]
-        run_files = [path for path in hidden if path.parent.name != "rejects" or path.parent.with_name("summary.json").exists()]
+        run_files = [
+            path for path in hidden if path.parent.name != "rejects" or path.parent.with_name("summary.json").exists()
+        ]
         beside = [path for path in self.folder.glob("warehouse.duckdb*") if path != self.database]
         return sorted(str(path.relative_to(self.folder)) for path in [*run_files, *beside])
 

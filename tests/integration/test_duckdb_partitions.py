@@ -12,6 +12,8 @@ import pytest
 from headrace import run
 from headrace.model import load_package
 from headrace.run import RunFolder, RunRequest, Summary
+from headrace.targets.duckdb import ddl
+from tests.snapshots import assert_snapshot
 
 PACKAGE = """
 headrace: 1
@@ -154,6 +156,16 @@ def test_a_rolling_window(place: Place) -> None:
     place.files(["5,2024-04-15,FR,1.00"])
     place.load(f"{MONTHS[:-1]}, keep: 2}}, target: append")
     assert (place.tables(), place.ids("sales")) == (["sales_2024_03", "sales_2024_04"], [2, 4, 5])
+    # Rows of a month that has gone, or goes now, come too late.
+    place.files(["6,2024-01-15,FR,1.00", "7,2024-03-15,FR,1.00", "8,2024-05-15,FR,1.00"])
+    found = place.load(f"{MONTHS[:-1]}, keep: 2}}, target: append", limit=2)
+    assert (found["rows_rejected"], found["tables"][0]["rejects"]["by_rule"]) == (2, {"partition": 2})
+    assert (place.tables(), place.ids("sales")) == (["sales_2024_04", "sales_2024_05"], [5, 8])
+    place.files(["9,2024-01-15,FR,1.00"])
+    place.load(f"{MONTHS[:-1]}, keep: 2}}, target: append", limit=1)
+    assert (place.tables(), place.ids("sales")) == (["sales_2024_04", "sales_2024_05"], [5, 8])
+    place.load(f"{MONTHS[:-1]}, keep: 2, outside: default}}, target: append")
+    assert (place.ids("sales_default"), place.ids("sales")) == ([9], [5, 8, 9])
 
 
 def test_a_failed_load_changes_nothing(place: Place) -> None:
@@ -164,6 +176,16 @@ def test_a_failed_load_changes_nothing(place: Place) -> None:
     assert "breaks" in place.refused(f"{MONTHS}, target: append")
     assert (place.tables(), place.ids("sales")) == (["sales_2024_01", "sales_2024_03"], [1, 2, 3, 4])
     assert place.query("SELECT * FROM headrace.divided_view") == before
+
+
+def test_rows_in_the_wrong_table_fail_the_load(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if all of them together are as many as there should be."""
+    place.files([*ROWS, "5,2024-01-02,FR,1.00"])
+    right = ddl.insert_place
+    monkeypatch.setattr(ddl, "insert_place", lambda plan, table, place: right(plan, table, 1 - place))
+    assert_snapshot("wrong_partition", place.refused(f"{MONTHS}, target: create"))
+    assert place.tables() == []
+    assert place.query("SELECT count(*) FROM headrace.commit") == [(0,)]
 
 
 def test_rows_outside_are_rejects_or_have_a_table(place: Place) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +18,7 @@ from tests.integration.partition_scenes import VERIFY
 from tests.integration.postgres import PostgresProject
 from tests.servers.cluster import ServerError
 from tests.servers.farm import Farm
+from tests.snapshots import assert_snapshot
 
 PACKAGE = """
 headrace: 1
@@ -36,7 +39,7 @@ tasks:
     data_flow:
       rejects: {{limit: 100}}
       sources:
-        rows: {{connection: inbox, files: "*.txt", layout: keys}}
+        rows: {{connection: inbox, files: "*.txt", layout: keys, empty: allow}}
       destinations:
         keys: {{input: rows, connection: warehouse, table: keys, target: {target}{clauses}}}
 """
@@ -111,6 +114,30 @@ def test_files_with_the_same_keys(warehouse: PostgresProject) -> None:
     assert by_partition(warehouse) == {"keys_1": texts(sorted([*range(1, 100), *range(1, 100)]))}
 
 
+@pytest.mark.parametrize("outside", ["reject", "default"])
+@pytest.mark.parametrize("rows", [(), ("\\N", "\\N")])
+def test_files_without_a_key(warehouse: PostgresProject, rows: Sequence[str], outside: str) -> None:
+    """The table is divided all the same, and the next load puts partitions into it."""
+    write(warehouse, f"partition: {{range: {{column: id}}, outside: {outside}}}", "append")
+    keys_file(warehouse, "a", rows)
+    summary = run(warehouse, verified=False).summary
+    taken = len(rows) if outside == "default" else 0
+    assert (summary["rows_loaded"], summary["rows_rejected"]) == (taken, len(rows) - taken)
+    assert {reject["rule"] for reject in summary["tables"][0]["rejects"]["first"]} <= {"partition"}
+    is_divided = "SELECT relkind, (SELECT count(*) FROM pg_inherits) FROM pg_class WHERE oid = 'keys'::regclass"
+    assert warehouse.query(is_divided) == [("p", str(int(outside == "default")))]
+    keys_file(warehouse, "b", [1, 2])
+    (warehouse.inbox / "a.txt").unlink()
+    run(warehouse, verified=False)
+    assert by_partition(warehouse).pop("keys_1") == ["1", "2"]
+    keys_file(warehouse, "b", rows)  # and once more without a key
+    run(warehouse, verified=False)
+    assert warehouse.query("SELECT count(*) FROM keys") == [(str(2 + 2 * taken),)]
+    write(warehouse, f"partition: {{range: {{column: id}}, outside: {outside}}}")
+    run(warehouse)
+    assert warehouse.query(is_divided) == [("p", str(int(outside == "default")))]
+
+
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 # By type: three bounds and keys beside them, from the least to the greatest value.
@@ -137,6 +164,12 @@ BOUNDS: dict[str, tuple[list[str], list[str]]] = {
          "2024-01-01 00:00:00", "2024-01-01 00:00:00.000001", "9999-12-31 23:59:59.999998",
          "9999-12-31 23:59:59.999999"],
     ),
+    "timestamptz": (
+        ["1970-01-01", "2024-01-01 01:00:00+01", "9999-12-31 23:59:59.999999Z"],
+        ["0001-01-01 00:00:00Z", "1969-12-31 23:59:59.999999+00", "1970-01-01 05:30:00+0530",
+         "2023-12-31 15:59:59.999999-08:00", "2023-12-31 16:00:00-08:00", "2024-01-01 00:00:00.000001Z",
+         "9999-12-31 23:59:59.999998Z", "9999-12-31 23:59:59.999999Z"],
+    ),
 }  # fmt: skip
 
 
@@ -150,13 +183,11 @@ def test_keys_on_the_exact_bound(warehouse: PostgresProject, type: str, boundary
     keys_file(warehouse, "a", keys)
     keys_file(warehouse, "b", keys[::-1])
     if boundary == "left" and not is_finite_above(type, bounds[-1], keys):
-        refused = warehouse.run()
-        assert "Traceback" not in refused.stderr
-        if refused.exit_code == 1:
-            assert warehouse.tables() == []
-            return
-    else:
-        run(warehouse)
+        checked = warehouse.command([sys.executable, "-m", "headrace", "check", "package.yaml"])
+        assert (checked.exit_code, warehouse.run().exit_code, warehouse.tables()) == (5, 5, []), checked.stderr
+        assert re.search(r"nothing is above the last bound.*\n +at: package.yaml:\d+:\d+\n", checked.stderr)
+        return
+    run(warehouse)
     compared = "<" if boundary == "right" else "<="
     column = warehouse.query("SELECT format_type(atttypid, atttypmod) FROM pg_attribute "
                              "WHERE attrelid = 'keys'::regclass AND attname = 'id'")[0][0]  # fmt: skip
@@ -199,6 +230,31 @@ def test_null_keys(warehouse: PostgresProject, clause: str, place: str | None, o
         assert found == [place or "keys_default"]
 
 
+def test_a_tablespace_that_is_not_there(warehouse: PostgresProject) -> None:
+    """Said by `check --connect` and before the first row, also of one where the user may not make tables."""
+    name = f"space_{warehouse.target.name}"
+    warehouse.target.psql(f"SET allow_in_place_tablespaces = on; CREATE TABLESPACE {name} LOCATION ''")
+    try:
+        clause = f"partition: {{range: {{column: id, bounds: [0]}}, tablespaces: [pg_default, {name}, slow]}}"
+        write(warehouse, clause)
+        keys_file(warehouse, "a", [1, 2])
+        for command in ("check", "plan", "run"):
+            more = ["--connect"] if command == "check" else []
+            ended = warehouse.command([sys.executable, "-m", "headrace", command, "package.yaml", *more])
+            said = re.sub(r"\s+", " ", ended.stdout + ended.stderr)
+            assert ended.exit_code == 1, said
+            assert f"`{name}`, `slow`, which does not exist," in said
+        assert warehouse.tables() == []
+        warehouse.target.psql(f"GRANT CREATE ON TABLESPACE {name} TO loader")
+        write(warehouse, clause.replace(", slow", ""))
+        run(warehouse)
+        found = warehouse.query("SELECT tablespace FROM pg_tables WHERE tablename ~ '^keys_' ORDER BY tablename")
+        assert found == [(None,), (name,)]
+        warehouse.execute("DROP TABLE keys")
+    finally:
+        warehouse.target.psql(f"DROP TABLESPACE {name}")
+
+
 # --- outside ----------------------------------------------------------------------------------------------------------
 
 MONTHS = "partition: {range: {column: id, every: 1 month, from: 2024-01-01, to: 2024-04-01}%s}"
@@ -233,6 +289,27 @@ def test_rows_outside_go_into_the_default_partition(warehouse: PostgresProject) 
     keys_file(warehouse, "a", DAYS)
     run(warehouse)
     assert by_partition(warehouse)["keys_default"] == ["2023-12-31", "2024-04-01"]
+
+
+def test_rows_of_the_default_partition_that_belong_into_a_new_one(warehouse: PostgresProject) -> None:
+    """Found before the first row; the hint works."""
+    write(warehouse, MONTHS % ", outside: default", type="date")
+    keys_file(warehouse, "a", DAYS)
+    run(warehouse)
+    write(warehouse, "partition: {range: {column: id, every: 1 month}}", "append", type="date")
+    keys_file(warehouse, "a", ["2024-05-01", "2024-04-02"])
+    before = warehouse.content()
+    ended = warehouse.run()
+    assert (ended.exit_code, warehouse.content()) == (1, before)
+    assert_snapshot("postgres_rows_in_the_default_partition", warehouse.stable(ended.error))
+    assert ended.summary["rows_read"] == 0
+    warehouse.execute(
+        "BEGIN; CREATE TABLE april (LIKE keys); WITH moved AS (DELETE FROM keys_default WHERE \"id\" >= '2024-04-01' "
+        "RETURNING *) INSERT INTO april SELECT * FROM moved; "
+        "ALTER TABLE keys ATTACH PARTITION april FOR VALUES FROM ('2024-04-01') TO ('2024-05-01'); COMMIT"
+    )
+    run(warehouse, verified=False)
+    assert by_partition(warehouse)["april"] == ["2024-04-01", "2024-04-02"]
 
 
 # --- tables that exist ------------------------------------------------------------------------------------------------
@@ -382,18 +459,22 @@ def test_one_partition_is_loaded_anew(warehouse: PostgresProject) -> None:
 
 
 def test_a_rolling_window(warehouse: PostgresProject) -> None:
-    """A month comes, the oldest goes; a load that brings rows for the one that goes is refused."""
+    """A month comes, the oldest goes; rows for the one that goes, or for older ones, are rejects."""
     write(warehouse, MONTHLY % ("2024-04-01", ""), type="date")
     keys_file(warehouse, "a", ["2024-01-05", "2024-02-05", "2024-03-05"])
     run(warehouse)
     window = "partition: {range: {column: id, every: 1 month}, keep: 3}"
     write(warehouse, window, "append", type="date")
-    keys_file(warehouse, "a", ["2024-04-05", "2024-01-06"])
-    before = warehouse.content()
-    refused = warehouse.run()
-    assert (refused.exit_code, warehouse.content()) == (1, before), refused.stderr
-    keys_file(warehouse, "a", ["2024-04-05", "2024-04-30"])
-    run(warehouse, verified=False)
+    keys_file(warehouse, "a", ["2023-06-06"])  # nothing else: no partition comes, none goes
+    [table] = run(warehouse, verified=False).summary["tables"]
+    assert [(reject["row"], reject["rule"]) for reject in table["rejects"]["first"]] == [(1, "partition")]
+    assert list(by_partition(warehouse)) == ["keys_2024_01", "keys_2024_02", "keys_2024_03"]
+    keys_file(warehouse, "a", ["2024-04-05", "2024-01-06", "2024-04-30", "2023-06-06"])
+    [table] = run(warehouse, verified=False).summary["tables"]
+    assert [(reject["row"], reject["value"]) for reject in table["rejects"]["first"]] == [
+        (2, "2024-01-06"),
+        (4, "2023-06-06"),
+    ]
     assert by_partition(warehouse) == {
         "keys_2024_02": ["2024-02-05"],
         "keys_2024_03": ["2024-03-05"],
@@ -402,6 +483,55 @@ def test_a_rolling_window(warehouse: PostgresProject) -> None:
     keys_file(warehouse, "a", ["2024-05-05", "2024-06-30"])
     run(warehouse, verified=False)
     assert list(by_partition(warehouse)) == ["keys_2024_04", "keys_2024_05", "keys_2024_06"]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_late_rows_of_a_rolling_window_go_into_the_default_partition(
+    warehouse: PostgresProject, is_there: bool
+) -> None:
+    """Also those of the very partition that goes, and whether the default partition is new or not."""
+    outside = ", outside: default" if is_there else ""
+    write(warehouse, MONTHLY % ("2024-04-01", outside), type="date")
+    keys_file(warehouse, "a", ["2024-01-05", "2024-02-05", "2024-03-05"])
+    run(warehouse)
+    assert bool(warehouse.query("SELECT to_regclass('keys_default')")[0][0]) == is_there
+    write(
+        warehouse, "partition: {range: {column: id, every: 1 month}, keep: 3, outside: default}", "append", type="date"
+    )
+    keys_file(warehouse, "a", ["2024-04-05", "2024-01-06", "2023-06-06", "2024-03-06", "\\N"])
+    run(warehouse, verified=False)
+    assert by_partition(warehouse) == {
+        "keys_2024_02": ["2024-02-05"],
+        "keys_2024_03": ["2024-03-05", "2024-03-06"],
+        "keys_2024_04": ["2024-04-05"],
+        "keys_default": ["2023-06-06", "2024-01-06", None],
+    }
+
+
+def test_a_view_on_a_partition(warehouse: PostgresProject) -> None:
+    """It hinders only what would drop that partition, and before the first row."""
+    write(warehouse, MONTHLY % ("2024-04-01", ""), type="date")
+    keys_file(warehouse, "a", ["2024-01-05", "2024-02-05", "2024-03-05"])
+    run(warehouse)
+    warehouse.execute("CREATE VIEW early AS SELECT * FROM keys_2024_01")
+    before = warehouse.content()
+    keys_file(warehouse, "a", ["2024-04-05"])
+    monthly, found = MONTHLY % ("2024-05-01", ""), "found: view early on keys_2024_01"
+    for clauses, target in [
+        ("partition: {range: {column: id, every: 1 month}, keep: 3}", "append"),
+        (monthly + ", partitions: [keys_2024_01]", "replace"),
+        (monthly, "replace"),
+    ]:
+        write(warehouse, clauses, target, type="date")
+        ended = warehouse.run()
+        assert (ended.exit_code, warehouse.content()) == (1, before), ended.stderr
+        assert found in ended.error
+        assert ended.summary["rows_read"] == 0
+    keys_file(warehouse, "a", ["2024-02-06"])
+    write(warehouse, monthly + ", partitions: [keys_2024_02]", type="date")
+    run(warehouse, verified=False)
+    assert by_partition(warehouse)["keys_2024_02"] == ["2024-02-06"]
+    assert warehouse.query("SELECT id FROM early") == [("2024-01-05",)]
 
 
 MANY = 1000 if "HEADRACE_SOAK_KILLS" in os.environ else 210

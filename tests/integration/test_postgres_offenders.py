@@ -331,3 +331,53 @@ def test_the_budget_is_kept(warehouse: PostgresProject) -> None:
     check_located(ended, file, count + 1)
     assert ended.peak_resident_bytes < 200_000_000
     assert warehouse.leftovers() == []
+
+
+# --- partitions that exist --------------------------------------------------------------------------------------------
+
+DIVIDED = """
+CREATE TABLE customers (code text, place text, since date, PRIMARY KEY (since, code)) PARTITION BY RANGE (since);
+CREATE TABLE customers_23 PARTITION OF customers FOR VALUES FROM ('2023-01-01') TO ('2024-01-01');
+CREATE TABLE customers_24 PARTITION OF customers FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+INSERT INTO customers VALUES ('a', 'here', '2024-05-05'), ('b', 'there', '2023-05-05'), ('x, y', '', '2023-05-05')
+"""
+BY_YEAR = "target: append, partition: {range: {column: since, every: 1 year, from: 2023-01-01, to: 2025-01-01}}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "row", "found"),
+    [
+        (["c;;2024-05-05", "a;;2023-05-05", "a;;2024-05-05"], 5, "2024-05-05, 'a'), which the table has already"),
+        # In the table and twice in the source: the first one is too many already.
+        (["b;;2023-05-05", "b;;2023-05-05"], 3, "2023-05-05, 'b'), which the table has already"),
+        (["c;;2024-05-05", "d;;2023-05-05", "c;;2024-05-05"], 5, "2024-05-05, 'c'), first in 1.csv, row 3"),
+    ],
+    ids=["in the table", "in both", "in the source"],
+)
+def test_a_key_of_a_partition_that_exists(warehouse: PostgresProject, lines: list[str], row: int, found: str) -> None:
+    """Which row has it already: one of the table, or another one of the source."""
+    before = customers(warehouse, DIVIDED)
+    warehouse.package(CUSTOMERS.replace("target: replace", BY_YEAR))
+    file = warehouse.file("1.csv", HEADER + "".join(f"{line}\r\n" for line in lines).encode())
+    ended = warehouse.command(warehouse.arguments())
+    error = ended.summary["error"]
+    byte = len(HEADER) + sum(len(line) + 2 for line in lines[: row - 3])  # the header has two rows
+    assert error["at"] == {"file": str(file), "row": row, "byte": byte}
+    assert error["found"].split("\n")[0] == f"Key (since, code)=({found}"
+    before.check("failed")
+
+
+def test_a_key_of_a_partition_alone(warehouse: PostgresProject) -> None:
+    """Rows of other partitions may have it: nobody is accused."""
+    customers(warehouse, DIVIDED, "ALTER TABLE customers_24 ADD UNIQUE (code)")
+    warehouse.package(CUSTOMERS.replace("target: replace", BY_YEAR))
+    warehouse.file("1.csv", HEADER + b"c;;2023-05-05\r\nc;;2023-05-06\r\na;;2024-05-06\r\n")
+    check_unnamed(warehouse.command(warehouse.arguments()))
+
+
+def test_a_key_whose_text_cannot_be_told_apart(warehouse: PostgresProject) -> None:
+    """The server writes both columns, and a comma between them that is also in one of them."""
+    customers(warehouse, DIVIDED)
+    warehouse.package(CUSTOMERS.replace("target: replace", BY_YEAR))
+    warehouse.file("1.csv", HEADER + b"'x, y';;2023-05-05\r\n".replace(b"'", b'"'))
+    check_unnamed(warehouse.command(warehouse.arguments()))

@@ -12,7 +12,7 @@ import pytest
 
 from headrace.errors import AccountsError, HeadraceError, TargetBusyError, TargetError
 from headrace.model import DataType, LoadOptions
-from headrace.planning import DefaultRule, HashRule, OutputColumn, Partition, PartitionRule, RangeRule
+from headrace.planning import DataFlowPlan, DefaultRule, HashRule, OutputColumn, Partition, PartitionRule, RangeRule
 from tests.integration.partitioned import Placed, PlacingFlow, by_partition, load, partition, partitioned, resume, start
 from tests.integration.test_postgres_target import Run, left
 from tests.servers.cluster import Cluster, Database
@@ -186,6 +186,30 @@ def test_foreign_keys_and_the_primary_key_are_built_before_the_switch(database: 
     assert by_partition(database) == KEYS
 
 
+def test_indexes_are_called_as_the_server_calls_them(database: Database) -> None:
+    """As those of a partition that the server makes itself, also where names are long or taken."""
+    made(database)
+    note = "note_" + "ö" * 20
+    database.as_loader(
+        f'ALTER TABLE orders RENAME note TO "{note}"; ALTER TABLE orders ALTER id SET NOT NULL;'
+        f'ALTER TABLE orders ADD PRIMARY KEY (id); ALTER TABLE orders ADD UNIQUE ("{note}", id);'
+        f'CREATE INDEX ON orders ("{note}", id, "{note}"); CREATE INDEX ON orders (lower("{note}"), (id + 1));'
+        f'CREATE INDEX anything ON orders (id) INCLUDE ("{note}"); CREATE INDEX ON orders (id);'
+        "CREATE TABLE orders_4_id_idx (id int); CREATE TABLE orders_9_id_idx (id int)"
+    )
+    named = "SELECT indexrelid::regclass FROM pg_index WHERE indrelid = '{}'::regclass"
+    columns = OutputColumn("note", note, DataType("string"), nullable=True)
+    planned = partitioned("append", "home", [partition(4, RangeRule("40", "50"))], slices=1)
+    planned = replace(planned, columns=(planned.columns[0], columns))
+    load(database, planned, {1: {"4": ["40, 'n'"]}})
+    database.as_loader("CREATE TABLE orders_9 PARTITION OF orders FOR VALUES FROM (100) TO (110)")
+    ours, theirs = (
+        sorted(str(index).replace(name, "T") for (index,) in database.rows(named.format(name)))
+        for name in ("orders_4", "orders_9")
+    )
+    assert (len(ours), ours) == (6, theirs)
+
+
 # --- who waits --------------------------------------------------------------------------------------------------------
 
 READING = "BEGIN; DO 'BEGIN PERFORM count(*) FROM orders; END'"
@@ -242,11 +266,29 @@ def test_who_reads_a_partition_and_then_the_table_is_not_ended(database: Databas
     """By the server, because the switch and the reader wait for each other."""
     load(database, partitioned("create", "home", [*PARTS, DEFAULT]), PLACED)
     read_first, planned, placed = CLOSED[case]
+    switch_beside_a_reader(database, (read_first, "orders"), planned(), placed)
+
+
+@pytest.mark.parametrize("order", [("orders", "notes"), ("notes", "orders")], ids=["to", "from"])
+def test_who_reads_the_table_and_one_to_which_it_refers_is_not_ended(
+    database: Database, order: tuple[str, str]
+) -> None:
+    """Nor does the switch keep what it has for as long as it waits for the rest."""
+    made(database)
+    database.as_loader(
+        "CREATE TABLE notes (note text PRIMARY KEY); INSERT INTO notes SELECT note FROM orders; INSERT INTO notes "
+        "VALUES ('new'); ALTER TABLE orders ADD FOREIGN KEY (note) REFERENCES notes"
+    )
+    switch_beside_a_reader(database, order, partitioned("replace", "home", PARTS), {1: {"1": ["10, 'new'"]}, 2: {}})
+
+
+def switch_beside_a_reader(database: Database, order: tuple[str, str], planned: DataFlowPlan, placed: Placed) -> None:
+    """Somebody reads one table and, when the switch has to wait for that, another one."""
     failures: list[Exception] = []
 
     def switch() -> None:
         try:
-            load(database, planned(), placed, lock_timeout_seconds=20)
+            load(database, planned, placed, lock_timeout_seconds=20)
         except Exception as failure:  # told by the test
             failures.append(failure)
 
@@ -258,12 +300,12 @@ def test_who_reads_a_partition_and_then_the_table_is_not_ended(database: Databas
             statements.flush()
             return answers.readline().strip()
 
-        assert told(f"BEGIN; DO 'BEGIN PERFORM count(*) FROM {read_first}; END'") == "00000"
+        assert told(f"BEGIN; DO 'BEGIN PERFORM count(*) FROM {order[0]}; END'") == "00000"
         switching.start()
         deadline = time.monotonic() + 20
         while not database.rows("SELECT pid FROM pg_locks WHERE NOT granted AND locktype = 'relation'"):
             assert time.monotonic() < deadline and not failures
-        assert told("DO 'BEGIN PERFORM count(*) FROM orders; END'") == "00000"
+        assert told(f"DO 'BEGIN PERFORM count(*) FROM {order[1]}; END'") == "00000"
         assert told("ROLLBACK") == "00000"
     switching.join()
     assert failures == []
@@ -399,7 +441,11 @@ def test_an_existing_default_partition(database: Database) -> None:
     load(database, partitioned("append", "home", more), {1: {"5": ["50, 'n'"]}, 2: {"4": ["70, 'r'", "NULL, 'q'"]}})
     assert by_partition(database) == {**KEYS, "orders_4": ["70", None], "orders_5": ["50"]}
     again = partitioned("append", "home", [partition(7, RangeRule("70", "80"))], slices=1)
-    assert refused(database, again, {1: {"7": ["71, 'n'"]}}).found == "rows in public.orders_4"
+    error = refused(database, again, {1: {"7": ["71, 'n'"]}})
+    assert (error.found, error.expected) == (
+        "rows in public.orders_4 for orders_7",
+        """none WHERE "id" IS NOT NULL AND "id" >= '70' AND "id" < '80'""",
+    )
     second = partitioned("append", "home", [*PARTS[:1], partition(9, DefaultRule())], slices=1)
     assert "has a default partition already" in refused(database, second, {1: {}}).what
 

@@ -49,7 +49,7 @@ pub struct Shared {
     /// Typed columns; bounded by the blocks and the sink's queue.
     pub slabs: MemoryPool,
     /// Finds the places of rows, if they have any.
-    pub router: Option<Router>,
+    pub router: Option<Arc<Router>>,
     /// Destination.
     pub sink: Arc<dyn Sink>,
     /// Rejects.
@@ -107,9 +107,8 @@ impl Flow {
         let outcome = Arc::new(Outcome::default());
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let queue_batches = (spec.memory.blocks.saturating_sub(spec.streams) / 2).max(1);
-        let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
-        let places = router.as_ref().map(Router::count);
-        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), places)?;
+        let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?.map(Arc::new);
+        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), router.as_ref())?;
         Ok(Self::of(spec, outcome, router, sink, reader))
     }
 
@@ -125,7 +124,7 @@ impl Flow {
     fn of(
         spec: Arc<FlowSpec>,
         outcome: Arc<Outcome>,
-        router: Option<Router>,
+        router: Option<Arc<Router>>,
         sink: Arc<dyn Sink>,
         reader: Option<BatchReader>,
     ) -> Self {

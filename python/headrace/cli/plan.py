@@ -93,7 +93,7 @@ def _streams(task: Document) -> str:
 def _partitions(task: Document) -> list[str]:
     """Strategy and way, then the partitions, of many the first and the last ones."""
     division = task["partitioning"]
-    parts = division["partitions"]
+    parts = [part for part in division["partitions"] if part["action"] != "discard"]
     head = (
         f"by {division['strategy']} ({division['column']}) into {units.plural(len(parts), 'partition')}, way "
         f"{division['way']}, {units.plural(task['connections'], 'connection')}"

@@ -22,6 +22,8 @@ _INTEGER_BITS: Final = {"int16": 16, "int32": 32, "int64": 64}
 _DECIMAL_DIGITS: Final = 80
 # As many as a value of a server can have.
 _WIDE_DIGITS: Final = 150_000
+_FIRST_INSTANT: Final = datetime.min.replace(tzinfo=UTC)
+_LAST_INSTANT: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,7 @@ def key_type(data_type: DataType) -> KeyType | None:
     if data_type.kind == "timestamp":
         return KeyType(datetime.fromisoformat, _timestamp_text, _next_microsecond, datetime.min, datetime.max)
     if data_type.kind == "timestamptz":
-        ends = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-        return KeyType(
-            lambda text: datetime.fromisoformat(text).astimezone(UTC), _timestamp_text, _next_microsecond, *ends
-        )
+        return KeyType(_instant, _timestamp_text, _next_microsecond, _FIRST_INSTANT, _LAST_INSTANT)
     return None
 
 
@@ -90,6 +89,14 @@ def _decimals(precision: int, scale: int) -> KeyType:
     with localcontext(prec=_DECIMAL_DIGITS):
         greatest = limit - unit
     return KeyType(Decimal, text, after, -greatest, greatest, ceiling)
+
+
+def _instant(text: str) -> datetime:
+    """In UTC. What an offset moves out of the years 1 to 9999 counts as the first or the last moment of these."""
+    year = text.partition("-")[0]
+    if len(year) > len("9999"):
+        return _LAST_INSTANT
+    return _FIRST_INSTANT if year == "0000" else datetime.fromisoformat(text).astimezone(UTC)
 
 
 def _next_microsecond(value: datetime) -> datetime:

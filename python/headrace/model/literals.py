@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 _TIMESTAMP = re.compile(rf"{_DATE.pattern}[ T]{_TIME}")
-_TIMESTAMP_WITH_ZONE = re.compile(rf"{_TIMESTAMP.pattern}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)")
+_TIMESTAMP_WITH_ZONE = re.compile(rf"{_TIMESTAMP.pattern}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)?")
 
 
 def canonical_text(value: object, data_type: DataType) -> str:
@@ -97,13 +97,21 @@ def _date(value: object) -> str:
 
 
 def _timestamp(value: object) -> str:
-    if isinstance(value, str) and _DATE.fullmatch(value):
-        value = f"{value} 00:00"
-    return datetime.fromisoformat(_matched(value, _TIMESTAMP)).isoformat(sep=" ")
+    return _moment(value, _TIMESTAMP).isoformat(sep=" ")
 
 
 def _timestamp_with_zone(value: object) -> str:
-    return datetime.fromisoformat(_matched(value, _TIMESTAMP_WITH_ZONE)).astimezone(UTC).isoformat(sep=" ")
+    """Without an offset in UTC."""
+    moment = _moment(value, _TIMESTAMP_WITH_ZONE)
+    in_zone = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return in_zone.astimezone(UTC).isoformat(sep=" ")
+
+
+def _moment(value: object, pattern: re.Pattern[str]) -> datetime:
+    """A date is its first moment."""
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        value = f"{value} 00:00"
+    return datetime.fromisoformat(_matched(value, pattern))
 
 
 def _time(value: object) -> str:
@@ -119,7 +127,10 @@ _PLAIN: dict[str, tuple[str, Callable[[object], str]]] = {
     "bool": ("true or false", _bool),
     "date": ("a date such as 2024-01-31", _date),
     "timestamp": ("a date or a time such as 2024-01-31 23:59:59", _timestamp),
-    "timestamptz": ("a time with its zone, such as 2024-01-31 23:59:59+00:00", _timestamp_with_zone),
+    "timestamptz": (
+        "a date or a time, in UTC unless it has an offset, such as 2024-01-31 23:59:59+01:00",
+        _timestamp_with_zone,
+    ),
     "time": ("a time such as 23:59:59", _time),
     "uuid": ("a UUID", _uuid),
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+# A server needs seconds to switch a thousand; more are a mistake in the declaration.
+MAXIMUM_PARTITIONS: Final = 10_000
 PeriodUnit = Literal["hour", "day", "week", "month", "quarter", "year"]
 
 

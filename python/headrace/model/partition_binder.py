@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from headrace.model.bound import GenerateSource, Source
-from headrace.model.key_values import key_type
+from headrace.model.key_values import KeyType, key_type
 from headrace.model.layout import Column
 from headrace.model.literals import canonical_text
 from headrace.model.partition import (
+    MAXIMUM_PARTITIONS,
     Every,
     HashPartition,
     ListPartition,
@@ -18,6 +19,7 @@ from headrace.model.partition import (
     Quantiles,
     RangePartition,
 )
+from headrace.model.periods import begins_unit, periods_between
 from headrace.model.problems import ProblemCollector
 from headrace.model.spec_partition import ListPartitionSpec, PartitionSpec, Period, RangePartitionSpec
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
@@ -77,17 +79,23 @@ class PartitionBinder:
         settings: PartitionSettings,
         path: DocumentPath,
     ) -> RangePartition | None:
+        kind = key_type(column.type)
+        if kind is None:
+            self._without_order(column, path)
+            return None
         if not self._can_be_found(spec, source, path):
             return None
         if isinstance(spec.bounds, list):
             found = [self._value(value, column, (*path, "bounds", number)) for number, value in enumerate(spec.bounds)]
             bounds = tuple(text for text in found if text is not None)
             places = [(*path, "bounds", number) for number in range(len(found))]
-            if len(bounds) < len(found) or not self._rise(bounds, column, places):
+            if len(bounds) < len(found) or not self._rise(bounds, kind, places):
+                return None
+            if spec.boundary == "left" and not self._has_next(bounds[-1], kind, places[-1]):
                 return None
             return RangePartition(name, bounds, spec.boundary, settings)
         if isinstance(spec.every, Period):
-            every = self._every(spec, spec.every, column, path)
+            every = self._every(spec, spec.every, column, kind, path)
             return None if every is None else RangePartition(name, every, settings=settings)
         return RangePartition(name, "files" if spec.parts is None else Quantiles(spec.parts), settings=settings)
 
@@ -105,7 +113,34 @@ class PartitionBinder:
         )
         return False
 
-    def _every(self, spec: RangePartitionSpec, period: Period, column: Column, path: DocumentPath) -> Every | None:
+    def _without_order(self, column: Column, path: DocumentPath) -> None:
+        self._problems.add(
+            self._document,
+            (*path, "column"),
+            f"the column `{show_name(column.name)}` cannot be divided into ranges",
+            found=f"type {column.type}",
+            expected="a type whose values follow each other: whole numbers, decimals, dates and timestamps",
+            hint="Choose another column, or divide by `list` or `hash`.",
+        )
+
+    def _has_next(self, bound: str, kind: KeyType, path: DocumentPath) -> bool:
+        """Whether a bound can be moved up; a problem is noted if nothing of its type is above it."""
+        try:
+            kind.after(kind.parse(bound))
+        except OverflowError:
+            self._problems.add(
+                self._document,
+                path,
+                "nothing is above the last bound, and with `boundary: left` it belongs to the range below",
+                found=bound,
+                expected="a smaller one, or `boundary: right`",
+            )
+            return False
+        return True
+
+    def _every(
+        self, spec: RangePartitionSpec, period: Period, column: Column, kind: KeyType, path: DocumentPath
+    ) -> Every | None:
         kinds = _NUMBERS if period.unit is None else _DAYS[1:] if period.unit == "hour" else _DAYS
         if column.type.kind not in kinds:
             self._problems.add(
@@ -129,10 +164,44 @@ class PartitionBinder:
         }
         if any(ends[key] is None and value is not None for key, value in (("from", spec.from_), ("to", spec.to))):
             return None
-        first, end = ends["from"], ends["to"]
-        if first is not None and end is not None and not self._rise((first, end), column, ((), (*path, "to"))):
+        begin = [self._begins(text, period, kind, (*path, key)) for key, text in ends.items() if text is not None]
+        if not all(begin):
             return None
-        return Every(size, period.unit, first, end)
+        every = Every(size, period.unit, ends["from"], ends["to"])
+        return every if self._fits(every, kind, (*path, "to")) else None
+
+    def _begins(self, text: str, period: Period, kind: KeyType, path: DocumentPath) -> bool:
+        """Whether a key is the beginning of a unit; otherwise a problem is noted."""
+        if period.unit is None or begins_unit(kind.parse(text), period.unit):
+            return True
+        unit = "day" if period.unit == "week" else period.unit
+        self._problems.add(
+            self._document,
+            path,
+            f"{place_name(path)} is not the beginning of {'an' if unit == 'hour' else 'a'} {unit}",
+            found=text,
+            expected=f"the first moment of {'an' if unit == 'hour' else 'a'} {unit}",
+        )
+        return False
+
+    def _fits(self, every: Every, kind: KeyType, path: DocumentPath) -> bool:
+        """Whether `to` ends one of the ranges that begin with `from`; otherwise a problem is noted."""
+        if every.first is None or every.end is None:
+            return True
+        if not self._rise((every.first, every.end), kind, ((), path)):
+            return False
+        ranges = periods_between(kind.parse(every.first), kind.parse(every.end), every.size, every.unit)
+        step = every.size if every.unit is None else f"{every.size} {every.unit}{'' if every.size == '1' else 's'}"
+        found = f"{every.first} to {every.end} in steps of {step}"
+        if ranges.denominator != 1:
+            what, expected = f"{place_name(path)} is not the end of a range", "a whole number of steps"
+        elif ranges > MAXIMUM_PARTITIONS:
+            what, expected = "there would be too many partitions", f"at most {MAXIMUM_PARTITIONS:,}"
+            found = f"{found}: {int(ranges):,} partitions"
+        else:
+            return True
+        self._problems.add(self._document, path, what, found=found, expected=expected)
+        return False
 
     def _list(
         self, spec: ListPartitionSpec, name: str, column: Column, settings: PartitionSettings, path: DocumentPath
@@ -180,11 +249,8 @@ class PartitionBinder:
             )
             return None
 
-    def _rise(self, texts: Sequence[str], column: Column, paths: Sequence[DocumentPath]) -> bool:
+    def _rise(self, texts: Sequence[str], kind: KeyType, paths: Sequence[DocumentPath]) -> bool:
         """Whether keys follow each other; a problem is noted at the first that does not."""
-        kind = key_type(column.type)
-        if kind is None:
-            return True  # planning refuses the type, whatever its bounds
         for (earlier, later), path in zip(pairwise(texts), paths[1:], strict=True):
             if not kind.parse(earlier) < kind.parse(later):
                 self._problems.add(

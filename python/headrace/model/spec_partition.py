@@ -13,11 +13,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Wit
 
 from headrace.model.memory_size import MEMORY_PATTERN, parse_memory_size
 from headrace.model.names import Name
-from headrace.model.partition import PeriodUnit
+from headrace.model.partition import MAXIMUM_PARTITIONS, PeriodUnit
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
 
-# A server needs seconds to switch a thousand; more are a mistake in the declaration.
-MAXIMUM_PARTITIONS = 10_000
 _SETTING = SettingKind.SETTING
 _UNITS: tuple[str, ...] = get_args(PeriodUnit)
 _PERIOD = re.compile(r"(?:([1-9][0-9]{0,5}) )?([a-z]+?)s?")

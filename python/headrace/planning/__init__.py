@@ -32,6 +32,7 @@ from headrace.planning.plan import (
     Step,
 )
 from headrace.planning.planner import plan_data_flow, plan_source_pass, table_after
+from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.wording import counted
 
@@ -72,6 +73,7 @@ __all__ = [
     "StagingTable",
     "Step",
     "bounds_of_files",
+    "check_tablespaces",
     "counted",
     "display_name",
     "engine_bytes",

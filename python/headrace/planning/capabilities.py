@@ -32,6 +32,7 @@ class Capabilities:
     not written to the server's log either; a setting of the server, so an open target says it.
     `keys_block_writers`: a writer that meets a key which another one has not committed waits for that one, so that
     writers which commit together could wait for one another for ever.
+    `tablespaces`: of an open target, where new tables can be put; None: it has no such places.
     `options`: the names of a destination's load options that have an effect.
     `memory_share`: largest part of the run's memory budget that the target's own engine may use (0: it has none).
     """
@@ -57,6 +58,7 @@ class Capabilities:
     freezes: bool = False
     skips_log: bool = False
     keys_block_writers: bool = False
+    tablespaces: tuple[str, ...] | None = None
     options: frozenset[str] = frozenset()
 
     @property

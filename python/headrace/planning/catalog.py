@@ -29,22 +29,28 @@ class CatalogColumn:
 
 @dataclass(frozen=True)
 class CatalogPartition:
-    """One partition of a table and what it takes; None if the target's rule has no counterpart here."""
+    """One partition of a table and what it takes; None if the target's rule has no counterpart here.
+
+    `prevents_drop`: what hangs on it, as people know it, so that it cannot go.
+    """
 
     name: str
     rule: PartitionRule | None
+    prevents_drop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CatalogPartitioning:
     """How an existing table is partitioned. `strategy`: range, list or hash; `key`: its columns or expressions.
 
-    `partitions` are those of the first level.
+    `partitions` are those of the first level. `comparison`: what compares the keys, if it is not what everybody has
+    (`collation any_case`), so that only the destination knows which keys are equal.
     """
 
     strategy: str
     key: tuple[str, ...]
     partitions: tuple[CatalogPartition, ...] = ()
+    comparison: str | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from headrace.errors import InternalError, TargetError
 from headrace.model import Every, HashPartition, ListPartition, PartitionClause, RangePartition, strategy_of
 from headrace.model.key_values import KeyType, key_type
 from headrace.planning.catalog import CatalogPartition
+from headrace.planning.existing import check_dropped
 from headrace.planning.hash_parts import hash_parts
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.list_parts import list_parts
@@ -20,13 +21,14 @@ from headrace.planning.parts import Part, default_of, staying
 from headrace.planning.plan import OutputColumn, SourceSnapshot
 from headrace.planning.range_parts import RangeParts
 from headrace.planning.reload import reloaded_parts
-from headrace.planning.rolling_window import dropped
+from headrace.planning.rolling_window import Window, newest
 from headrace.planning.target_table import TargetTable
 from headrace.planning.ways import choose_way
 from headrace.planning.wording import counted
 
 # Measured with two indexes on the table.
 _INSERT_SECONDS_PER_GB = 60
+_NO_KEY = "no row has a key: no partition is made"
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,8 @@ class Division:
 
 def divide(
     table: TargetTable, source: SourceSnapshot, key: OutputColumn, facts: KeyFacts, notes: list[str]
-) -> Division | None:
-    """None if no row has a key by which partitions could be made.
-
-    Raises TargetError for a table or a declaration that cannot be, before row 1.
-    """
+) -> Division:
+    """Raises TargetError for a table or a declaration that cannot be, before row 1."""
     clause = table.destination.partition
     assert clause is not None
     kept = staying(table)
@@ -58,20 +57,21 @@ def divide(
         parts = hash_parts(table, clause, facts.cpus, kept, notes)
     default = _default(clause, kept, is_reload=bool(table.destination.partitions))
     if not parts and not default:
-        _refuse_rows_outside(table, key, facts)
-        return None
+        parts = [_without_keys(table, key, facts)]
     parts = _in_order(parts, clause, key_type(key.type))
-    drops: tuple[str, ...] = ()
+    window = Window(parts, ())
     if clause.settings.keep is not None and table.destination.target == "append":
         kind = key_type(key.type)
         assert kind is not None  # key_column refuses others
-        drops = dropped(table, parts, kept, kind, clause.settings.keep)
-    parts += default
+        window = newest(table, parts, kept, kind, clause.settings.keep, has_default=bool(default))
+        check_dropped(table, window.drops, "dropped (`keep`)", "set a larger `keep`")
+        notes += _notes_of_window(window, clause)
+    parts = window.parts + default
     strategy = strategy_of(clause)
     choice = choose_way(parts, strategy, key, table.catalog, table.capabilities, files)
     partitions = _named(table, parts, clause.settings.tablespaces)
-    notes += _notes(table, parts, partitions, key, clause, drops, choice.way)
-    notes.append(choice.reason)
+    notes += _notes(table, parts, partitions, key, clause, choice.way)
+    notes.append(_NO_KEY if parts[0].action == "discard" else choice.reason)
     partitioning = Partitioning(
         strategy,
         key.target,
@@ -80,7 +80,7 @@ def divide(
         choice.way,
         partitions,
         has_strays=choice.way == "home",
-        drops=drops,
+        drops=window.drops,
         hash_key=choice.hash_key,
     )
     every_slice = tuple(int(item["number"]) for item in source.slices)
@@ -91,14 +91,25 @@ def divide(
     return Division(partitioning, homes)
 
 
-def _refuse_rows_outside(table: TargetTable, key: OutputColumn, facts: KeyFacts) -> None:
-    """Rows that no partition takes are no reason to load them without partitions."""
-    if facts.scan is None or not facts.scan.rows:
-        return
-    nulls = f", {facts.scan.nulls:,} of them NULL" if facts.scan.nulls else ""
+def _without_keys(table: TargetTable, key: OutputColumn, facts: KeyFacts) -> Part:
+    """What stands for the partitions of a source without keys. It takes no row: those with a NULL are rejects.
+
+    Raises TargetError if there are keys, and where a table cannot be without partitions.
+    """
+    if not facts.has_keys:
+        if table.capabilities.hidden_tables:
+            return Part(RangeRule(None, None), action="discard")
+        raise TargetError(
+            f"no row for table {table.name} has a key: there is nothing to divide",
+            hint="Declare the bounds, or leave `partition` out with `load: staged`.",
+        )
+    found = None
+    if facts.scan is not None:
+        nulls = f", {facts.scan.nulls:,} of them NULL" if facts.scan.nulls else ""
+        found = f"{counted(facts.scan.rows, 'key')} in `{key.source}`{nulls}"
     raise TargetError(
         f"no row of the source belongs into a partition of table {table.name}",
-        found=f"{counted(facts.scan.rows, 'key')} in `{key.source}`{nulls}",
+        found=found,
         hint=f"Correct `partition` of destination `{table.destination.name}`, or set `outside: default`.",
     )
 
@@ -161,6 +172,8 @@ def _named(table: TargetTable, parts: Sequence[Part], tablespaces: Sequence[str]
         partition = Partition(str(place + 1), part.existing or "", part.rule, None, part.action)
         if part.action == "attach":
             partition = replace(partition, table=next(names), tablespace=next(spaces))
+        elif part.action == "discard":
+            partition = replace(partition, table=table.destination.table)
         elif part.action == "exchange":
             partition = replace(partition, replaces=part.existing)
         partitions.append(partition)
@@ -173,10 +186,11 @@ def _notes(
     partitions: Sequence[Partition],
     key: OutputColumn,
     clause: PartitionClause,
-    drops: Sequence[str],
     way: Way,
 ) -> list[str]:
     notes = []
+    if key.type.kind == "timestamptz" and not isinstance(clause, HashPartition):
+        notes.append(f"bounds, periods and values of `{key.target}` are in UTC")
     takes_all = any(isinstance(part.rule, DefaultRule) for part in parts)
     takes_null = takes_all or any(isinstance(part.rule, ListRule) and None in part.rule.values for part in parts)
     is_hash = isinstance(clause, HashPartition)
@@ -188,7 +202,7 @@ def _notes(
             notes.append("`outside: default` has no effect on partitions that are loaded anew")
     filled = [partition.table for partition in partitions if partition.action == "insert"]
     if way == "server" and not (is_hash or takes_all):
-        notes.append("a row that no partition takes fails the load, because the server does not tell which one it was")
+        notes.append("a row that no partition takes fails the load: the server takes all rows of a COPY or none")
     if filled and way == "merged":
         notes.append(f"{counted(len(filled), 'existing partition')} may take rows: {', '.join(filled)}")
     elif filled:
@@ -198,6 +212,16 @@ def _notes(
         )
     if clause.settings.keep is not None and table.destination.target != "append":
         notes.append(f"`keep` has no effect with `target: {table.destination.target}`")
-    if drops:
-        notes.append(f"{counted(len(drops), 'partition')} dropped at the switch (`keep`): {', '.join(drops)}")
+    return notes
+
+
+def _notes_of_window(window: Window, clause: PartitionClause) -> list[str]:
+    notes = []
+    if window.drops:
+        notes.append(
+            f"{counted(len(window.drops), 'partition')} dropped at the switch (`keep`): {', '.join(window.drops)}"
+        )
+    if window.late:
+        into = "go into the default partition" if clause.settings.outside == "default" else "are rejects"
+        notes.append(f"rows of {counted(window.late, 'range')} that would be too old (`keep`) are outside: they {into}")
     return notes

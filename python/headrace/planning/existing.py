@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from headrace.errors import TargetError
 from headrace.planning.catalog import CatalogTable
 from headrace.planning.columns import ColumnMapping
@@ -33,12 +35,31 @@ def check_existing(table: TargetTable, load: str) -> None:
             found=f"foreign keys of {', '.join(catalog.referenced_by)}",
             hint="Empty those tables first, or use `target: append`.",
         )
-    if destination.target == "replace" and catalog.prevents_replace:
+    if destination.partitions:
+        check_dropped(table, destination.partitions, "loaded anew", "leave it out of `partitions`")
+    elif destination.target == "replace" and catalog.prevents_replace:
         raise TargetError(
             f"table {table.name} cannot be replaced",
             found=", ".join(catalog.prevents_replace),
             hint="Remove what stands in the way, or use `target: append`.",
         )
+
+
+def check_dropped(table: TargetTable, names: Collection[str], what: str, otherwise: str) -> None:
+    """Raises TargetError if something hangs on one of these partitions of the existing table.
+
+    `what`: what becomes of it; `otherwise`: what to do if the thing has to stay.
+    """
+    partitioning = table.catalog.partitioning if table.catalog else None
+    name_key = table.capabilities.name_key
+    going = {name_key(name) for name in names}
+    for part in partitioning.partitions if partitioning else ():
+        if name_key(part.name) in going and part.prevents_drop:
+            raise TargetError(
+                f"partition {part.name} of table {table.name} cannot be {what}",
+                found=", ".join(part.prevents_drop),
+                hint=f"Remove what stands in the way, or {otherwise}.",
+            )
 
 
 def foreign_view(table_name: str) -> TargetError:

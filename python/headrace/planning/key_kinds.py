@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _WHOLE_NUMBERS: Final = frozenset({"int16", "int32", "int64"})
-RANGE_KINDS: Final = _WHOLE_NUMBERS | {"decimal", "date", "timestamp"}
+RANGE_KINDS: Final = _WHOLE_NUMBERS | {"decimal", "date", "timestamp", "timestamptz"}
 LIST_KINDS: Final = RANGE_KINDS | {"bool", "string", "varchar", "uuid"}
 # How PostgreSQL hashes a column, by the operator class of its type (`HashKey` of crates/transform). Rows get the same
 # partitions in every target.

@@ -55,6 +55,13 @@ class KeyFacts:
     scan: KeyScan | None = None
     cpus: int = 1
 
+    @property
+    def has_keys(self) -> bool:
+        """False if it is known that no row has a key."""
+        if self.scan is not None:
+            return self.scan.rows > self.scan.nulls
+        return self.files is None or any(file.first is not None for file in self.files)
+
     @classmethod
     def of(cls, question: KeyQuestion | None, reply: Mapping[str, Any] | None, cpus: int) -> KeyFacts:
         """From the reply of the core to a question."""

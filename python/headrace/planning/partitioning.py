@@ -19,8 +19,9 @@ Strategy = Literal["range", "list", "hash"]
 # them into the tables of their partitions. `whole`: one table takes them all; what is outside is rejected.
 Way = Literal["home", "shared", "server", "merged", "whole"]
 # What the switch does with a hidden table. `attach`: it becomes a new partition; `insert`: a partition that exists
-# takes its rows; `exchange`: it takes the place of a partition that exists.
-PartitionAction = Literal["attach", "insert", "exchange"]
+# takes its rows; `exchange`: it takes the place of a partition that exists; `discard`: it stays empty and is dropped,
+# because no row has a key by which partitions could be made.
+PartitionAction = Literal["attach", "insert", "exchange", "discard"]
 # Name in the ledger of the hidden table for rows that are not of their slice's partition.
 STRAYS: Final = "strays"
 # Name in the ledger of a partitioned hidden table, all its partitions together.
@@ -105,6 +106,11 @@ class Partition:
     def from_dict(cls, members: Mapping[str, Any]) -> Partition:
         """From its JSON-ready form."""
         return cls(**{**members, "rule": rule_from_dict(members["rule"])})
+
+    @property
+    def becomes_partition(self) -> bool:
+        """Whether the switch makes a partition of its hidden table."""
+        return self.action in ("attach", "exchange")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""

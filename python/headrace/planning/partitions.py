@@ -60,7 +60,7 @@ class FilePartitions:
         self._table_name = table_name
 
     def plan(self, keys: Sequence[FileKeys], existing: Sequence[CatalogPartition], notes: list[str]) -> FileDivision:
-        """The partitions of the files; none if no file has a row.
+        """The partitions of the files; none if no row has a key.
 
         `keys` are those of the source's files; `existing` are the partitions that stay. Raises TargetError if a file
         overlaps a partition that stays.
@@ -136,7 +136,7 @@ class FilePartitions:
         if files:
             first = os.path.basename(str(self._source.files[files[0]]["path"]))
             more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
-            notes.append(f"{first}{more} without a row: no partition")
+            notes.append(f"{first}{more} without a key: no partition")
 
     def _refuse_overlap(self, item: _FileRange, keys: KeyRange, kept: Sequence[_KeptRange]) -> None:
         part = next((part for part in kept if part.keys.overlaps(keys)), None)

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
-from typing import Final
 
 from headrace.model import DataType, PeriodUnit
 from headrace.model.key_values import KeyType, KeyValue
+from headrace.model.periods import UNIT_LENGTHS, UNIT_MONTHS
 from headrace.planning.key_ranges import KeyRange
-
-_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
-_LENGTHS: Final = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 
 
 class Grid(ABC):
@@ -123,20 +120,10 @@ def grid(size: str, unit: PeriodUnit | None, data_type: DataType, kind: KeyType,
         scale = data_type.scale or 0
         start = 0 if origin is None else _units(origin, scale)
         return _Numbers(kind, _units(Decimal(size), scale), start, scale, data_type.kind == "decimal")
-    if unit in _MONTHS:
-        return _Months(kind, int(size) * _MONTHS[unit], 0 if origin is None else _month_of(origin), unit)
+    if unit in UNIT_MONTHS:
+        return _Months(kind, int(size) * UNIT_MONTHS[unit], 0 if origin is None else _month_of(origin), unit)
     # The least key of every type of time is a Monday.
-    return _Times(kind, int(size) * _LENGTHS[unit], kind.least if origin is None else origin, unit)
-
-
-def begins_unit(key: KeyValue, unit: PeriodUnit) -> bool:
-    """Whether a key is the first one of an hour, a day (of weeks too), a month, a quarter or a year."""
-    is_moment = isinstance(key, datetime)
-    if unit == "hour":
-        return is_moment and (key.minute, key.second, key.microsecond) == (0, 0, 0)
-    if is_moment and (key.hour, key.minute, key.second, key.microsecond) != (0, 0, 0, 0):
-        return False
-    return unit not in _MONTHS or (key.day == 1 and (key.month - 1) % _MONTHS[unit] == 0)
+    return _Times(kind, int(size) * UNIT_LENGTHS[unit], kind.least if origin is None else origin, unit)
 
 
 def _month_of(key: date) -> int:

@@ -22,6 +22,7 @@ from headrace.planning.partitioning import CommitSize, Partition, Partitioning
 from headrace.planning.plan import DataFlowPlan, OutputColumn, SourceSnapshot
 from headrace.planning.staging import Staging, plan_staging
 from headrace.planning.steps import plan_steps
+from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import TargetTable, display_name
 from headrace.planning.wording import counted
 
@@ -56,6 +57,8 @@ def plan_data_flow(
     notes = list(source.notes)
     load = _effective_load(table, notes)
     check_existing(table, load)
+    if is_partitioned(task, capabilities):
+        check_tablespaces(destination, capabilities, table.name)
     _note_index_memory(table, notes)
     mapping = map_columns(
         table.name, layout.columns, destination.columns, catalog, capabilities, destination.options.keep_identity
@@ -178,7 +181,8 @@ def table_after(plan: DataFlowPlan, catalog: CatalogTable | None) -> CatalogTabl
         old = kept.partitioning.partitions if kept.partitioning else ()
         stays = tuple(part for part in old if part.name not in partitioning.drops)
         new = tuple(CatalogPartition(part.table, part.rule) for part in partitioning.partitions if _is_new(part))
-        made = CatalogPartitioning(partitioning.strategy, (partitioning.column,), (*stays, *new))
+        like = catalog.partitioning or CatalogPartitioning(partitioning.strategy, (partitioning.column,))
+        made = replace(like, partitions=(*stays, *new))
         if plan.switch == "view":
             return replace(
                 kept, kind="view", partitioning=made, view_tables=tuple(part.name for part in made.partitions)
@@ -215,14 +219,6 @@ def _way(
     capabilities = table.capabilities
     if is_partitioned(task, capabilities) and capabilities.stores_tables:
         division = divide(table, source, _key(task, table, mapping), facts, notes)
-        if division is None and load not in capabilities.loads:
-            raise TargetError(
-                f"no row for table {table.name} has a key: there is nothing to divide",
-                hint="Declare the bounds, or leave `partition` out with `load: staged`.",
-            )
-        if division is None:
-            notes.append("no row has a key: there is nothing to divide, and load is single")
-            load = "single"
     if not capabilities.hidden_tables:
         if division is not None:
             return _Way(load, Staging("view"), division.partitioning)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from headrace.errors import TargetError
 from headrace.model import Every, RangePartition
 from headrace.model.key_values import KeyType, KeyValue
+from headrace.model.partition import MAXIMUM_PARTITIONS
 from headrace.planning.catalog import CatalogPartition
 from headrace.planning.key_questions import KeyScan
 from headrace.planning.key_ranges import KeyRange, between, in_type
 from headrace.planning.partitioning import RangeRule
 from headrace.planning.parts import Part, range_of
-from headrace.planning.periods import Grid, begins_unit, grid
+from headrace.planning.periods import Grid, grid
 from headrace.planning.plan import OutputColumn
 from headrace.planning.target_table import TargetTable
-from headrace.planning.wording import counted
 
-# As in packages: a server needs seconds to switch a thousand.
-_MAXIMUM_PARTITIONS: Final = 10_000
 _Named = tuple[KeyRange, str | None]
 
 
@@ -53,24 +50,9 @@ class RangeParts:
     def periods(self, every: Every, scan: KeyScan | None) -> list[Part]:
         """Of one length: all between the ends that are given, or those in which keys lie."""
         first, end = (None if text is None else self._kind.parse(text) for text in (every.first, every.end))
-        for name, key in (("from", first), ("to", end)):
-            if key is not None and every.unit is not None and not begins_unit(key, every.unit):
-                unit = "day" if every.unit == "week" else every.unit
-                raise self._misdeclared(
-                    f"`{name}` is not the beginning of a {unit}", self._kind.text(key), f"the first moment of a {unit}"
-                )
         cells = grid(every.size, every.unit, self._key.type, self._kind, end if first is None else first)
         if first is not None and end is not None:
-            numbers = range(cells.number(first), cells.number(end))
-            self._refuse_too_many(len(numbers))
-            if cells.range(numbers.stop).minimum != end:
-                length = every.size if every.unit is None else counted(int(every.size), every.unit)
-                raise self._misdeclared(
-                    "`to` is not the end of a range",
-                    f"{every.first} to {every.end} in steps of {length}",
-                    "a whole number of steps",
-                )
-            wanted: Sequence[int] = numbers
+            wanted: Sequence[int] = range(cells.number(first), cells.number(end))
         else:
             wanted = self._occurring(every, cells, scan or KeyScan(0, 0), first, end)
         ranges = [cells.range(number) for number in wanted]
@@ -149,9 +131,9 @@ class RangeParts:
             ) from None
 
     def _refuse_too_many(self, count: int) -> None:
-        if count > _MAXIMUM_PARTITIONS:
+        if count > MAXIMUM_PARTITIONS:
             raise self._misdeclared(
-                "there would be too many partitions", f"more than {_MAXIMUM_PARTITIONS}", "longer ranges"
+                "there would be too many partitions", f"more than {MAXIMUM_PARTITIONS}", "longer ranges"
             )
 
     def _misdeclared(self, what: str, found: str, expected: str) -> TargetError:

@@ -65,6 +65,8 @@ def _what_is_switched(table: TargetTable, partitioning: Partitioning) -> str:
     if table.destination.target == "replace":
         named = sum(part.action == "exchange" for part in partitioning.partitions)
         old = named or len(table.own_tables())
+    if all(part.action == "discard" for part in partitioning.partitions):
+        return f"{counted(old, 'old partition')} dropped in one transaction" if old else "the switch adds no partition"
     place = f"take the place of {counted(old, 'old one')}" if old else "are attached"
     if all(part.action == "insert" for part in partitioning.partitions):
         return "no partition is new: the rows are moved in one transaction"

@@ -145,6 +145,8 @@ def _moves(table: TargetTable, partitioning: Partitioning) -> str:
         moves.append(f"make {them} {'a partition' if new == 1 else 'partitions'} of {table.name}")
     if "insert" in actions:
         moves.append(f"move rows into {counted(actions.count('insert'), 'existing partition')}")
+    if "discard" in actions:
+        moves.append(f"leave {table.name} without new partitions")
     if partitioning.has_strays and len(partitioning.partitions) > 1:
         moves.append("move the strays into their partitions")
     return ", ".join(moves)

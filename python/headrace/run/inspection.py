@@ -18,7 +18,14 @@ from headrace.model import (
     RangePartition,
 )
 from headrace.model.load import usable_cpus
-from headrace.planning import Capabilities, bounds_of_files, engine_bytes, is_partitioned
+from headrace.planning import (
+    Capabilities,
+    bounds_of_files,
+    check_tablespaces,
+    display_name,
+    engine_bytes,
+    is_partitioned,
+)
 from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows
 from headrace.run.waiting import on_worker
@@ -90,6 +97,9 @@ def _tables(target: Target, flows: Sequence[DataFlowTask]) -> tuple[int, list[st
         destination = flow.destination
         try:
             found += target.catalog(destination.schema, destination.table) is not None
+            if is_partitioned(flow, target.capabilities):
+                name = display_name(destination, target.default_schema)
+                check_tablespaces(destination, target.capabilities, name)
         except HeadraceError as error:
             detail = f" ({error.found})" if error.found else ""
             problems.append(f"{error.what}{detail}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,12 +22,9 @@ from headrace.model import (
 )
 from headrace.planning import (
     STRAYS,
-    Capabilities,
-    CatalogPartition,
     CatalogPartitioning,
     CatalogTable,
     CommittedSlice,
-    DataFlowPlan,
     DefaultRule,
     FileKeys,
     HashRule,
@@ -35,113 +32,53 @@ from headrace.planning import (
     KeyQuestion,
     KeyScan,
     ListRule,
-    MemoryBudget,
     Partitioning,
-    PartitionRule,
     RangeRule,
-    SourceSnapshot,
     key_question,
-    plan_data_flow,
     table_after,
 )
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from tests.snapshots import assert_snapshot
 from tests.unit.planning import samples
-
-ORDERS = samples.layout(
-    o_orderkey="int64!", o_totalprice="decimal(15,2)!", o_orderdate="date!", o_country="char(2)", o_status="varchar(5)"
+from tests.unit.planning.divided import (
+    BY_DATE,
+    HASHED,
+    LISTED,
+    LISTS,
+    MONTHLY,
+    MONTHS,
+    ORDERS,
+    SCAN,
+    TABLE,
+    WINDOW,
+    existing,
+    plan,
+    text,
 )
-TABLE = samples.table(
-    ("o_orderkey", "int64!"),
-    ("o_totalprice", "decimal(15,2)!"),
-    ("o_orderdate", "date!"),
-    ("o_country", "char(2)"),
-    ("o_status", "varchar(5)"),
-)
 
-
-def existing(strategy: str, key: str, table: CatalogTable = TABLE, /, **rules: PartitionRule | None) -> CatalogTable:
-    partitions = tuple(CatalogPartition(name, rule) for name, rule in rules.items())
-    return replace(table, partitioning=CatalogPartitioning(strategy, (key,), partitions))
-
-
-def plan(
-    clause: Any,
-    catalog: CatalogTable | None = None,
-    *,
-    source: SourceSnapshot | None = None,
-    streams: int = 2,
-    facts: KeyFacts | None = None,
-    capabilities: Capabilities = samples.SERVER,
-    **members: Any,
-) -> DataFlowPlan:
-    taken = members.pop("taken_names", ())
-    return plan_data_flow(
-        samples.task(**{"partition": clause, "load": "staged", "layout": ORDERS, **members}),
-        source or samples.files(2, 2),
-        catalog,
-        capabilities,
-        MemoryBudget(1_000_000_000, 0),
-        streams,
-        default_schema="main",
-        key_facts=facts or KeyFacts(cpus=4),
-        taken_names=taken,
-    )
-
-
-def shown(rule: PartitionRule) -> str:
-    if isinstance(rule, RangeRule):
-        return f"[{rule.minimum or 'MINVALUE'}, {rule.end or 'MAXVALUE'})"
-    return str(rule.to_dict())
-
-
-def text(planned: DataFlowPlan) -> str:
-    """What the plan decides and says."""
-    division = planned.partitioning
-    if division is None:
-        return "\n".join([f"{planned.load}, {planned.switch}", *planned.notes])
-    parts = [
-        f"{part.name} {part.table} {shown(part.rule)} {part.action} {part.tablespace or ''}".rstrip()
-        for part in division.partitions
-    ]
-    assert all(part.replaces == (part.table if part.action == "exchange" else None) for part in division.partitions)
-    staging = [
-        f"{table.partition} {table.table} {table.slices} {'owned' if table.owned else 'made before'}"
-        for table in planned.staging
-    ]
-    spec = planned.flow_spec("/run/rejects", {})
-    core = [json.dumps({name: spec.get(name) for name in ("routing",)})]
-    core += [json.dumps({"epochs": spec["source"]["epochs"]})] if "epochs" in spec["source"] else []
-    steps = [f"{step.kind}: {step.text}" for step in planned.steps]
-    head = f"{division.strategy} ({division.column}), {division.way}, {planned.connections} connections"
-    drops = [f"drops {', '.join(division.drops)}"] if division.drops else []
-    return "\n".join([head, *parts, *drops, "", *staging, "", *core, "", *planned.notes, "", *steps])
-
-
-SCAN = KeyFacts(scan=KeyScan(100, 0, ("2023-12-01", "2024-01-01", "2024-03-01"), ("10", "20", "30")))
-BY_DATE = RangePartition("o_orderdate", ("2024-01-01", "2024-02-01"))
-MONTHS = RangePartition("o_orderdate", Every("1", "month"))
-WINDOW = RangePartition("o_orderdate", Every("1", "month"), settings=PartitionSettings(keep=3))
-LISTS = ListPartition("o_status", (("open", ("O", None)), ("done", ("F", "P"))))
-MONTHLY = existing(
-    "range",
-    "o_orderdate",
-    orders_2023_10=RangeRule("2023-10-01", "2023-11-01"),
-    orders_2023_11=RangeRule("2023-11-01", "2023-12-01"),
-    orders_2024_01=RangeRule("2024-01-01", "2024-02-01"),
-)
 UNSORTED = existing(
     "range",
     "o_orderdate",
     orders_2024_01=RangeRule("2024-01-01", "2024-02-01"),
     orders_2023_10=RangeRule("2023-10-01", "2023-11-01"),
 )
-LISTED = existing(
-    "list", "o_status", orders_open=ListRule((None, "O")), orders_lost=ListRule(("L", "longer than five"))
+_MONTHLY = cast("CatalogPartitioning", MONTHLY.partitioning)
+WATCHED = replace(
+    MONTHLY,
+    partitioning=replace(
+        _MONTHLY,
+        partitions=(
+            replace(_MONTHLY.partitions[0], prevents_drop=("view early on orders_2023_10",)),
+            *_MONTHLY.partitions[1:],
+        ),
+    ),
 )
-HASHED = existing("hash", "o_orderkey", orders_1=HashRule(3, 2), orders_2=HashRule(3, 0))
+COLLATED = replace(
+    LISTED, partitioning=replace(cast("CatalogPartitioning", LISTED.partitioning), comparison="collation any_case")
+)
 OVERLAPPING = KeyFacts([FileKeys("1", "100"), FileKeys("50", "150"), FileKeys("200", "300")])
 FILES = samples.files(1, 1, 1)
+NO_KEYS = KeyFacts([FileKeys(None, None), FileKeys(None, None)])
 
 PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
     "bounds": (BY_DATE, None, {}),
@@ -182,6 +119,18 @@ PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         {"target": "append", "facts": SCAN},
     ),
     "months_without_a_row": (MONTHS, None, {"facts": KeyFacts(scan=KeyScan(0, 0))}),
+    "all_null": (MONTHS, None, {"facts": KeyFacts(scan=KeyScan(5, 5))}),
+    "files_without_a_key": (RangePartition("o_orderdate"), MONTHLY, {"facts": NO_KEYS}),
+    "files_without_a_key_append": (
+        RangePartition("o_orderkey"),
+        existing("range", "o_orderkey", old=RangeRule("1", "2")),
+        {"target": "append", "facts": NO_KEYS},
+    ),
+    "files_without_a_key_and_default": (
+        RangePartition("o_orderkey", settings=PartitionSettings("default")),
+        None,
+        {"facts": NO_KEYS},
+    ),
     "months_outside_into_default": (
         RangePartition("o_orderdate", Every("1", "month", "2030-01-01"), settings=PartitionSettings("default")),
         None,
@@ -205,6 +154,7 @@ PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
     "one_part": (RangePartition("o_orderkey", Quantiles(1)), None, {"facts": KeyFacts(scan=KeyScan(5, 0))}),
     "lists": (LISTS, None, {}),
     "lists_append": (LISTS, LISTED, {"target": "append"}),
+    "lists_compared_otherwise": (LISTS, COLLATED, {"target": "append"}),
     "lists_of_the_server": (ListPartition("o_country", (("eu", ("FR", "DE")), ("asia", ("CN",)))), None, {}),
     "lists_without_null": (ListPartition("o_status", (("open", ("O",)), ("done", ("F",)))), None, {}),
     "hash": (HashPartition("o_orderkey", 3), None, {}),
@@ -222,7 +172,40 @@ PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
     ),
     "reload": (MONTHS, UNSORTED, {"partitions": ("orders_2024_01", "orders_2023_10")}),
     "reload_one": (LISTS, LISTED, {"partitions": ("orders_lost",)}),
+    "reload_beside_a_view": (
+        MONTHS,
+        replace(WATCHED, prevents_replace=("view early on orders_2023_10",)),
+        {"partitions": ("orders_2024_01",)},
+    ),
     "window": (WINDOW, MONTHLY, {"target": "append", "facts": SCAN}),
+    "window_of_old_rows": (
+        WINDOW,
+        MONTHLY,
+        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-09-01",)))},
+    ),
+    "window_with_a_late_row": (
+        WINDOW,
+        MONTHLY,
+        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-09-01", "2023-10-01", "2024-02-01")))},
+    ),
+    "window_and_default": (
+        replace(WINDOW, settings=PartitionSettings("default", keep=3)),
+        MONTHLY,
+        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-09-01",)))},
+    ),
+    "window_of_a_new_table": (
+        WINDOW,
+        None,
+        {
+            "target": "append",
+            "facts": KeyFacts(scan=KeyScan(4, 0, ("2023-09-01", "2023-10-01", "2023-11-01", "2024-01-01"))),
+        },
+    ),
+    "window_of_files": (
+        RangePartition("o_orderkey", settings=PartitionSettings(keep=2)),
+        existing("range", "o_orderkey", orders_5=RangeRule("100", "200")),
+        {"target": "append", "facts": KeyFacts([FileKeys("1", "9"), FileKeys("200", "210")])},
+    ),
     "files_overlap": (RangePartition("o_orderkey"), None, {"facts": OVERLAPPING, "source": FILES}),
     "files_with_the_same_keys": (
         RangePartition("o_orderkey"),
@@ -328,10 +311,11 @@ REFUSED: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         existing("range", "o_totalprice", samples.table(("o_totalprice", "decimal(18,4)!"))),
         {"columns": {"o_totalprice": "o_totalprice"}},
     ),
-    "left_of_the_last": (RangePartition("o_orderkey", (str(2**63 - 1),), "left"), None, {}),
-    "from_inside_a_month": (RangePartition("o_orderdate", Every("1", "month", "2024-01-02", "2024-03-01")), None, {}),
-    "to_inside_a_range": (RangePartition("o_orderdate", Every("2", "month", "2024-01-01", "2024-04-01")), None, {}),
-    "too_many_ranges": (RangePartition("o_orderkey", Every("1", None, "0", "10001")), None, {}),
+    "left_of_the_last_of_a_table": (
+        RangePartition("o_orderkey", (str(2**31 - 1),), "left"),
+        existing("range", "o_orderkey", samples.table(("o_orderkey", "int32!"))),
+        {"columns": {"o_orderkey": "o_orderkey"}},
+    ),
     "too_many_that_occur": (
         RangePartition("o_orderkey", Every("1", None)),
         None,
@@ -361,21 +345,22 @@ REFUSED: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         existing("range", "o_totalprice", low=RangeRule(None, "1.0050")),
         {"target": "append"},
     ),
-    "all_null": (MONTHS, None, {"facts": KeyFacts(scan=KeyScan(5, 5))}),
+    "some_null_and_outside": (
+        RangePartition("o_orderdate", Every("1", "month", "2030-01-01")),
+        None,
+        {"facts": KeyFacts(scan=KeyScan(5, 4, ("2024-01-01",)))},
+    ),
     "window_too_small": (
         replace(WINDOW, settings=PartitionSettings(keep=1)),
         MONTHLY,
         {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2024-02-01",)))},
     ),
-    "window_of_old_rows": (
-        WINDOW,
-        MONTHLY,
-        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-09-01",)))},
-    ),
-    "window_that_is_filled": (
-        WINDOW,
-        MONTHLY,
-        {"target": "append", "facts": KeyFacts(scan=KeyScan(1, 0, ("2023-10-01", "2024-02-01")))},
+    "window_with_a_view": (WINDOW, WATCHED, {"target": "append", "facts": SCAN}),
+    "reload_with_a_view": (MONTHS, WATCHED, {"partitions": ("orders_2023_10",)}),
+    "no_tablespace": (
+        replace(BY_DATE, settings=PartitionSettings(tablespaces=("fast", "slow"))),
+        None,
+        {"capabilities": replace(samples.SERVER, tablespaces=("fast", "pg_default"))},
     ),
     "taken_name": (MONTHS, MONTHLY, {"target": "append", "facts": SCAN, "taken_names": ("orders_2024_03",)}),
     "name_of_a_part": (

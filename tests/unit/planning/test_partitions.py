@@ -26,6 +26,7 @@ from headrace.planning import (
     RangeRule,
     is_partitioned,
     plan_data_flow,
+    table_after,
 )
 from headrace.planning.partitions import FilePartitions
 from tests.snapshots import assert_snapshot
@@ -139,13 +140,16 @@ def test_fewer_partitions_than_streams_are_shared() -> None:
 def test_a_file_without_a_row_has_no_partition_but_its_lines_are_read() -> None:
     planned = plan([NO_ROW, *keys((1, 10)), NO_ROW], slices=(1, 2, 1))
     assert [table.slices for table in planned.staging] == [(1, 2, 3, 4)] * 2
-    assert "orders.tbl.1 and 1 more file without a row: no partition" in planned.notes
+    assert "orders.tbl.1 and 1 more file without a key: no partition" in planned.notes
 
 
-def test_without_any_row_there_is_nothing_to_divide() -> None:
+def test_without_any_row_no_partition_is_made() -> None:
     planned = plan([NO_ROW], slices=(1,))
-    assert (planned.load, planned.switch, planned.partitioning) == ("single", "schema", None)
-    assert "no row has a key: there is nothing to divide, and load is single" in planned.notes
+    assert planned.partitioning is not None
+    assert [part.action for part in planned.partitioning.partitions] == ["discard"]
+    assert "no row has a key: no partition is made" in planned.notes
+    after = table_after(planned, None)
+    assert after is not None and after.partitioning is not None and after.partitioning.partitions == ()
 
 
 def test_appended_partitions_are_numbered_on() -> None:

@@ -60,8 +60,8 @@ TABLE: dict[str, list[Row]] = {
     ],
     "rights": [["t", "t", "t"]],
     "rebuild": [
-        ["Orders_pkey", "t", "t", "PRIMARY KEY (id)"],
-        ["by note", "f", "f", ' USING btree ("no""te")'],
+        ["Orders_pkey", "t", "t", "PRIMARY KEY (id)", None, "pkey"],
+        ["by note", "f", "f", ' USING btree ("no""te")', 'no"te', "idx"],
     ],
     "sequences": [["id", "mart", "Orders_id_seq", "t"], ['no"te', "mart", "notes", "f"]],
     "storage": [[" WITH (fillfactor = '90')", None]],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +14,7 @@ from headrace.planning import (
     CatalogTable,
 )
 from headrace.targets.postgres.bounds import read_bound
-from headrace.targets.postgres.connection import Connection, Row, one_row, snapshot, sql, texts
+from headrace.targets.postgres.connection import Connection, Row, one_row, one_value, snapshot, sql, texts
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.types import ServerType, server_type
 
@@ -85,8 +86,9 @@ def _described(connection: Connection, table: TableName, relation: Relation) -> 
     prevents_replace = () if relation.is_owner else tuple(f"the missing right to {right}" for right in missing)
     partitioning = None
     if relation.partitioned:
-        partitioning = _partitioning(connection, relation.oid)
-        prevents_replace += texts(connection, sql("hanging_on_partitions"), oid)
+        hanging_on = [(_text(name), part) for name, part in connection.query(sql("hanging_on_partitions"), oid).rows]
+        partitioning = _partitioning(connection, relation.oid, hanging_on)
+        prevents_replace += tuple(dict.fromkeys(name for name, _ in hanging_on))
     else:
         children = texts(connection, sql("children"), oid)
         prevents_replace += tuple(f"table {name}, which inherits from it and would be emptied too" for name in children)
@@ -124,13 +126,27 @@ def _server_type(row: Row) -> ServerType | None:
     return server_type(row[2], int(row[3] or -1))
 
 
-def _partitioning(connection: Connection, oid: str) -> CatalogPartitioning:
+def own_comparison(connection: Connection, oid: str) -> str | None:
+    """What compares the keys of a partitioned table, if that is not what the server has for everybody."""
+    return one_value(connection, sql("key_comparison"), (oid,)) or None
+
+
+def _partitioning(
+    connection: Connection, oid: str, hanging_on: Sequence[tuple[str, str | None]]
+) -> CatalogPartitioning:
+    """`hanging_on`: what hangs on partitions, and their oids, None for all."""
     keys = connection.query(sql("partitioning"), (oid,)).rows
     partitions = connection.query(sql("partitions"), (oid,)).rows
     return CatalogPartitioning(
         strategy=_text(keys[0][0]),
         key=tuple(_text(row[1]) for row in keys),
-        partitions=tuple(CatalogPartition(_text(row[1]), read_bound(_text(row[2]))) for row in partitions),
+        partitions=tuple(
+            CatalogPartition(
+                _text(name), read_bound(_text(bound)), tuple(text for text, part in hanging_on if part in (own, None))
+            )
+            for _, name, bound, own in partitions
+        ),
+        comparison=own_comparison(connection, oid),
     )
 
 

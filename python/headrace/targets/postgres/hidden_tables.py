@@ -11,7 +11,7 @@ from headrace.errors import TargetError
 from headrace.planning import ALL_PARTITIONS, DataFlowPlan, HashRule, Partition, PartitionRule, StagingTable
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.bounds import implies, read_bound
-from headrace.targets.postgres.catalog import Relation, column_types, find_relation, names_in_schema
+from headrace.targets.postgres.catalog import Relation, column_types, find_relation, names_in_schema, own_comparison
 from headrace.targets.postgres.connection import Connection, one_row, one_value, sql
 from headrace.targets.postgres.foreign_keys import ForeignKey, foreign_keys_of
 from headrace.targets.postgres.indexes import Index, create_indexes, indexes_of
@@ -83,6 +83,9 @@ class HiddenTables:
         self._target_pattern = None
         if relation is not None and plan.switch != "none":
             self._target_pattern = self._pattern(self._target, relation)
+        self._compares_otherwise = (
+            partitioning is not None and relation is not None and own_comparison(connection, relation.oid) is not None
+        )
         self._hashing_table = self._expression_of_oid() if partitioning is not None else None
         self.tables = tuple(self._tables())
 
@@ -111,7 +114,7 @@ class HiddenTables:
         pattern = self._replaced(part) if part is not None and part.action == "exchange" else self._target_pattern
         indexes: tuple[Index, ...] = ()
         foreign_keys: tuple[ForeignKey, ...] = ()
-        if pattern is not None and part is not None and part.action != "insert":
+        if pattern is not None and part is not None and part.becomes_partition:
             indexes, foreign_keys = pattern.indexes, pattern.foreign_keys
         elif pattern is not None and self._plan.switch == "rename":
             indexes = pattern.indexes
@@ -162,9 +165,11 @@ class HiddenTables:
 
     def _condition(self, part: Partition | None) -> str | None:
         """What spares ATTACH its scan; None where nothing is attached, or nothing would spare it."""
-        if part is None or part.action == "insert" or (self.is_divided_by_server and self._relation is None):
+        if part is None or not part.becomes_partition or (self.is_divided_by_server and self._relation is None):
             return None
         planned = ddl.partitioning_of(self._plan)
+        if self._compares_otherwise and planned.strategy == "list":
+            return None  # the column's own equality is another one
         others = [other.rule for other in planned.partitions if other != part] + self._staying()
         return implies(part.rule, quote(planned.column), others, self._hashing_table)
 
@@ -185,9 +190,10 @@ class HiddenTables:
 
     def _staying(self) -> list[PartitionRule]:
         """Rules of partitions that exist and are not in the plan, but stay."""
+        going = ddl.partitioning_of(self._plan).drops
         if self._relation is None or replaces_all(self._plan):
             return []
-        concerned = {part.table for part in self._rules.values()}
+        concerned = {*(part.table for part in self._rules.values()), *going}
         rows = self._connection.query(sql("partitions"), (self._relation.oid,)).rows
         rules = (read_bound(bound or "") for _, name, bound, _ in rows if name not in concerned)
         return [rule for rule in rules if rule is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headrace.errors import InternalError
 from headrace.targets.postgres.connection import Connection, sql
@@ -13,12 +13,17 @@ from headrace.targets.postgres.names import TableName, quote, short_name
 
 @dataclass(frozen=True)
 class Index:
-    """An index of the old table. `definition`: what follows its name and table, in the server's own words."""
+    """An index of the old table. `definition`: what follows its name and table, in the server's own words.
+
+    `columns` and `label`: what the server would make a name of.
+    """
 
     name: str
     is_constraint: bool
     is_unique: bool
     definition: str
+    columns: str = field(default="", compare=False)
+    label: str = field(default="idx", compare=False)
 
     @property
     def kind(self) -> str:
@@ -42,10 +47,10 @@ class Index:
 def indexes_of(connection: Connection, oid: str) -> tuple[Index, ...]:
     """The indexes of a table, the primary key first. Raises InternalError for one the server describes otherwise."""
     found = []
-    for name, is_constraint, is_unique, definition in connection.query(sql("rebuild"), (oid,)).rows:
+    for name, is_constraint, is_unique, definition, columns, label in connection.query(sql("rebuild"), (oid,)).rows:
         if definition is None:
             raise InternalError(f"the definition of index {name} is written in an unknown way")
-        found.append(Index(name or "", is_constraint == "t", is_unique == "t", definition))
+        found.append(Index(name or "", is_constraint == "t", is_unique == "t", definition, columns or "", label or ""))
     return tuple(found)
 
 
@@ -68,8 +73,3 @@ def built_on(connection: Connection, oid: str) -> dict[str, Index]:
 def hidden_index_name(table: TableName, number: int) -> str:
     """Name of the `number`th index while its table is hidden: unique in the schema, because the table's name is."""
     return short_name(table.name, f"_i{number}")
-
-
-def partition_index_name(partition: TableName, number: int) -> str:
-    """Name of the `number`th index of a partition once it is attached."""
-    return short_name(partition.name, f"_i{number}")

@@ -23,6 +23,7 @@ from headrace.targets.postgres.refusals import makes_parts
 from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import drop_staging, refuse_half_appended, sweep_runs, sweep_staging
 from headrace.targets.postgres.switch import Switch
+from headrace.targets.postgres.unplaced_rows import unplaced_row
 
 _RESUME: Final = "What is committed is kept: headrace resume {run}."
 _HALF_APPENDED: Final = "; a part of its rows is in the table"
@@ -86,7 +87,9 @@ class TableLoad:
                     raise
                 self._analyze()
         except HeadraceError as error:
-            problem = explained(error, self._what, self._consequence(error))
+            consequence = self._consequence(error)
+            unplaced = unplaced_row(error, self._plan, self._staging.divided, self._what, consequence)
+            problem = unplaced or explained(error, self._what, consequence)
             if self._is_half_appended:
                 hint = _RESUME_OR_ABANDON.format(run=self._run_id)
                 problem.hint = f"{problem.hint or ''} {hint}".lstrip()
@@ -238,7 +241,7 @@ class TableLoad:
             flow.cancel(_CONTROL_LOST)
 
         try:
-            with self._control.heartbeat(stop, flow.seen_at_work):
+            with self._control.heartbeat(self._is_cancelled, stop, flow.seen_at_work):
                 flow.start()
                 return settle(None)
         except HeadraceError as error:

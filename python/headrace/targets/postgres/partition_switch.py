@@ -11,12 +11,13 @@ from headrace.errors import AccountsError, TargetError
 from headrace.planning import STRAYS, DataFlowPlan, DefaultRule, Partition, counted
 from headrace.targets.base import LoadedPartition
 from headrace.targets.postgres import ddl
-from headrace.targets.postgres.catalog import Relation, find_relation
+from headrace.targets.postgres.catalog import Relation, find_relation, names_in_schema
 from headrace.targets.postgres.connection import Connection, rows_done, sql, texts
 from headrace.targets.postgres.foreign_keys import foreign_keys_of
 from headrace.targets.postgres.hidden_tables import Staging, replaces_all
-from headrace.targets.postgres.indexes import built, built_on, hidden_index_name, indexes_of, partition_index_name
-from headrace.targets.postgres.locks import lock_for_switch
+from headrace.targets.postgres.index_names import server_name
+from headrace.targets.postgres.indexes import Index, built, built_on, hidden_index_name, indexes_of
+from headrace.targets.postgres.locks import SwitchLock, lock_for_switch
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.refusals import refuse_exchange
 from headrace.targets.postgres.rename import rename_statements
@@ -54,6 +55,7 @@ class PartitionSwitch:
         self._lock_timeout_seconds = lock_timeout_seconds
         self._strays: dict[str, int] = {}
         self._seconds: dict[str, float] = {}
+        self._taken: set[str] | None = None
 
     @property
     def loaded(self) -> tuple[LoadedPartition, ...]:
@@ -67,11 +69,17 @@ class PartitionSwitch:
                 self._seconds.get(part.name, 0.0),
             )
             for part in self._planned.partitions
+            if part.action != "discard"
         )
 
     def run(self) -> None:
         """Raises TargetError if the table is no longer as it was when the load began."""
-        by_action: dict[str, list[tuple[Staging, Partition]]] = {"attach": [], "insert": [], "exchange": []}
+        by_action: dict[str, list[tuple[Staging, Partition]]] = {
+            "attach": [],
+            "insert": [],
+            "exchange": [],
+            "discard": [],
+        }
         for staging in self._staging.tables:
             if staging.part is not None:
                 by_action[staging.part.action].append((staging, staging.part))
@@ -82,6 +90,9 @@ class PartitionSwitch:
             self._make_table(by_action["attach"])
         else:
             self._change_table(old, by_action)
+        for staging, part in by_action["discard"]:
+            self._check_moved(str(self._target), 0, self._rows.get(part.name, 0))
+            self._run([f"DROP TABLE {staging.table.sql}"])
         self._move_strays(old)
 
     def _make_table(self, new: Sequence[tuple[Staging, Partition]]) -> None:
@@ -96,10 +107,11 @@ class PartitionSwitch:
 
     def _change_table(self, old: Relation, by_action: Mapping[str, Sequence[tuple[Staging, Partition]]]) -> None:
         self._detach_from_hidden_parent()
-        moved = 0
-        for staging, part in by_action["insert"]:
-            with self._timed(part):
-                moved += self._insert(staging, part)
+        # A default partition takes no row of a partition that is still there.
+        waiting = [
+            item for item in by_action["insert"] if self._planned.drops and isinstance(item[1].rule, DefaultRule)
+        ]
+        moved = self._insert_all(item for item in by_action["insert"] if item not in waiting)
         new, exchanged = by_action["attach"], by_action["exchange"]
         self._lock(old, is_new=bool(new), is_moved=moved > 0, is_exchanged=bool(exchanged))
         self._refuse_changed(old)
@@ -107,6 +119,7 @@ class PartitionSwitch:
             self._refuse_hanging(old)
             self._run(f"DROP TABLE {TableName(row[0] or '', row[1] or '').sql}" for row in self._staging.partitions)
         self._run(f"DROP TABLE {TableName(self._target.schema, name).sql}" for name in self._planned.drops)
+        self._insert_all(waiting)
         if new:
             self._refuse_other_indexes(old, new[0][0])
         for staging, part in new:
@@ -126,12 +139,19 @@ class PartitionSwitch:
             *attach,
             *[ddl.drop_bounds(partition)] * staging.has_condition,
             *(
-                index.rename(
-                    partition, hidden_index_name(staging.table, number), partition_index_name(partition, number)
-                )
+                index.rename(partition, hidden_index_name(staging.table, number), self._free_name(partition, index))
                 for number, index in enumerate(staging.indexes, start=1)
             ),
         ]
+
+    def _free_name(self, partition: TableName, index: Index) -> str:
+        """As the server would call the index, had it made it for the partition."""
+        if self._taken is None:  # behind the drop of old partitions, whose names are free
+            coming = (part.table for part in self._planned.partitions)
+            self._taken = {*names_in_schema(self._connection, self._target.schema), *coming}
+        name = server_name(partition.name, index.columns, index.label, self._taken)
+        self._taken.add(name)
+        return name
 
     def _exchange(self, staging: Staging, part: Partition) -> None:
         old_name = TableName(self._target.schema, part.replaces or part.table)
@@ -148,6 +168,14 @@ class PartitionSwitch:
         """Of a partition that exists, in the server's words: the source's type may be coarser than its bounds."""
         names = (partition.schema, partition.name)
         return next(bound or "" for schema, name, bound, _ in self._staging.partitions if (schema, name) == names)
+
+    def _insert_all(self, items: Iterable[tuple[Staging, Partition]]) -> int:
+        """Moves rows into partitions that exist; how many."""
+        moved = 0
+        for staging, part in items:
+            with self._timed(part):
+                moved += self._insert(staging, part)
+        return moved
 
     def _insert(self, staging: Staging, part: Partition) -> int:
         """Moves rows into a partition that exists; how many."""
@@ -186,26 +214,26 @@ class PartitionSwitch:
             )
 
     def _lock(self, old: Relation, *, is_new: bool, is_moved: bool, is_exchanged: bool) -> None:
-        """Tables to which foreign keys refer come first: who reads them and the target would otherwise meet us in the
-        middle.
+        """Tables to which foreign keys refer come first. They belong to the others: somebody who reads the target may
+        want them next, while we wait for the target.
         """
         drops = is_exchanged or replaces_all(self._plan) or bool(self._planned.drops)
         if not (is_new or drops):
             return
+        locks = []
         for key in foreign_keys_of(self._connection, old.oid):
             referred = find_relation(self._connection, key.refers_to) if key.may_lock else None
             if referred is not None:
                 mode = _NOBODY if drops else _REFERRED_READERS
-                lock_for_switch(self._connection, key.refers_to, referred.oid, self._lock_timeout_seconds, mode)
+                locks.append(SwitchLock(key.refers_to, referred.oid, mode))
         mode = _NOBODY if drops or is_moved else _READERS_GO_ON
         if replaces_all(self._plan):
             mode = _NOBODY_IN_ANY
         closed = {} if mode == _NOBODY_IN_ANY else self._closed(is_new=is_new)
         also = tuple(closed) if mode == _NOBODY else ()
-        lock_for_switch(self._connection, self._target, old.oid, self._lock_timeout_seconds, mode, also)
-        for name, oid in closed.items():
-            if name not in also:
-                lock_for_switch(self._connection, name, oid, self._lock_timeout_seconds)
+        locks.append(SwitchLock(self._target, old.oid, mode, also))
+        locks += [SwitchLock(name, oid) for name, oid in closed.items() if name not in also]
+        lock_for_switch(self._connection, locks, self._lock_timeout_seconds)
 
     def _closed(self, *, is_new: bool) -> dict[TableName, str]:
         """Partitions that exist and from which the server keeps everybody out: those that go, and a default partition

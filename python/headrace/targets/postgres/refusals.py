@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from headrace.errors import TargetError
 from headrace.planning import DataFlowPlan, DefaultRule, Partition, counted
 from headrace.targets.postgres.advice import LOCKS_PER_PARTITION
 from headrace.targets.postgres.bounds import implies
-from headrace.targets.postgres.catalog import Relation, find_relation
+from headrace.targets.postgres.catalog import Relation, find_relation, own_comparison
 from headrace.targets.postgres.connection import Connection, Row, one_row, one_value, sql, texts
 from headrace.targets.postgres.hidden_tables import Staging, replaces_all
 from headrace.targets.postgres.names import TableName, quote
@@ -59,7 +60,12 @@ def check_before_load(connection: Connection, plan: DataFlowPlan, load: _Load) -
 def makes_parts(plan: DataFlowPlan) -> bool:
     """False if rows only go into partitions that exist, and none of these is dropped."""
     planned = plan.partitioning
-    return planned is None or bool(planned.drops) or any(part.action != "insert" for part in planned.partitions)
+    return (
+        planned is None
+        or bool(planned.drops)
+        or replaces_all(plan)
+        or any(part.becomes_partition for part in planned.partitions)
+    )
 
 
 def refuse_exchange(connection: Connection, target: TableName, part: Partition) -> None:
@@ -141,14 +147,15 @@ def _refuse_other_partitions(plan: DataFlowPlan, load: _Load) -> None:
 def _refuse_other_comparison(connection: Connection, plan: DataFlowPlan, load: _Load) -> None:
     """The core compares keys as the server does for everybody; of hashes the server is asked by samples."""
     planned = plan.partitioning
-    if load.relation is None or planned is None or planned.strategy == "hash" or planned.way == "server":
+    if load.relation is None or planned is None or planned.strategy == "hash":
         return
-    own = one_value(connection, sql("key_comparison"), (load.relation.oid,))
-    if own:
+    own = own_comparison(connection, load.relation.oid)
+    # Lists go by the server. Bounds were compared when the load was planned.
+    if own is not None and (planned.strategy == "range" or planned.way != "server"):
         raise TargetError(
             f"keys of table {load.target} are not compared as Headrace would",
             found=f"`{planned.column}` is compared by {own}",
-            expected="an operator class of the server, and for texts a deterministic collation",
+            expected="an operator class of the server",
             hint="Set `load: single`: then the server finds the partition of each row.",
         )
 
@@ -157,8 +164,10 @@ def _refuse_rows_without_partition(connection: Connection, plan: DataFlowPlan, l
     """Rows of a default partition that stays must not belong into a new one: the server would refuse that one."""
     planned = plan.partitioning
     new = [part for part in planned.partitions if part.action == "attach"] if planned else []
-    if planned is None or not new or replaces_all(plan):
+    if planned is None or not new or replaces_all(plan) or load.relation is None:
         return
+    if own_comparison(connection, load.relation.oid) is not None:
+        return  # only the server knows, and says so at the switch
     for schema, name, bound, _ in load.partitions:
         if bound != "DEFAULT":
             continue
@@ -169,15 +178,32 @@ def _refuse_rows_without_partition(connection: Connection, plan: DataFlowPlan, l
                 found=str(default),
                 hint="Run again.",
             )
-        belongs = [implies(part.rule, quote(planned.column), (), _oid(load)) for part in new]
-        where = " OR ".join(f"({condition})" for condition in belongs if condition is not None)
-        if one_value(connection, f"SELECT EXISTS (SELECT FROM {default.sql} WHERE {where or 'true'})") == "t":
-            raise TargetError(
-                f"rows of table {load.target} are in its default partition and belong into a new one",
-                found=f"rows in {default}",
-                expected=f"none for {', '.join(part.table for part in new)}",
-                hint="Move them into partitions of their own, or use `load: single`.",
-            )
+        belongs = {part.table: implies(part.rule, quote(planned.column), (), _oid(load)) or "true" for part in new}
+        anywhere = " OR ".join(f"({condition})" for condition in belongs.values())
+        # One look for all of them: an index of the key may be missing.
+        if _has_row(connection, default, anywhere):
+            raise _rows_in_default(connection, load.target, default, belongs)
+
+
+def _rows_in_default(
+    connection: Connection, target: TableName, default: TableName, belongs: Mapping[str, str]
+) -> TargetError:
+    """`belongs`: by new partition what is true for its rows."""
+    name, condition = next(
+        ((name, condition) for name, condition in belongs.items() if _has_row(connection, default, condition)),
+        next(iter(belongs.items())),
+    )
+    return TargetError(
+        f"rows of table {target} are in its default partition and belong into a new one",
+        found=f"rows in {default} for {name}",
+        expected=f"none WHERE {condition}",
+        hint=f"Make that partition yourself: move the rows there with DELETE FROM {default.sql} WHERE ... RETURNING, "
+        "ATTACH it in the same transaction, and run again; or use `load: single`.",
+    )
+
+
+def _has_row(connection: Connection, table: TableName, condition: str) -> bool:
+    return one_value(connection, f"SELECT EXISTS (SELECT FROM {table.sql} WHERE {condition})") == "t"
 
 
 def _oid(load: _Load) -> str | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Final
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, TargetError
 from headrace.planning import DataFlowPlan
-from headrace.targets.postgres.connection import Connection, sql
+from headrace.targets.postgres.connection import Connection, one_value, sql
 from headrace.targets.postgres.failures import fields_of, sqlstate
-from headrace.targets.postgres.names import TableName
+from headrace.targets.postgres.names import TableName, literal, quote
 from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.row_search import Constraint, RowSearch, SearchedColumn
 
@@ -20,6 +22,8 @@ _COMPARED_ALIKE: Final = frozenset({
     "timestamp without time zone", "timestamp with time zone", "text", "character", "name", "anyenum", "bytea", "uuid",
 })  # fmt: skip
 _PADDED: Final = "character"
+# `Key (id)=(5) already exists.`, in whatever language around it.
+_KEY: Final = re.compile(r"\(.*?\)=\((?P<values>.*)\)", re.DOTALL)
 
 
 def row_search(
@@ -39,12 +43,41 @@ def row_search(
     rows = connection.query(sql("key_columns"), (table.schema, table.name, index)).rows
     loaded = {column.target: column.source for column in plan.columns}
     columns = []
-    for name, compared, is_plain, _, _ in rows:
+    parts = plan.partitioning.partitions if plan.partitioning else ()
+    for name, compared, is_plain, _, _, is_alone in rows:
+        if is_alone == "t" and len(parts) != 1:
+            return None  # rows of other partitions may have the same keys
         if name not in loaded or is_plain != "t" or compared not in _COMPARED_ALIKE:
             return None
         columns.append(SearchedColumn(loaded[name], name, is_padded=compared == _PADDED))
     if not columns:
         return None
-    *_, nulls_equal, text = rows[0]
+    *_, nulls_equal, text, _ = rows[0]
     key = Constraint(f"{text} (SQLSTATE {_UNIQUE_VIOLATION})", tuple(columns), nulls_equal=nulls_equal == "t")
-    return RowSearch((key,), plan.table)
+    known = None
+    if table in [TableName(plan.schema or "", part.table) for part in parts if part.action == "insert"]:
+        known = _stored_key(connection, table, str(server.get("detail") or ""), [str(row[0]) for row in rows])
+    if known is None:
+        return RowSearch((key,), plan.table)
+    values = [
+        f"{literal(text.rstrip(' ') if column.is_padded else text)} AS {quote(column.name)}"
+        for text, column in zip(known, columns, strict=True)
+    ]
+    return RowSearch((key,), plan.table, rows_before=f"(SELECT {', '.join(values)})")
+
+
+def _stored_key(connection: Connection, table: TableName, detail: str, names: Sequence[str]) -> Sequence[str] | None:
+    """The key that was refused, if a row that is in the table since before the load has it; None if it is not known.
+
+    Asked behind the rollback of the switch.
+    """
+    found = _KEY.search(detail)
+    values = found["values"].split(", ") if found else []
+    if len(values) != len(names):
+        return None
+    same = " AND ".join(f"{quote(name)} = {literal(text)}" for name, text in zip(names, values, strict=True))
+    try:
+        is_stored = one_value(connection, f"SELECT EXISTS (SELECT FROM {table.sql} WHERE {same})")
+    except TargetError:
+        return None  # what the server has shown is no value, such as a NULL
+    return values if is_stored == "t" else None

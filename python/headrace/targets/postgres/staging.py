@@ -49,6 +49,13 @@ class TableStaging:
         return self._hidden.is_divided_by_server
 
     @property
+    def divided(self) -> TableName | None:
+        """The partitioned table into which rows are copied or moved: the server looks for their partitions."""
+        if self.is_divided_by_server:
+            return self.parent
+        return self.target if self.relation is not None and self.relation.partitioned else None
+
+    @property
     def names(self) -> list[str]:
         """Names of all hidden tables. The partitioned one comes last: hidden partitions may depend on it."""
         parent = [] if self.parent is None else [self.parent.name]

@@ -36,6 +36,7 @@ from headrace.targets.postgres.connection import (
     session_settings,
     sql,
     startup_options,
+    texts,
 )
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.failures import explained, ledger_failure, sqlstate
@@ -88,6 +89,7 @@ class PostgresTarget:
         self.capabilities: Capabilities = replace(
             POSTGRES_CAPABILITIES,
             skips_log=minimal,
+            tablespaces=texts(self._control, sql("tablespaces")),
             shared_writers=max(1, min(writers, POSTGRES_CAPABILITIES.shared_writers)),
         )
         self.notes: Sequence[str] = self._notes()
