@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, Rule};
+use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, RowEnds, Rule};
 
 use crate::automaton::RowScanner;
 use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, Rewriting, Unescaped};
@@ -125,9 +125,12 @@ impl Parser {
             return Err(CoreError::new(ErrorKind::Specification, format!("the layout has no column {}", index + 1)));
         }
         let columns = wanted.iter().map(|&index| (index, &layout.columns[index]));
-        let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens));
+        let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens, layout.escape));
         let fields = arrow_schema(layout).project(wanted).map_err(|error| internal(&error.to_string()))?;
-        let row_end = RowEnd::default();
+        let row_end = match &layout.row_end {
+            RowEnds::Auto => RowEnd::default(),
+            RowEnds::Exactly(text) => RowEnd::Exactly(text.clone()),
+        };
         Ok(Parser {
             rewriting: Rewriting {
                 qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
@@ -218,7 +221,7 @@ impl Parser {
     pub fn parse_rows(&mut self, block: Block<'_>, slab: impl FnOnce(usize) -> Memory) -> Result<Parsed, CoreError> {
         let Block { buffer, from, length, real_length, first_byte, ended } = block;
         let whole = buffer.as_slice();
-        let (header_bytes, header_lines) = self.skip_header(whole, from, length);
+        let (header_bytes, header_lines) = self.skip_header(whole, from, length, ended);
         let skipped_bytes = from + header_bytes;
         let text = whole.get(skipped_bytes..).and_then(|rest| Text::new(rest, length.checked_sub(skipped_bytes)?));
         let text = text.ok_or_else(|| internal("a block is smaller than its text and padding"))?;
@@ -304,13 +307,18 @@ impl Parser {
         origin.reject(self.finder.found().lines, row, open.start as usize..end, column, rule, None)
     }
 
-    /// Bytes and lines of the header at the front of the block.
-    fn skip_header(&mut self, whole: &[u8], from: usize, length: usize) -> (usize, u64) {
+    /// Bytes and lines of the header at the front of the block. `ended`: nothing follows behind it.
+    fn skip_header(&mut self, whole: &[u8], from: usize, length: usize, ended: bool) -> (usize, u64) {
         let text = whole.get(PADDING_BYTES + from..PADDING_BYTES + length).unwrap_or_default();
         let (mut bytes, mut lines) = (0, 0);
         while self.header_left > 0 {
-            let Some(end) = self.finder.scanner().next_row_end(&text[bytes..]) else { break };
-            bytes += end + 1;
+            let mut scanner = self.finder.scanner();
+            bytes += match scanner.next_row_end(&text[bytes..]) {
+                Some(end) => end + 1,
+                // The last row of a slice may lack its row end.
+                None if ended && bytes < text.len() && !scanner.is_open() => text.len() - bytes,
+                None => break,
+            };
             lines += 1;
             self.header_left -= 1;
         }

@@ -61,6 +61,9 @@ pub struct BadShape {
 impl BadShape {
     /// What was found, in words.
     pub fn note(&self, shape: Shape) -> String {
+        if self.start == self.end && shape.blank_rows == BlankRows::Reject {
+            return "a blank row".to_owned();
+        }
         if self.fields as usize == shape.columns {
             return "no delimiter after the last field".to_owned();
         }
@@ -101,7 +104,7 @@ impl Rows {
         self.lines = lines as u64;
         self.skipped = 0;
         let regular = is_regular(shape, text.bytes(), structure);
-        self.is_compacted = !(regular && !shape.is_crlf);
+        self.is_compacted = !regular || shape.is_crlf;
         if regular {
             let marks = &structure.marks()[..=lines * shape.marks()];
             self.rows = lines;

@@ -122,8 +122,10 @@ impl Walk {
                 state = step.state;
                 row.flags |= u8::from(step.text_behind) * TEXT_BEHIND;
             }
-            self.finish(automaton, state, text.len(), row, shape);
+            self.finish(automaton, state, text, row, shape);
         }
+        // Fields of a row that goes on behind the text.
+        self.spans.truncate(self.rows.len() * shape.columns);
     }
 
     /// Gives back what a block far beyond the usual size needed.
@@ -172,11 +174,26 @@ impl Walk {
     }
 
     /// The text ends, and so does what stands there.
-    fn finish(&mut self, automaton: &Automaton, state: u32, end: usize, mut row: Row, shape: &Shape) {
-        let mode = automaton.mode(state);
+    fn finish(&mut self, automaton: &Automaton, state: u32, text: &[u8], mut row: Row, shape: &Shape) {
+        let (mode, end) = (automaton.mode(state), text.len());
+        if shape.is_crlf && text.ends_with(b"\r") {
+            // The file may be cut off between the two bytes of a row end.
+            let step = automaton.step(state, b'\n');
+            if step.event == Event::RowEnd && step.length == 2 {
+                row.flags |= u8::from(step.text_behind) * TEXT_BEHIND;
+                self.end_field(&mut row, end - 1, shape);
+                self.end_row(&row, end - 1, end, shape);
+                return;
+            }
+        }
         let is_qualifier = matches!(mode, Mode::Inside | Mode::EscapedInside);
         match mode {
             Mode::Comment => self.end_comment(&row, end),
+            Mode::Escaped if automaton.is_partial(state) => {
+                // There is something behind the escape, if not a whole token.
+                self.end_field(&mut row, end, shape);
+                self.end_row(&row, end, end, shape);
+            }
             Mode::Inside | Mode::EscapedInside | Mode::Escaped => {
                 let start = if is_qualifier { row.opened } else { row.field_start };
                 let (row_start, start) = (row.start as u32, start as u32);
@@ -219,7 +236,8 @@ impl Walk {
         match classify(row.fields, is_closed, start == end, shape) {
             RowShape::Good => {
                 let missing = shape.columns.saturating_sub(row.fields);
-                self.filled += missing as u64;
+                let is_trailing = shape.trailing_delimiter && is_closed;
+                self.filled += (shape.columns + usize::from(is_trailing)).saturating_sub(row.fields) as u64;
                 self.spans.extend(std::iter::repeat_n(Span { start: end, end, flags: 0 }, missing));
                 self.rows.push(RowPlace { start, next, line: self.lines as u32 });
             }

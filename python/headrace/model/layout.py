@@ -16,6 +16,7 @@ MAXIMUM_HEADER_ROWS = 1_000_000
 MAXIMUM_COLUMN_NAME_CHARACTERS = 255
 MAXIMUM_TOKEN_CHARACTERS = 16
 # Row ends that have a name.
+_WORDS: Final = {"row_end": "row end", "delimiter": "delimiter", "comment": "comment mark"}
 ROW_ENDS: Final = {"auto": "", "lf": "\n", "crlf": "\r\n", "cr": "\r"}
 
 TYPE_PATTERN = (
@@ -236,6 +237,7 @@ class Layout(SpecModel):
             )
         if self.qualifier is not None:
             self._refuse_qualified_tokens(self.qualifier)
+        self._refuse_alike()
         if self.extra_fields == "keep":
             self._check_kept()
         if self.row_end_in_fields == "data" and (self.trailing_delimiter or self.short_rows == "fill"):
@@ -254,6 +256,25 @@ class Layout(SpecModel):
             raise own_error(
                 f"{quote(token)} is the delimiter and the {name}", expected="different characters", path=(name,)
             )
+
+    def _refuse_alike(self) -> None:
+        """Texts that begin alike: where both may stand nobody could tell them apart. The core looks closer."""
+        row_ends = ["\n", "\r\n"] if self.row_end == "auto" else [ROW_ENDS.get(self.row_end, self.row_end)]
+        delimiters = [self.delimiter, *(column.delimiter for column in self.columns if column.delimiter)]
+        meets = self.row_end_in_fields == "ends_row"
+        pairs = [("row_end", end, "delimiter", delimiter) for end in row_ends for delimiter in delimiters if meets]
+        if self.comment is not None:
+            others = [("row_end", end) for end in row_ends] + [("delimiter", delimiter) for delimiter in delimiters]
+            pairs += [("comment", self.comment, name, text) for name, text in others]
+        for name, text, other, token in pairs:
+            if text.startswith(token) or token.startswith(text):
+                is_trailing = (name, other) == ("row_end", "delimiter") and text.startswith(token)
+                raise own_error(
+                    f"the {_WORDS[name]} {quote(text)} and the {_WORDS[other]} {quote(token)} begin alike",
+                    expected="texts of which none begins another",
+                    hint="If every row ends with a delimiter, set `trailing_delimiter: true`." if is_trailing else None,
+                    path=(name,) if name != "row_end" or self.row_end != "auto" else (other,),
+                )
 
     def _refuse_qualified_tokens(self, qualifier: str) -> None:
         for number, token in enumerate(self.null_tokens):
@@ -278,6 +299,22 @@ class Layout(SpecModel):
                 expected="`extra_fields: keep` without `trailing_delimiter`",
                 path=("extra_fields",),
             )
+
+    @property
+    def rewrites_texts(self) -> bool:
+        """Whether the text of a field may not be what stands in the file."""
+        return self.qualifier is not None or self.escape is not None
+
+    def hidden_row_ends(self) -> list[str]:
+        """Settings because of which not every line break ends a row, or other texts do."""
+        defaults = {
+            "qualifier": None,
+            "escape": None,
+            "comment": None,
+            "row_end": "auto",
+            "row_end_in_fields": "ends_row",
+        }
+        return [name for name, default in defaults.items() if getattr(self, name) != default]
 
     def column_names(self) -> list[str]:
         """Names of the columns in the order of the file."""

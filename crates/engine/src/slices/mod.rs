@@ -77,7 +77,8 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
 }
 
 fn refused(text: String) -> CoreError {
-    CoreError::new(ErrorKind::Specification, format!("layout: {text}"))
+    CoreError::new(ErrorKind::Specification, format!("a layout means two things: {text}"))
+        .hint("Write the files with other delimiters, or leave out of the layout what they do not need.")
 }
 
 /// A scanner at the start of a row.

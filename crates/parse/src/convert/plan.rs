@@ -114,15 +114,17 @@ macro_rules! with_converter {
 }
 
 impl ColumnPlan {
-    /// How column `index` of a layout is converted.
-    pub fn new(index: usize, column: &Column, null_tokens: &[String]) -> Self {
+    /// How column `index` of a layout with such null tokens and such an escape is converted.
+    pub fn new(index: usize, column: &Column, null_tokens: &[String], escape: Option<char>) -> Self {
+        // Tokens are compared with what stands there: `\N` is also the escaped text `N`, which may be a value.
+        let is_rewritten = |text: &[u8]| escape.is_some_and(|escape| text.contains(&(escape as u8)));
         let column_type = column.column_type;
         ColumnPlan {
             index,
             column_type,
             arrow_type: column_type.arrow_type(),
             nullable: column.nullable,
-            nulls: NullRule::new(null_tokens, |token| is_value(column_type, token)),
+            nulls: NullRule::new(null_tokens, |token| is_rewritten(token) || is_value(column_type, token)),
         }
     }
 

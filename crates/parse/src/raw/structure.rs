@@ -302,38 +302,51 @@ fn prefix_parity(mut bits: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::automaton::START;
     use crate::raw::memory::PADDING_BYTES;
+    use headrace_types::{Column, ColumnType, Layout, RowEnd};
     use proptest::prelude::*;
+
+    /// The automaton of a layout with these bytes whose rows end with line feeds.
+    fn automaton(delimiter: u8, qualifier: Option<u8>) -> Automaton {
+        let (delimiter, qualifier) = (char::from(delimiter).to_string(), qualifier.map(char::from));
+        let columns = vec![Column::new("a", ColumnType::String, true)];
+        Automaton::new(&Layout { delimiter, qualifier, columns, ..Layout::default() }, &RowEnd::Lf).unwrap()
+    }
 
     /// Byte by byte; `doubled` and `text_behind` are what they must at least say.
     fn plain(bytes: &[u8], find: Find) -> (Vec<u32>, Seen) {
-        let mut scanner = RowScanner::new(find.delimiter, find.qualifier);
+        let mut state = START;
         let mut seen = Seen { non_ascii: !bytes.is_ascii(), nul: bytes.contains(&0), ..Seen::default() };
         let mut marks = vec![];
         for (at, &byte) in bytes.iter().enumerate() {
-            let before = scanner.state();
-            let event = scanner.step(byte);
-            if event != Event::Nothing {
+            let step = find.automaton.step(state, byte);
+            state = step.state;
+            if matches!(step.event, Event::Delimiter | Event::RowEnd) {
                 marks.push(at as u32);
             }
-            seen.row_ends += usize::from(event == Event::RowEnd);
-            if before == State::BehindQualifier && event == Event::Nothing {
-                let is_row_end = find.is_crlf && bytes[at..].starts_with(b"\r\n");
-                // A carriage return as the last byte may be either.
-                let is_open = find.is_crlf && bytes[at..] == *b"\r";
-                seen.doubled |= scanner.inside_qualifier();
-                seen.text_behind |= !scanner.inside_qualifier() && !is_row_end && !is_open;
-            }
+            seen.row_ends += usize::from(step.event == Event::RowEnd);
+            seen.doubled |= step.event == Event::Rewritten;
+            // A carriage return may belong to the row end; as the last byte it may be either.
+            let is_row_end = find.is_crlf && (bytes[at..].starts_with(b"\r\n") || bytes[at..] == *b"\r");
+            seen.text_behind |= step.text_behind && !is_row_end;
         }
-        (seen.marks, seen.open) = (marks.len(), scanner.inside_qualifier());
+        (seen.marks, seen.open) = (marks.len(), find.automaton.mode(state) == Mode::Inside);
         (marks, seen)
     }
 
     fn check(bytes: &[u8], delimiter: u8) {
-        check_qualified(bytes, Find { delimiter, qualifier: None, is_crlf: false });
+        check_with(bytes, Find { delimiter, qualifier: None, is_crlf: false, automaton: &automaton(delimiter, None) });
     }
 
-    fn check_qualified(bytes: &[u8], find: Find) {
+    fn check_qualified(bytes: &[u8], is_crlf: bool) {
+        check_with(
+            bytes,
+            Find { delimiter: b',', qualifier: Some(b'"'), is_crlf, automaton: &automaton(b',', Some(b'"')) },
+        );
+    }
+
+    fn check_with(bytes: &[u8], find: Find) {
         // Padding full of delimiters: a kernel that reads it as text is found out.
         let mut whole = vec![find.delimiter; PADDING_BYTES];
         whole.extend_from_slice(bytes);
@@ -358,23 +371,24 @@ mod tests {
         let count = SYMBOLS.len();
         for number in 0..count.pow(6) {
             let short: Vec<u8> = (0..6).map(|place| SYMBOLS[number / count.pow(place) % count]).collect();
-            let find = Find { delimiter: b',', qualifier: Some(b'"'), is_crlf: number % 2 == 0 };
+            let is_crlf = number % 2 == 0;
             // Qualified and unqualified text in front.
             let before = 57 + number % 7;
             let unqualified = vec![b'y'; before];
             let mut qualified = [b"\"", &unqualified[1..]].concat();
-            check_qualified(&[&unqualified, &short[..]].concat(), find);
-            check_qualified(&[&qualified, &short[..]].concat(), find);
+            check_qualified(&[&unqualified, &short[..]].concat(), is_crlf);
+            check_qualified(&[&qualified, &short[..]].concat(), is_crlf);
             qualified[before - 1] = b',';
-            check_qualified(&[&qualified[1..], &short[..]].concat(), find);
+            check_qualified(&[&qualified[1..], &short[..]].concat(), is_crlf);
         }
     }
 
     #[test]
     fn well_formed_fields_need_no_second_look() {
         let text = b"\"a,b\",\"\",1\r\n\"c\nd\",\"e\"\r\n".repeat(40);
-        let (mut whole, find) =
-            (vec![0; PADDING_BYTES], Find { delimiter: b',', qualifier: Some(b'"'), is_crlf: true });
+        let automaton = automaton(b',', Some(b'"'));
+        let find = Find { delimiter: b',', qualifier: Some(b'"'), is_crlf: true, automaton: &automaton };
+        let mut whole = vec![0; PADDING_BYTES];
         whole.extend(&text);
         whole.resize(text.len() + 2 * PADDING_BYTES, 0);
         for path in CpuPath::available() {
@@ -406,7 +420,7 @@ mod tests {
 
         #[test]
         fn qualifiers_mean_what_the_scanner_says(bytes in prop::collection::vec(prop::sample::select(b"\"\"\"\",,\n\r\nabc\xff".to_vec()), 0..600), is_crlf: bool) {
-            check_qualified(&bytes, Find { delimiter: b',', qualifier: Some(b'"'), is_crlf });
+            check_qualified(&bytes, is_crlf);
         }
     }
 }

@@ -31,7 +31,14 @@ impl Driver {
     }
 
     /// Parses a slice that starts at `first_byte` of its file.
-    pub fn run(&self, layout: &Layout, row_end: &RowEnd, at_file_start: bool, bytes: &[u8], first_byte: u64) -> Outcome {
+    pub fn run(
+        &self,
+        layout: &Layout,
+        row_end: &RowEnd,
+        at_file_start: bool,
+        bytes: &[u8],
+        first_byte: u64,
+    ) -> Outcome {
         let mut parser = Parser::new(layout).unwrap().with_cpu_path(self.cpu_path);
         assert_eq!(*parser.schema(), arrow_schema(layout));
         parser.begin_slice(row_end, at_file_start).unwrap();
@@ -88,7 +95,11 @@ impl Driver {
         let buffer = self.block(text).freeze();
         let mut from = 0;
         loop {
+            // A block must not take more than was planned, however short its rows are.
+            let least_rows = 128 * 17 * parser.schema().fields().len();
+            let most_bytes = 18 * text.len().max(64 << 10) + 2 * least_rows;
             let slab = |size| {
+                assert!(size <= most_bytes, "a slab of {size} bytes for {} of text", text.len());
                 let mut slab = Memory::new(size + 64);
                 slab.bytes_mut().fill(0xA5); // recycled memory is not clean
                 slab

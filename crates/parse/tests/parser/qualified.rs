@@ -17,7 +17,7 @@ fn layout(types: &[ColumnType]) -> Layout {
 }
 
 /// The outcome, the same whatever the instructions and the blocks, and that of the reference.
-fn run(layout: &Layout, row_end: &RowEnd, text: &[u8]) -> Outcome {
+pub fn run(layout: &Layout, row_end: &RowEnd, text: &[u8]) -> Outcome {
     let expected = reference::parse(layout, row_end, true, text, 100);
     for reads in [&[1][..], &[3, 5], &[7], &[64], &[1000]] {
         for driver in Driver::all(reads, b"\",\n") {
@@ -33,14 +33,16 @@ fn texts(columns: usize, text: &[u8]) -> Vec<Vec<Value>> {
     outcome.rows
 }
 
-fn text(text: &str) -> Value {
+/// A text value.
+pub fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
 /// Line, first byte of the value, column, rule and value of each reject.
-type Short<'a> = Vec<(u64, u64, Option<usize>, Rule, &'a [u8])>;
+pub type Short<'a> = Vec<(u64, u64, Option<usize>, Rule, &'a [u8])>;
 
-fn short(outcome: &Outcome) -> Short<'_> {
+/// The rejects, shorter.
+pub fn short(outcome: &Outcome) -> Short<'_> {
     let rejects = outcome.rejects.iter();
     rejects.map(|bad| (bad.line, bad.byte, bad.column, bad.rule, bad.value.as_slice())).collect()
 }

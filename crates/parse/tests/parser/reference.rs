@@ -2,9 +2,7 @@
 //! with the crate but the types of its results.
 
 use headrace_parse::Reject;
-use headrace_types::{
-    BlankRows, Column, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, Rule, ShortRows,
-};
+use headrace_types::{BlankRows, Column, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, Rule, ShortRows};
 
 use crate::reference_values::convert;
 
@@ -175,7 +173,8 @@ impl<'l> Dialect<'l> {
         let mut dialect = Dialect { layout, row_ends, is_crlf: *row_end == RowEnd::Crlf, blanks: vec![] };
         if layout.blanks_around_qualifier {
             // Fields too many have the layout's delimiter.
-            let is_delimiter = |blank: u8| (0..=layout.columns.len()).any(|column| dialect.delimiter(column) == Some(&[blank]));
+            let is_delimiter =
+                |blank: u8| (0..=layout.columns.len()).any(|column| dialect.delimiter(column) == Some(&[blank]));
             dialect.blanks = b" \t".iter().copied().filter(|&blank| !is_delimiter(blank)).collect();
         }
         dialect
@@ -230,8 +229,14 @@ impl<'l> Dialect<'l> {
 
     /// Cuts the first row off.
     fn cut_row<'a>(&self, bytes: &'a [u8]) -> RawRow<'a> {
-        let mut row =
-            RawRow { fields: vec![], is_comment: false, open: None, content: bytes, length: bytes.len(), has_end: false };
+        let mut row = RawRow {
+            fields: vec![],
+            is_comment: false,
+            open: None,
+            content: bytes,
+            length: bytes.len(),
+            has_end: false,
+        };
         if let Some(mark) = self.layout.comment.as_ref().filter(|mark| bytes.starts_with(mark.as_bytes())) {
             row.is_comment = true;
             for at in mark.len()..bytes.len() {

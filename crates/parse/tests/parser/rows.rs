@@ -1,9 +1,8 @@
 //! Rows: shapes, row ends, headers, locations, written out one by one.
 
 use arrow_array::Array;
-use arrow_buffer::Buffer;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
-use headrace_parse::{Block, CpuPath, Parser, Reject};
+use headrace_parse::{Block, CpuPath, Parsed, Parser, Reject};
 use headrace_types::{Column, ColumnType, CoreError, Layout, RowEnd, Rule};
 
 use crate::drive::Driver;
@@ -14,9 +13,10 @@ fn no_reject(reject: Reject) -> Result<(), CoreError> {
     panic!("{reject:?}")
 }
 
-/// A block of so many bytes that others follow.
-fn block(buffer: &Buffer, length: usize, first_byte: u64) -> Block<'_> {
-    Block { buffer, from: 0, length, real_length: length, first_byte, ended: false }
+/// Parses a block of so many bytes, without a bad row, that others follow.
+fn parse(parser: &mut Parser, block: Memory, length: usize, first_byte: u64) -> Result<Parsed, CoreError> {
+    let block = Block { buffer: &block.freeze(), from: 0, length, real_length: length, first_byte, ended: false };
+    parser.parse(block, Memory::new, &mut no_reject)
 }
 
 fn layout(columns: &[(ColumnType, bool)], trailing_delimiter: bool, header_rows: u32) -> Layout {
@@ -151,7 +151,7 @@ fn a_header_line_the_caller_skipped_is_counted() {
     parser.skip_line();
     let mut memory = Memory::new(2 * PADDING_BYTES + 4);
     memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + 4].copy_from_slice(b"1\n2\n");
-    let parsed = parser.parse(block(&memory.freeze(), 4, 50), Memory::new, &mut no_reject).unwrap();
+    let parsed = parse(&mut parser, memory, 4, 50).unwrap();
     assert_eq!((parsed.rows(), parsed.skipped, parser.next_line()), (2, 0, 3));
 }
 
@@ -190,7 +190,7 @@ fn a_batch_of_good_rows_has_no_null_buffer_without_nulls() {
     parser.begin_slice(&RowEnd::Lf, false).unwrap();
     let mut memory = Memory::new(2 * PADDING_BYTES + 4);
     memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + 4].copy_from_slice(b"1|a\n");
-    let batch = parser.parse(block(&memory.freeze(), 4, 0), Memory::new, &mut no_reject).unwrap().batch.unwrap();
+    let batch = parse(&mut parser, memory, 4, 0).unwrap().batch.unwrap();
     assert!(batch.columns().iter().all(|column| column.nulls().is_none()));
 }
 
@@ -198,9 +198,8 @@ fn a_batch_of_good_rows_has_no_null_buffer_without_nulls() {
 fn a_block_smaller_than_it_claims_is_an_error() {
     let mut parser = Parser::new(&pair(false)).unwrap();
     parser.begin_slice(&RowEnd::Lf, false).unwrap();
-    let memory = Memory::new(2 * PADDING_BYTES).freeze();
-    assert!(parser.parse(block(&memory, 1, 0), Memory::new, &mut no_reject).is_err());
-    assert!(parser.parse(block(&memory, 0, 0), Memory::new, &mut no_reject).unwrap().batch.is_none());
+    assert!(parse(&mut parser, Memory::new(2 * PADDING_BYTES), 1, 0).is_err());
+    assert!(parse(&mut parser, Memory::new(2 * PADDING_BYTES), 0, 0).unwrap().batch.is_none());
 }
 
 #[test]

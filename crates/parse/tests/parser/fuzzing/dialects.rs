@@ -1,14 +1,13 @@
 //! Dialects out of decisions, and the texts that can hurt them.
 
 use headrace_parse::Parser;
-use headrace_types::{
-    BlankRows, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, RowEnds, ShortRows,
-};
+use headrace_types::{BlankRows, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, RowEnds, ShortRows};
 
 use super::input::Input;
 
 const DELIMITERS: &[&str] = &[
-    "|", ",", "||", "\t", ";", "|||", "aba", "é", "~^~", ",\t", "\r|", "|\r", "\n|", " ", "::", "5", "a|", "n", "-", "|~|",
+    "|", ",", "||", "\t", ";", "|||", "aba", "é", "~^~", ",\t", "\r|", "|\r", "\n|", " ", "::", "5", "a|", "n", "-",
+    "|~|",
 ];
 const ROW_ENDS: &[&str] =
     &["\n", "\r\n", "\r", "~", "|\n", "||", "\n\n", "#\n", "aab", ";", "\n|", "||\n", "<é>", "\u{1e}", "--\n"];
@@ -30,10 +29,11 @@ pub fn dialect(input: &mut Input<'_>) -> (Layout, RowEnd) {
     layout.qualifier = is(0).then(|| input.pick(QUALIFIERS));
     layout.blanks_around_qualifier = is(1);
     layout.escape = is(2).then(|| input.pick(ESCAPES));
-    layout.escape_codes = [EscapeCodes::None, EscapeCodes::Mysql, EscapeCodes::Postgres, EscapeCodes::None]
-        [usize::from(flags >> 3 & 3)];
+    layout.escape_codes =
+        [EscapeCodes::None, EscapeCodes::Mysql, EscapeCodes::Postgres, EscapeCodes::None][usize::from(flags >> 3 & 3)];
     layout.comment = is(5).then(|| input.pick(COMMENTS).to_owned());
-    layout.blank_rows = [BlankRows::Skip, BlankRows::Keep, BlankRows::Reject, BlankRows::Skip][usize::from(flags >> 6 & 3)];
+    layout.blank_rows =
+        [BlankRows::Skip, BlankRows::Keep, BlankRows::Reject, BlankRows::Skip][usize::from(flags >> 6 & 3)];
     layout.short_rows = if is(8) { ShortRows::Fill } else { ShortRows::Reject };
     layout.extra_fields = if is(9) && is(10) { ExtraFields::Keep } else { ExtraFields::Reject };
     layout.row_end_in_fields = if is(11) && is(12) { RowEndInFields::Data } else { RowEndInFields::EndsRow };
@@ -48,8 +48,8 @@ pub fn dialect(input: &mut Input<'_>) -> (Layout, RowEnd) {
 /// Columns with settings of their own.
 pub fn per_column(layout: &mut Layout, input: &mut Input<'_>) {
     let (delimiters, unqualified) = match input.below(4) {
-        0 | 1 => return,
-        2 => (0, 3),
+        0 => return,
+        1 => (0, 3),
         _ => (3, 5),
     };
     for column in &mut layout.columns {
@@ -120,7 +120,8 @@ pub fn row_end_text(row_end: &RowEnd) -> &[u8] {
 
 /// Tokens of a dialect, parts of them, what they are often next to, and some text: noise is made of it.
 pub fn pieces(layout: &Layout, row_end: &RowEnd) -> Vec<Vec<u8>> {
-    let mut delimiters: Vec<Vec<u8>> = (0..=layout.columns.len()).map(|column| delimiter(layout, column).to_vec()).collect();
+    let mut delimiters: Vec<Vec<u8>> =
+        (0..=layout.columns.len()).map(|column| delimiter(layout, column).to_vec()).collect();
     delimiters.sort();
     delimiters.dedup();
     delimiters.truncate(6);
