@@ -159,6 +159,12 @@ class Running:
             time.sleep(_POLL_SECONDS)
         return ended
 
+    def wait_until(self, moment: float) -> None:
+        """Until `moment` seconds have passed, or the process has ended."""
+        deadline = time.monotonic() + moment
+        while time.monotonic() < deadline and self.poll() is None:
+            time.sleep(_POLL_SECONDS / 2)
+
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal, unless the process has ended."""
         if self.poll() is None:
@@ -250,6 +256,14 @@ class Project:
     def run(self, *arguments: str, environment: Mapping[str, str] | None = None, **parameters: object) -> Ended:
         """Runs the package and waits for its end."""
         return self.command(self.arguments(*arguments, **parameters), environment)
+
+    def resume_command(self, *arguments: str) -> list[str]:
+        """The command that continues the last unfinished run."""
+        return [sys.executable, "-m", "headrace", "resume", "--runs-dir", "runs", "--json", *arguments]
+
+    def resume(self, *arguments: str) -> Ended:
+        """Continues the last unfinished run."""
+        return self.command(self.resume_command(*arguments))
 
     def command(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Ended:
         """Runs any command in the folder."""

@@ -26,6 +26,7 @@ from headrace.targets import LoadTimes
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from headrace.targets.postgres.target import PostgresTarget
 from tests.integration.test_postgres_target import Run, plan, record
+from tests.integration.unit_flow import UnitFlow
 from tests.servers.cluster import Database
 
 # By slice and partition in the ledger: rows as SQL values.
@@ -86,7 +87,7 @@ def partitioned(
     return replace(planned, partitioning=divided)
 
 
-class PlacingFlow:
+class PlacingFlow(UnitFlow):
     """Fills the tables of a sink as the core does. `committed`: slices that an earlier attempt has completed; `dies`:
     called with each partition before its commit, and may raise.
     """
@@ -99,23 +100,18 @@ class PlacingFlow:
         committed: Collection[int] = (),
         dies: Callable[[str], object] = lambda partition: None,
     ) -> None:
-        self.started = False
-        self._sink = sink
+        super().__init__(sink, before_switch, committed)
         self._placed = placed
-        self._before_switch = before_switch
-        self._committed = committed
         self._dies = dies
 
-    def start(self) -> None:
-        self.started = True
-        strays = [self._sink["strays"]] if self._sink["strays"] else []
-        for table in [*strays, *self._sink["tables"]]:
-            left = [number for number in table["slices"] if number not in self._committed]
-            for slices in [left] if table["owned"] else [[number] for number in left]:
-                if slices:
-                    self._unit(table, slices)
+    def rows_out(self) -> Mapping[int, int]:
+        return {number: sum(len(rows) for rows in placed.values()) for number, placed in self._placed.items()}
 
-    def _unit(self, table: Mapping[str, Any], slices: Sequence[int]) -> None:
+    def tables(self) -> Sequence[Mapping[str, Any]]:
+        strays = [self._sink["strays"]] if self._sink["strays"] else []
+        return [*strays, *super().tables()]
+
+    def unit(self, table: Mapping[str, Any], slices: Sequence[int]) -> None:
         connection = core.PostgresConnection(self._sink["connection"])
         try:
             self._fill(connection, table, slices)
@@ -127,19 +123,14 @@ class PlacingFlow:
         for number in [number for number in slices if str(number) in table["committed"]]:
             assert table["committed"][str(number)] == len(rows.pop(number))
         connection.execute(table["begin"])
-        into = table["copy"].removeprefix("COPY ").split(" FROM STDIN")[0]
-        for row in [row for found in rows.values() for row in found]:
-            connection.execute(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE VALUES ({row})")
+        self.insert(connection, table, [row for found in rows.values() for row in found])
         if self._sink["commit_slices"] and rows:
             # Rejected and skipped lines are in one of the commit rows of a slice.
             is_first = (
                 table == self._sink["tables"][0] if self._sink["way"] == "shared" else table != self._sink["strays"]
             )
-            skipped = [int(is_first)] * len(rows)
-            counts = [[len(found) for found in rows.values()], [0 for _ in rows], skipped]
-            arrays = ["{" + ",".join(map(str, values)) + "}" for values in [list(rows), *counts]]
-            result = connection.query(self._sink["commit_slices"], [table["partition"], *arrays])
-            assert result.tag == f"INSERT 0 {len(rows)}"
+            counts = {number: len(found) for number, found in rows.items()}
+            self.commit_rows(connection, table, counts, skipped=int(is_first))
         self._dies(table["partition"])
         connection.execute("COMMIT")
 
@@ -151,31 +142,6 @@ class PlacingFlow:
             return placed.get(partition, ())
         home = next(table["partition"] for table in self._sink["tables"] if number in table["slices"])
         return [row for name, rows in placed.items() if name != home for row in rows]
-
-    def commit(self) -> None:
-        """All units have committed."""
-
-    def arrow_stream(self) -> object:
-        raise AssertionError("a server takes no Arrow stream")
-
-    def cancel(self, reason: str) -> None:
-        """Nothing runs behind `start`."""
-
-    def seen_at_work(self, process_ids: Sequence[int]) -> None:
-        """Nobody is waited for."""
-
-    def snapshot(self) -> dict[str, Any]:
-        return {}
-
-    def join(self, timeout_seconds: float) -> dict[str, Any] | None:
-        out = {number: sum(len(rows) for rows in placed.values()) for number, placed in self._placed.items()}
-        return {"slices": [{"number": number, "out": count, "rejected": 0} for number, count in out.items()]}
-
-    def settle(self, rows: int | None) -> dict[str, Any]:
-        self._before_switch()
-        result = self.join(0)
-        assert result is not None
-        return result
 
 
 def load(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.tpch import package_path, text_files
-from tests.integration.driver import PACKAGE, Ended, Project, Running
+from tests.integration.driver import PACKAGE, Project, Running
 from tests.servers.cluster import Database, ServerError, identifier
 
 # ORDERS of `PACKAGE`, as the table of a user would be.
@@ -132,14 +132,6 @@ class PostgresProject(Project):
         if tables:
             command += ["--set", f"tables={','.join(tables)}"]
         return [*command, "--connection", f"warehouse={self.url}", *arguments]
-
-    def resume_command(self, *arguments: str) -> list[str]:
-        """The command that continues the last unfinished run."""
-        return [sys.executable, "-m", "headrace", "resume", "--runs-dir", "runs", "--json", *arguments]
-
-    def resume(self, *arguments: str) -> Ended:
-        """Continues the last unfinished run."""
-        return self.command(self.resume_command(*arguments))
 
     def query(self, sql: str, database: Path | None = None) -> list[tuple[str | None, ...]]:
         """Rows of a query as text."""

@@ -113,6 +113,87 @@ def test_keys_of_every_type(project: Project, kind: str, first: str, other: str)
     check_located(project.run(target="append"), file, 2)
 
 
+def test_appended_to_an_empty_table(project: Project) -> None:
+    """Whoever asks for keys that it has already wants no more rows than one."""
+    project.package(PAIRS)
+    project.execute("CREATE TABLE orders (id BIGINT PRIMARY KEY, note VARCHAR)")
+    file = project.file("orders.tbl.1", "".join(f"{number}|{'x' * 40}\n" for number in [*range(MANY), 3]))
+    check_located(project.run(target="append"), file, MANY + 1)
+
+
+def divide(project: Project, clause: str = "range: {column: id, every: 100}") -> None:
+    """Makes the package's table a view over the tables of its partitions."""
+    project.package(
+        PAIRS.replace('target: "${target}"}', f'target: "${{target}}", load: view, partition: {{{clause}}}}}')
+    )
+
+
+@pytest.mark.parametrize("streams", ["1", "4"])
+def test_a_table_of_a_view(project: Project, streams: str) -> None:
+    """Keys are compared within their partition, and the row is named as if there were no others."""
+    divide(project)
+    project.file("orders.tbl.1", "1|a\n101|a\n201|a\n")
+    project.run(target="create").succeeded()
+    project.execute("CREATE UNIQUE INDEX note_once ON orders_2 (note)")
+    others = "".join(f"{number}|same\n" for number in range(2, 90))
+    file = project.file("orders.tbl.1", f"{others}102|b\n{others}103|c\n203|c\n104|b\n105|c\n")
+    ended = project.run("--streams", streams, target="append")
+    check_located(ended, file, 2 * 88 + 4)
+    assert_snapshot("duckdb_offender_in_partition", project.stable(ended.error))
+    assert project.query("SELECT id FROM orders ORDER BY id") == [(1,), (101,), (201,)]
+    assert project.leftovers() == []
+    file.write_text("2|a\n102|a\n202|a\n")
+    ended = project.run(target="append")
+    check_located(ended, file, 2)
+    assert ended.summary["error"]["found"].startswith("Key (note)=('a'), which the table has already")
+
+
+def test_many_rows_of_several_files_and_partitions(project: Project) -> None:
+    """Rows that no partition takes are passed over, in every slice."""
+    clause = "hash: {column: id, parts: 3}"
+    divide(project, clause)
+    project.file("orders.tbl.1", "1|a\n")
+    project.run(target="create").succeeded()
+    tables = [name.removeprefix("main.") for name in project.tables() if name != "main.orders"]
+    assert len(tables) == 3
+    project.execute(*(f"CREATE UNIQUE INDEX once_{name} ON {name} (id)" for name in tables))
+    project.file("orders.tbl.1", "".join(f"{number}|{'x' * 40}\n" for number in range(2, MANY)))
+    second = project.file("orders.tbl.2", "".join(f"{number}|\n" for number in [*range(MANY, MANY + 50), 99, 7]))
+    ended = project.run(target="append")
+    row = int(ended.summary["error"]["at"]["row"])
+    check_located(ended, second, row)
+    assert row in (51, 52)
+    key = {51: 99, 52: 7}[row]
+    assert f"Key (id)=({key}), first in orders.tbl.1, row {key - 1}" in ended.summary["error"]["found"]
+
+
+def test_a_partition_that_is_loaded_anew(project: Project) -> None:
+    """What it had before is no obstacle: neither to the rows nor to the search."""
+    divide(project)
+    file = project.file("orders.tbl.1", "1|a\n2|b\n101|a\n")
+    project.run(target="create").succeeded()
+    project.execute("CREATE UNIQUE INDEX once ON orders_1 (note)")
+    package = (project.folder / "package.yaml").read_text()
+    project.package(package.replace("load: view", "load: view, partitions: [orders_1]"))
+    file.write_text("3|b\n4|a\n")
+    project.run(target="replace").succeeded()
+    file.write_text("5|a\n101|z\n6|b\n7|a\n")
+    check_located(project.run(target="replace", limit=1), file, 4)
+    assert project.query("SELECT id FROM orders ORDER BY id") == [(3,), (4,), (101,)]
+
+
+@pytest.mark.parametrize("name", ["place", "position"])
+def test_columns_called_like_those_of_the_search(project: Project, name: str) -> None:
+    divide(project)
+    package = (project.folder / "package.yaml").read_text()
+    project.package(package.replace("name: note", f"name: {name}"))
+    file = project.file("orders.tbl.1", "1|a\n101|a\n")
+    project.run(target="create").succeeded()
+    project.execute(f"CREATE UNIQUE INDEX once ON orders_1 ({name})")
+    file.write_text("101|b\n3|b\n4|b\n")
+    check_located(project.run(target="append"), file, 3)
+
+
 UNKNOWN = {
     "expression": ["CREATE UNIQUE INDEX one ON orders (lower(note))"],
     "foreign_key": [

@@ -12,6 +12,8 @@ import pytest
 from headrace import run
 from headrace.model import load_package
 from headrace.run import RunFolder, RunRequest, Summary
+from headrace.targets.duckdb import ddl
+from tests.snapshots import assert_snapshot
 
 PACKAGE = """
 headrace: 1
@@ -174,6 +176,16 @@ def test_a_failed_load_changes_nothing(place: Place) -> None:
     assert "breaks" in place.refused(f"{MONTHS}, target: append")
     assert (place.tables(), place.ids("sales")) == (["sales_2024_01", "sales_2024_03"], [1, 2, 3, 4])
     assert place.query("SELECT * FROM headrace.divided_view") == before
+
+
+def test_rows_in_the_wrong_table_fail_the_load(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if all of them together are as many as there should be."""
+    place.files([*ROWS, "5,2024-01-02,FR,1.00"])
+    right = ddl.insert_place
+    monkeypatch.setattr(ddl, "insert_place", lambda plan, table, place: right(plan, table, 1 - place))
+    assert_snapshot("wrong_partition", place.refused(f"{MONTHS}, target: create"))
+    assert place.tables() == []
+    assert place.query("SELECT count(*) FROM headrace.commit") == [(0,)]
 
 
 def test_rows_outside_are_rejects_or_have_a_table(place: Place) -> None:

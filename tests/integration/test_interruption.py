@@ -83,9 +83,7 @@ def test_killed_again_and_again(project: Project, target: Target, undisturbed: P
     for number in range(KILLS):
         moment = START_SECONDS + seconds * (number + random.random()) / KILLS
         with project.started(project.arguments()) as running:
-            deadline = time.monotonic() + moment
-            while time.monotonic() < deadline and running.poll() is None:
-                time.sleep(0.001)
+            running.wait_until(moment)
             running.end()
             assert running.ended is not None
             killed += running.ended.exit_code == -signal.SIGKILL

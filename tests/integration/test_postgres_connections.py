@@ -217,6 +217,7 @@ def test_something_else_listens(bare: PostgresProject) -> None:
     """A server that does not speak the protocol."""
 
     def answer(listener: socket.socket) -> None:
+        listener.settimeout(30)
         connection, _ = listener.accept()
         with connection:
             connection.recv(1024)

@@ -131,13 +131,6 @@ def scene(
     return Scene.make(request.param, postgres, tpch_files, tmp_path_factory.mktemp("scene"))
 
 
-def wait_until(running: Running, moment: float) -> None:
-    """Until `moment` seconds have passed, or the process has ended."""
-    deadline = time.monotonic() + moment
-    while time.monotonic() < deadline and running.poll() is None:
-        time.sleep(0.001)
-
-
 def random_moment(scene: Scene, number: int, of: int) -> float:
     """Spread over the whole run."""
     return START_SECONDS + scene.seconds * (number + random.random()) / of
@@ -153,7 +146,7 @@ def test_killed(scene: Scene, tmp_path: Path, afterwards: str) -> None:
         moment = random_moment(scene, number, _each(KILLS))
         with scene.project(tmp_path / str(number)) as project:
             with project.started(scene.command(project)) as running:
-                wait_until(running, moment)
+                running.wait_until(moment)
                 running.end()
                 assert running.ended is not None
                 killed += running.ended.exit_code == -signal.SIGKILL
@@ -171,7 +164,7 @@ def test_killed_again_and_again(scene: Scene, tmp_path: Path, afterwards: str) -
             if afterwards == "resume" and project.ledger()[-1] == "running":
                 command = project.resume_command()
             with project.started(command) as running:
-                wait_until(running, random_moment(scene, number, 4))
+                running.wait_until(random_moment(scene, number, 4))
                 running.end()
             scene.check_nothing_half_loaded(project)
         scene.finish(project, afterwards)
@@ -188,7 +181,7 @@ def test_killed_while_appending(warehouse: PostgresProject, tpch_files: Path, mo
     single = warehouse.content()
     with warehouse.started(warehouse.arguments("--streams", "4", target="append")) as running:
         # The last quarter of the run holds the commits.
-        wait_until(running, START_SECONDS + undisturbed.summary["seconds"] * (0.7 + 0.1 * moment))
+        running.wait_until(START_SECONDS + undisturbed.summary["seconds"] * (0.7 + 0.1 * moment))
         running.end()
     [(committed, last)] = warehouse.query(
         "SELECT coalesce(sum(rows_loaded), 0), (SELECT status FROM headrace.run ORDER BY started_at DESC LIMIT 1) "
@@ -273,7 +266,7 @@ def test_sessions_are_terminated(scene: Scene, tmp_path: Path, afterwards: str) 
         moment = random_moment(scene, number, _each(TERMINATIONS))
         with scene.project(tmp_path / str(number)) as project:
             with project.started(scene.command(project)) as running:
-                wait_until(running, moment)
+                running.wait_until(moment)
                 while running.poll() is None and not (found := terminate(project)):
                     time.sleep(0.002)
                 ended = running.wait()

@@ -23,7 +23,6 @@ from tests.integration.test_postgres_interruption import (
     TERMINATIONS,
     check_lost_connection,
     terminate,
-    wait_until,
 )
 from tests.servers.cluster import LOADER, Cluster
 
@@ -75,7 +74,7 @@ def finish(scene: Scene, project: PostgresProject, afterwards: str) -> None:
             check_resumed(scene, project, ended, before)
             return
         # The run ended before the server knew of it: nothing to resume.
-        assert ended.summary["error"]["kind"] == "usage", ended.stderr
+        assert ended.summary["error"]["kind"] == "command_line", ended.stderr
     if project.content() == scene.after and project.ledger()[-1] == "success":
         scene.check_complete(project)
         return
@@ -104,7 +103,7 @@ def test_killed(scenes: Callable[[str], Scene], tmp_path: Path, name: str, after
         moment = random_moment(scene, number, _each(KILLS))
         with scene.project(tmp_path / str(number)) as project:
             with project.started(scene.command(project)) as running:
-                wait_until(running, moment)
+                running.wait_until(moment)
                 running.end()
             scene.check_nothing_half_loaded(project)
             finish(scene, project, afterwards)
@@ -119,7 +118,7 @@ def test_sessions_are_terminated(scenes: Callable[[str], Scene], tmp_path: Path,
         moment = random_moment(scene, number, _each(TERMINATIONS))
         with scene.project(tmp_path / str(number)) as project:
             with project.started(scene.command(project)) as running:
-                wait_until(running, moment)
+                running.wait_until(moment)
                 while running.poll() is None and not terminate(project):
                     time.sleep(0.002)
                 ended = running.wait()

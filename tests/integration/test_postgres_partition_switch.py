@@ -12,7 +12,7 @@ import pytest
 
 from headrace.errors import AccountsError, HeadraceError, TargetBusyError, TargetError
 from headrace.model import DataType, LoadOptions
-from headrace.planning import DefaultRule, HashRule, OutputColumn, Partition, PartitionRule, RangeRule
+from headrace.planning import DataFlowPlan, DefaultRule, HashRule, OutputColumn, Partition, PartitionRule, RangeRule
 from tests.integration.partitioned import Placed, PlacingFlow, by_partition, load, partition, partitioned, resume, start
 from tests.integration.test_postgres_target import Run, left
 from tests.servers.cluster import Cluster, Database
@@ -266,11 +266,29 @@ def test_who_reads_a_partition_and_then_the_table_is_not_ended(database: Databas
     """By the server, because the switch and the reader wait for each other."""
     load(database, partitioned("create", "home", [*PARTS, DEFAULT]), PLACED)
     read_first, planned, placed = CLOSED[case]
+    switch_beside_a_reader(database, (read_first, "orders"), planned(), placed)
+
+
+@pytest.mark.parametrize("order", [("orders", "notes"), ("notes", "orders")], ids=["to", "from"])
+def test_who_reads_the_table_and_one_to_which_it_refers_is_not_ended(
+    database: Database, order: tuple[str, str]
+) -> None:
+    """Nor does the switch keep what it has for as long as it waits for the rest."""
+    made(database)
+    database.as_loader(
+        "CREATE TABLE notes (note text PRIMARY KEY); INSERT INTO notes SELECT note FROM orders; INSERT INTO notes "
+        "VALUES ('new'); ALTER TABLE orders ADD FOREIGN KEY (note) REFERENCES notes"
+    )
+    switch_beside_a_reader(database, order, partitioned("replace", "home", PARTS), {1: {"1": ["10, 'new'"]}, 2: {}})
+
+
+def switch_beside_a_reader(database: Database, order: tuple[str, str], planned: DataFlowPlan, placed: Placed) -> None:
+    """Somebody reads one table and, when the switch has to wait for that, another one."""
     failures: list[Exception] = []
 
     def switch() -> None:
         try:
-            load(database, planned(), placed, lock_timeout_seconds=20)
+            load(database, planned, placed, lock_timeout_seconds=20)
         except Exception as failure:  # told by the test
             failures.append(failure)
 
@@ -282,12 +300,12 @@ def test_who_reads_a_partition_and_then_the_table_is_not_ended(database: Databas
             statements.flush()
             return answers.readline().strip()
 
-        assert told(f"BEGIN; DO 'BEGIN PERFORM count(*) FROM {read_first}; END'") == "00000"
+        assert told(f"BEGIN; DO 'BEGIN PERFORM count(*) FROM {order[0]}; END'") == "00000"
         switching.start()
         deadline = time.monotonic() + 20
         while not database.rows("SELECT pid FROM pg_locks WHERE NOT granted AND locktype = 'relation'"):
             assert time.monotonic() < deadline and not failures
-        assert told("DO 'BEGIN PERFORM count(*) FROM orders; END'") == "00000"
+        assert told(f"DO 'BEGIN PERFORM count(*) FROM {order[1]}; END'") == "00000"
         assert told("ROLLBACK") == "00000"
     switching.join()
     assert failures == []

@@ -36,6 +36,7 @@ from headrace.targets import OpenOptions, RunRecord
 from headrace.targets.base import TaskProgress
 from headrace.targets.postgres.names import literal
 from headrace.targets.postgres.target import Connect, PostgresTarget
+from tests.integration.unit_flow import UnitFlow
 from tests.servers.cluster import HOST, LOADER, PASSWORD, Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
@@ -80,8 +81,8 @@ def plan(switch: str, target: str = "replace", rows: Rows = ROWS, **members: Any
     )
 
 
-class InsertingFlow:
-    """Fills the tables of a sink, one unit per slice, or per table that is owned; without slices committed before."""
+class InsertingFlow(UnitFlow):
+    """The rows of each slice go into the one table that has it."""
 
     def __init__(
         self,
@@ -90,32 +91,19 @@ class InsertingFlow:
         before_switch: Callable[[], object] = lambda: None,
         committed: Collection[int] = (),
     ) -> None:
-        self.started = False
-        self._sink = sink
+        super().__init__(sink, before_switch, committed)
         self._rows = rows
-        self._committed = committed
-        self._before_switch = before_switch
         self.pending: list[core.PostgresConnection] = []
 
-    def start(self) -> None:
-        self.started = True
-        for table in self._sink["tables"]:
-            left = [number for number in table["slices"] if number not in self._committed]
-            for slices in [left] if table["owned"] else [[number] for number in left]:
-                if slices:
-                    self._unit(table, slices)
+    def rows_out(self) -> Mapping[int, int]:
+        return {number: len(rows) for number, rows in self._rows.items()}
 
-    def _unit(self, table: Mapping[str, Any], slices: Sequence[int]) -> None:
+    def unit(self, table: Mapping[str, Any], slices: Sequence[int]) -> None:
         connection = core.PostgresConnection(self._sink["connection"])
         connection.execute(table["begin"])
-        into = table["copy"].removeprefix("COPY ").split(" FROM STDIN")[0]
-        for row in [row for number in slices for row in self._rows[number]]:
-            connection.execute(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE VALUES ({row})")
+        self.insert(connection, table, [row for number in slices for row in self._rows[number]])
         if self._sink["commit_slices"]:
-            counts = [[len(self._rows[number]) for number in slices], [0 for _ in slices], [0 for _ in slices]]
-            arrays = ["{" + ",".join(map(str, values)) + "}" for values in [slices, *counts]]
-            result = connection.query(self._sink["commit_slices"], [table["partition"], *arrays])
-            assert result.tag == f"INSERT 0 {len(slices)}"
+            self.commit_rows(connection, table, {number: len(self._rows[number]) for number in slices})
         if self._sink["commit"] == "together":
             self.pending.append(connection)
             return
@@ -126,27 +114,6 @@ class InsertingFlow:
         for connection in self.pending:
             connection.execute("COMMIT")
             connection.close()
-
-    def arrow_stream(self) -> object:
-        raise AssertionError("a server takes no Arrow stream")
-
-    def cancel(self, reason: str) -> None:
-        """Nothing runs behind `start`."""
-
-    def seen_at_work(self, process_ids: Sequence[int]) -> None:
-        """Nobody is waited for."""
-
-    def snapshot(self) -> dict[str, Any]:
-        return {}
-
-    def join(self, timeout_seconds: float) -> dict[str, Any] | None:
-        return {"slices": [{"number": number, "out": len(rows), "rejected": 0} for number, rows in self._rows.items()]}
-
-    def settle(self, rows: int | None) -> dict[str, Any]:
-        self._before_switch()
-        result = self.join(0)
-        assert result is not None
-        return result
 
 
 def record(run_id: str) -> RunRecord:

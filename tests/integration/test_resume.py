@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
-from tests.integration.driver import CREATE_ORDERS, PACKAGE, Ended, Project
+from tests.integration.driver import CREATE_ORDERS, PACKAGE, Project
 from tests.snapshots import assert_snapshot
 
 # A second task appends another file to another table.
@@ -29,10 +28,6 @@ def two_tables(project: Project) -> Path:
     return project.file("late.tbl", BAD)
 
 
-def resume(project: Project, *arguments: str) -> Ended:
-    return project.command([sys.executable, "-m", "headrace", "resume", "--runs-dir", "runs", "--json", *arguments])
-
-
 def counts(project: Project) -> tuple[int, int]:
     tables = project.tables()
     return tuple(  # type: ignore[return-value]
@@ -46,20 +41,20 @@ def test_only_what_is_missing_is_loaded(project: Project) -> None:
     two_tables(project).write_text(GOOD)
     project.execute("CREATE VIEW late AS SELECT 1 AS id")
     assert project.run(target="append").exit_code == 1  # refused in the plan: nothing begins
-    assert resume(project).exit_code == 6
+    assert project.resume().exit_code == 6
     project.execute("DROP VIEW late")
     project.execute(CREATE_ORDERS.replace("orders", "late").replace("id BIGINT", "id BIGINT CHECK (id > 1)"))
     failed = project.run(target="append")
     assert (failed.exit_code, counts(project)) == (1, (100, 0))
     project.execute("DROP TABLE late")
-    resumed = resume(project)
+    resumed = project.resume()
     summary = resumed.succeeded()
     assert summary["run_id"] == failed.summary["run_id"]
     assert [(table["table"], table["rows_loaded"]) for table in summary["tables"]] == [("orders", 100), ("late", 1)]
     assert (summary["rows_loaded"], counts(project)) == (101, (100, 1))
     assert "orders: skipped, loaded already by this run" in resumed.stderr
     assert project.query("SELECT status, attempt FROM headrace.run") == [("success", 2)]
-    again = resume(project)
+    again = project.resume()
     assert again.exit_code == 6
     assert_snapshot("resume_complete", project.stable(again.error))
 
@@ -68,24 +63,24 @@ def test_changed_files_packages_and_later_runs_are_refused(project: Project) -> 
     late = two_tables(project)
     first = project.run().summary["run_id"]
     late.write_text(GOOD * 2)
-    assert_snapshot("resume_changed_file", project.stable(resume(project).error))
+    assert_snapshot("resume_changed_file", project.stable(project.resume().error))
     late.write_text(BAD)
     os.utime(late, ns=(0, 0))
-    assert resume(project).summary["error"]["kind"] == "file_changed"
+    assert project.resume().summary["error"]["kind"] == "file_changed"
     project.package((project.folder / "package.yaml").read_text() + "# changed\n")
-    assert_snapshot("resume_changed_package", project.stable(resume(project).error))
+    assert_snapshot("resume_changed_package", project.stable(project.resume().error))
     assert project.run().exit_code == 1
     project.package((project.folder / "package.yaml").read_text().replace("# changed\n", ""))
     os.utime(late, ns=(0, 0))
     assert counts(project) == (100, 0)
-    assert resume(project, first).exit_code == 1
+    assert project.resume(first).exit_code == 1
 
 
 def test_a_later_run_is_in_the_way(project: Project) -> None:
     two_tables(project)
     first = project.run().summary["run_id"]
     assert project.run().exit_code == 1
-    assert_snapshot("resume_superseded", project.stable(resume(project, first).error))
+    assert_snapshot("resume_superseded", project.stable(project.resume(first).error))
 
 
 def test_nothing_is_appended_twice(project: Project) -> None:
@@ -141,8 +136,8 @@ def test_secrets_are_given_again(project: Project) -> None:
     folder.mkdir()
     for name, value in (("request.json", {**document, "connections": {"warehouse": None}}), ("sources.json", {})):
         (folder / name).write_text(json.dumps(value))
-    missing = resume(project, folder.name)
+    missing = project.resume(folder.name)
     assert missing.exit_code == 6
     assert_snapshot("resume_secret_missing", project.stable(missing.error))
-    given = resume(project, folder.name, "--connection", f"warehouse={secret}")
+    given = project.resume(folder.name, "--connection", f"warehouse={secret}")
     assert "c4n4ry" not in given.stderr + given.stdout

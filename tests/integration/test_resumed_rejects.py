@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.driver import PACKAGE, Ended, Project, Running
 from tests.integration.postgres import PostgresProject
-from tests.integration.test_resume import SECOND, resume
+from tests.integration.test_resume import SECOND
 from tests.servers.cluster import LOADER
 
 FILES = 4
@@ -239,7 +239,7 @@ def test_tables_in_duckdb(project: Project) -> None:
     before = [(path.read_bytes(), path.stat().st_mtime_ns) for path in first]
     assert len(before) == 2
     project.execute("DROP TABLE late")
-    check_completed_tables(project, undisturbed, failed, resume(project).succeeded())
+    check_completed_tables(project, undisturbed, failed, project.resume().succeeded())
     assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in first] == before
 
 
@@ -250,7 +250,7 @@ def test_two_tasks_into_one_table(project: Project) -> None:
     project.execute(f"DROP SCHEMA headrace CASCADE; DROP TABLE orders; {ORDERS_BELOW_9000.format(table='orders')}")
     failed = project.run(limit=100, target="append")
     project.execute("CREATE TABLE free AS FROM orders; DROP TABLE orders; ALTER TABLE free RENAME TO orders")
-    check_completed_tables(project, undisturbed, failed, resume(project).succeeded())
+    check_completed_tables(project, undisturbed, failed, project.resume().succeeded())
 
 
 def test_tables_in_postgres(warehouse: PostgresProject) -> None:

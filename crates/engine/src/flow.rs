@@ -49,7 +49,7 @@ pub struct Shared {
     /// Typed columns; bounded by the blocks and the sink's queue.
     pub slabs: MemoryPool,
     /// Finds the places of rows, if they have any.
-    pub router: Option<Router>,
+    pub router: Option<Arc<Router>>,
     /// Destination.
     pub sink: Arc<dyn Sink>,
     /// Rejects.
@@ -107,9 +107,8 @@ impl Flow {
         let outcome = Arc::new(Outcome::default());
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let queue_batches = (spec.memory.blocks.saturating_sub(spec.streams) / 2).max(1);
-        let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
-        let places = router.as_ref().map(Router::count);
-        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), places)?;
+        let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?.map(Arc::new);
+        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), router.as_ref())?;
         Ok(Self::of(spec, outcome, router, sink, reader))
     }
 
@@ -125,7 +124,7 @@ impl Flow {
     fn of(
         spec: Arc<FlowSpec>,
         outcome: Arc<Outcome>,
-        router: Option<Router>,
+        router: Option<Arc<Router>>,
         sink: Arc<dyn Sink>,
         reader: Option<BatchReader>,
     ) -> Self {
@@ -282,11 +281,10 @@ impl Shared {
     }
 
     fn run_stream(self: &Arc<Self>, number: usize) {
-        let result = catch_unwind(AssertUnwindSafe(|| stream::run(self, number)));
-        match result {
-            Ok(Ok(report)) => lock(&self.streams).push(report),
-            Ok(Err(error)) => self.outcome.fail(error),
-            Err(panic) => self.outcome.fail(panicked(panic.as_ref())),
+        match self.caught(|| stream::run(self, number)) {
+            Some(Ok(report)) => lock(&self.streams).push(report),
+            Some(Err(error)) => self.outcome.fail(error),
+            None => {}
         }
         self.end_stream();
     }
@@ -296,17 +294,23 @@ impl Shared {
         if self.active.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        let report = catch_unwind(AssertUnwindSafe(|| self.finish())).unwrap_or_else(|panic| {
-            self.outcome.fail(panicked(panic.as_ref()));
-            self.assemble(RejectReport::default())
+        // Whatever goes wrong here: who waits for the report would wait for ever without one.
+        let finished = self.caught(|| self.finish());
+        let closed = self.caught(|| {
+            // The outcome is final: now the consumer may see the end.
+            self.sink.close();
+            if self.outcome.stopped() {
+                self.sink.abandon();
+            }
         });
-        // The outcome is final: now the consumer may see the end.
-        self.sink.close();
-        if self.outcome.stopped() {
-            self.sink.abandon();
-        }
-        *lock(&self.report) = Some(report);
+        let report = finished.filter(|_| closed.is_some());
+        *lock(&self.report) = Some(report.unwrap_or_else(|| self.assemble(RejectReport::default())));
         self.ended.notify_all();
+    }
+
+    /// None if the work panicked, which fails the flow.
+    fn caught<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        catch_unwind(AssertUnwindSafe(work)).map_err(|panic| self.outcome.fail(panicked(panic.as_ref()))).ok()
     }
 
     /// Checks what only the end can tell, and resolves the rejects.
@@ -394,4 +398,101 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> CoreError {
     CoreError::new(ErrorKind::Internal, "a stream panicked")
         .found(text)
         .hint("This is a defect of Headrace: please report it with the run folder.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{ColumnReport, SinkReport};
+    use crate::sink::Writer;
+    use crate::spec::{MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use headrace_types::{Column, ColumnType, Layout};
+
+    /// A sink for flows without slices that panics at their end.
+    struct Broken {
+        in_close: bool,
+    }
+
+    struct Idle;
+
+    impl Writer for Idle {
+        fn write(
+            &mut self,
+            _: sink::Placed,
+            _: sink::Origin,
+            _: &mut crate::report::StageReport,
+        ) -> Result<bool, CoreError> {
+            Ok(true)
+        }
+    }
+
+    impl Sink for Broken {
+        fn writer(&self) -> Box<dyn Writer> {
+            Box::new(Idle)
+        }
+
+        fn starved(&self) -> bool {
+            false
+        }
+
+        fn close(&self) {
+            assert!(!self.in_close, "close");
+        }
+
+        fn report(&self) -> SinkReport {
+            SinkReport::default()
+        }
+
+        fn columns(&self) -> Option<Vec<ColumnReport>> {
+            None
+        }
+
+        fn abandon(&self) {
+            // Not when the flow is dropped.
+            assert!(!std::thread::current().name().is_some_and(|name| name.starts_with("headrace-")), "abandon");
+        }
+    }
+
+    fn spec() -> FlowSpec {
+        let column = Column { name: "id".to_owned(), column_type: ColumnType::Int64, nullable: false };
+        FlowSpec {
+            name: "nothing".to_owned(),
+            layout: Layout {
+                delimiter: '|',
+                qualifier: None,
+                trailing_delimiter: false,
+                header_rows: 0,
+                null_tokens: vec![],
+                columns: vec![column],
+            },
+            source: SourceSpec {
+                files: vec![],
+                slices: vec![],
+                committed: HashMap::new(),
+                generate: None,
+                epochs: vec![],
+            },
+            routing: None,
+            sink: SinkSpec::Null,
+            streams: 2,
+            memory: MemorySpec { block_bytes: 1 << 16, blocks: 2, max_row_bytes: 1 << 16 },
+            rejects: RejectSpec { limit: 0, folder: String::new(), file_stem: String::new() },
+        }
+    }
+
+    #[test]
+    fn a_sink_that_panics_at_the_end_keeps_nobody_waiting() {
+        for in_close in [true, false] {
+            let flow = Flow::into_sink(spec(), Arc::new(Broken { in_close })).unwrap();
+            if !in_close {
+                flow.shared.outcome.fail(CoreError::new(ErrorKind::Cancelled, "enough"));
+            }
+            flow.start().unwrap();
+            let report = flow.join(Duration::from_secs(60)).expect("a report");
+            assert_eq!(report.status, Status::Failed);
+            let error = report.error.unwrap();
+            assert_eq!(error.kind, ErrorKind::Internal);
+            assert_eq!(error.found.as_deref(), Some(if in_close { "close" } else { "abandon" }));
+        }
+    }
 }

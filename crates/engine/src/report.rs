@@ -159,6 +159,9 @@ pub struct SinkReport {
     pub rows: u64,
     /// Rows that the destination counted itself; none if it does not tell the sink.
     pub confirmed: Option<u64>,
+    /// Of an `arrow` sink whose rows stand together by place: how many of each place the streams gave it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rows_by_place: Vec<u64>,
     /// Of a `locate` sink: the places of the wanted rows, in their order; none for a row that was not met.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub places: Option<Vec<Option<Location>>>,

@@ -12,7 +12,7 @@ use crate::row_position::RowPosition;
 mod postgres;
 mod routing;
 
-pub use postgres::{CommitTime, CopyColumn, CopyTable, KeyBounds, PostgresSinkSpec, Way};
+pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
 
 /// One data flow.
@@ -166,8 +166,8 @@ pub enum SinkSpec {
         /// Name of one more column, the [`RowPosition`] of each row; no column of the layout has it.
         #[serde(default)]
         position: Option<String>,
-        /// Name of one more column, the place of each row; no column of the layout has it. Rows of one place stand together
-        /// then, within a batch. Without it rows keep their order.
+        /// Name of one more column, the last one: the place of each row; no column of the layout has it. Rows of one place
+        /// stand together then, within a batch, unless they have positions. Otherwise rows keep their order.
         #[serde(default)]
         place_column: Option<String>,
     },
@@ -262,8 +262,11 @@ impl FlowSpec {
                 if is_in_layout(name) {
                     return refuse(format!("the place cannot be called `{name}`: the layout has such a column"));
                 }
-                if self.routing.is_none() || position.is_some() {
-                    return refuse("rows have places only with `routing`, and only without positions".to_owned());
+                if self.routing.is_none() {
+                    return refuse("rows have places only with `routing`".to_owned());
+                }
+                if position.as_ref() == Some(name) {
+                    return refuse(format!("position and place cannot both be called `{name}`"));
                 }
             }
             let last = self.source.slices.iter().map(|slice| slice.number).max().unwrap_or(0);

@@ -18,6 +18,7 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     - for each slice: lines = rows + skipped, rows = out + rejected;
     - the sink was handed the sum of out, but for slices that an earlier attempt has committed, and the destination took
       as many (`rows_inserted`; None: it does not count, or has told the sink);
+    - the rows of all partitions, where the sink counts them, are those that it was handed;
     - as many rejects were kept as rows were rejected.
     """
     problems = [*_slices(plan, result), *_streams(plan, result)]
@@ -31,6 +32,9 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     confirmed = result["sink"].get("confirmed")
     if confirmed is not None:
         problems += _equal("rows handed to the destination", result["sink"]["rows"], "rows it confirmed", confirmed)
+    by_place = result["sink"].get("rows_by_place")
+    if by_place is not None:
+        problems += _equal("rows handed to the destination", result["sink"]["rows"], "rows by partition", sum(by_place))
     problems += _equal("rows rejected in the slices", rejected, "rejects kept", result["rejects"]["count"])
     if problems:
         raise AccountsError(

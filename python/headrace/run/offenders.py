@@ -62,7 +62,7 @@ def name_offender(
         notice("looking for the row with a second pass over the source")
         _let_go_of_memory(error)
         with _opened(search, plan, folder) as (plan_with_engine, engine), _scratch(folder) as rejects_folder:
-            source = SecondPass(plan_with_engine, engine, rejects_folder, cancel)
+            source = SecondPass(plan_with_engine, search.place, engine, rejects_folder, cancel)
             offender = _first_offender(source, search, engine)
             if offender is None:
                 notice("the second pass found no such row")
@@ -88,18 +88,18 @@ def _offending_rows(
     source: SecondPass, search: RowSearch, constraint: Constraint, engine: duckdb.DuckDBPyConnection
 ) -> list[tuple[Any, ...]]:
     """The first row for each way in which the constraint can be broken."""
-    sources, position = [column.source for column in constraint.columns], source.position
+    sources = [column.source for column in constraint.columns]
     if constraint.condition is not None:
-        return source.query(constraint_sql.first_breach(constraint, position, search.table), sources)
+        return source.query(constraint_sql.first_breach(constraint, source.rows, search.table), sources)
     rows = []
     try:
-        ((repeated,),) = source.query(constraint_sql.collect_repeated(constraint, position), sources)
+        ((repeated,),) = source.query(constraint_sql.collect_repeated(constraint, source.rows), sources)
         if repeated:
-            rows += source.query(constraint_sql.first_repeat(constraint, position), sources)
+            rows += source.query(constraint_sql.first_repeat(constraint, source.rows), sources)
     finally:
         engine.execute(constraint_sql.DROP_REPEATED)
     if search.rows_before is not None:
-        rows += source.query(constraint_sql.first_known(constraint, position, search.rows_before), sources)
+        rows += source.query(constraint_sql.first_known(constraint, source.rows, search.rows_before), sources)
     return rows
 
 

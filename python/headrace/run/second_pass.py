@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import duckdb
@@ -16,22 +16,37 @@ from headrace.planning import DataFlowPlan
 from headrace.run.tasks import unique_name
 from headrace.run.waiting import on_worker
 
-# Name of the rows in SQL.
-ROWS: Final = "headrace_rows"
+_ROWS: Final = "headrace_rows"
 _POLL_SECONDS: Final = 0.1
 # As many as there are: the load has counted them.
 _ANY_NUMBER: Final = 2**63
 
 
+@dataclass(frozen=True)
+class SourceRows:
+    """How SQL calls the rows of a second pass. `sql`: what to select from; `position`: the column
+    that numbers them, ascending in file order.
+    """
+
+    sql: str
+    position: str
+
+
 class SecondPass:
-    """Reads the source as the load did, all slices of it, also those that an earlier attempt has committed.
+    """Reads the source as the load did, all slices of it, also those that an earlier attempt has committed. With a
+    `place` it gives only the rows that the plan's routing sends there.
 
     Its methods raise CancelledError once `cancel` is set, what reading the source raises (it may have changed), and
     duckdb.Error.
     """
 
     def __init__(
-        self, plan: DataFlowPlan, engine: duckdb.DuckDBPyConnection, rejects_folder: str, cancel: threading.Event
+        self,
+        plan: DataFlowPlan,
+        place: int | None,
+        engine: duckdb.DuckDBPyConnection,
+        rejects_folder: str,
+        cancel: threading.Event,
     ) -> None:
         self._plan = replace(plan, committed={}, rejects_limit=_ANY_NUMBER)
         self._engine = engine
@@ -40,24 +55,28 @@ class SecondPass:
         self._slices: list[dict[str, Any]] = []
         names = {column["name"].casefold() for column in plan.layout["columns"]}
         names.update(column.target.casefold() for column in plan.columns)
-        self.position = unique_name("position", names, "_")
+        self._extras = {"position": unique_name("position", names, "_")}
+        rows = _ROWS
+        if place is not None:
+            self._extras["place_column"] = unique_name("place", names, "_")
+            rows = f"(SELECT * FROM {_ROWS} WHERE {self._extras['place_column']} = {place})"
+        self.rows = SourceRows(rows, self._extras["position"])
 
     def query(self, sql: str, sources: Sequence[str]) -> list[tuple[Any, ...]]:
-        """All rows of a statement that reads `ROWS` once.
-
-        `ROWS` has the columns `sources` and one more, called as `position` says: a number that ascends in file order.
-        """
-        sink = {"kind": "arrow", "columns": list(dict.fromkeys(sources)), "position": self.position}
+        """All rows of a statement that reads `rows`, which have the columns `sources`, once."""
+        sink = {"kind": "arrow", "columns": list(dict.fromkeys(sources)), **self._extras}
         with self._flow(sink) as flow:
-            self._engine.register(ROWS, flow.arrow_stream())
+            self._engine.register(_ROWS, flow.arrow_stream())
             try:
                 flow.start()
                 rows = on_worker(
                     lambda: self._engine.execute(sql).fetchall(), lambda: self._stop_if_cancelled(flow, self._engine)
                 )
             finally:
-                self._engine.unregister(ROWS)
-            self._slices = self._ended(flow)["slices"]
+                self._engine.unregister(_ROWS)
+            # The statement may have stopped early: what it joins the rows with can be an empty table.
+            flow.cancel("the statement has ended")
+            self._slices = max(self._slices, self._joined(flow)["slices"], key=len)
             return rows
 
     def places(self, positions: Sequence[int]) -> list[dict[str, Any]]:
@@ -84,9 +103,13 @@ class SecondPass:
                 pass
 
     def _ended(self, flow: core.Flow) -> dict[str, Any]:
+        result = self._joined(flow)
+        core.raise_for_error(result)
+        return result
+
+    def _joined(self, flow: core.Flow) -> dict[str, Any]:
         while (result := flow.join(_POLL_SECONDS)) is None:
             self._stop_if_cancelled(flow)
-        core.raise_for_error(result)
         return result
 
     def _stop_if_cancelled(self, flow: core.Flow, engine: duckdb.DuckDBPyConnection | None = None) -> None:

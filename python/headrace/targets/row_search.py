@@ -41,9 +41,11 @@ class RowSearch:
 
     `table`: name by which conditions may call it. `engine`: the DuckDB instance that has the table; None: the table is
     elsewhere. `rows_before`: how DuckDB calls the table, or those of its rows that have a key again: if they count too.
+    `place`: that of the only rows that go into the table, as the flow's routing numbers places; None: all rows do.
     """
 
     constraints: tuple[Constraint, ...]
     table: str
     engine: duckdb.DuckDBPyConnection | None = None
     rows_before: str | None = None
+    place: int | None = None

@@ -34,6 +34,7 @@ SPOILED: dict[str, tuple[Spoil, int | None]] = {
     "handed_over": (lambda result: result["sink"].update(rows=ROWS - 1), ROWS),
     "destination": (lambda result: None, ROWS - 1),
     "destination_too_many": (lambda result: None, ROWS + 1),
+    "partitions": (lambda result: result["sink"].update(rows_by_place=[1, ROWS]), ROWS),
     "rejects": (lambda result: result["rejects"].update(count=1), ROWS),
     "stream_missing": (lambda result: result["streams"].pop(), ROWS),
     "stream_rows": (lambda result: result["streams"][0].update(rows=1), ROWS),

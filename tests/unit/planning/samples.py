@@ -43,6 +43,15 @@ SERVER = Capabilities(
     keys_block_writers=True,
     options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),
 )
+# One process, one merged stream: every partition is a table of its own, or one table keeps the declaration.
+EMBEDDED = replace(
+    STORING,
+    target_type="embedded",
+    partition_loads=("view",),
+    partition_key_kinds=SERVER.partition_key_kinds,
+    core_routes={**SERVER.core_routes, "list": SERVER.partition_key_kinds["list"]},
+    hash_keys=SERVER.hash_keys,
+)
 CASE_SENSITIVE = replace(STORING, case_insensitive_names=False)
 DISCARDING = replace(STORING, target_type="void", sink_kind="null", stores_tables=False, stored_kinds=None)
 

@@ -21,12 +21,10 @@ from headrace.model import (
     RangePartition,
 )
 from headrace.planning import (
-    Capabilities,
-    CatalogPartition,
+    STRAYS,
     CatalogPartitioning,
     CatalogTable,
     CommittedSlice,
-    DataFlowPlan,
     DefaultRule,
     FileKeys,
     HashRule,
@@ -34,101 +32,30 @@ from headrace.planning import (
     KeyQuestion,
     KeyScan,
     ListRule,
-    MemoryBudget,
     Partitioning,
-    PartitionRule,
     RangeRule,
-    SourceSnapshot,
     key_question,
-    plan_data_flow,
     table_after,
 )
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from tests.snapshots import assert_snapshot
 from tests.unit.planning import samples
-
-ORDERS = samples.layout(
-    o_orderkey="int64!", o_totalprice="decimal(15,2)!", o_orderdate="date!", o_country="char(2)", o_status="varchar(5)"
+from tests.unit.planning.divided import (
+    BY_DATE,
+    HASHED,
+    LISTED,
+    LISTS,
+    MONTHLY,
+    MONTHS,
+    ORDERS,
+    SCAN,
+    TABLE,
+    WINDOW,
+    existing,
+    plan,
+    text,
 )
-TABLE = samples.table(
-    ("o_orderkey", "int64!"),
-    ("o_totalprice", "decimal(15,2)!"),
-    ("o_orderdate", "date!"),
-    ("o_country", "char(2)"),
-    ("o_status", "varchar(5)"),
-)
 
-
-def existing(strategy: str, key: str, table: CatalogTable = TABLE, /, **rules: PartitionRule | None) -> CatalogTable:
-    partitions = tuple(CatalogPartition(name, rule) for name, rule in rules.items())
-    return replace(table, partitioning=CatalogPartitioning(strategy, (key,), partitions))
-
-
-def plan(
-    clause: Any,
-    catalog: CatalogTable | None = None,
-    *,
-    source: SourceSnapshot | None = None,
-    streams: int = 2,
-    facts: KeyFacts | None = None,
-    capabilities: Capabilities = samples.SERVER,
-    **members: Any,
-) -> DataFlowPlan:
-    taken = members.pop("taken_names", ())
-    return plan_data_flow(
-        samples.task(**{"partition": clause, "load": "staged", "layout": ORDERS, **members}),
-        source or samples.files(2, 2),
-        catalog,
-        capabilities,
-        MemoryBudget(1_000_000_000, 0),
-        streams,
-        default_schema="main",
-        key_facts=facts or KeyFacts(cpus=4),
-        taken_names=taken,
-    )
-
-
-def shown(rule: PartitionRule) -> str:
-    if isinstance(rule, RangeRule):
-        return f"[{rule.minimum or 'MINVALUE'}, {rule.end or 'MAXVALUE'})"
-    return str(rule.to_dict())
-
-
-def text(planned: DataFlowPlan) -> str:
-    """What the plan decides and says."""
-    division = planned.partitioning
-    if division is None:
-        return "\n".join([f"{planned.load}, {planned.switch}", *planned.notes])
-    parts = [
-        f"{part.name} {part.table} {shown(part.rule)} {part.action} {part.tablespace or ''}".rstrip()
-        for part in division.partitions
-    ]
-    assert all(part.replaces == (part.table if part.action == "exchange" else None) for part in division.partitions)
-    staging = [
-        f"{table.partition} {table.table} {table.slices} {'owned' if table.owned else 'made before'}"
-        for table in planned.staging
-    ]
-    spec = planned.flow_spec("/run/rejects", {})
-    core = [json.dumps({name: spec.get(name) for name in ("routing",)})]
-    core += [json.dumps({"epochs": spec["source"]["epochs"]})] if "epochs" in spec["source"] else []
-    steps = [f"{step.kind}: {step.text}" for step in planned.steps]
-    head = f"{division.strategy} ({division.column}), {division.way}, {planned.connections} connections"
-    drops = [f"drops {', '.join(division.drops)}"] if division.drops else []
-    return "\n".join([head, *parts, *drops, "", *staging, "", *core, "", *planned.notes, "", *steps])
-
-
-SCAN = KeyFacts(scan=KeyScan(100, 0, ("2023-12-01", "2024-01-01", "2024-03-01"), ("10", "20", "30")))
-BY_DATE = RangePartition("o_orderdate", ("2024-01-01", "2024-02-01"))
-MONTHS = RangePartition("o_orderdate", Every("1", "month"))
-WINDOW = RangePartition("o_orderdate", Every("1", "month"), settings=PartitionSettings(keep=3))
-LISTS = ListPartition("o_status", (("open", ("O", None)), ("done", ("F", "P"))))
-MONTHLY = existing(
-    "range",
-    "o_orderdate",
-    orders_2023_10=RangeRule("2023-10-01", "2023-11-01"),
-    orders_2023_11=RangeRule("2023-11-01", "2023-12-01"),
-    orders_2024_01=RangeRule("2024-01-01", "2024-02-01"),
-)
 UNSORTED = existing(
     "range",
     "o_orderdate",
@@ -146,13 +73,9 @@ WATCHED = replace(
         ),
     ),
 )
-LISTED = existing(
-    "list", "o_status", orders_open=ListRule((None, "O")), orders_lost=ListRule(("L", "longer than five"))
-)
 COLLATED = replace(
     LISTED, partitioning=replace(cast("CatalogPartitioning", LISTED.partitioning), comparison="collation any_case")
 )
-HASHED = existing("hash", "o_orderkey", orders_1=HashRule(3, 2), orders_2=HashRule(3, 0))
 OVERLAPPING = KeyFacts([FileKeys("1", "100"), FileKeys("50", "150"), FileKeys("200", "300")])
 FILES = samples.files(1, 1, 1)
 NO_KEYS = KeyFacts([FileKeys(None, None), FileKeys(None, None)])
@@ -333,6 +256,34 @@ def test_the_core_takes_the_partitions(case: str) -> None:
     clause, catalog, members = PLANS[case]
     planned = plan(clause, catalog, **members)
     core.Flow(planned.flow_spec("/run/rejects", {"kind": "null"}))
+
+
+def test_every_row_of_a_divided_table_is_placed() -> None:
+    """By the core, or by the server itself: there is no plan in which a slice alone says where its rows go."""
+    ways = set()
+    for case, (clause, catalog, members) in PLANS.items():
+        planned = plan(clause, catalog, **members)
+        routing, divided = planned.flow_spec("/run/rejects", {}).get("routing"), planned.partitioning
+        if divided is None:
+            assert routing is None, case
+            continue
+        ways.add(divided.way)
+        assert (routing is None) == (divided.way == "server"), case
+        if routing is None:
+            continue
+        # A place is the index of a partition, and of the table that takes its rows.
+        tables = [table.partition for table in planned.staging if table.partition != STRAYS]
+        assert tables == [part.name for part in divided.partitions], case
+        [(method, rules)] = routing["method"].items()
+        if method == "hash":
+            assert [part.rule for part in divided.partitions] == [
+                HashRule(rules["modulus"], place) for place in range(rules["modulus"])
+            ], case
+        else:
+            has_default = isinstance(divided.partitions[-1].rule, DefaultRule)
+            assert len(rules) == len(divided.partitions) - has_default, case
+            assert routing["default"] == (len(rules) if has_default else None), case
+    assert ways == {"home", "shared", "server"}
 
 
 PLAIN_RANGE = existing("range", "o_orderdate")

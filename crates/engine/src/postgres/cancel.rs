@@ -10,7 +10,7 @@ use super::login::SessionKey;
 use super::wait::{Broken, Patience};
 
 /// The session is given up anyway; a dead server must not hold its user.
-const LIMIT: Duration = Duration::from_millis(500);
+pub const LIMIT: Duration = Duration::from_millis(500);
 
 /// Sends a CancelRequest on a connection of its own, encrypted like the session. Whether it helped nobody knows: the
 /// server answers by closing the connection.

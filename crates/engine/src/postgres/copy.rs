@@ -10,12 +10,14 @@ mod direct;
 mod messages;
 mod overlapped;
 
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use headrace_types::{CoreError, ErrorKind};
 
+use super::cancel;
 use super::connection::Connection;
+use super::wait::STEP;
 use direct::Direct;
 pub use overlapped::COPY_BUFFERS;
 use overlapped::Overlapped;
@@ -24,8 +26,11 @@ use overlapped::Overlapped;
 const HEADER_BYTES: usize = 5;
 /// The server takes messages of up to 1 GB.
 const MAX_FRAME_BYTES: usize = 512 << 20;
-/// How long the server may take to end a COPY that failed, before the connection is dropped.
+/// How long giving up COPYs may take, however many they are.
 const ABORT_LIMIT: Duration = Duration::from_secs(5);
+/// What remains of it for those whose server says nothing: to notice that nobody waits any longer, and to ask for the end of
+/// the session.
+const ABANDON_LIMIT: Duration = STEP.saturating_add(cancel::LIMIT);
 
 /// A COPY that is under way; owns its connection. Dropped without [`CopyIn::finish`] or [`CopyIn::abort`] it closes the
 /// connection, and the server rolls back.
@@ -96,29 +101,28 @@ impl CopyIn {
     }
 
     /// Ends the COPY with an error, which aborts the transaction. None if the connection is lost, or the server does not
-    /// react within 5 seconds.
+    /// react; takes at most 5 seconds.
     pub fn abort(self, reason: &str) -> Option<Connection> {
         Self::abort_all(vec![self], reason).pop().flatten()
     }
 
-    /// The same for several COPYs: all of them together have 5 seconds.
+    /// The same for several COPYs, side by side: all of them together take at most 5 seconds.
     pub fn abort_all(copies: Vec<CopyIn>, reason: &str) -> Vec<Option<Connection>> {
-        let until = Instant::now() + ABORT_LIMIT;
+        let until = Instant::now() + ABORT_LIMIT - ABANDON_LIMIT;
         let reason = reason.replace('\0', " ");
-        let overlapped = || copies.iter().filter_map(CopyIn::overlapped);
-        let mut untold: Vec<&Overlapped> = overlapped().collect();
-        while overlapped().any(Overlapped::is_running) {
-            untold.retain(|copy| !copy.fail(&reason));
-            if Instant::now() >= until {
-                overlapped().for_each(Overlapped::abandon);
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        let ended = copies.into_iter().map(|copy| match copy.0 {
-            Way::Overlapped(copy) => copy.ended(),
-            Way::Direct(copy) => copy.abort(&reason, until),
-        });
-        ended.collect()
+        let reason = reason.as_str();
+        thread::scope(|scope| {
+            let ending = copies.into_iter().map(|copy| match copy.0 {
+                Way::Overlapped(copy) => Ending::Overlapped(copy),
+                // Without a thread there is nobody to wait for the server: the connection is closed.
+                Way::Direct(copy) => {
+                    Ending::Direct(thread::Builder::new().spawn_scoped(scope, move || copy.abort(reason, until)).ok())
+                }
+            });
+            let ending: Vec<Ending<'_>> = ending.collect();
+            Overlapped::fail_all(&ending.iter().filter_map(Ending::overlapped).collect::<Vec<_>>(), reason, until);
+            ending.into_iter().map(Ending::ended).collect()
+        })
     }
 
     /// Time that was spent waiting for the server.
@@ -128,11 +132,28 @@ impl CopyIn {
             Way::Direct(copy) => copy.waited(),
         }
     }
+}
 
+/// A COPY that is given up.
+enum Ending<'scope> {
+    Overlapped(Overlapped),
+    /// The thread that waits for the server in place of the caller.
+    Direct(Option<ScopedJoinHandle<'scope, Option<Connection>>>),
+}
+
+impl Ending<'_> {
     fn overlapped(&self) -> Option<&Overlapped> {
-        match &self.0 {
-            Way::Overlapped(copy) => Some(copy),
-            Way::Direct(_) => None,
+        match self {
+            Ending::Overlapped(copy) => Some(copy),
+            Ending::Direct(_) => None,
+        }
+    }
+
+    /// The connection, once its COPY has ended. None if it is lost.
+    fn ended(self) -> Option<Connection> {
+        match self {
+            Ending::Overlapped(copy) => copy.ended(),
+            Ending::Direct(thread) => thread?.join().ok().flatten(),
         }
     }
 }

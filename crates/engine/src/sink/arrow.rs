@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, UInt16Array, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt16Array, UInt64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
 use headrace_parse::arrow_schema;
@@ -14,6 +14,7 @@ use headrace_types::{CoreError, ErrorKind, Layout};
 use super::{Origin, Placed, Sink, Writer};
 use crate::outcome::{Outcome, lock};
 use crate::report::{ColumnReport, SinkReport, StageReport};
+use crate::routing::Router;
 use crate::row_position::RowPosition;
 use crate::spec::SliceSpec;
 
@@ -29,13 +30,12 @@ pub struct ArrowSink {
     shared: Arc<Shared>,
 }
 
-/// One column more than those of the layout, the last one; its name.
-#[derive(Clone, Copy)]
-pub enum Extra<'a> {
+/// Columns that follow those of the layout, by their names.
+pub struct Extras<'a> {
     /// [`RowPosition`] of each row.
-    Position(&'a str),
+    pub position: Option<&'a str>,
     /// Place of each row, as the router has it.
-    Place(&'a str),
+    pub place: Option<(&'a str, &'a Arc<Router>)>,
 }
 
 /// What the consumer sees of a batch.
@@ -43,16 +43,21 @@ pub enum Extra<'a> {
 struct Shape {
     projection: Vec<usize>,
     schema: SchemaRef,
-    extra: Option<ExtraKind>,
+    has_position: bool,
+    places: Places,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum ExtraKind {
-    Position,
-    Place,
+/// How the places of rows are known.
+#[derive(Clone)]
+enum Places {
+    /// Nobody asks for them.
+    Unknown,
+    /// Rows of one place stand together.
+    Together(Arc<Router>),
+    /// Rows have positions and keep their order: the router is asked once more. Rare: only the second pass wants both.
+    InOrder(Arc<Router>),
 }
 
-#[derive(Default)]
 struct Shared {
     waiting: AtomicBool,
     counters: Mutex<SinkReport>,
@@ -70,7 +75,7 @@ pub struct BatchReader {
 /// Both ends. `columns` are layout columns in destination order, all of them known to exist.
 pub fn make(
     columns: &[String],
-    extra: Option<Extra<'_>>,
+    extras: Extras<'_>,
     layout: &Layout,
     queue_batches: usize,
     outcome: Arc<Outcome>,
@@ -80,60 +85,81 @@ pub fn make(
     let full = arrow_schema(layout);
     // `project` only fails on indices that are out of range, and these come from `index`.
     let projected = full.project(&projection).map_or(full.clone(), Arc::new);
-    let (schema, extra) = match extra {
-        None => (projected, None),
-        Some(Extra::Position(name)) => (with_column(&projected, name, DataType::UInt64), Some(ExtraKind::Position)),
-        Some(Extra::Place(name)) => (with_column(&projected, name, DataType::UInt16), Some(ExtraKind::Place)),
+    let position = extras.position.map(|name| Field::new(name, DataType::UInt64, false));
+    let place = extras.place.map(|(name, _)| Field::new(name, DataType::UInt16, false));
+    let fields = projected.fields().iter().cloned().chain(position.into_iter().chain(place).map(Arc::new));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let has_position = extras.position.is_some();
+    let places = match extras.place {
+        None => Places::Unknown,
+        Some((_, router)) if has_position => Places::InOrder(router.clone()),
+        Some((_, router)) => Places::Together(router.clone()),
     };
-    let shape = Shape { projection, schema: schema.clone(), extra };
+    let rows_by_place = match &places {
+        Places::Together(router) => vec![0; router.count() as usize],
+        _ => vec![],
+    };
+    let shape = Shape { projection, schema: schema.clone(), has_position, places };
     let (sender, receiver) = bounded(queue_batches.max(1));
-    let shared = Arc::new(Shared::default());
+    let counters = Mutex::new(SinkReport { rows_by_place, ..SinkReport::default() });
+    let shared = Arc::new(Shared { waiting: AtomicBool::new(false), counters });
     let sink = ArrowSink { sender: Mutex::new(Some(sender)), shape, outcome: outcome.clone(), shared: shared.clone() };
     (sink, BatchReader { receiver, schema, outcome, shared, last_handed_over: None })
 }
 
-fn with_column(schema: &Schema, name: &str, data_type: DataType) -> SchemaRef {
-    let column = Arc::new(Field::new(name, data_type, false));
-    Arc::new(Schema::new(schema.fields().iter().cloned().chain([column]).collect::<Vec<_>>()))
-}
-
 impl Shape {
-    fn of(&self, rows: &Placed, first: RowPosition) -> Result<RecordBatch, ArrowError> {
-        let projected = rows.batch.project(&self.projection)?;
-        let extra: ArrayRef = match self.extra {
-            None => return Ok(projected),
-            Some(ExtraKind::Position) => {
-                let end = first.plus(rows.batch.num_rows() as u64);
-                Arc::new(UInt64Array::from_iter_values(first.number()..end.number()))
-            }
-            Some(ExtraKind::Place) => Arc::new(places(rows)?),
-        };
-        let mut columns = projected.columns().to_vec();
-        columns.push(extra);
-        RecordBatch::try_new(self.schema.clone(), columns)
+    fn of(&self, rows: &Placed, first: RowPosition) -> Result<RecordBatch, CoreError> {
+        let mut columns: Vec<ArrayRef> =
+            self.projection.iter().map(|index| rows.batch.column(*index).clone()).collect();
+        if self.has_position {
+            let end = first.plus(rows.batch.num_rows() as u64);
+            columns.push(Arc::new(UInt64Array::from_iter_values(first.number()..end.number())));
+        }
+        match &self.places {
+            Places::Unknown => {}
+            Places::Together(_) => columns.push(Arc::new(UInt16Array::from(places_of_parts(rows)?))),
+            Places::InOrder(router) => columns.push(Arc::new(UInt16Array::from(places_of_rows(rows, router)?))),
+        }
+        // Without a column, a batch has to be told how many rows it has.
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.batch.num_rows()));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(internal)
     }
 }
 
 /// The place of every row.
-fn places(rows: &Placed) -> Result<UInt16Array, ArrowError> {
+fn places_of_parts(rows: &Placed) -> Result<Vec<u16>, CoreError> {
     let mut places = vec![0; rows.batch.num_rows()];
     for (place, part) in &rows.parts {
-        // A router has no more places than 16 bits can tell.
-        let place = u16::try_from(*place).map_err(|error| ArrowError::CastError(error.to_string()))?;
-        places[part.clone()].fill(place);
+        places[part.clone()].fill(place_number(*place)?);
     }
-    Ok(places.into())
+    Ok(places)
+}
+
+/// The same of rows that do not stand together.
+fn places_of_rows(rows: &Placed, router: &Router) -> Result<Vec<u16>, CoreError> {
+    let mut places = Vec::new();
+    router.places(&rows.batch, &mut places)?;
+    places.into_iter().map(place_number).collect()
+}
+
+/// A router has no more places than 16 bits can tell.
+fn place_number(place: u32) -> Result<u16, CoreError> {
+    u16::try_from(place).map_err(internal)
+}
+
+fn internal(error: impl std::fmt::Display) -> CoreError {
+    CoreError::new(ErrorKind::Internal, format!("arrow sink: {error}"))
 }
 
 impl Sink for ArrowSink {
     fn writer(&self) -> Box<dyn Writer> {
         let sender = lock(&self.sender).clone();
-        let (shape, outcome) = (self.shape.clone(), self.outcome.clone());
-        Box::new(ArrowWriter { sender, shape, next: RowPosition::first(0), outcome })
+        let (shape, outcome, shared) = (self.shape.clone(), self.outcome.clone(), self.shared.clone());
+        Box::new(ArrowWriter { sender, shape, next: RowPosition::first(0), outcome, shared })
     }
 
     fn by_place(&self) -> bool {
-        self.shape.extra == Some(ExtraKind::Place)
+        matches!(self.shape.places, Places::Together(_))
     }
 
     fn starved(&self) -> bool {
@@ -160,6 +186,7 @@ struct ArrowWriter {
     /// Of the first row of the next batch.
     next: RowPosition,
     outcome: Arc<Outcome>,
+    shared: Arc<Shared>,
 }
 
 impl Writer for ArrowWriter {
@@ -172,10 +199,7 @@ impl Writer for ArrowWriter {
         let start = Instant::now();
         let first = self.next;
         self.next = first.plus(rows.batch.num_rows() as u64);
-        let batch = self
-            .shape
-            .of(&rows, first)
-            .map_err(|error| CoreError::new(ErrorKind::Internal, format!("arrow sink: {error}")))?;
+        let batch = self.shape.of(&rows, first)?;
         let Some(sender) = &self.sender else { return Ok(false) };
         let mut pending = batch;
         let sent = loop {
@@ -191,6 +215,12 @@ impl Writer for ArrowWriter {
             }
         };
         stage.wait_output_seconds += start.elapsed().as_secs_f64();
+        if sent && matches!(self.shape.places, Places::Together(_)) {
+            let counts = &mut lock(&self.shared.counters).rows_by_place;
+            for (place, part) in &rows.parts {
+                counts[*place as usize] += part.len() as u64;
+            }
+        }
         Ok(sent)
     }
 }

@@ -15,6 +15,7 @@ use headrace_types::CoreError;
 
 use crate::outcome::Outcome;
 use crate::report::{ColumnReport, SinkReport, SliceReport, StageReport};
+use crate::routing::Router;
 use crate::spec::{FlowSpec, SinkSpec, SliceSpec};
 
 /// A destination of batches, shared by all streams of a flow.
@@ -122,7 +123,7 @@ pub struct Origin {
     pub bytes: u64,
 }
 
-/// The sink of a flow; `places` is the number of places of its rows.
+/// The sink of a flow; `router` finds the places of its rows, if they have any.
 ///
 /// # Errors
 /// `Specification` when the sink contradicts the layout or itself.
@@ -130,20 +131,20 @@ pub fn make(
     spec: &Arc<FlowSpec>,
     queue_batches: usize,
     outcome: Arc<Outcome>,
-    places: Option<u32>,
+    router: Option<&Arc<Router>>,
 ) -> Result<(Arc<dyn Sink>, Option<arrow::BatchReader>), CoreError> {
     Ok(match &spec.sink {
         SinkSpec::Arrow { columns, position, place_column } => {
-            let extra = match (position, place_column) {
-                (Some(name), _) => Some(arrow::Extra::Position(name)),
-                (None, Some(name)) => Some(arrow::Extra::Place(name)),
-                (None, None) => None,
-            };
-            let (sink, reader) = arrow::make(columns, extra, &spec.layout, queue_batches, outcome);
+            let place = place_column.as_deref().zip(router);
+            let extras = arrow::Extras { position: position.as_deref(), place };
+            let (sink, reader) = arrow::make(columns, extras, &spec.layout, queue_batches, outcome);
             (Arc::new(sink), Some(reader))
         }
         SinkSpec::Locate { rows, ended } => (Arc::new(locate::LocateSink::new(spec, rows, ended)), None),
         SinkSpec::Null => (Arc::new(null::NullSink::new(&spec.layout)), None),
-        SinkSpec::Postgres(postgres) => (Arc::new(postgres::PostgresSink::new(spec, postgres, places, outcome)?), None),
+        SinkSpec::Postgres(postgres) => {
+            let places = router.map(|router| router.count());
+            (Arc::new(postgres::PostgresSink::new(spec, postgres, places, outcome)?), None)
+        }
     })
 }

@@ -84,21 +84,6 @@ pub struct CopyTable {
     /// and not sent.
     #[serde(default, deserialize_with = "rows_of_slices")]
     pub committed: HashMap<u32, u64>,
-    /// Keys that belong to the partition.
-    #[serde(default)]
-    pub bounds: Option<KeyBounds>,
-}
-
-/// A range of keys, as the text that the layout's column accepts.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KeyBounds {
-    /// Column of the layout: whole numbers, decimals, dates or timestamps, not nullable.
-    pub column: String,
-    /// Least key.
-    pub minimum: String,
-    /// Behind the greatest key; none if all keys from `minimum` on belong to the partition.
-    pub end: Option<String>,
 }
 
 /// When the units of a flow commit.

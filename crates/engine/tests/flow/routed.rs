@@ -1,7 +1,7 @@
 //! Flows whose rows have places: rows of no place are rejects like all others; flows that contradict themselves are refused.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt16Type};
+use arrow_array::types::{Int64Type, UInt16Type, UInt64Type};
 use headrace_engine::Flow;
 use headrace_engine::report::{LocatedReject, Status};
 use headrace_engine::spec::{FlowSpec, RoutingSpec, SinkSpec};
@@ -256,16 +256,30 @@ fn flows_that_contradict_themselves_are_refused_before_the_first_row() {
     refused(&[("/routing/default", json!(2))], "the default is place 2");
 }
 
+fn place_sink(columns: &[&str], position: Option<&str>, place_column: &str) -> SinkSpec {
+    SinkSpec::Arrow {
+        columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+        position: position.map(str::to_owned),
+        place_column: Some(place_column.to_owned()),
+    }
+}
+
+/// Where `by_id` with default 3 puts a row.
+fn place_or_default(id: i64) -> u16 {
+    match id {
+        100..200 => 0,
+        ..100 => 1,
+        300.. => 2,
+        _ => 3,
+    }
+}
+
 #[test]
 fn the_merged_stream_says_the_place_of_every_row() {
     let mut job = Job::of(rows(0, 1000));
     job.routing = by_id();
     job.routing.as_mut().unwrap().default = Some(3);
-    let sink = |columns: &[&str], place_column: &str| SinkSpec::Arrow {
-        columns: columns.iter().map(|name| (*name).to_owned()).collect(),
-        position: None,
-        place_column: Some(place_column.to_owned()),
-    };
+    let sink = |columns: &[&str], place_column: &str| place_sink(columns, None, place_column);
     let mut spec = job.plan().unwrap();
     spec.sink = sink(&["amount", "id"], "place");
     let flow = Flow::new(spec.clone()).unwrap();
@@ -281,15 +295,10 @@ fn the_merged_stream_says_the_place_of_every_row() {
         assert!(places.values().is_sorted(), "rows of one place stand together");
         seen.extend(ids.values().iter().copied().zip(places.values().iter().copied()));
     }
-    assert_eq!(join(&flow).status, Status::Ok);
+    let report = join(&flow);
+    assert_eq!((report.status, report.sink.rows_by_place), (Status::Ok, vec![100, 100, 700, 100]));
     seen.sort_unstable();
-    let place = |id| match id {
-        100..200 => 0,
-        ..100 => 1,
-        300.. => 2,
-        _ => 3,
-    };
-    assert_eq!(seen, (0..1000).map(|id| (id, place(id))).collect::<Vec<_>>());
+    assert_eq!(seen, (0..1000).map(|id| (id, place_or_default(id))).collect::<Vec<_>>());
     let refused = |sink: SinkSpec, with_routing: bool| {
         let mut spec = spec.clone();
         spec.sink = sink;
@@ -298,4 +307,34 @@ fn the_merged_stream_says_the_place_of_every_row() {
     };
     assert_eq!(refused(sink(&["id"], "name"), true), Some(ErrorKind::Specification), "a column of the layout");
     assert_eq!(refused(sink(&["id"], "place"), false), Some(ErrorKind::Specification), "no routing, no places");
+    let same_name = place_sink(&["id"], Some("place"), "place");
+    assert_eq!(refused(same_name, true), Some(ErrorKind::Specification), "one name for two columns");
+}
+
+#[test]
+fn rows_with_positions_and_places_keep_their_order() {
+    let id = |index: u64| index * 7 % 1000;
+    let lines: String = (0..1000).map(|index| rows(id(index), id(index) + 1)).collect();
+    let mut job = Job::of(lines);
+    job.streams = 1;
+    job.routing = by_id();
+    job.limit = 100; // no default: rows from 200 to 300 are outside
+    let mut spec = job.plan().unwrap();
+    spec.sink = place_sink(&["id"], Some("position"), "place");
+    let flow = Flow::new(spec).unwrap();
+    let reader = flow.take_reader().unwrap();
+    flow.start().unwrap();
+    let mut seen = Vec::new();
+    for batch in reader.map(Result::unwrap) {
+        let positions = batch.column(1).as_primitive::<UInt64Type>().values().to_vec();
+        assert_eq!(batch.schema().field(1).name(), "position");
+        let ids = batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+        let places = batch.column(2).as_primitive::<UInt16Type>().values().to_vec();
+        seen.extend(ids.into_iter().zip(positions).zip(places));
+    }
+    let report = join(&flow);
+    assert_eq!((report.status, report.sink.rows_by_place), (Status::Ok, vec![]));
+    let inside = (0..1000).map(|index| id(index) as i64).filter(|id| !(200..300).contains(id));
+    let expected = inside.zip(0..).map(|(id, number)| ((id, (1 << 40) + number), place_or_default(id)));
+    assert_eq!(seen, expected.collect::<Vec<_>>());
 }

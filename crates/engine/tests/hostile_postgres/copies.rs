@@ -2,12 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use headrace_engine::postgres::{Connection, ConnectionSpec, CopyIn, SeenAtWork};
+use headrace_engine::postgres::{Connection, ConnectionSpec, CopyIn, Interrupt, SeenAtWork};
 use headrace_types::{CoreError, ErrorKind};
 
-use crate::fake::{after, complete, connect, drain, message, never, ready, report, request, session, within};
+use crate::fake::{
+    after, complete, connect, drain, message, never, ready, report, request, session, session_with_cancel, within,
+};
 
 fn start(stream: &mut TcpStream) {
     request(stream);
@@ -269,15 +273,53 @@ fn copies_are_aborted_side_by_side() {
         copy
     });
     let mut copies: Vec<CopyIn> = copies.collect();
+    // These take some, and wait with the end of it in vain.
+    copies.extend((0..12).map(|_| connect(&spec).copy_in_directly("COPY t FROM STDIN").unwrap()));
     let polite = |mut stream: TcpStream| {
         while !matches!(request(&mut stream), Some((b'f', _)) | None) {}
         stream.write_all(&[report(b'E', "ERROR", "57014", b"aborted"), ready()].concat()).unwrap();
         drain(&mut stream);
     };
-    copies.push(copy(polite));
+    copies.extend(self::copies(polite));
     let connections = within(Duration::from_secs(7), || CopyIn::abort_all(copies, "over"));
     let usable: Vec<bool> = connections.iter().map(Option::is_some).collect();
-    assert_eq!(usable, [vec![false; 12], vec![true]].concat());
+    assert_eq!(usable, [vec![false; 24], vec![true; 2]].concat());
+}
+
+/// A server behind a black hole: whatever it was told last, it says nothing more.
+fn black_hole() -> ConnectionSpec {
+    let silent = |stream: TcpStream| {
+        std::thread::sleep(Duration::from_secs(20));
+        drop(stream);
+    };
+    let copying = move |mut stream: TcpStream| {
+        start(&mut stream);
+        silent(stream);
+    };
+    session_with_cancel(copying, silent)
+}
+
+#[test]
+fn copies_into_a_black_hole_are_aborted_side_by_side() {
+    let spec = black_hole();
+    let flag = Arc::new(AtomicBool::new(false));
+    let is_stopped = Arc::clone(&flag);
+    let interrupt: Interrupt = Arc::new(move || is_stopped.load(Ordering::Acquire));
+    let started = |interrupt: &Interrupt| -> Vec<CopyIn> {
+        let connection = || Connection::connect(&spec, Arc::clone(interrupt)).unwrap();
+        let direct = (0..24).map(|_| connection().copy_in_directly("COPY t FROM STDIN").unwrap());
+        let overlapped = (0..3).map(|_| connection().copy_in("COPY t FROM STDIN").unwrap());
+        direct.chain(overlapped).collect()
+    };
+    // Nobody waits for them any more: each asks for the end of its session, which nobody hears.
+    let copies = started(&interrupt);
+    flag.store(true, Ordering::Release);
+    let connections = within(Duration::from_secs(5), || CopyIn::abort_all(copies, "over"));
+    assert!(connections.iter().all(Option::is_none) && connections.len() == 27);
+    // The server is waited for, and then the same.
+    let copies = started(&never());
+    let connections = within(Duration::from_secs(7), || CopyIn::abort_all(copies, "over"));
+    assert!(connections.iter().all(Option::is_none) && connections.len() == 27);
 }
 
 #[test]

@@ -118,11 +118,19 @@ pub fn friendly() -> Vec<Vec<u8>> {
 
 /// Logs in, then goes on by itself. The first request behind the login is read before.
 pub fn session(then: impl Fn(TcpStream) + Send + Sync + 'static) -> ConnectionSpec {
+    session_with_cancel(then, drop)
+}
+
+/// The same; `cancelled` gets the connections on which a CancelRequest has come.
+pub fn session_with_cancel(
+    then: impl Fn(TcpStream) + Send + Sync + 'static,
+    cancelled: impl Fn(TcpStream) + Send + Sync + 'static,
+) -> ConnectionSpec {
     serve(move |mut stream| {
         let mut start = [0; 8];
         stream.read_exact(&mut start).unwrap();
         if start[4..] == 80_877_102_u32.to_be_bytes() {
-            return; // a CancelRequest
+            return cancelled(stream);
         }
         let mut rest =
             vec![0; usize::try_from(u32::from_be_bytes([start[0], start[1], start[2], start[3]])).unwrap() - 8];

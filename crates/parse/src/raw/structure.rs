@@ -74,8 +74,6 @@ pub struct Seen {
     pub marks: usize,
     /// Row ends among them.
     pub row_ends: usize,
-    /// Qualifiers, wherever they stand.
-    pub qualifiers: usize,
     /// Whether any byte is 0x80 or above.
     pub non_ascii: bool,
     /// Whether any byte is NUL.
@@ -172,10 +170,7 @@ impl<K: Kernel> Task for Pass<'_, K> {
             let length = (text.len() - MARKS_PER_CHUNK * index).min(MARKS_PER_CHUNK);
             let (delimiters, row_ends) = match find.qualifier {
                 None => (masks.delimiters, masks.line_feeds),
-                Some(_) => {
-                    seen.qualifiers += masks.qualifiers.count_ones() as usize;
-                    qualified.outside(chunk, length, &masks)
-                }
+                Some(_) => qualified.outside(chunk, length, &masks),
             };
             let marks = delimiters | row_ends;
             // At most as many marks as bytes precede this chunk, and the room holds a chunk's marks more than bytes.
@@ -320,7 +315,6 @@ mod tests {
             }
         }
         (seen.marks, seen.open) = (marks.len(), scanner.inside_qualifier());
-        seen.qualifiers = bytes.iter().filter(|&&byte| find.qualifier == Some(byte)).count();
         (marks, seen)
     }
 

@@ -14,14 +14,21 @@ from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, Settle
 from headrace.targets.duckdb import ddl
 from headrace.targets.duckdb.failures import first_paragraph, load_failure
+from headrace.targets.duckdb.filling import Filling
 from headrace.targets.duckdb.ledger import Ledger, roll_back
 
 
 class Rows(Protocol):
     """Where the rows of a load go, inside its transaction."""
 
-    def step(self, kind: str) -> bool:
-        """Does a step of the plan; False if it has no such step."""
+    @property
+    def filling(self) -> Filling:
+        """The table that takes rows now; that of the plan if it is none in particular."""
+
+    def step(self, kind: str, result: dict[str, Any] | None) -> bool:
+        """Does a step of the plan; False if it has no such step. `result`: that of the flow, once its accounts are
+        checked.
+        """
 
     def insert(self) -> int:
         """Takes the registered stream; the number of rows."""
@@ -55,7 +62,6 @@ class TableLoad:
 
     def run(self, flow: Flow, settle: Settle) -> LoadTimes:
         """Follows the plan's steps. `settle` balances the accounts and raises if they do not."""
-        what = f"loading table {self._plan.connection}.{self._plan.table}"
         flow.start()  # at once: the streams fill their blocks while the table is made
         try:
             self._connection.execute("BEGIN TRANSACTION")
@@ -68,7 +74,7 @@ class TableLoad:
             finally:
                 self._drop_stream()
         except duckdb.Error as error:
-            raise load_failure(error, what, self._path) from error
+            raise load_failure(error, self._what(), self._path) from error
         started = time.monotonic()
         warnings = self._verify()
         self._seconds["commit"] += time.monotonic() - started
@@ -93,9 +99,13 @@ class TableLoad:
                 self._connection.execute("COMMIT")
             case _:
                 phase = "prepare" if self._result is None else "insert"
-                if not self._rows.step(kind):
+                if not self._rows.step(kind, self._result):
                     raise InternalError(f"the DuckDB target has no step `{kind}`")
         self._seconds[phase] += time.monotonic() - started
+
+    def _what(self) -> str:
+        table, filled = f"{self._plan.connection}.{self._plan.table}", self._rows.filling.table
+        return f"loading table {table}" if filled == self._plan.table else f"loading {filled}, a table of {table}"
 
     def _verify(self) -> tuple[str, ...]:
         """Asks the ledger for the rows: a COMMIT behind a failed statement reports success and keeps nothing."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any
 
 import duckdb
 
 from headrace.errors import AccountsError, InternalError
-from headrace.planning import CatalogPartition, CatalogTable, DataFlowPlan, counted
+from headrace.planning import CatalogPartition, CatalogTable, DataFlowPlan, Partition, counted
 from headrace.targets.duckdb import ddl
 from headrace.targets.duckdb.catalog import read_table
 from headrace.targets.duckdb.divided_views import keep_divided_view
-
-_STEPS: Final = {"create_staging": "_make_tables", "fill_partitions": "_fill", "switch": "_switch"}
+from headrace.targets.duckdb.filling import Filling
 
 
 def divides(plan: DataFlowPlan) -> bool:
@@ -43,22 +43,29 @@ class Partitions:
         self._is_hidden = has_several_tables(plan)
         self._before: CatalogTable | None = None
         self._staying: tuple[CatalogPartition, ...] = ()
-        self._rows = 0
+        self._none_of_them = Filling(plan.table, keeps_rows=False)
+        self.filling = self._none_of_them if self._is_hidden else _filling(self._parts[0], None)
 
-    def step(self, kind: str) -> bool:
+    def step(self, kind: str, result: dict[str, Any] | None) -> bool:
         """False if it has no such step."""
-        name = _STEPS.get(kind)
-        if name is None:
-            return False
-        getattr(self, name)()
+        match kind:
+            case "create_staging":
+                self._make_tables()
+            case "fill_partitions":
+                if result is None:
+                    raise InternalError("the plan fills partitions before the accounts were checked")
+                self._fill(result["sink"]["rows_by_place"])
+            case "switch":
+                self._switch()
+            case _:
+                return False
         return True
 
     def insert(self) -> int:
         """Takes the registered stream; the number of rows."""
         only = self._name(self._parts[0].table)
         statement = ddl.create_hidden(self._plan) if self._is_hidden else ddl.insert_rows(self._plan, only)
-        self._rows = self._count(statement)
-        return self._rows
+        return self._count(statement)
 
     def _make_tables(self) -> None:
         """Drops what goes, empties what is loaded anew, creates what is new."""
@@ -79,19 +86,19 @@ class Partitions:
             elif part.action == "exchange":
                 self._connection.execute(ddl.delete_rows(self._name(part.table)))
 
-    def _fill(self) -> None:
-        """Raises AccountsError unless every row has gone into exactly one table."""
-        found = [
-            self._count(ddl.insert_place(self._plan, self._name(part.table), place))
-            for place, part in enumerate(self._parts)
-        ]
-        if sum(found) != self._rows:
-            raise AccountsError(
-                f"not every row of {self._plan.table} has gone into a partition",
-                found=f"{counted(sum(found), 'row')} in {counted(len(found), 'table')}",
-                expected=counted(self._rows, "row"),
-                hint="This is a defect of Headrace or DuckDB. Keep the run folder and report it.",
-            )
+    def _fill(self, rows_by_place: Sequence[int]) -> None:
+        """Raises AccountsError unless every table has taken as many rows as the streams have sent to its place."""
+        for place, (part, expected) in enumerate(zip(self._parts, rows_by_place, strict=True)):
+            self.filling = _filling(part, place)
+            found = self._count(ddl.insert_place(self._plan, self._name(part.table), place))
+            if found != expected:
+                raise AccountsError(
+                    f"{part.table}, a table of {self._plan.table}, has taken other rows than belong into it",
+                    found=counted(found, "row"),
+                    expected=counted(expected, "row"),
+                    hint="This is a defect of Headrace or DuckDB. Keep the run folder and report it.",
+                )
+        self.filling = self._none_of_them
         self._connection.execute(ddl.drop_table(ddl.HIDDEN))
 
     def _switch(self) -> None:
@@ -111,3 +118,7 @@ class Partitions:
     def _count(self, statement: str) -> int:
         row = self._connection.execute(statement).fetchone()
         return int(row[0]) if row else 0
+
+
+def _filling(part: Partition, place: int | None) -> Filling:
+    return Filling(part.table, keeps_rows=part.action == "insert", place=place)

@@ -7,15 +7,18 @@ import duckdb
 from headrace.errors import HeadraceError
 from headrace.planning import DataFlowPlan
 from headrace.targets.duckdb.connection import sql
-from headrace.targets.duckdb.ddl import quote, table_name
+from headrace.targets.duckdb.ddl import part_name, quote
+from headrace.targets.duckdb.filling import Filling
 from headrace.targets.row_search import Constraint, RowSearch, SearchedColumn
 
 
-def row_search(connection: duckdb.DuckDBPyConnection, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
-    """What the source has to be searched for; None if `error` is not about the constraints of the plan's table."""
+def row_search(
+    connection: duckdb.DuckDBPyConnection, plan: DataFlowPlan, filling: Filling, error: HeadraceError
+) -> RowSearch | None:
+    """What the source has to be searched for; None if `error` is not about the constraints of the table `filling`."""
     if not isinstance(error.__cause__, duckdb.ConstraintException):
         return None
-    names = {"schema": plan.schema or "main", "table": plan.table}
+    names = {"schema": plan.schema or "main", "table": filling.table}
     types = {row[1].casefold(): row[2] for row in connection.execute(sql("columns"), names).fetchall()}
     columns = {
         quote(column.target).casefold(): SearchedColumn(column.source, column.target, types[column.target.casefold()])
@@ -29,7 +32,8 @@ def row_search(connection: duckdb.DuckDBPyConnection, plan: DataFlowPlan, error:
             constraints.append(Constraint(text, found, condition))
     return RowSearch(
         tuple(constraints),
-        plan.table,
+        filling.table,
         engine=connection,
-        rows_before=table_name(plan) if plan.target == "append" else None,
+        rows_before=part_name(plan, filling.table) if filling.keeps_rows else None,
+        place=filling.place,
     )

@@ -30,7 +30,7 @@ from headrace.targets.duckdb.ddl import place_column
 from headrace.targets.duckdb.failures import ledger_failure, path_problem
 from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
-from headrace.targets.duckdb.load import TableLoad
+from headrace.targets.duckdb.load import Rows, TableLoad
 from headrace.targets.duckdb.partitions import Partitions, divides, has_several_tables
 from headrace.targets.duckdb.row_search import row_search
 from headrace.targets.duckdb.whole_table import WholeTable
@@ -55,6 +55,7 @@ class DuckdbTarget:
             raise problem
         self._connection = connect(options)
         self._attached = False
+        self._rows: Rows | None = None  # of the latest load
         try:
             if path.exists():
                 self._attach()
@@ -104,11 +105,11 @@ class DuckdbTarget:
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))
-        rows = Partitions(self._connection, plan) if divides(plan) else WholeTable(self._connection, plan)
-        return TableLoad(self._connection, self._path, self._ledger(), run_id, plan, rows).run(flow, settle)
+        self._rows = Partitions(self._connection, plan) if divides(plan) else WholeTable(self._connection, plan)
+        return TableLoad(self._connection, self._path, self._ledger(), run_id, plan, self._rows).run(flow, settle)
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
-        return row_search(self._connection, plan, error)
+        return None if self._rows is None else row_search(self._connection, plan, self._rows.filling, error)
 
     def column_aggregates(self, plan: DataFlowPlan) -> TableAggregates:
         return read_aggregates(self._connection, self._path, plan)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import duckdb
 
 from headrace.planning import DataFlowPlan
 from headrace.targets.duckdb import ddl
+from headrace.targets.duckdb.filling import Filling
 
 
 class WholeTable:
@@ -15,8 +18,9 @@ class WholeTable:
         self._connection = connection
         self._plan = plan
         self._table = ddl.table_name(plan)
+        self.filling = Filling(plan.table, keeps_rows=plan.target == "append")
 
-    def step(self, kind: str) -> bool:
+    def step(self, kind: str, result: dict[str, Any] | None) -> bool:
         """False if it has no such step."""
         match kind:
             case "create_table":

@@ -16,6 +16,8 @@ _BEAT_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.1
 # How long a network that says nothing may delay the end of a load that has failed.
 _PATIENCE_SECONDS: Final = 2.0
+# How long a server that is busy may take for its last sign of life, when all went well and the load goes on.
+_ANSWER_SECONDS: Final = 30.0
 _Result = TypeVar("_Result")
 
 
@@ -73,11 +75,15 @@ class Control:
 
     @contextmanager
     def heartbeat(
-        self, on_loss: Callable[[HeadraceError], None], on_work: Callable[[Sequence[int]], None] = lambda _: None
+        self,
+        is_cancelled: Callable[[], bool],
+        on_loss: Callable[[HeadraceError], None],
+        on_work: Callable[[Sequence[int]], None] = lambda _: None,
     ) -> Iterator[None]:
         """Asks for a sign of life every second, on a thread of its own; the caller must leave the connection alone.
 
-        `on_work` learns the processes of the server whose COPY went on since the last beat.
+        `on_work` learns the processes of the server whose COPY went on since the last beat. At the end an answer that
+        is still to come is waited for: shortly if the caller has failed.
         """
         stop = threading.Event()
 
@@ -99,12 +105,13 @@ class Control:
         thread.start()
         try:
             yield
-        finally:
+        except BaseException:
             stop.set()
-            thread.join(_PATIENCE_SECONDS)
-            if thread.is_alive():
-                self._give_up("silent")
-                thread.join()
+            self._wait_for(thread, _PATIENCE_SECONDS)
+            raise
+        else:
+            stop.set()
+            self._wait_for(thread, _ANSWER_SECONDS, is_cancelled)
 
     @contextmanager
     def cancellable(self, is_cancelled: Callable[[], bool]) -> Iterator[None]:
@@ -136,6 +143,17 @@ class Control:
         finally:
             timer.cancel()
             timer.join()
+
+    def _wait_for(
+        self, thread: threading.Thread, seconds: float, is_cancelled: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Waits until the statement of the thread has ended, or gives the connection up."""
+        deadline = time.monotonic() + seconds
+        while thread.is_alive():
+            thread.join(_POLL_SECONDS)
+            if thread.is_alive() and (is_cancelled() or time.monotonic() >= deadline):
+                self._give_up("cancelled" if is_cancelled() else "silent")
+                thread.join()
 
     def _give_up(self, state: Literal["cancelled", "silent"]) -> None:
         self.state = state

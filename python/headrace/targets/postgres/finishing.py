@@ -73,5 +73,5 @@ class Finishing:
         if not jobs:
             return ()
         work = SideBySide(self._connect, jobs, self._sessions)
-        with control.heartbeat(work.stop, lambda process_ids: None):
+        with control.heartbeat(is_cancelled, work.stop):
             return work.run(is_cancelled)

@@ -241,7 +241,7 @@ class TableLoad:
             flow.cancel(_CONTROL_LOST)
 
         try:
-            with self._control.heartbeat(stop, flow.seen_at_work):
+            with self._control.heartbeat(self._is_cancelled, stop, flow.seen_at_work):
                 flow.start()
                 return settle(None)
         except HeadraceError as error:

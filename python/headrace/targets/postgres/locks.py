@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Final
 
 from headrace.errors import CancelledError, HeadraceError, TargetBusyError
@@ -70,36 +71,47 @@ def table_lock(
         unlock(connection, key)
 
 
-def lock_for_switch(
-    connection: Connection,
-    table: TableName,
-    oid: str,
-    timeout_seconds: float,
-    lock: str = _EVERYBODY_OUT,
-    also: Sequence[TableName] = (),
-) -> None:
-    """Keeps everybody out of the table until the end of the open transaction, which stays usable meanwhile; or with
-    another `lock` (what stands between LOCK TABLE and MODE) whom that one keeps out. `also`: partitions of the table
-    that stand in `lock` too: all are locked at once or none, because others may hold one and wait for another.
-
-    Waits a moment at a time, so that nobody is held up by our waiting. Raises TargetBusyError after the timeout.
+@dataclass(frozen=True)
+class SwitchLock:
+    """Keeps everybody out of a table; or with another `lock` (what stands between LOCK TABLE and MODE) whom that one
+    keeps out. `also`: partitions of the table that stand in `lock` too.
     """
-    locked = lock.format(table=table.sql, also="".join(f", {name.sql}" for name in also))
+
+    table: TableName
+    oid: str
+    lock: str = _EVERYBODY_OUT
+    also: Sequence[TableName] = ()
+
+    @property
+    def statement(self) -> str:
+        """LOCK TABLE."""
+        also = "".join(f", {name.sql}" for name in self.also)
+        return f"LOCK TABLE {self.lock.format(table=self.table.sql, also=also)} MODE"
+
+
+def lock_for_switch(connection: Connection, locks: Sequence[SwitchLock], timeout_seconds: float) -> None:
+    """Takes the locks, in this order, until the end of the open transaction, which stays usable meanwhile.
+
+    All of them or none, because others may hold one table and wait for another. Waits a moment at a time, so that
+    nobody is held up by our waiting. Raises TargetBusyError after the timeout.
+    """
     deadline = time.monotonic() + timeout_seconds
     pause = _FIRST_PAUSE_SECONDS
     wait = min(_SWITCH_WAIT_SECONDS, max(timeout_seconds, _POLL_SECONDS))  # 0 would be for ever
     while True:
         connection.execute(f"SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{wait:g}s'")
+        wanted = locks[0]
         try:
-            connection.execute(f"LOCK TABLE {locked} MODE")
+            for wanted in locks:
+                connection.execute(wanted.statement)
         except HeadraceError as error:
             if sqlstate(error) not in (_LOCK_NOT_AVAILABLE, _DEADLOCK):
                 raise
             connection.execute("ROLLBACK TO SAVEPOINT headrace_lock; RELEASE SAVEPOINT headrace_lock")
             if time.monotonic() >= deadline:
-                holders = texts(connection, sql("lock_holders"), (oid,))
+                holders = texts(connection, sql("lock_holders"), (wanted.oid,))
                 raise TargetBusyError(
-                    f"table {table} is in use: it cannot be exchanged at this moment",
+                    f"table {wanted.table} is in use: it cannot be exchanged at this moment",
                     found=", ".join(holders) or "sessions that have ended by now",
                     expected=f"nobody to use it for a moment within {timeout_seconds:g} seconds",
                     hint="End them, or wait longer: `lock_timeout_seconds` of the connection.",

@@ -17,7 +17,7 @@ from headrace.targets.postgres.foreign_keys import foreign_keys_of
 from headrace.targets.postgres.hidden_tables import Staging, replaces_all
 from headrace.targets.postgres.index_names import server_name
 from headrace.targets.postgres.indexes import Index, built, built_on, hidden_index_name, indexes_of
-from headrace.targets.postgres.locks import lock_for_switch
+from headrace.targets.postgres.locks import SwitchLock, lock_for_switch
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.refusals import refuse_exchange
 from headrace.targets.postgres.rename import rename_statements
@@ -214,26 +214,26 @@ class PartitionSwitch:
             )
 
     def _lock(self, old: Relation, *, is_new: bool, is_moved: bool, is_exchanged: bool) -> None:
-        """Tables to which foreign keys refer come first: who reads them and the target would otherwise meet us in the
-        middle.
+        """Tables to which foreign keys refer come first. They belong to the others: somebody who reads the target may
+        want them next, while we wait for the target.
         """
         drops = is_exchanged or replaces_all(self._plan) or bool(self._planned.drops)
         if not (is_new or drops):
             return
+        locks = []
         for key in foreign_keys_of(self._connection, old.oid):
             referred = find_relation(self._connection, key.refers_to) if key.may_lock else None
             if referred is not None:
                 mode = _NOBODY if drops else _REFERRED_READERS
-                lock_for_switch(self._connection, key.refers_to, referred.oid, self._lock_timeout_seconds, mode)
+                locks.append(SwitchLock(key.refers_to, referred.oid, mode))
         mode = _NOBODY if drops or is_moved else _READERS_GO_ON
         if replaces_all(self._plan):
             mode = _NOBODY_IN_ANY
         closed = {} if mode == _NOBODY_IN_ANY else self._closed(is_new=is_new)
         also = tuple(closed) if mode == _NOBODY else ()
-        lock_for_switch(self._connection, self._target, old.oid, self._lock_timeout_seconds, mode, also)
-        for name, oid in closed.items():
-            if name not in also:
-                lock_for_switch(self._connection, name, oid, self._lock_timeout_seconds)
+        locks.append(SwitchLock(self._target, old.oid, mode, also))
+        locks += [SwitchLock(name, oid) for name, oid in closed.items() if name not in also]
+        lock_for_switch(self._connection, locks, self._lock_timeout_seconds)
 
     def _closed(self, *, is_new: bool) -> dict[TableName, str]:
         """Partitions that exist and from which the server keeps everybody out: those that go, and a default partition

@@ -13,7 +13,7 @@ from headrace.targets.base import LoadedPartition
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, find_relation
 from headrace.targets.postgres.connection import Connection, one_value, rows_done, sql, texts
-from headrace.targets.postgres.locks import lock_for_switch
+from headrace.targets.postgres.locks import SwitchLock, lock_for_switch
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.partition_switch import PartitionSwitch, give, triggers_of
 from headrace.targets.postgres.rename import rename_statements
@@ -110,7 +110,7 @@ class Switch:
         columns: Sequence[str] = [column.target for column in self._plan.columns]
         options = ""
         if relation is not None:
-            lock_for_switch(self._connection, self._target, relation.oid, self._lock_timeout_seconds)
+            lock_for_switch(self._connection, [SwitchLock(self._target, relation.oid)], self._lock_timeout_seconds)
             members = texts(self._connection, sql("view_tables"), (relation.oid,))
             old = [TableName(self._target.schema, name) for name in members]
             columns = texts(self._connection, sql("columns"), (relation.oid,))
@@ -127,7 +127,7 @@ class Switch:
     def _locked(self) -> Relation:
         """Keeps everybody out of the target until the commit, readers too: for the moment of the switch."""
         found = self._relation(self._target)
-        lock_for_switch(self._connection, self._target, found.oid, self._lock_timeout_seconds)
+        lock_for_switch(self._connection, [SwitchLock(self._target, found.oid)], self._lock_timeout_seconds)
         relation = self._relation(self._target)
         referring = texts(self._connection, sql("referenced_by"), (relation.oid,))
         children = () if relation.partitioned else texts(self._connection, sql("children"), (relation.oid,))

@@ -1,6 +1,7 @@
 //! Sends in the caller's thread, while the frame is still in the processor's cache: for flows with more streams than
 //! processors, of which others work while one waits for its socket.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headrace_types::CoreError;
@@ -49,13 +50,15 @@ impl Direct {
         Ok((self.connection, rows))
     }
 
-    /// Lets the COPY fail, unless it has. None if the connection is lost, or the server does not react in time.
+    /// Lets the COPY fail, unless it has. None if the connection is lost, or the server does not react until then.
     pub fn abort(mut self, reason: &str, until: Instant) -> Option<Connection> {
         if self.failure.is_none() {
-            let outer = self.connection.link.channel.patience.deadline.replace(until);
+            let outer = Arc::clone(&self.connection.link.channel.patience.interrupt);
+            let watched = Arc::clone(&outer);
+            self.connection.link.channel.patience.interrupt = Arc::new(move || watched() || Instant::now() >= until);
             // What the server answers is that it failed.
             let _ = self.connection.copy_fail(reason);
-            self.connection.link.channel.patience.deadline = outer;
+            self.connection.link.channel.patience.interrupt = outer;
         }
         Some(self.connection).filter(Connection::usable)
     }

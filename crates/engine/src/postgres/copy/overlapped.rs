@@ -158,20 +158,32 @@ impl Overlapped {
         ended.rows.map(|rows| (ended.connection, rows)).ok_or_else(|| self.sender_gone())
     }
 
+    /// Lets COPYs fail, and waits until their senders have ended. The waits of those that have not until then are ended.
+    pub fn fail_all(copies: &[&Overlapped], reason: &str, until: Instant) {
+        let mut untold = copies.to_vec();
+        while copies.iter().any(|copy| copy.is_running()) {
+            untold.retain(|copy| !copy.fail(reason));
+            if Instant::now() >= until {
+                copies.iter().for_each(|copy| copy.abandon());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Says once that the COPY has to fail; false if there is no room for that now. If the sender has ended, there is nobody
     /// to tell.
-    pub fn fail(&self, reason: &str) -> bool {
+    fn fail(&self, reason: &str) -> bool {
         let told = self.commands.as_ref().map(|commands| commands.try_send(Command::Fail(reason.to_owned())));
         !matches!(told, Some(Err(TrySendError::Full(_))))
     }
 
     /// Whether the sender works.
-    pub fn is_running(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.sender.as_ref().is_some_and(|sender| !sender.is_finished())
     }
 
     /// Ends the sender's waits.
-    pub fn abandon(&self) {
+    fn abandon(&self) {
         self.shared.abandoned.store(true, Ordering::Release);
     }
 

@@ -91,9 +91,6 @@ impl HomeWriter {
             return Err(internal("a batch comes before its slice"));
         };
         let batch = &rows.batch;
-        if let Some(range) = &base.ranges[self.table] {
-            range.check(base, origin, batch)?;
-        }
         let mut opening = Duration::ZERO;
         for (place, part) in &rows.parts {
             let source = Source { place: *place, origin };

@@ -8,7 +8,6 @@
 //! | `home` | a stream with a unit of its own, and one for strays (ways `plain` and `home`) |
 //! | `shared` | a unit per table, fed by all streams (way `shared`) |
 
-mod bounds;
 mod home;
 mod ledger;
 mod remembered;
@@ -22,7 +21,6 @@ use std::sync::{Arc, Mutex};
 use headrace_types::{CoreError, ErrorKind, Layout};
 use headrace_wire::postgres::CopyEncoder;
 
-use self::bounds::Range;
 use self::home::HomeWriter;
 use self::shared::{SharedUnits, SharedWriter};
 use super::{Sink, Writer};
@@ -44,7 +42,6 @@ struct Base {
     sink: PostgresSinkSpec,
     /// The table of each slice; of way `shared` nothing.
     tables: HashMap<u32, usize>,
-    ranges: Vec<Option<Range>>,
     outcome: Arc<Outcome>,
     writers: AtomicUsize,
     /// Connections whose unit is complete and waits for [`Sink::commit`].
@@ -64,8 +61,8 @@ impl PostgresSink {
     /// A sink for the flow's slices, whose rows have so many `places`.
     ///
     /// # Errors
-    /// `Specification` for columns that the layout has not or that their forms cannot hold, slices without table, bounds that
-    /// are no keys, and tables that do not fit the way or the places.
+    /// `Specification` for columns that the layout has not or that their forms cannot hold, slices without table, and
+    /// tables that do not fit the way or the places.
     pub fn new(
         flow: &Arc<FlowSpec>,
         sink: &PostgresSinkSpec,
@@ -74,12 +71,10 @@ impl PostgresSink {
     ) -> Result<Self, CoreError> {
         encoder(&flow.layout, sink)?;
         check_way(flow, sink, places)?;
-        let ranges = sink.tables.iter().map(|table| bounds::range(&flow.layout, table)).collect::<Result<_, _>>()?;
         let base = Arc::new(Base {
             flow: flow.clone(),
             sink: sink.clone(),
             tables: if sink.way == Way::Shared { HashMap::new() } else { table_of_slices(flow, sink)? },
-            ranges,
             outcome,
             writers: AtomicUsize::new(0),
             complete: Mutex::default(),

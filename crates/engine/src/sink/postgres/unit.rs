@@ -179,7 +179,7 @@ fn explained(base: &Base, batches: &Remembered, error: CoreError) -> CoreError {
     let server = error.server.as_ref().filter(|server| is_about_a_row(server));
     let line = server.and_then(|server| server.copy_line());
     let found = line.and_then(|line| line.checked_sub(1)).and_then(|row| batches.find(row));
-    let place = found.map(|(origin, place, row)| base.locate(origin, row, Some(place)));
+    let place = found.map(|(origin, place, row)| base.locate(origin, row, place));
     match place {
         Some(Ok(Some(location))) => error.at(location),
         _ => error,
@@ -187,9 +187,9 @@ fn explained(base: &Base, batches: &Remembered, error: CoreError) -> CoreError {
 }
 
 impl Base {
-    /// The place in its file of a row of a text, only rows of one place counted if `place` says so.
-    pub fn locate(&self, origin: Origin, row: u64, place: Option<u32>) -> Result<Option<Location>, CoreError> {
+    /// The place in its file of a row of a text, only rows of one place counted.
+    fn locate(&self, origin: Origin, row: u64, place: u32) -> Result<Option<Location>, CoreError> {
         let ended = lock(&self.ended).clone();
-        locate(&self.flow, &ended, origin, row, place)
+        locate(&self.flow, &ended, origin, row, Some(place))
     }
 }
