@@ -323,7 +323,7 @@ class Project:
             time.sleep(_POLL_SECONDS)
 
     def leftovers(self) -> list[str]:
-        """What no run may leave behind, however it ended. One that was killed leaves in its folder what it was writing."""
+        """What no run may leave behind, however it ended; one that was killed leaves what it was just writing."""
         ended = [path.parent for path in self.runs.glob("*/summary.json")]
         hidden = [path for folder in ended for path in folder.rglob(".*")]
         run_files = [*hidden, *self.runs.rglob("spill")]
