@@ -323,11 +323,10 @@ class Project:
             time.sleep(_POLL_SECONDS)
 
     def leftovers(self) -> list[str]:
-        """What no run may leave behind, however it ended. Only one that was killed leaves what it had of rejects."""
-        hidden = [path for path in self.runs.rglob("*") if path.name.startswith(".") or path.name == "spill"]
-        run_files = [
-            path for path in hidden if path.parent.name != "rejects" or path.parent.with_name("summary.json").exists()
-        ]
+        """What no run may leave behind, however it ended; one that was killed leaves what it was just writing."""
+        ended = [path.parent for path in self.runs.glob("*/summary.json")]
+        hidden = [path for folder in ended for path in folder.rglob(".*")]
+        run_files = [*hidden, *self.runs.rglob("spill")]
         beside = [path for path in self.folder.glob("warehouse.duckdb*") if path != self.database]
         return sorted(str(path.relative_to(self.folder)) for path in [*run_files, *beside])
 

@@ -427,7 +427,7 @@ def test_rows_of_a_default_partition_are_in_the_way(database: Database) -> None:
     loads: dict[str, Any] = {"rows": {1: ["10, 'a'"]}, "partition_column": "id", "staging": partitions(1, [1])}
     planned = plan("attach", "append", **loads)
     database.as_loader("INSERT INTO orders VALUES (19)")
-    assert refused(database, planned, loads["rows"]).found == "rows in public.rest"
+    assert refused(database, planned, loads["rows"]).found == "rows in public.rest for orders_1"
     database.as_loader("DELETE FROM rest WHERE id = 19")
     Run(database).load(planned, loads["rows"])
     assert content(database) == ("2", "510")

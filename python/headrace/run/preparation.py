@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from headrace import core
 from headrace.errors import SourceError, TargetError
@@ -38,6 +36,7 @@ from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows, unique_name
 from headrace.sources import FileCommit, snapshot_files, snapshot_generated
 from headrace.targets import (
+    ClosedBehind,
     OpenOptions,
     Target,
     TaskProgress,
@@ -98,7 +97,7 @@ def _commit_of(destination: Destination) -> FileCommit | None:
     return FileCommit(commit, is_shared=destination.partition is not None)
 
 
-class OpenTargets:
+class OpenTargets(ClosedBehind):
     """The destinations of a run, each place opened once, all closed at the end."""
 
     def __init__(
@@ -152,14 +151,6 @@ class OpenTargets:
         self._targets.clear()
         if first is not None:
             raise first
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def plan_run(

@@ -1,6 +1,7 @@
 """Destinations: one folder each, with the same slots."""
 
 from headrace.targets.base import (
+    ClosedBehind,
     Flow,
     Inspection,
     LoadedPartition,
@@ -26,6 +27,7 @@ from headrace.targets.registry import (
 from headrace.targets.row_search import Constraint, RowSearch, SearchedColumn
 
 __all__ = [
+    "ClosedBehind",
     "Constraint",
     "Flow",
     "Inspection",

@@ -164,6 +164,22 @@ class OpenOptions:
     is_cancelled: Callable[[], bool]
 
 
+class ClosedBehind:
+    """As a context manager it is closed behind the block."""
+
+    def close(self) -> None:
+        """Gives back what it holds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
 class Target(Protocol):
     """One destination, open from before planning until the end of the run. Used by one thread at a time."""
 

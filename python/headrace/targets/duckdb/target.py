@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import duckdb
 
 from headrace.errors import HeadraceError, InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import (
+    ClosedBehind,
     Flow,
     Inspection,
     LoadTimes,
@@ -37,7 +37,7 @@ from headrace.targets.duckdb.whole_table import WholeTable
 from headrace.targets.row_search import RowSearch
 
 
-class DuckdbTarget:
+class DuckdbTarget(ClosedBehind):
     """A `Target`. A file that does not exist is created by `begin_run`, not before: planning leaves no trace."""
 
     capabilities: Capabilities = DUCKDB_CAPABILITIES
@@ -133,14 +133,6 @@ class DuckdbTarget:
             raise ledger_failure(error, "cannot close the database", self._path) from error
         finally:
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _attach(self) -> None:
         attach_file(self._connection, self._path, self._lock_timeout_seconds, self._options)

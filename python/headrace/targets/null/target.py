@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from headrace.errors import HeadraceError, InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
-from headrace.targets.base import Flow, Inspection, LoadTimes, LostRun, RunRecord, Settle, TableAggregates, TaskProgress
+from headrace.targets.base import (
+    ClosedBehind,
+    Flow,
+    Inspection,
+    LoadTimes,
+    LostRun,
+    RunRecord,
+    Settle,
+    TableAggregates,
+    TaskProgress,
+)
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 from headrace.targets.row_search import RowSearch
 
 
-class NullTarget:
+class NullTarget(ClosedBehind):
     """A `Target` without a destination: the flow's own null sink does the work."""
 
     capabilities: Capabilities = NULL_CAPABILITIES
@@ -73,11 +82,3 @@ class NullTarget:
 
     def close(self) -> None:
         return None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

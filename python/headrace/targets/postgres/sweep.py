@@ -25,6 +25,7 @@ from headrace.targets.postgres.names import (
 )
 
 _END_WRITERS_SECONDS: Final = 10.0
+_DYING_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.05
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 _Result = TypeVar("_Result")
@@ -53,7 +54,8 @@ def sweep_staging(
         if parsed and parsed.table_key == table_key(table) and parsed.run_id != own_run:
             left[parsed.run_id].append(name)
     for run_id, names in left.items():
-        with if_dead(connection, run_id) as dead:
+        # A session that ends frees its locks one after the other: that of the table was free before that of the run.
+        with if_dead(connection, run_id, _DYING_SECONDS) as dead:
             if dead:
                 if ledger is None:
                     end_writers(connection, run_id)
@@ -134,10 +136,14 @@ def refuse_half_appended(ledger: Ledger, table: TableName, own_run: str) -> None
 
 
 @contextmanager
-def if_dead(connection: Connection, run_id: str) -> Iterator[bool]:
-    """True if the run is dead. Holds its lock meanwhile, so that nobody else sweeps or resumes it."""
+def if_dead(connection: Connection, run_id: str, dying_seconds: float = 0) -> Iterator[bool]:
+    """True if the run is dead, or dies within `dying_seconds`. Holds its lock meanwhile, so that nobody else sweeps or
+    resumes it.
+    """
     key = run_lock_key(run_id)
-    dead = try_lock(connection, key)
+    deadline = time.monotonic() + dying_seconds
+    while not (dead := try_lock(connection, key)) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
     try:
         yield dead
     finally:

@@ -7,13 +7,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
 from headrace.model import PostgresConnection
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import (
+    ClosedBehind,
     Flow,
     Inspection,
     LoadTimes,
@@ -66,7 +66,7 @@ Connect = Callable[[ConnectionSpec], Connection]
 _SESSIONS_OF_OTHERS: Final = 20
 
 
-class PostgresTarget:
+class PostgresTarget(ClosedBehind):
     """A `Target`. Nothing is created before `begin_run`: planning leaves no trace."""
 
     engine_threads: int = 0
@@ -223,14 +223,6 @@ class PostgresTarget:
 
     def close(self) -> None:
         self._control.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _open_session(self) -> Connection:
         """A control connection, which holds the lock of the run as soon as there is one."""
