@@ -153,7 +153,7 @@ def test_dialect(project: Project, name: str) -> None:
 
 def test_a_layout_that_means_two_things_is_refused(project: Project) -> None:
     """Where the core has to say so."""
-    project.package(package(["delimiter: 'ab|'", "row_end: '|'", "comment: 'b|'"], {}))
+    project.package(package(["delimiter: '|'", "row_end: 'x|y'"], {}))
     (project.inbox / "rows").write_text("1|a|b\n")
     ended = project.command(project.arguments())
     assert ended.exit_code == 1

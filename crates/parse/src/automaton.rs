@@ -324,7 +324,11 @@ impl Builder {
         let token = |kind, text: &str| Token { kind, bytes: text.as_bytes().to_vec() };
         let blanks =
             if layout.blanks_around_qualifier && layout.qualifier.is_some() { vec![" ", "\t"] } else { vec![] };
-        let is_other = |blank: &&str| fields.iter().all(|field| field.delimiter.as_deref() != Some(blank.as_bytes()));
+        // A tab that is the qualifier stays one, so that the layout is refused.
+        let is_other = |blank: &&str| {
+            layout.qualifier.is_some_and(|qualifier| blank.starts_with(qualifier))
+                || fields.iter().all(|field| field.delimiter.as_deref() != Some(blank.as_bytes()))
+        };
         Builder {
             blanks: blanks.into_iter().filter(is_other).map(|blank| token(Kind::Blank, blank)).collect(),
             row_ends: row_ends(row_end).into_iter().map(|bytes| Token { kind: Kind::RowEnd, bytes }).collect(),
@@ -878,6 +882,11 @@ mod tests {
             (comment(""), RowEnd::Lf, r#""" is not 1 to 64 bytes long"#),
             (blanks(" |"), RowEnd::Lf, r#"blank beside a qualifier " " and delimiter " |" begin alike"#),
             (quoted("\"|"), RowEnd::Lf, r#"qualifier "\"" and delimiter "\"|" begin alike"#),
+            (
+                Layout { qualifier: Some('\t'), ..blanks("|") },
+                RowEnd::Lf,
+                r#"qualifier "\t" and blank beside a qualifier "\t" begin alike"#,
+            ),
             (own("\\|"), RowEnd::Lf, r#"escape "\\" stands inside of "\\|""#),
             (own("|\\"), RowEnd::Lf, r#"escape "\\" stands inside of "|\\""#),
             (escaped("|"), exactly("\\\n"), r#"escape "\\" stands inside of "\\\n""#),

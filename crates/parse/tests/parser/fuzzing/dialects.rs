@@ -96,7 +96,7 @@ pub fn settle(layout: &mut Layout, row_end: &mut RowEnd) {
 }
 
 /// Whether a parser takes the layout; the layout gets the row end as well.
-fn is_accepted(layout: &mut Layout, row_end: &RowEnd) -> bool {
+pub fn is_accepted(layout: &mut Layout, row_end: &RowEnd) -> bool {
     layout.row_end = match row_end {
         RowEnd::Exactly(text) => RowEnds::Exactly(text.clone()),
         RowEnd::Lf | RowEnd::Crlf => RowEnds::Auto,

@@ -3,7 +3,7 @@
 //! The first bytes decide the layout and how the file is handed over, the rest is a little program that writes the file:
 //! runs of plausible rows, so that tiles and vector groups fill up, single rows field by field, raw bytes, and patches.
 
-use headrace_types::{ColumnType, Layout, RowEnd};
+use headrace_types::{ColumnType, Layout, RowEnd, ShortRows};
 
 use super::input::{Input, Random};
 use super::{Case, MOST_BYTES, column, dialect, dialects, null_tokens, texts};
@@ -11,6 +11,10 @@ use super::{Case, MOST_BYTES, column, dialect, dialects, null_tokens, texts};
 const DELIMITERS: &[char] =
     &['|', ',', '\t', ';', '|', ',', '5', '.', '-', ' ', '"', '\u{1}', '\u{7f}', 'e', ':', '\''];
 const QUALIFIERS: &[Option<char>] = &[None, Some('"'), None, Some('"'), Some('\''), None, Some('-'), Some('.')];
+
+/// Columns of layouts that are wider than others, and the bytes of their files, in which every one may be a row.
+const WIDE_COLUMNS: usize = 300;
+const MOST_WIDE_BYTES: usize = 1500;
 
 /// Case of the fuzz bytes; `None` when the layout is none.
 pub fn case(bytes: &[u8]) -> Option<Case> {
@@ -31,6 +35,9 @@ pub fn case(bytes: &[u8]) -> Option<Case> {
         case.bytes = std::mem::take(&mut writer.bytes);
         case.bytes.truncate(MOST_BYTES);
     }
+    if case.layout.columns.len() == WIDE_COLUMNS {
+        case.bytes.truncate(MOST_WIDE_BYTES);
+    }
     Some(case)
 }
 
@@ -48,20 +55,31 @@ fn layout(input: &mut Input<'_>) -> (Layout, Option<RowEnd>) {
     }
     layout.null_tokens.extend(null_tokens(input));
     let columns = match input.below(16) {
-        15 if flags & 0xC0 == 0xC0 => 300, // a block has more rows than a batch may have
-        15 => 60,                          // more marks in a row than a vector has
+        15 if row_end.is_none() => 60, // more marks in a row than a vector has
         count => 1 + count % 8,
     };
     for index in 0..columns {
-        let column_type = if index < 60 { texts::column_type(input) } else { ColumnType::String };
-        let nullable = if index < 60 { input.flag() } else { true };
-        layout.columns.push(column(index, column_type, nullable));
+        let column_type = texts::column_type(input);
+        layout.columns.push(column(index, column_type, input.flag()));
     }
     if let Some(row_end) = &mut row_end {
         dialects::per_column(&mut layout, input);
         dialects::settle(&mut layout, row_end);
+        if flags & 0x60 == 0x60 {
+            widen(&mut layout, row_end);
+        }
     }
     (layout, row_end)
+}
+
+/// So many columns that a block of short rows has more of them than a batch may have.
+fn widen(layout: &mut Layout, row_end: &RowEnd) {
+    let narrow = layout.clone();
+    layout.columns.extend((narrow.columns.len()..WIDE_COLUMNS).map(|index| column(index, ColumnType::String, true)));
+    layout.short_rows = ShortRows::Fill;
+    if !dialects::is_accepted(layout, row_end) {
+        *layout = narrow;
+    }
 }
 
 struct Writer<'a> {
