@@ -19,11 +19,13 @@ from headrace.targets.postgres.names import TableName, table_lock_key
 _POLL_SECONDS: Final = 0.2
 # While a request for an exclusive lock waits, everybody who comes later waits behind it, readers too.
 _SWITCH_WAIT_SECONDS: Final = 2.0
+# Part of the server's `deadlock_timeout` that may pass while locks are held and others waited for.
+_OTHERS_SHARE: Final = 0.2
 _FIRST_PAUSE_SECONDS: Final = 0.25
 _LONGEST_PAUSE_SECONDS: Final = 4.0
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 _DEADLOCK: Final = "40P01"
-_EVERYBODY_OUT: Final = "{table} IN ACCESS EXCLUSIVE"
+EVERYBODY_OUT: Final = "{table} IN ACCESS EXCLUSIVE"
 
 
 def try_lock(connection: Connection, key: int) -> bool:
@@ -74,48 +76,46 @@ def table_lock(
 @dataclass(frozen=True)
 class SwitchLock:
     """Keeps everybody out of a table; or with another `lock` (what stands between LOCK TABLE and MODE) whom that one
-    keeps out. `also`: partitions of the table that stand in `lock` too.
+    keeps out.
     """
 
     table: TableName
     oid: str
-    lock: str = _EVERYBODY_OUT
-    also: Sequence[TableName] = ()
+    lock: str = EVERYBODY_OUT
 
     @property
     def statement(self) -> str:
         """LOCK TABLE."""
-        also = "".join(f", {name.sql}" for name in self.also)
-        return f"LOCK TABLE {self.lock.format(table=self.table.sql, also=also)} MODE"
+        return f"LOCK TABLE {self.lock.format(table=self.table.sql)} MODE"
 
 
 def lock_for_switch(connection: Connection, locks: Sequence[SwitchLock], timeout_seconds: float) -> None:
-    """Takes the locks, in this order, until the end of the open transaction, which stays usable meanwhile.
+    """Takes the locks until the end of the open transaction, which stays usable meanwhile. Raises TargetBusyError after
+    the timeout.
 
-    All of them or none, because others may hold one table and wait for another. Waits a moment at a time, so that
-    nobody is held up by our waiting. Raises TargetBusyError after the timeout.
+    All of them or none. Whoever holds a lock and waits for another may meet somebody who does it the other way round,
+    and the server ends who has waited for its `deadlock_timeout`: not us, but a reader. So only the first lock is
+    waited for, a moment at a time, and the others, behind it, for a small part of that time all together. Another one
+    is the first the next time.
     """
     deadline = time.monotonic() + timeout_seconds
     pause = _FIRST_PAUSE_SECONDS
     wait = min(_SWITCH_WAIT_SECONDS, max(timeout_seconds, _POLL_SECONDS))  # 0 would be for ever
+    order = list(locks)
+    others_wait = _others_wait_milliseconds(connection, len(locks) - 1)
     while True:
         connection.execute(f"SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{wait:g}s'")
-        wanted = locks[0]
+        first, *others = (lock.statement for lock in order)
         try:
-            for wanted in locks:
-                connection.execute(wanted.statement)
+            # In one request: between the locks nobody waits for us.
+            connection.execute("; ".join([first, f"SET LOCAL lock_timeout = '{others_wait}ms'", *others]))
         except HeadraceError as error:
             if sqlstate(error) not in (_LOCK_NOT_AVAILABLE, _DEADLOCK):
                 raise
             connection.execute("ROLLBACK TO SAVEPOINT headrace_lock; RELEASE SAVEPOINT headrace_lock")
             if time.monotonic() >= deadline:
-                holders = texts(connection, sql("lock_holders"), (wanted.oid,))
-                raise TargetBusyError(
-                    f"table {wanted.table} is in use: it cannot be exchanged at this moment",
-                    found=", ".join(holders) or "sessions that have ended by now",
-                    expected=f"nobody to use it for a moment within {timeout_seconds:g} seconds",
-                    hint="End them, or wait longer: `lock_timeout_seconds` of the connection.",
-                ) from error
+                raise _busy(connection, locks, timeout_seconds) from error
+            order.append(order.pop(0))
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         else:
@@ -123,6 +123,26 @@ def lock_for_switch(connection: Connection, locks: Sequence[SwitchLock], timeout
                 f"RELEASE SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{lock_timeout(timeout_seconds)}'"
             )
             return
+
+
+def _others_wait_milliseconds(connection: Connection, count: int) -> int:
+    """How long each of so many locks may be waited for while others are held."""
+    deadlock_timeout = one_value(
+        connection,
+        "SELECT pg_catalog.date_part('epoch', pg_catalog.current_setting('deadlock_timeout')::pg_catalog.interval)",
+    )
+    return max(1, int(1000 * float(deadlock_timeout or 1) * _OTHERS_SHARE) // max(1, count))
+
+
+def _busy(connection: Connection, locks: Sequence[SwitchLock], timeout_seconds: float) -> TargetBusyError:
+    held = [(lock, texts(connection, sql("lock_holders"), (lock.oid,))) for lock in locks]
+    lock, holders = next((item for item in held if item[1]), held[0])
+    return TargetBusyError(
+        f"table {lock.table} is in use: it cannot be exchanged at this moment",
+        found=", ".join(holders) or "sessions that have ended by now",
+        expected=f"nobody to use it for a moment within {timeout_seconds:g} seconds",
+        hint="End them, or wait longer: `lock_timeout_seconds` of the connection.",
+    )
 
 
 def lock_holder(connection: Connection, key: int) -> str:

@@ -26,8 +26,7 @@ from headrace.targets.postgres.staging import TableStaging
 # What others may do meanwhile. Readers go on while partitions are attached. A plan of theirs that was made before must
 # not meet rows that came since into partitions which it knows, but not the new partitions: then nobody is let in.
 _READERS_GO_ON: Final = "ONLY {table} IN SHARE UPDATE EXCLUSIVE"
-_NOBODY: Final = "ONLY {table}{also} IN ACCESS EXCLUSIVE"
-_NOBODY_IN_ANY: Final = "{table} IN ACCESS EXCLUSIVE"
+_NOBODY: Final = "ONLY {table} IN ACCESS EXCLUSIVE"
 # Of tables to which foreign keys refer: what the server takes itself when it attaches and when it drops a partition.
 _REFERRED_READERS: Final = "ONLY {table} IN SHARE ROW EXCLUSIVE"
 # The bound of a default partition, as the server writes it.
@@ -227,12 +226,8 @@ class PartitionSwitch:
                 mode = _NOBODY if drops else _REFERRED_READERS
                 locks.append(SwitchLock(key.refers_to, referred.oid, mode))
         mode = _NOBODY if drops or is_moved else _READERS_GO_ON
-        if replaces_all(self._plan):
-            mode = _NOBODY_IN_ANY
-        closed = {} if mode == _NOBODY_IN_ANY else self._closed(is_new=is_new)
-        also = tuple(closed) if mode == _NOBODY else ()
-        locks.append(SwitchLock(self._target, old.oid, mode, also))
-        locks += [SwitchLock(name, oid) for name, oid in closed.items() if name not in also]
+        locks.append(SwitchLock(self._target, old.oid, mode))
+        locks += [SwitchLock(name, oid) for name, oid in self._closed(is_new=is_new).items()]
         lock_for_switch(self._connection, locks, self._lock_timeout_seconds)
 
     def _closed(self, *, is_new: bool) -> dict[TableName, str]:
@@ -243,7 +238,9 @@ class PartitionSwitch:
         return {
             TableName(schema or "", name or ""): oid or ""
             for schema, name, bound, oid in self._staging.partitions
-            if (is_new and bound == _DEFAULT) or (schema == self._target.schema and name in going)
+            if replaces_all(self._plan)
+            or (is_new and bound == _DEFAULT)
+            or (schema == self._target.schema and name in going)
         }
 
     def _refuse_changed(self, old: Relation) -> None:
