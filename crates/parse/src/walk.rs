@@ -32,8 +32,6 @@ pub struct Walk {
     pub lines: u64,
     /// Comments and blank rows.
     pub skipped: u64,
-    /// Fields that were missing and are filled.
-    pub filled: u64,
     /// Whether the block holds NUL, or bytes above 0x7F.
     pub nul: bool,
     /// See above.
@@ -136,12 +134,11 @@ impl Walk {
     }
 
     fn clear(&mut self) {
-        let Walk { spans, rows, bad, consumed, lines, skipped, filled, nul, non_ascii, flags, open, candidates: _ } =
-            self;
+        let Walk { spans, rows, bad, consumed, lines, skipped, nul, non_ascii, flags, open, candidates: _ } = self;
         spans.clear();
         rows.clear();
         bad.clear();
-        (*consumed, *lines, *skipped, *filled) = (0, 0, 0, 0);
+        (*consumed, *lines, *skipped) = (0, 0, 0);
         (*nul, *non_ascii, *flags, *open) = (false, false, 0, None);
     }
 
@@ -236,8 +233,6 @@ impl Walk {
         match classify(row.fields, is_closed, start == end, shape) {
             RowShape::Good => {
                 let missing = shape.columns.saturating_sub(row.fields);
-                let is_trailing = shape.trailing_delimiter && is_closed;
-                self.filled += (shape.columns + usize::from(is_trailing)).saturating_sub(row.fields) as u64;
                 self.spans.extend(std::iter::repeat_n(Span { start: end, end, flags: 0 }, missing));
                 self.rows.push(RowPlace { start, next, line: self.lines as u32 });
             }
