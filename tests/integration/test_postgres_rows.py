@@ -114,7 +114,9 @@ def test_files_that_overlap_share_their_partitions(warehouse: PostgresProject) -
     warehouse.file("orders.tbl.1", "".join(rows(range(1, 101))))
     warehouse.file("orders.tbl.2", "".join(rows(range(50, 151))))
     warehouse.run(target="replace").succeeded()
-    found = warehouse.query("SELECT tableoid::regclass, count(*), min(id), max(id) FROM orders GROUP BY 1 ORDER BY 1")
+    found = warehouse.query(
+        "SELECT tableoid::regclass::text, count(*), min(id), max(id) FROM orders GROUP BY 1 ORDER BY 1"
+    )
     assert found == [("orders_1", "49", "1", "49"), ("orders_2", "152", "50", "150")]
 
 
