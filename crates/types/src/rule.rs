@@ -16,8 +16,6 @@ pub enum Rule {
     TextAfterQualifier,
     /// A qualifier that opens a field and is never closed.
     UnclosedQualifier,
-    /// An escape character with nothing behind it.
-    UnfinishedEscape,
     /// An empty field or null token in a column that is not nullable.
     NullNotAllowed,
     /// Not a whole number.
@@ -56,13 +54,12 @@ pub enum Rule {
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 23] = [
+    pub const ALL: [Rule; 22] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
         Rule::TextAfterQualifier,
         Rule::UnclosedQualifier,
-        Rule::UnfinishedEscape,
         Rule::NullNotAllowed,
         Rule::BadInteger,
         Rule::BadDecimal,
@@ -125,11 +122,6 @@ impl Rule {
                 "HR105",
                 "a closing qualifier",
                 "Close the field, or leave `qualifier` out of the layout if this file has none.",
-            ),
-            UnfinishedEscape => (
-                "HR106",
-                "a character behind an escape",
-                "Double the escape if it is data, or leave `escape` out of the layout.",
             ),
             NullNotAllowed => (
                 "HR201",
@@ -199,7 +191,6 @@ impl std::fmt::Display for Rule {
             RowTooLong => "row_too_long",
             TextAfterQualifier => "text_after_qualifier",
             UnclosedQualifier => "unclosed_qualifier",
-            UnfinishedEscape => "unfinished_escape",
             NullNotAllowed => "null_not_allowed",
             BadInteger => "bad_integer",
             BadDecimal => "bad_decimal",

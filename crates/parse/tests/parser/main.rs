@@ -5,7 +5,6 @@
 #![cfg_attr(not(test), allow(dead_code, unused_imports, missing_docs))]
 
 mod conversions;
-mod dialects;
 pub mod drive;
 mod examples;
 pub mod fuzzing;
