@@ -65,7 +65,7 @@ sanitize: .venv-ci/.requirements ## tests of the parser and the engine under Add
 KILLS ?= 200
 TERMINATIONS ?= 50
 .PHONY: soak
-soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments each, plain and divided, and with 50 sessions terminated; divided ones into DuckDB (about 70 minutes)
+soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments each, plain and divided, and with 50 sessions terminated; divided ones into DuckDB (about 35 minutes)
 	@HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
 		--dist loadfile tests/integration/test_postgres_interruption.py tests/integration/test_postgres_partition_interruption.py \
 		tests/integration/test_postgres_declared.py tests/integration/test_duckdb_partition_interruption.py \
