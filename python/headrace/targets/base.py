@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -164,12 +165,12 @@ class OpenOptions:
     is_cancelled: Callable[[], bool]
 
 
-class ClosedBehind:
+class ClosedBehind(ABC):
     """As a context manager it is closed behind the block."""
 
+    @abstractmethod
     def close(self) -> None:
         """Gives back what it holds."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

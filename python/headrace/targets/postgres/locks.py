@@ -102,13 +102,13 @@ def lock_for_switch(connection: Connection, locks: Sequence[SwitchLock], timeout
     pause = _FIRST_PAUSE_SECONDS
     wait = min(_SWITCH_WAIT_SECONDS, max(timeout_seconds, _POLL_SECONDS))  # 0 would be for ever
     order = list(locks)
-    others_wait = _others_wait_milliseconds(connection, len(locks) - 1)
+    others_wait = _others_wait(connection, len(locks) - 1) if len(locks) > 1 else []
     while True:
         connection.execute(f"SAVEPOINT headrace_lock; SET LOCAL lock_timeout = '{wait:g}s'")
         first, *others = (lock.statement for lock in order)
         try:
             # In one request: between the locks nobody waits for us.
-            connection.execute("; ".join([first, f"SET LOCAL lock_timeout = '{others_wait}ms'", *others]))
+            connection.execute("; ".join([first, *others_wait, *others]))
         except HeadraceError as error:
             if sqlstate(error) not in (_LOCK_NOT_AVAILABLE, _DEADLOCK):
                 raise
@@ -125,13 +125,14 @@ def lock_for_switch(connection: Connection, locks: Sequence[SwitchLock], timeout
             return
 
 
-def _others_wait_milliseconds(connection: Connection, count: int) -> int:
-    """How long each of so many locks may be waited for while others are held."""
+def _others_wait(connection: Connection, count: int) -> list[str]:
+    """Limits how long each of so many locks is waited for while others are held."""
     deadlock_timeout = one_value(
         connection,
         "SELECT pg_catalog.date_part('epoch', pg_catalog.current_setting('deadlock_timeout')::pg_catalog.interval)",
     )
-    return max(1, int(1000 * float(deadlock_timeout or 1) * _OTHERS_SHARE) // max(1, count))
+    milliseconds = max(1, int(1000 * float(deadlock_timeout or 1) * _OTHERS_SHARE) // count)
+    return [f"SET LOCAL lock_timeout = '{milliseconds}ms'"]
 
 
 def _busy(connection: Connection, locks: Sequence[SwitchLock], timeout_seconds: float) -> TargetBusyError:
