@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -29,8 +30,9 @@ WAIT_SECONDS = 60
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder of the command, which the account of the server may enter; the machine has two processors."""
-    for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        path.chmod(0o711)
+    for path in (tmp_path, *tmp_path.parents[:3]):  # of the test, the test process, the run, the user
+        if not path.stat().st_mode & stat.S_IXOTH:
+            path.chmod(0o711)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {0, 1}, raising=False)
     yield tmp_path
