@@ -77,13 +77,18 @@ def test_qualified_files_load_as_duckdb_reads_them(qualified: Project, row_end: 
     assert {note for (note,) in notes} == set(NOTES)
 
 
-def test_the_plan_says_that_a_file_is_one_slice(qualified: Project) -> None:
-    write(qualified.inbox / "orders.tbl.1", range(100_000), "\n")
+@pytest.mark.parametrize("streams", ["1", "4"])
+def test_a_file_is_cut_behind_rows(qualified: Project, streams: str) -> None:
+    """Whatever the slices: the rows of one pass from the front."""
+    path = qualified.inbox / "orders.tbl.1"
+    write(path, range(300_000), "\n")
     ended = qualified.command([*qualified.arguments()[:3], "plan", "package.yaml", "--json"])
     assert ended.exit_code == 0, ended.stderr
     (flow,) = json.loads(ended.stdout)["tasks"]
-    assert len(flow["slices"]) == 1
-    assert "the layout has a qualifier: every file is one slice, read by one stream" in flow["notes"]
+    assert len(flow["slices"]) > 1
+    summary = qualified.run("--streams", streams).succeeded()
+    assert (summary["rows_loaded"], summary["rows_skipped"]) == (300_000, 1)
+    assert differences(qualified, [path], "\n") == []
 
 
 BAD_ROWS = {

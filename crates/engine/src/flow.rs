@@ -454,17 +454,10 @@ mod tests {
     }
 
     fn spec() -> FlowSpec {
-        let column = Column { name: "id".to_owned(), column_type: ColumnType::Int64, nullable: false };
+        let column = Column::new("id", ColumnType::Int64, false);
         FlowSpec {
             name: "nothing".to_owned(),
-            layout: Layout {
-                delimiter: '|',
-                qualifier: None,
-                trailing_delimiter: false,
-                header_rows: 0,
-                null_tokens: vec![],
-                columns: vec![column],
-            },
+            layout: Layout { delimiter: "|".to_owned(), columns: vec![column], ..Layout::default() },
             source: SourceSpec {
                 files: vec![],
                 slices: vec![],

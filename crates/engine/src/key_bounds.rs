@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use headrace_transform::partition::Key;
-use headrace_types::{CoreError, ErrorKind, Layout};
+use headrace_types::{CoreError, ErrorKind, Layout, RowEndInFields, RowEnds};
 use serde::{Deserialize, Serialize};
 
 use crate::key_column::KeyColumn;
@@ -50,12 +50,14 @@ pub struct Bounds {
 /// Reads the keys.
 ///
 /// # Errors
-/// `Specification` for a column that is not in the layout or has no order, or a layout with a qualifier (where the last row
-/// starts is known only to who has read the whole file); `Source` and `FileChanged` for the files.
+/// `Specification` for a column that is not in the layout or has no order, or a layout in which a line feed need not end a row (where
+/// the last row starts is known only to who has read what stands before it); `Source` and `FileChanged` for the files.
 pub fn key_bounds(spec: &KeyBoundsSpec) -> Result<FileBounds, CoreError> {
     let refuse = |text: &str| Err(CoreError::new(ErrorKind::Specification, format!("key bounds: {text}")));
-    if spec.layout.qualifier.is_some() {
-        return refuse("the layout has a qualifier");
+    let Layout { qualifier, escape, comment, row_end, row_end_in_fields, .. } = &spec.layout;
+    let is_plain = *row_end == RowEnds::Auto && *row_end_in_fields == RowEndInFields::EndsRow;
+    if qualifier.is_some() || escape.is_some() || comment.is_some() || !is_plain {
+        return refuse("not every line feed ends a row, or other texts do");
     }
     let Some(column) = KeyColumn::of(&spec.layout, &spec.column) else {
         return refuse(&format!("`{}` is not a column whose values can be keys", spec.column));
@@ -149,7 +151,7 @@ impl Lines<'_> {
 
     fn parser(&self, with_header: bool) -> Result<LineParser, CoreError> {
         let header_rows = if with_header { u64::from(self.layout.header_rows) } else { 0 };
-        LineParser::new(self.layout, self.planned.row_end, header_rows)
+        LineParser::new(self.layout, &self.planned.row_end, header_rows)
     }
 
     fn read(&self, begin: u64, end: u64) -> Result<Vec<u8>, CoreError> {
@@ -174,14 +176,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, text).unwrap();
-        let column = |name: &str, column_type| Column { name: name.to_owned(), column_type, nullable: false };
+        let column = |name: &str, column_type| Column::new(name, column_type, false);
         let layout = Layout {
-            delimiter: '|',
-            qualifier: None,
-            trailing_delimiter: false,
+            delimiter: "|".to_owned(),
             header_rows,
-            null_tokens: vec![],
             columns: vec![column("text", ColumnType::String), column("key", column_type)],
+            ..Layout::default()
         };
         let path = path.to_str().unwrap().to_owned();
         let slicing = SlicingSpec { files: vec![path], slice_bytes: 1 << 20, layout: layout.clone() };

@@ -3,7 +3,7 @@
 
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
-use headrace_parse::{Parsed, Parser};
+use headrace_parse::{Block, Parsed, Parser};
 use headrace_types::{CoreError, Layout, RowEnd};
 
 /// What a line is.
@@ -24,10 +24,10 @@ impl LineParser {
     ///
     /// # Errors
     /// Those of [`Parser::new`].
-    pub fn new(layout: &Layout, row_end: RowEnd, header_rows: u64) -> Result<Self, CoreError> {
+    pub fn new(layout: &Layout, row_end: &RowEnd, header_rows: u64) -> Result<Self, CoreError> {
         let header_rows = u32::try_from(header_rows).unwrap_or(u32::MAX);
         let mut parser = Parser::new(&Layout { header_rows, ..layout.clone() })?;
-        parser.begin_slice(row_end, true);
+        parser.begin_slice(row_end, true)?;
         Ok(LineParser(parser))
     }
 
@@ -44,7 +44,7 @@ impl LineParser {
         })
     }
 
-    /// Of lines with their row ends those that are rows and conform to the layout; none if there are no such rows.
+    /// Of a few lines with their row ends those that are rows and conform to the layout; none if there are no such rows.
     ///
     /// # Errors
     /// `Internal` only.
@@ -56,11 +56,12 @@ impl LineParser {
         let mut memory = Memory::new(line.len() + 1 + 2 * PADDING_BYTES);
         memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + line.len()].copy_from_slice(line);
         let mut length = line.len();
-        if line.last() != Some(&b'\n') {
+        if line.last() != Some(&b'\n') && self.0.needs_row_end() {
             memory.bytes_mut()[PADDING_BYTES + length] = b'\n';
             length += 1;
         }
-        let block = memory.freeze();
-        self.0.parse(&block, length, line.len(), 0, true, Memory::new, &mut |_| Ok(()))
+        let buffer = memory.freeze();
+        let block = Block { buffer: &buffer, from: 0, length, real_length: line.len(), first_byte: 0, ended: true };
+        self.0.parse(block, Memory::new, &mut |_| Ok(()))
     }
 }

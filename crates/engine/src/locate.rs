@@ -2,7 +2,6 @@
 //! the start of a COPY; nobody keeps the places of all rows for that rare case.
 
 use arrow_array::RecordBatch;
-use headrace_parse::RowScanner;
 use headrace_transform::partition::OUTSIDE;
 use headrace_types::{CoreError, Location};
 
@@ -11,6 +10,7 @@ use crate::report::SliceReport;
 use crate::routing::Router;
 use crate::row_numbers::first_lines;
 use crate::sink::Origin;
+use crate::slices::scanner;
 use crate::source::open;
 use crate::spec::{FlowSpec, SliceSpec};
 
@@ -32,9 +32,9 @@ pub fn locate(
     let text = read_block(spec, slice, origin)?;
     let is_file_start = slice.begin_byte == file.first_byte;
     let header = if is_file_start { u64::from(spec.layout.header_rows).saturating_sub(origin.first_line) } else { 0 };
-    let mut parser = LineParser::new(&spec.layout, file.row_end, header)?;
+    let mut parser = LineParser::new(&spec.layout, &file.row_end, header)?;
     let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
-    let mut scanner = RowScanner::of(&spec.layout);
+    let mut scanner = scanner(&spec.layout, &file.row_end)?;
     let (mut start, mut rows_before) = (0, 0);
     for line in 0.. {
         let rest = &text[start..];
@@ -122,15 +122,14 @@ mod tests {
         FlowSpec {
             name: "test".to_owned(),
             layout: Layout {
-                delimiter: '|',
+                delimiter: "|".to_owned(),
                 qualifier,
-                trailing_delimiter: false,
                 header_rows: 1,
-                null_tokens: vec![],
                 columns: vec![
-                    Column { name: "key".to_owned(), column_type: ColumnType::Int32, nullable: false },
-                    Column { name: "text".to_owned(), column_type: ColumnType::String, nullable: false },
+                    Column::new("key", ColumnType::Int32, false),
+                    Column::new("text", ColumnType::String, false),
                 ],
+                ..Layout::default()
             },
             source: SourceSpec {
                 files: vec![file],

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::FileExt;
 
-use headrace_parse::RowScanner;
 use headrace_types::{CoreError, ErrorKind};
 
 use crate::report::SliceReport;
+use crate::slices::scanner;
 use crate::source::open_file;
-use crate::spec::{FlowSpec, SliceSpec};
+use crate::spec::{FileSpec, FlowSpec, SliceSpec};
 
 /// Bytes read at once when lines are counted.
 const WINDOW_BYTES: usize = 1 << 20;
@@ -43,11 +43,11 @@ pub fn first_lines(spec: &FlowSpec, ended: &[SliceReport], wanted: &[u32]) -> Re
 }
 
 fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {
-    let path = &spec.source.files[slice.file].path;
+    let FileSpec { path, row_end, .. } = &spec.source.files[slice.file];
     let (file, _) = open_file(path)?;
     let mut window = vec![0; WINDOW_BYTES];
     let (mut at, mut lines) = (slice.begin_byte, 0);
-    let mut scanner = RowScanner::of(&spec.layout);
+    let mut scanner = scanner(&spec.layout, row_end)?;
     while at < slice.end_byte {
         let wanted = WINDOW_BYTES.min((slice.end_byte - at) as usize);
         match file.read_at(&mut window[..wanted], at) {
@@ -86,19 +86,12 @@ mod tests {
         let first = format!("\"a\nb\"\"\n\"|c\nd\"\n\"{long}\"\n");
         std::fs::write(&path, format!("{first}e\nf\n")).unwrap();
         let count = |qualifier| {
-            let columns = vec![Column { name: "a".to_owned(), column_type: ColumnType::String, nullable: true }];
+            let columns = vec![Column::new("a", ColumnType::String, true)];
             let end = first.len() as u64;
             let slice = |number, begin_byte, end_byte| SliceSpec { number, file: 0, begin_byte, end_byte };
             let spec = FlowSpec {
                 name: "test".to_owned(),
-                layout: Layout {
-                    delimiter: '|',
-                    qualifier,
-                    trailing_delimiter: false,
-                    header_rows: 0,
-                    null_tokens: vec![],
-                    columns,
-                },
+                layout: Layout { delimiter: "|".to_owned(), qualifier, columns, ..Layout::default() },
                 source: SourceSpec {
                     files: vec![FileSpec {
                         path: path.to_str().unwrap().to_owned(),

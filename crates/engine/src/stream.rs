@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
-use headrace_parse::{Parser, Reject, RowScanner};
+use headrace_parse::{Block, Parsed, Parser, Reject, RowScanner};
 use headrace_types::{CoreError, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
@@ -122,7 +122,7 @@ impl<'a> Stream<'a> {
             return Ok(false);
         }
         let file = &self.shared.spec.source.files[slice.file];
-        self.parser.begin_slice(file.row_end, slice.begin_byte == file.first_byte);
+        self.parser.begin_slice(&file.row_end, slice.begin_byte == file.first_byte)?;
         self.carry.clear();
         let start = Instant::now();
         let source = open(&self.shared.spec.source, slice)?;
@@ -185,7 +185,7 @@ impl<'a> Stream<'a> {
         self.clear_carry();
         let max_row_bytes = memory_spec.max_row_bytes;
         // From the front, where a row starts: the first row end is all there is to know.
-        let mut scanner = RowScanner::of(&shared.spec.layout);
+        let mut scanner = self.parser.scanner();
         let mut searched = 0;
         let filled = loop {
             let (more, ended) =
@@ -233,7 +233,7 @@ impl<'a> Stream<'a> {
         let start = Instant::now();
         let mut length = real_length;
         let last = memory.bytes()[PADDING_BYTES + length - 1];
-        if ended && last != b'\n' {
+        if ended && last != b'\n' && self.parser.needs_row_end() {
             memory.bytes_mut()[PADDING_BYTES + length] = b'\n';
             length += 1;
         }
@@ -243,56 +243,74 @@ impl<'a> Stream<'a> {
             own.bytes_mut()[..used].copy_from_slice(&memory.bytes()[..used]);
             memory = own;
         }
-        let block = memory.freeze();
+        let buffer = memory.freeze();
+        self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64();
+        let (mut from, mut more) = (0, true);
+        while more {
+            let block = Block { buffer: &buffer, from, length, real_length, first_byte: progress.at_byte, ended };
+            let (consumed, is_more) = match self.run_batch(progress, block)? {
+                Some(parsed) => parsed,
+                None => return Ok(false),
+            };
+            from += consumed;
+            more = is_more;
+        }
+        self.carry.extend_from_slice(&buffer[PADDING_BYTES + from..PADDING_BYTES + length]);
+        Ok(true)
+    }
+
+    /// Parses rows of a block and writes their batch: the bytes consumed, and whether there are more rows. `None` when the flow was
+    /// stopped.
+    fn run_batch(&mut self, progress: &mut Progress<'_>, block: Block<'_>) -> Result<Option<(usize, bool)>, CoreError> {
+        let start = Instant::now();
         let shared = self.shared;
         let (at_byte, slice, rejects) = (progress.at_byte, progress.slice, &mut progress.rejects);
         let slab = |bytes| shared.slabs.take(bytes);
         let first_line = self.parser.next_line();
-        let mut parsed = self.parser.parse_rows(&block, length, real_length, at_byte, ended, slab)?;
-        if parsed.consumed == 0 && !ended {
+        let mut parsed = self.parser.parse_rows(block, slab)?;
+        if parsed.consumed == 0 && !block.ended {
             // It would be asked the same question for ever.
             return Err(CoreError::new(ErrorKind::Internal, "the parser does not see the row end of a block").at(
                 Location { file: shared.spec.source.files[slice.file].path.clone(), row: None, byte: Some(at_byte) },
             ));
         }
-        self.carry.extend_from_slice(&block[PADDING_BYTES + parsed.consumed..PADDING_BYTES + length]);
         let placing = Instant::now();
         let placed = parsed.batch.take().map(|batch| self.place(batch)).transpose()?;
         let placing_seconds = placing.elapsed().as_secs_f64();
         let (placed, refused) = placed.unwrap_or_default();
-        self.parser.reject_rows(&block, &mut |reject| shared.reject(slice, &reject, rejects))?;
-        drop(block);
-        let consumed = parsed.consumed.min(real_length) as u64;
+        self.parser.reject_rows(block.buffer, &mut |reject| shared.reject(slice, &reject, rejects))?;
+        let Parsed { consumed, more, lines, skipped, .. } = parsed;
+        let real = consumed.min(block.real_length - block.from) as u64;
         let rows = parsed.rows();
         let rejected = parsed.rejected + refused;
         let out = placed.as_ref().map_or(0, |placed| placed.batch.num_rows() as u64);
-        progress.at_byte += consumed;
+        progress.at_byte += real;
         let account = &mut progress.account;
-        account.bytes += consumed;
-        account.lines += parsed.lines;
-        account.skipped += parsed.skipped;
+        account.bytes += real;
+        account.lines += lines;
+        account.skipped += skipped;
         account.rows += rows;
         account.rejected += rejected;
-        add_work(&mut self.report.stages, rows, consumed, out);
+        add_work(&mut self.report.stages, rows, real, out);
         self.report.rows += rows;
-        self.report.bytes += consumed;
+        self.report.bytes += real;
         if shared.router.is_some() {
-            add(&mut self.report.stages.transform, out, consumed);
+            add(&mut self.report.stages.transform, out, real);
             self.report.stages.transform.busy_seconds += placing_seconds;
         }
         self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64() - placing_seconds;
-        self.shared.counters.add(consumed, rows, rejected);
-        let Some(placed) = placed else { return Ok(true) };
+        self.shared.counters.add(real, rows, rejected);
+        let Some(placed) = placed else { return Ok(Some((consumed, more))) };
         progress.account.out += out;
         if progress.committed.is_some() {
-            return Ok(true);
+            return Ok(Some((consumed, more)));
         }
-        let origin = Origin { slice: slice.number, first_line, at_byte, bytes: consumed };
+        let origin = Origin { slice: slice.number, first_line, at_byte, bytes: real };
         if !self.writer.write(placed, origin, &mut self.report.stages.write)? {
-            return Ok(false);
+            return Ok(None);
         }
         self.shared.counters.rows_out.fetch_add(out, Ordering::Relaxed);
-        Ok(true)
+        Ok(Some((consumed, more)))
     }
 
     /// Where the rows of a batch go. Those that go nowhere become rejects of the parser's; their number.

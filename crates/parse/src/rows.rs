@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use headrace_types::{RowEnd, Rule};
+use headrace_types::{BlankRows, Rule, ShortRows};
 
 use crate::automaton::RowScanner;
 use crate::raw::fields::Text;
@@ -15,8 +15,12 @@ pub struct Shape {
     pub columns: usize,
     /// Whether a delimiter follows the last field.
     pub trailing_delimiter: bool,
-    /// How rows end in this file.
-    pub row_end: RowEnd,
+    /// Whether a carriage return before the line feed that ends a row belongs to it.
+    pub is_crlf: bool,
+    /// What happens to rows without a byte.
+    pub blank_rows: BlankRows,
+    /// What happens to rows with fewer fields than columns.
+    pub short_rows: ShortRows,
 }
 
 impl Shape {
@@ -24,6 +28,17 @@ impl Shape {
     pub fn marks(&self) -> usize {
         self.columns + usize::from(self.trailing_delimiter)
     }
+}
+
+/// Where a well-formed row stands: first byte, first byte of the next row, line; relative to the block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowPlace {
+    /// First byte.
+    pub start: u32,
+    /// First byte of the next row.
+    pub next: u32,
+    /// Line.
+    pub line: u32,
 }
 
 /// A row of another shape than the layout's. Small: a block may consist of nothing else.
@@ -46,6 +61,9 @@ pub struct BadShape {
 impl BadShape {
     /// What was found, in words.
     pub fn note(&self, shape: Shape) -> String {
+        if self.start == self.end && shape.blank_rows == BlankRows::Reject {
+            return "a blank row".to_owned();
+        }
         if self.fields as usize == shape.columns {
             return "no delimiter after the last field".to_owned();
         }
@@ -86,7 +104,7 @@ impl Rows {
         self.lines = lines as u64;
         self.skipped = 0;
         let regular = is_regular(shape, text.bytes(), structure);
-        self.is_compacted = !(regular && shape.row_end == RowEnd::Lf);
+        self.is_compacted = !regular || shape.is_crlf;
         if regular {
             let marks = &structure.marks()[..=lines * shape.marks()];
             self.rows = lines;
@@ -145,10 +163,7 @@ impl Rows {
                 continue;
             }
             let start = before.wrapping_add(1);
-            let end = match shape.row_end {
-                RowEnd::Crlf if mark > start => without_carriage_return(bytes, mark),
-                _ => mark,
-            };
+            let end = if shape.is_crlf && mark > start { without_carriage_return(bytes, mark) } else { mark };
             let delimiters = &marks[first..index];
             match self.classify(shape, start, end, delimiters) {
                 RowShape::Good => {
@@ -190,8 +205,11 @@ impl Rows {
     }
 }
 
-enum RowShape {
+/// What a row is.
+pub enum RowShape {
+    /// One with the layout's columns.
     Good,
+    /// One without a byte that is skipped.
     Blank,
     /// The rule and how many fields were found.
     Bad(Rule, u32),
@@ -213,7 +231,7 @@ fn is_regular(shape: Shape, bytes: &[u8], structure: &Structure) -> bool {
             return at_line_feed;
         }
         let gap = end.wrapping_sub(row[stride - 2]);
-        at_line_feed && (gap == 1 || (gap == 2 && shape.row_end == RowEnd::Crlf && bytes[end as usize - 1] == b'\r'))
+        at_line_feed && (gap == 1 || (gap == 2 && shape.is_crlf && bytes[end as usize - 1] == b'\r'))
     };
     marks[1..=lines * stride].chunks_exact(stride).all(ends_well)
 }

@@ -15,10 +15,27 @@ pub struct Column {
     pub column_type: ColumnType,
     /// Whether an empty field is NULL (true) or a reject (false).
     pub nullable: bool,
+    /// What stands between this column and the next; if none, the layout's delimiter.
+    #[serde(default)]
+    pub delimiter: Option<String>,
+    /// Whether the layout's qualifier means anything in this column.
+    #[serde(default = "yes")]
+    pub qualified: bool,
 }
 
-/// How the rows of one file end. Found per file from its first row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+fn yes() -> bool {
+    true
+}
+
+impl Column {
+    /// A column that is delimited and qualified as the layout says.
+    pub fn new(name: impl Into<String>, column_type: ColumnType, nullable: bool) -> Self {
+        Column { name: name.into(), column_type, nullable, delimiter: None, qualified: true }
+    }
+}
+
+/// How the rows of one file end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowEnd {
     /// Line feed. A carriage return before it is data.
@@ -26,18 +43,117 @@ pub enum RowEnd {
     Lf,
     /// Carriage return and line feed. A line feed alone ends a row as well.
     Crlf,
+    /// This text and nothing else.
+    Exactly(String),
+}
+
+/// What the layout says about row ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowEnds {
+    /// `Lf` or `Crlf`, as the first row of each file ends.
+    #[default]
+    Auto,
+    /// This text in every file, and nothing else.
+    Exactly(String),
+}
+
+/// What a row end is inside a field that is not the last one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RowEndInFields {
+    /// The end of the row, which then has too few fields.
+    #[default]
+    EndsRow,
+    /// Data: only the last column ends at a row end.
+    Data,
+}
+
+/// What letters behind an escape character mean.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EscapeCodes {
+    /// Themselves.
+    #[default]
+    None,
+    /// As MySQL writes them: `0 b n r t Z`.
+    Mysql,
+    /// As COPY of PostgreSQL writes them: `b f n r t v`, octal and hexadecimal numbers.
+    Postgres,
+}
+
+/// What happens to rows without a byte.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BlankRows {
+    /// They are skipped, and counted; but not where a row has one column and no delimiter: there they are rows.
+    #[default]
+    Skip,
+    /// They are rejects.
+    Reject,
+    /// They are rows whose first field is empty.
+    Keep,
+}
+
+/// What happens to rows with fewer fields than columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ShortRows {
+    /// They are rejects.
+    #[default]
+    Reject,
+    /// The missing fields are empty.
+    Fill,
+}
+
+/// What happens to rows with more fields than columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExtraFields {
+    /// They are rejects.
+    #[default]
+    Reject,
+    /// The last column is everything from its first byte to the row end, as it stands there.
+    Keep,
 }
 
 /// Dialect and columns of a flat file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// One ASCII character between fields.
-    pub delimiter: char,
+    /// What stands between two fields: one or more characters.
+    pub delimiter: String,
+    /// How rows end.
+    #[serde(default)]
+    pub row_end: RowEnds,
+    /// What a row end is inside of fields.
+    #[serde(default)]
+    pub row_end_in_fields: RowEndInFields,
     /// One ASCII character that, as the first byte of a field, opens text in which delimiters and row ends are data; it
     /// stands there doubled where it is data itself. None when the files have no such fields.
     #[serde(default)]
     pub qualifier: Option<char>,
+    /// Whether blanks may stand before an opening and behind a closing qualifier; they are no text.
+    #[serde(default)]
+    pub blanks_around_qualifier: bool,
+    /// One ASCII character that makes the delimiter, row end, qualifier or character behind it data.
+    #[serde(default)]
+    pub escape: Option<char>,
+    /// What letters behind an escape character mean.
+    #[serde(default)]
+    pub escape_codes: EscapeCodes,
+    /// Rows that begin with this text are no data.
+    #[serde(default)]
+    pub comment: Option<String>,
+    /// What happens to rows without a byte.
+    #[serde(default)]
+    pub blank_rows: BlankRows,
+    /// What happens to rows with fewer fields than columns.
+    #[serde(default)]
+    pub short_rows: ShortRows,
+    /// What happens to rows with more fields than columns.
+    #[serde(default)]
+    pub extra_fields: ExtraFields,
     /// Whether the delimiter also follows the last field of a row.
     #[serde(default)]
     pub trailing_delimiter: bool,
@@ -54,28 +170,18 @@ pub struct Layout {
 impl Layout {
     /// Whether the parser can read files of this layout; the text says what is wrong.
     pub fn check(&self) -> Result<(), String> {
-        if !self.delimiter.is_ascii() || matches!(self.delimiter, '\n' | '\r' | '\0') {
-            return Err(format!("delimiter {:?} is not one ASCII character other than NUL, CR and LF", self.delimiter));
-        }
-        if let Some(qualifier) = self.qualifier {
-            // A letter, digit or blank would be the first byte of ordinary fields.
-            if !qualifier.is_ascii()
-                || qualifier.is_ascii_alphanumeric()
-                || matches!(qualifier, '\n' | '\r' | '\0' | ' ')
-            {
-                return Err(format!(
-                    "qualifier {qualifier:?} is not one ASCII character other than letters, digits, blank, NUL, CR and LF"
-                ));
-            }
-            if qualifier == self.delimiter {
-                return Err(format!("qualifier {qualifier:?} is the delimiter as well"));
-            }
-            if let Some(token) = self.null_tokens.iter().find(|token| token.starts_with(qualifier)) {
-                return Err(format!(
-                    "null token {token:?} begins with the qualifier, and qualified fields are never NULL"
-                ));
+        let delimiters = self.columns.iter().filter_map(|column| column.delimiter.as_ref()).chain([&self.delimiter]);
+        for delimiter in delimiters {
+            if delimiter.is_empty() || delimiter.contains('\0') || matches!(delimiter.as_str(), "\n" | "\r") {
+                return Err(format!("delimiter {delimiter:?} is empty, a row end, or holds NUL"));
             }
         }
+        if let RowEnds::Exactly(text) = &self.row_end
+            && text.is_empty()
+        {
+            return Err("the row end is empty".to_owned());
+        }
+        self.check_characters()?;
         if self.columns.is_empty() {
             return Err("the layout has no columns".to_owned());
         }
@@ -85,6 +191,47 @@ impl Layout {
             }
             column.column_type.check().map_err(|text| format!("column `{}`: {text}", column.name))?;
         }
+        let last = self.columns.last().map(|column| column.column_type);
+        if self.extra_fields == ExtraFields::Keep && !last.is_some_and(ColumnType::is_text) {
+            return Err("the last column keeps extra fields and is no text".to_owned());
+        }
+        if self.extra_fields == ExtraFields::Keep && self.trailing_delimiter {
+            return Err("with a trailing delimiter nothing tells extra fields from it".to_owned());
+        }
+        if self.row_end_in_fields == RowEndInFields::Data {
+            if self.trailing_delimiter {
+                return Err("row ends are data in fields: a trailing delimiter belongs to `row_end`".to_owned());
+            }
+            if self.short_rows == ShortRows::Fill {
+                return Err("row ends are data in fields: there are no short rows to fill".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Qualifier and escape.
+    fn check_characters(&self) -> Result<(), String> {
+        for (name, character) in [("qualifier", self.qualifier), ("escape", self.escape)] {
+            let Some(character) = character else { continue };
+            // A letter, digit or blank would be the first byte of ordinary fields.
+            let is_ordinary = character.is_ascii_alphanumeric() || matches!(character, '\n' | '\r' | '\0' | ' ');
+            if !character.is_ascii() || is_ordinary {
+                return Err(format!(
+                    "{name} {character:?} is not one ASCII character other than letters, digits, blank, NUL, CR and LF"
+                ));
+            }
+            if self.delimiter.contains(character) {
+                return Err(format!("{name} {character:?} is the delimiter as well"));
+            }
+        }
+        if self.qualifier.is_some() && self.qualifier == self.escape {
+            return Err("the qualifier is the escape as well: without an escape it stands doubled".to_owned());
+        }
+        if let Some(qualifier) = self.qualifier
+            && let Some(token) = self.null_tokens.iter().find(|token| token.starts_with(qualifier))
+        {
+            return Err(format!("null token {token:?} begins with the qualifier, and qualified fields are never NULL"));
+        }
         Ok(())
     }
 }
@@ -93,25 +240,34 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn layout(delimiter: char, names: &[&str]) -> Layout {
-        let columns = names
-            .iter()
-            .map(|name| Column { name: (*name).to_owned(), column_type: ColumnType::Int32, nullable: false })
-            .collect();
-        Layout { delimiter, qualifier: None, trailing_delimiter: false, header_rows: 0, null_tokens: vec![], columns }
+    fn layout(delimiter: &str, names: &[&str]) -> Layout {
+        let columns = names.iter().map(|name| Column::new(*name, ColumnType::Int32, false)).collect();
+        Layout { delimiter: delimiter.to_owned(), columns, ..Layout::default() }
     }
 
     #[test]
     fn impossible_layouts_are_refused() {
-        assert!(layout('|', &["a", "b"]).check().is_ok());
-        for bad in [layout('|', &[]), layout('|', &["a", "a"]), layout('é', &["a"]), layout('\n', &["a"])] {
+        assert!(layout("|", &["a", "b"]).check().is_ok() && layout("é", &["a"]).check().is_ok());
+        for bad in [layout("|", &[]), layout("|", &["a", "a"]), layout("", &["a"]), layout("\n", &["a"])] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+        let numbers = layout("|", &["a"]);
+        let bad = [
+            Layout { row_end: RowEnds::Exactly(String::new()), ..numbers.clone() },
+            Layout { extra_fields: ExtraFields::Keep, ..numbers.clone() },
+            Layout { escape: Some('|'), ..numbers.clone() },
+            Layout { escape: Some('"'), qualifier: Some('"'), ..numbers.clone() },
+            Layout { row_end_in_fields: RowEndInFields::Data, trailing_delimiter: true, ..numbers.clone() },
+            Layout { row_end_in_fields: RowEndInFields::Data, short_rows: ShortRows::Fill, ..numbers },
+        ];
+        for bad in bad {
             assert!(bad.check().is_err(), "{bad:?}");
         }
     }
 
     #[test]
     fn qualifiers_that_cannot_be_told_from_other_bytes_are_refused() {
-        let qualified = |qualifier| Layout { qualifier: Some(qualifier), ..layout('|', &["a"]) };
+        let qualified = |qualifier| Layout { qualifier: Some(qualifier), ..layout("|", &["a"]) };
         for good in ['"', '\'', '`', '~', '\t', '\x02'] {
             assert_eq!(qualified(good).check(), Ok(()), "{good:?}");
         }

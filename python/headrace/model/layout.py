@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Self
+from functools import partial
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
@@ -13,6 +14,10 @@ from headrace.model.suggest import quote, show_name
 
 MAXIMUM_HEADER_ROWS = 1_000_000
 MAXIMUM_COLUMN_NAME_CHARACTERS = 255
+MAXIMUM_TOKEN_CHARACTERS = 16
+# Row ends that have a name.
+_WORDS: Final = {"row_end": "row end", "delimiter": "delimiter", "comment": "comment mark"}
+ROW_ENDS: Final = {"auto": "", "lf": "\n", "crlf": "\r\n", "cr": "\r"}
 
 TYPE_PATTERN = (
     r"^(int16|int32|int64|float32|float64|bool|date|time|timestamp|timestamptz|string|bytes|uuid|json"
@@ -48,6 +53,59 @@ def _check_column_name(name: str) -> str:
     return name
 
 
+def _check_delimiter(delimiter: str) -> str:
+    expected = (
+        f"1 to {MAXIMUM_TOKEN_CHARACTERS} characters, not only letters and digits, without NUL, no line break alone"
+    )
+    if delimiter == "\\t":
+        raise own_error(
+            "the delimiter is a backslash and a t", expected=expected, hint='For a tab write "\\t" in double quotes.'
+        )
+    if not 0 < len(delimiter) <= MAXIMUM_TOKEN_CHARACTERS:
+        raise own_error(f"the delimiter has {len(delimiter)} characters", expected=expected)
+    if delimiter.isalnum() or "\0" in delimiter or delimiter in ("\r", "\n", "\r\n"):
+        raise own_error(f"{quote(delimiter)} cannot be the delimiter", expected=expected)
+    return delimiter
+
+
+def _check_character(character: str, name: str) -> str:
+    expected = "one ASCII character that is not a letter, digit, blank, line break or NUL"
+    if len(character) != 1:
+        raise own_error(
+            f"the {name} must be one character",
+            expected=expected,
+            hint=f"Leave `{name}` out if these files have none." if not character else None,
+        )
+    if not character.isascii() or character.isalnum() or character in " \r\n\0":
+        raise own_error(f"{quote(character)} cannot be the {name}", expected=expected)
+    return character
+
+
+_check_qualifier = partial(_check_character, name="qualifier")
+_check_escape = partial(_check_character, name="escape")
+
+
+def _check_row_end(row_end: str) -> str:
+    expected = f"auto, lf, crlf, cr, or 1 to {MAXIMUM_TOKEN_CHARACTERS} characters without NUL"
+    if row_end not in ROW_ENDS and (not 0 < len(row_end) <= MAXIMUM_TOKEN_CHARACTERS or "\0" in row_end):
+        raise own_error(f"{quote(row_end)} cannot be the row end", expected=expected)
+    if row_end not in ROW_ENDS and row_end.isalnum():
+        raise own_error(f"{quote(row_end)} cannot be the row end", expected=expected)
+    return row_end
+
+
+def _check_comment(comment: str) -> str:
+    if not 0 < len(comment) <= MAXIMUM_TOKEN_CHARACTERS or any(character in comment for character in "\0\r\n"):
+        raise own_error(
+            f"{quote(comment)} cannot begin a comment",
+            expected=f"1 to {MAXIMUM_TOKEN_CHARACTERS} characters without line breaks and NUL",
+        )
+    return comment
+
+
+DelimiterSetting = Annotated[str, AfterValidator(_check_delimiter)]
+
+
 class Column(SpecModel):
     """One column of a flat file."""
 
@@ -58,32 +116,12 @@ class Column(SpecModel):
     )
     nullable: bool = setting("Whether the column may be null; a null in a column that may not be rejects the row.",
                              default=True)  # fmt: skip
-
-
-def _check_delimiter(delimiter: str) -> str:
-    expected = "one ASCII character that is not a letter, digit, quotation mark, line break or NUL"
-    if delimiter == "\\t":
-        raise own_error(
-            "the delimiter is two characters", expected=expected, hint='For a tab write "\\t" in double quotes.'
-        )
-    if len(delimiter) != 1:
-        raise own_error("the delimiter must be one character", expected=expected)
-    if not delimiter.isascii() or delimiter.isalnum() or delimiter in '"\r\n\0':
-        raise own_error(f"{quote(delimiter)} cannot be the delimiter", expected=expected)
-    return delimiter
-
-
-def _check_qualifier(qualifier: str) -> str:
-    expected = "one ASCII character that is not a letter, digit, blank, line break or NUL"
-    if len(qualifier) != 1:
-        raise own_error(
-            "the qualifier must be one character",
-            expected=expected,
-            hint="Leave `qualifier` out if the fields of these files stand in no quotes." if not qualifier else None,
-        )
-    if not qualifier.isascii() or qualifier.isalnum() or qualifier in " \r\n\0":
-        raise own_error(f"{quote(qualifier)} cannot be the qualifier", expected=expected)
-    return qualifier
+    delimiter: DelimiterSetting | None = setting(
+        "What stands between this column and the next, if not the delimiter of the layout.", default=None
+    )
+    qualified: bool = setting(
+        "Whether the qualifier of the layout means anything in this column; otherwise it is text.", default=True
+    )
 
 
 def _check_null_tokens(tokens: list[str]) -> list[str]:
@@ -117,14 +155,56 @@ def _check_columns(columns: list[Column]) -> list[Column]:
 
 
 class Layout(SpecModel):
-    """Dialect and columns of a flat file. Rows end with LF or CRLF."""
+    """Dialect and columns of a flat file."""
 
-    delimiter: Annotated[str, AfterValidator(_check_delimiter)] = setting(
-        "The one byte between two fields.", kind=SettingKind.VALUE
+    delimiter: DelimiterSetting = setting("The text between two fields.", kind=SettingKind.VALUE)
+    row_end: Annotated[str, AfterValidator(_check_row_end)] = setting(
+        "How rows end: auto (LF or CRLF, as the first row of each file), lf, crlf, cr, or the text itself.",
+        default="auto",
+        kind=SettingKind.VALUE,
+    )
+    row_end_in_fields: Literal["ends_row", "data"] = setting(
+        "What a row end is in a field that is not the last one: the end of the row, or data, as bcp reads files.",
+        default="ends_row",
+        kind=SettingKind.VALUE,
     )
     qualifier: Annotated[str, AfterValidator(_check_qualifier)] | None = setting(
         "The character that a field may stand between, so that delimiters and line breaks in it are text.",
         default=None,
+        kind=SettingKind.VALUE,
+    )
+    blanks_around_qualifier: bool = setting(
+        "Whether blanks and tabs may stand before an opening and behind a closing qualifier; they are no text.",
+        default=False,
+        kind=SettingKind.VALUE,
+    )
+    escape: Annotated[str, AfterValidator(_check_escape)] | None = setting(
+        "The character that makes the delimiter, row end, qualifier or character behind it text.",
+        default=None,
+        kind=SettingKind.VALUE,
+    )
+    escape_codes: Literal["none", "mysql", "postgres"] = setting(
+        "Whether letters behind an escape have a meaning, as MySQL or COPY of PostgreSQL writes them.",
+        default="none",
+        kind=SettingKind.VALUE,
+    )
+    comment: Annotated[str, AfterValidator(_check_comment)] | None = setting(
+        "Rows that begin with this text are skipped.", default=None, kind=SettingKind.VALUE
+    )
+    blank_rows: Literal["skip", "reject", "keep"] = setting(
+        "What happens to rows without a character; of files with one column they are rows, unless they are rejected.",
+        default="skip",
+        kind=SettingKind.VALUE,
+    )
+    short_rows: Literal["reject", "fill"] = setting(
+        "What happens to rows with fewer fields than columns: reject, or fill them with empty fields.",
+        default="reject",
+        kind=SettingKind.VALUE,
+    )
+    extra_fields: Literal["reject", "keep"] = setting(
+        "What happens to rows with more fields than columns: reject, or keep the rest of the row in the last column, "
+        "a text.",
+        default="reject",
         kind=SettingKind.VALUE,
     )
     trailing_delimiter: bool = setting(
@@ -146,22 +226,95 @@ class Layout(SpecModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        if self.qualifier is None:
-            return self
-        if self.qualifier == self.delimiter:
+        for name in ("qualifier", "escape", "comment"):
+            self._refuse_delimiter(name, getattr(self, name))
+        if self.qualifier is not None and self.qualifier == self.escape:
             raise own_error(
-                f"{quote(self.qualifier)} is the delimiter and the qualifier",
+                f"{quote(self.qualifier)} is the qualifier and the escape",
                 expected="two different characters",
-                path=("qualifier",),
+                hint="Leave `escape` out: a qualifier that is text stands doubled.",
+                path=("escape",),
             )
+        if self.qualifier is not None:
+            self._refuse_qualified_tokens(self.qualifier)
+        self._refuse_alike()
+        if self.extra_fields == "keep":
+            self._check_kept()
+        if self.row_end_in_fields == "data" and (self.trailing_delimiter or self.short_rows == "fill"):
+            other = "trailing_delimiter" if self.trailing_delimiter else "short_rows"
+            raise own_error(
+                f"`row_end_in_fields: data` and `{other}` contradict each other",
+                expected="rows that end behind their last column only",
+                hint=r'Write the delimiter into the row end: `row_end: "|\n"`.' if self.trailing_delimiter else None,
+                path=(other,),
+            )
+        return self
+
+    def _refuse_delimiter(self, name: str, token: str | None) -> None:
+        delimiters = [self.delimiter, *(column.delimiter for column in self.columns if column.delimiter)]
+        if token is not None and any(token in delimiter for delimiter in delimiters):
+            raise own_error(
+                f"{quote(token)} is the delimiter and the {name}", expected="different characters", path=(name,)
+            )
+
+    def _refuse_alike(self) -> None:
+        """Texts that begin alike: where both may stand nobody could tell them apart. The core looks closer."""
+        row_ends = ["\n", "\r\n"] if self.row_end == "auto" else [ROW_ENDS.get(self.row_end, self.row_end)]
+        delimiters = [self.delimiter, *(column.delimiter for column in self.columns if column.delimiter)]
+        meets = self.row_end_in_fields == "ends_row"
+        pairs = [("row_end", end, "delimiter", delimiter) for end in row_ends for delimiter in delimiters if meets]
+        if self.comment is not None:
+            others = [("row_end", end) for end in row_ends] + [("delimiter", delimiter) for delimiter in delimiters]
+            pairs += [("comment", self.comment, name, text) for name, text in others]
+        for name, text, other, token in pairs:
+            if text.startswith(token) or token.startswith(text):
+                is_trailing = (name, other) == ("row_end", "delimiter") and text.startswith(token)
+                raise own_error(
+                    f"the {_WORDS[name]} {quote(text)} and the {_WORDS[other]} {quote(token)} begin alike",
+                    expected="texts of which none begins another",
+                    hint="If every row ends with a delimiter, set `trailing_delimiter: true`." if is_trailing else None,
+                    path=(name,) if name != "row_end" or self.row_end != "auto" else (other,),
+                )
+
+    def _refuse_qualified_tokens(self, qualifier: str) -> None:
         for number, token in enumerate(self.null_tokens):
-            if token.startswith(self.qualifier):
+            if token.startswith(qualifier):
                 raise own_error(
                     f"the null token {quote(token)} begins with the qualifier, and a qualified field is never null",
                     expected="texts as they stand in unqualified fields",
                     path=("null_tokens", number),
                 )
-        return self
+
+    def _check_kept(self) -> None:
+        last = self.columns[-1]
+        if last.type.kind not in ("string", "char", "varchar"):
+            raise own_error(
+                f"the last column `{show_name(last.name)}` is of type {last.type} and cannot keep extra fields",
+                expected="a text: string, char(n) or varchar(n)",
+                path=("extra_fields",),
+            )
+        if self.trailing_delimiter:
+            raise own_error(
+                "nothing tells extra fields from a trailing delimiter",
+                expected="`extra_fields: keep` without `trailing_delimiter`",
+                path=("extra_fields",),
+            )
+
+    @property
+    def rewrites_texts(self) -> bool:
+        """Whether the text of a field may not be what stands in the file."""
+        return self.qualifier is not None or self.escape is not None
+
+    def hidden_row_ends(self) -> list[str]:
+        """Settings because of which not every line break ends a row, or other texts do."""
+        defaults = {
+            "qualifier": None,
+            "escape": None,
+            "comment": None,
+            "row_end": "auto",
+            "row_end_in_fields": "ends_row",
+        }
+        return [name for name, default in defaults.items() if getattr(self, name) != default]
 
     def column_names(self) -> list[str]:
         """Names of the columns in the order of the file."""
@@ -176,7 +329,16 @@ class Layout(SpecModel):
         """
         return {
             "delimiter": self.delimiter,
+            "row_end": "auto" if self.row_end == "auto" else {"exactly": ROW_ENDS.get(self.row_end, self.row_end)},
+            "row_end_in_fields": self.row_end_in_fields,
             "qualifier": self.qualifier,
+            "blanks_around_qualifier": self.blanks_around_qualifier,
+            "escape": self.escape,
+            "escape_codes": self.escape_codes,
+            "comment": self.comment,
+            "blank_rows": self.blank_rows,
+            "short_rows": self.short_rows,
+            "extra_fields": self.extra_fields,
             "trailing_delimiter": self.trailing_delimiter,
             "header_rows": self.header_rows,
             "null_tokens": list(self.null_tokens),
@@ -185,6 +347,8 @@ class Layout(SpecModel):
                     "name": column.name,
                     "type": (types or {}).get(column.name, column.type).to_core(),
                     "nullable": column.nullable and column.name not in columns_not_null,
+                    "delimiter": column.delimiter,
+                    "qualified": column.qualified,
                 }
                 for column in self.columns
             ],

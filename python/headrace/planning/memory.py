@@ -97,17 +97,23 @@ def value_bytes(data_type: DataType) -> int:
     return _FIXED_WIDTH_BYTES.get(data_type.kind, _VIEW_BYTES)
 
 
-def slab_bytes(columns: Sequence[Column], block_bytes: int, qualified: bool) -> int:
+def slab_bytes(columns: Sequence[Column], block_bytes: int, *, rewrites: bool = False, fills: bool = False) -> int:
     """Worst case of the typed columns of one text block: rows as short as the layout allows.
 
     A text or nullable field can be empty; any other has at least one character. Each field ends with one delimiter or
-    the row end. In a layout with a qualifier, texts whose doubled qualifiers were made single are kept besides.
+    the row end. `rewrites`: texts whose doubled qualifiers were made single, or escapes undone, are kept besides.
+    `fills`: rows may lack fields; then the core takes fewer rows of a block at once.
     """
     row_bytes = sum(value_bytes(column.type) for column in columns) + (len(columns) + 7) // 8
     shortest = sum(1 + int(not column.nullable and column.type.kind in _NEVER_EMPTY) for column in columns)
-    return (block_bytes // max(1, shortest)) * row_bytes + (block_bytes if qualified else 0)
+    typed = (block_bytes // max(1, shortest)) * row_bytes
+    if fills:
+        typed = max(typed, _FILLED_SLAB_FACTOR * block_bytes)
+    return typed + (block_bytes if rewrites else 0)
 
 
+# As the core has it: SLAB_FACTOR of crate parse.
+_FILLED_SLAB_FACTOR: Final = 17
 _NEVER_EMPTY: Final = frozenset({*_FIXED_WIDTH_BYTES, "decimal", "uuid"})
 
 
@@ -117,7 +123,13 @@ def engine_bytes(total_bytes: int, share: float) -> int:
 
 
 def split_memory(
-    budget: MemoryBudget, columns: Sequence[Column], streams: int, engine_share: float, *, qualified: bool = False
+    budget: MemoryBudget,
+    columns: Sequence[Column],
+    streams: int,
+    engine_share: float,
+    *,
+    rewrites: bool = False,
+    fills: bool = False,
 ) -> MemorySplit:
     """Splits `budget` for one data flow; raises MemoryLimitError if it is too small for these streams."""
     headroom = int(budget.total_bytes * _HEADROOM_SHARE)
@@ -125,7 +137,7 @@ def split_memory(
     blocks = streams + QUEUE_BLOCKS + BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads)
     flow_limit = budget.total_bytes * _FLOW_SHARE
     for block_bytes in _BLOCK_CHOICES:
-        slab = slab_bytes(columns, block_bytes, qualified)
+        slab = slab_bytes(columns, block_bytes, rewrites=rewrites, fills=fills)
         if blocks * (block_bytes + slab) <= flow_limit or block_bytes == _BLOCK_CHOICES[-1]:
             break
     split = MemorySplit(

@@ -179,7 +179,20 @@ CASES: dict[str, str | bytes] = {
         "layouts:\n", "layouts:\n  other: {file: layouts/other.yaml}\n"
     ),
     "layout_file_with_other_keys": change('    delimiter: "|"\n', '    file: x.yaml\n    delimiter: "|"\n'),
-    "layout_delimiter_two_characters": change('delimiter: "|"', 'delimiter: "||"'),
+    "layout_delimiter_line_break": change('delimiter: "|"', 'delimiter: "\\n"'),
+    "layout_delimiter_of_a_column": change("type: int64, nullable: false}", "type: int64, delimiter: ''}"),
+    "layout_row_end_letters": change('delimiter: "|"', 'delimiter: "|"\n    row_end: ende'),
+    "layout_escape_is_the_qualifier": change('delimiter: "|"', 'delimiter: "|"\n    qualifier: "~"\n    escape: "~"'),
+    "layout_comment_in_the_delimiter": change('delimiter: "|"', 'delimiter: "|#"\n    comment: "#"'),
+    "layout_row_end_begins_with_the_delimiter": change('delimiter: "|"', 'delimiter: "|"\n    row_end: "|\\n"'),
+    "layout_delimiter_begins_with_a_line_break": change('delimiter: "|"', 'delimiter: "\\n|"'),
+    "layout_kept_by_a_number": change('delimiter: "|"', 'delimiter: "|"\n    extra_fields: keep'),
+    "layout_row_ends_as_data_and_fill": change(
+        'delimiter: "|"', 'delimiter: "|"\n    row_end_in_fields: data\n    short_rows: fill'
+    ),
+    "layout_row_ends_as_data_and_trailing": change(
+        'delimiter: "|"', 'delimiter: "|"\n    row_end_in_fields: data\n    trailing_delimiter: true'
+    ),
     "layout_delimiter_backslash_t": change('delimiter: "|"', "delimiter: \\t"),
     "layout_delimiter_letter": change('delimiter: "|"', "delimiter: x"),
     "layout_delimiter_missing": change('    delimiter: "|"\n', ""),

@@ -38,7 +38,7 @@ pub fn check(bytes: &[u8]) {
     let slice_bytes = wanted.max(content.len() as u64 / 100);
 
     let mut layout: Layout = serde_json::from_str(r#"{"delimiter": "|", "columns": []}"#).unwrap();
-    layout.columns.push(Column { name: "a".to_owned(), column_type: ColumnType::String, nullable: true });
+    layout.columns.push(Column::new("a", ColumnType::String, true));
     layout.header_rows = header_rows;
     let files = vec![write(&content)];
     let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap();

@@ -72,14 +72,14 @@ fn layout(input: &mut Input<'_>) -> Layout {
     let text = if flags & 1 == 0 { ColumnType::String } else { ColumnType::Varchar { length: 5000 } };
     let number = ColumnType::Int32;
     let types = [vec![text], vec![number, text], vec![text, number], vec![number, text, number]];
-    let column = |(index, &column_type)| Column { name: format!("c{index}"), column_type, nullable: index != 0 };
+    let column = |(index, &column_type)| Column::new(format!("c{index}"), column_type, index != 0);
     Layout {
-        delimiter: '|',
+        delimiter: "|".to_owned(),
         qualifier: (flags & 8 != 0).then_some('"'),
         trailing_delimiter: flags & 16 != 0,
         header_rows: [0, 0, 1, 2][usize::from(flags >> 5 & 3)],
-        null_tokens: vec![],
         columns: types[usize::from(flags >> 1 & 3)].iter().enumerate().map(column).collect(),
+        ..Layout::default()
     }
 }
 
@@ -165,7 +165,7 @@ fn expected(layout: &Layout, slicing: &Slicing, slice: &SliceSpec, content: &[u8
     let file = &slicing.files[0];
     let bytes = &content[slice.begin_byte as usize..slice.end_byte as usize];
     let at_file_start = slice.begin_byte == file.first_byte;
-    reference::parse_up_to(layout, file.row_end, at_file_start, bytes, slice.begin_byte, max_row_bytes)
+    reference::parse_up_to(layout, &file.row_end, at_file_start, bytes, slice.begin_byte, max_row_bytes)
 }
 
 fn check_accounts(report: &FlowReport, slicing: &Slicing, expected: &[Outcome]) {

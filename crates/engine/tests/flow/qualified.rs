@@ -57,13 +57,17 @@ fn quoted_row_ends_at_every_place_of_a_block() {
 }
 
 #[test]
-fn any_slice_size_gives_one_slice_and_the_same_rows() {
-    let (expected, text) = table(1..300);
-    for slice_bytes in [1, 100, 4096, 1 << 30] {
+fn any_slice_size_gives_the_same_rows() {
+    let (mut expected, text) = table(1..300);
+    expected.sort();
+    for (slice_bytes, least_slices) in [(1, 250), (100, 50), (4096, 3), (1 << 30, 1)] {
         let mut job = job(&text).arrow();
         (job.slice_bytes, job.streams) = (slice_bytes, 4);
         let (found, report) = job.run_arrow();
-        assert_eq!((found.unwrap(), report.slices.len(), report.streams.len()), (expected.clone(), 1, 1));
+        let mut found = found.unwrap();
+        found.sort();
+        assert_eq!(found, expected);
+        assert!(report.slices.len() >= least_slices, "{} slices of {slice_bytes}", report.slices.len());
     }
 }
 

@@ -43,7 +43,7 @@ fn a_file_that_vanishes_between_plan_and_start_fails_the_flow() {
 }
 
 fn orders() -> Layout {
-    let column = |name: &str, column_type| Column { name: name.to_owned(), column_type, nullable: false };
+    let column = |name: &str, column_type| Column::new(name, column_type, false);
     let columns = vec![
         column("o_orderkey", ColumnType::Int64),
         column("o_custkey", ColumnType::Int64),
@@ -55,7 +55,7 @@ fn orders() -> Layout {
         column("o_shippriority", ColumnType::Int32),
         column("o_comment", ColumnType::Varchar { length: 79 }),
     ];
-    Layout { delimiter: '|', qualifier: None, trailing_delimiter: true, header_rows: 0, null_tokens: vec![], columns }
+    Layout { delimiter: "|".to_owned(), trailing_delimiter: true, columns, ..Layout::default() }
 }
 
 #[test]

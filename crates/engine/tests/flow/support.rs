@@ -19,19 +19,16 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// id int64 | name string | amount decimal(15,2) | day date, nullable.
 pub fn layout() -> Layout {
-    let column = |name: &str, column_type, nullable| Column { name: name.to_owned(), column_type, nullable };
+    let column = |name: &str, column_type, nullable| Column::new(name.to_owned(), column_type, nullable);
     Layout {
-        delimiter: '|',
-        qualifier: None,
-        trailing_delimiter: false,
-        header_rows: 0,
-        null_tokens: vec![],
+        delimiter: "|".to_owned(),
         columns: vec![
             column("id", ColumnType::Int64, false),
             column("name", ColumnType::String, false),
             column("amount", ColumnType::Decimal { precision: 15, scale: 2 }, false),
             column("day", ColumnType::Date, true),
         ],
+        ..Layout::default()
     }
 }
 

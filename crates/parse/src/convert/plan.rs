@@ -114,15 +114,17 @@ macro_rules! with_converter {
 }
 
 impl ColumnPlan {
-    /// How column `index` of a layout is converted.
-    pub fn new(index: usize, column: &Column, null_tokens: &[String]) -> Self {
+    /// How column `index` of a layout with such null tokens and such an escape is converted.
+    pub fn new(index: usize, column: &Column, null_tokens: &[String], escape: Option<char>) -> Self {
+        // Tokens are compared with what stands there: `\N` is also the escaped text `N`, which may be a value.
+        let is_rewritten = |text: &[u8]| escape.is_some_and(|escape| text.contains(&(escape as u8)));
         let column_type = column.column_type;
         ColumnPlan {
             index,
             column_type,
             arrow_type: column_type.arrow_type(),
             nullable: column.nullable,
-            nulls: NullRule::new(null_tokens, |token| is_value(column_type, token)),
+            nulls: NullRule::new(null_tokens, |token| is_rewritten(token) || is_value(column_type, token)),
         }
     }
 
@@ -169,8 +171,8 @@ impl ColumnPlan {
         output: &mut ColumnOutput<'_>,
         bad: &mut BadRows,
     ) -> Option<()> {
-        if let Some(qualifier) = facts.text_behind {
-            note_text_behind(tile, qualifier, self.index, bad);
+        if facts.text_behind {
+            note_text_behind(tile, self.index, bad);
         }
         let validity = output.validity.as_mut().map(|(_, words)| &mut **words);
         let mut column = OneColumn { index: self.index, nulls: &self.nulls, validity, bad };
@@ -199,7 +201,7 @@ impl ColumnPlan {
 
 /// For converters that do not convert.
 const NO_FACTS: BlockFacts<'_> =
-    BlockFacts { suspicious: true, path: CpuPath::PORTABLE, unescaped: None, text_behind: None };
+    BlockFacts { suspicious: true, path: CpuPath::PORTABLE, unescaped: None, text_behind: false };
 
 /// Whether the text is that of a value of the type.
 fn is_value(column_type: ColumnType, text: &[u8]) -> bool {
@@ -229,10 +231,10 @@ fn convert_bytes(
     for row in 0..tile.rows() {
         let field = tile.field(row);
         decoded.clear();
-        let is_null = !field.is_qualified && (field.len() == 0 || column.nulls.is_token(field.bytes()));
+        let is_null = !field.is_qualified() && (field.len() == 0 || column.nulls.is_token(field.bytes()));
         let result = match facts.unescaped {
             _ if is_null => Err(headrace_types::Rule::NullNotAllowed),
-            Some(unescaped) if unescaped.concerns(field) => {
+            Some(unescaped) if field.is_rewritten() => {
                 unescaped.convert(field, |field| decode_hexadecimal(field.bytes(), &mut decoded))
             }
             _ => decode_hexadecimal(field.bytes(), &mut decoded),

@@ -1,10 +1,10 @@
 //! Text as 16-byte string views into the block (Arrow's "view" layout): length, then up to 12 bytes of text, or a 4-byte
-//! prefix, the buffer number (0: the block, 1: the slab with texts whose doubled qualifiers were made single) and the offset.
+//! prefix, the buffer number (0: the block, 1: the slab with texts that were rewritten) and the offset.
 
 use headrace_types::Rule;
 
 use super::{Convert, Unescaped};
-use crate::raw::fields::{Field, TILE_ROWS, Tile};
+use crate::raw::fields::{Field, REWRITTEN, TILE_ROWS, Tile};
 
 /// Longest text a view holds itself.
 const INLINE_BYTES: u32 = 12;
@@ -45,7 +45,7 @@ pub struct Texts<'a> {
     pub suspicious: bool,
     /// Whether values must be JSON documents.
     pub json: bool,
-    /// Where texts go whose doubled qualifiers are made single; none when there are no such texts.
+    /// Where texts go that are rewritten; none when there are no such texts.
     pub unescaped: Option<&'a Unescaped<'a>>,
 }
 
@@ -56,7 +56,7 @@ impl Convert for Texts<'_> {
     #[inline(always)]
     fn convert(&self, field: Field<'_>) -> Result<u128, Rule> {
         if let Some(unescaped) = self.unescaped
-            && unescaped.concerns(field)
+            && field.is_rewritten()
         {
             return self.convert_escaped(unescaped, field);
         }
@@ -85,11 +85,9 @@ impl Convert for Texts<'_> {
                 *inexact |= u8::from(field.byte_before(1) == b' ');
             }
         }
-        if let Some(unescaped) = self.unescaped
-            && tile.has_qualified()
-        {
-            for (row, inexact) in inexact.iter_mut().enumerate() {
-                *inexact |= u8::from(unescaped.concerns(tile.field(row)));
+        if self.unescaped.is_some() {
+            for (inexact, flags) in std::iter::zip(inexact, tile.flags()) {
+                *inexact |= flags & REWRITTEN;
             }
         }
         true
@@ -113,7 +111,8 @@ impl Texts<'_> {
 
     #[inline(never)]
     fn convert_escaped(&self, unescaped: &Unescaped<'_>, field: Field<'_>) -> Result<u128, Rule> {
-        unescaped.keep(field, |text, offset| Ok(view_of_slab(&text[..self.length(text)?], offset)))
+        let careful = Texts { suspicious: self.suspicious || unescaped.makes_bytes(), ..*self };
+        unescaped.keep(field, |text, offset| Ok(view_of_slab(&text[..careful.length(text)?], offset)))
     }
 
     #[inline(never)]

@@ -118,7 +118,7 @@ mod tests {
         let numbers: Vec<_> = CpuPath::available()
             .into_iter()
             .filter_map(|path| {
-                let table = FieldTable::new(text, &marks, 1, 1, 1, None, path).unwrap();
+                let table = FieldTable::of_marks(text, &marks, 1, 1, 1, None, path).unwrap();
                 let (mut numbers, mut memory) = (Decomposed::default(), TileMemory::default());
                 let is_read = numbers.read(table.load(0, 0, &mut memory).unwrap(), path);
                 assert_eq!((is_read, numbers.rows()), (path.has_wide_vectors(), usize::from(is_read)));

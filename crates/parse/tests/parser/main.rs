@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), allow(dead_code, unused_imports, missing_docs))]
 
 mod conversions;
+mod dialects;
 pub mod drive;
 mod examples;
 pub mod fuzzing;

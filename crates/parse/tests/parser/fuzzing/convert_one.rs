@@ -25,7 +25,7 @@ pub fn case(bytes: &[u8]) -> Case {
         layout.columns.push(column(2, ColumnType::String, true));
     }
     layout.trailing_delimiter = flags & 8 != 0;
-    let mut case = Case::new(layout, &mut input);
+    let mut case = Case::new(layout, None, &mut input);
     let (front, back) = (if before { &b"1|"[..] } else { b"" }, if after { &b"|2"[..] } else { b"" });
     let write = |text: &[u8], bytes: &mut Vec<u8>| {
         bytes.extend_from_slice(front);

@@ -1,12 +1,15 @@
 //! Cutting files into slices: byte ranges that start and end on row boundaries.
 
+mod cuts;
+
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use headrace_parse::RowScanner;
-use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
+use headrace_parse::{Automaton, RowScanner, START};
+use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, RowEnds};
 use serde::{Deserialize, Serialize};
 
+use self::cuts::Cutter;
 use crate::source::{modified_ns, open_file};
 use crate::spec::{FileSpec, SliceSpec};
 
@@ -37,7 +40,7 @@ pub struct Slicing {
 /// Cuts all files.
 ///
 /// # Errors
-/// `Source` when a file is missing, cannot be read or is no regular file.
+/// `Source` when a file is missing, cannot be read or is no regular file; `Specification` for a layout that means two things.
 pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
     let mut slicing = Slicing { files: Vec::new(), slices: Vec::new() };
     for path in &spec.files {
@@ -49,7 +52,11 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
                 .hint("Check the disk or mount that holds it.")
         };
         let first_byte = byte_order_mark(&file).map_err(failed)?;
-        let row_end = first_row_end(&file, first_byte, RowScanner::of(&spec.layout)).map_err(failed)?;
+        let row_end = match &spec.layout.row_end {
+            RowEnds::Exactly(text) => RowEnd::Exactly(text.clone()),
+            RowEnds::Auto => first_row_end(&file, first_byte, scanner(&spec.layout, &RowEnd::Lf)?).map_err(failed)?,
+        };
+        let automaton = Automaton::of_rows(&spec.layout, &row_end).map_err(refused)?;
         let planned = FileSpec {
             path: path.clone(),
             size_bytes: metadata.len(),
@@ -58,7 +65,7 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
             row_end,
             first_byte,
         };
-        let cuts = cut(&file, &planned, spec).map_err(failed)?;
+        let cuts = cut(&file, &planned, spec, &automaton).map_err(failed)?;
         let index = slicing.files.len();
         for range in cuts.windows(2) {
             let number = slicing.slices.len() as u32 + 1;
@@ -69,60 +76,59 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
     Ok(slicing)
 }
 
+fn refused(text: String) -> CoreError {
+    CoreError::new(ErrorKind::Specification, format!("a layout means two things: {text}"))
+        .hint("Write the files with other delimiters, or leave out of the layout what they do not need.")
+}
+
+/// A scanner at the start of a row.
+///
+/// # Errors
+/// `Specification` for a layout that means two things.
+pub fn scanner(layout: &Layout, row_end: &RowEnd) -> Result<RowScanner, CoreError> {
+    RowScanner::new(layout, row_end).map_err(refused)
+}
+
 /// Strictly ascending cut points from the first line to the end of the file.
-fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec) -> std::io::Result<Vec<u64>> {
-    let end = planned.size_bytes;
-    let mut cuts = vec![planned.first_byte];
-    if planned.first_byte >= end {
+fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automaton) -> std::io::Result<Vec<u64>> {
+    let (begin, end) = (planned.first_byte, planned.size_bytes);
+    let mut cuts = vec![begin];
+    if begin >= end {
         return Ok(cuts);
     }
-    // Whether a line feed ends a row is only known to who has read everything before it.
-    if spec.layout.qualifier.is_some() {
-        cuts.push(end);
-        return Ok(cuts);
-    }
-    // Header rows stay in the first slice.
-    let mut first_cut = planned.first_byte;
-    for _ in 0..spec.layout.header_rows {
-        first_cut = after_row_end(file, first_cut, end)?;
-    }
-    let pieces = (end - planned.first_byte).div_ceil(spec.slice_bytes.max(1)).max(1);
-    let step = (end - planned.first_byte).div_ceil(pieces);
-    for piece in 1..pieces {
-        let nominal = (planned.first_byte + piece * step).max(first_cut);
-        let last = cuts[cuts.len() - 1];
+    let pieces = (end - begin).div_ceil(spec.slice_bytes.max(1)).max(1);
+    let step = (end - begin).div_ceil(pieces);
+    // Header rows stay in the first slice. From the byte before: a cut that falls right behind a row end stays there.
+    let first_cut = if pieces > 1 { behind_header(file, planned, spec, automaton)? } else { end };
+    let places: Vec<u64> = (1..pieces)
+        .map(|piece| begin + piece * step)
+        .filter(|place| *place < end)
+        .map(|place| place.max(first_cut) - 1)
+        .collect();
+    for found in Cutter::new(file, automaton, end).cuts(begin, &places)?.into_iter().flatten() {
         // A row longer than a slice swallows the cuts inside it.
-        if nominal <= last {
-            continue;
-        }
-        // From the byte before: a cut that falls right behind a row end stays there.
-        let boundary = after_row_end(file, nominal - 1, end)?;
-        if boundary >= end {
-            break;
-        }
-        if boundary > last {
-            cuts.push(boundary);
+        if found > cuts[cuts.len() - 1] {
+            cuts.push(found);
         }
     }
     cuts.push(end);
     Ok(cuts)
 }
 
-/// Byte behind the first line feed at or after `from`; `end` when there is none before it.
-fn after_row_end(file: &File, from: u64, end: u64) -> std::io::Result<u64> {
+/// Byte behind the header rows.
+fn behind_header(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automaton) -> std::io::Result<u64> {
     let mut window = vec![0; WINDOW_BYTES];
-    let mut at = from;
-    while at < end {
+    let (mut at, mut left, mut state) = (planned.first_byte, spec.layout.header_rows, START);
+    while left > 0 && at < planned.size_bytes {
         let count = read_some(file, &mut window, at)?;
+        let (next, found) = automaton.next_row_end(state, &window[..count]);
+        (state, at) = (next, at + found.map_or(count as u64, |end| end as u64 + 1));
+        left -= u32::from(found.is_some());
         if count == 0 {
             break;
         }
-        if let Some(found) = memchr::memchr(b'\n', &window[..count]) {
-            return Ok((at + found as u64 + 1).min(end));
-        }
-        at += count as u64;
     }
-    Ok(end)
+    Ok(at.max(planned.first_byte + 1))
 }
 
 /// Row ends of a file, by its first row, however long it is: even if it is rejected, the others keep no carriage return.
@@ -172,9 +178,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, content).unwrap();
-        let columns = vec![Column { name: "a".to_owned(), column_type: ColumnType::String, nullable: true }];
-        let layout =
-            Layout { delimiter: '|', qualifier, trailing_delimiter: false, header_rows, null_tokens: vec![], columns };
+        let columns = vec![Column::new("a", ColumnType::String, true)];
+        let layout = Layout { delimiter: "|".to_owned(), qualifier, header_rows, columns, ..Layout::default() };
         let files = vec![path.to_str().unwrap().to_owned()];
         plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap()
     }
@@ -206,7 +211,7 @@ mod tests {
     fn empty_files_byte_order_marks_and_row_ends() {
         assert!(plan(b"", 10, 0).slices.is_empty());
         let marked = plan(b"\xEF\xBB\xBFa\r\nb\r\n", 100, 0);
-        assert_eq!((marked.slices[0].begin_byte, marked.files[0].row_end), (3, RowEnd::Crlf));
+        assert_eq!((marked.slices[0].begin_byte, marked.files[0].row_end.clone()), (3, RowEnd::Crlf));
         assert!(plan(b"\xEF\xBB\xBF", 10, 1).slices.is_empty());
         assert_eq!(plan(b"a\nb\r\n", 100, 0).files[0].row_end, RowEnd::Lf);
         let mut long = vec![b'x'; WINDOW_BYTES - 1];
@@ -220,23 +225,31 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         // In front of it a hole: no disk is filled.
         file.write_all_at(b"\r\n", (64 << 20) + 3 * WINDOW_BYTES as u64).unwrap();
-        assert_eq!(first_row_end(&file, 0, RowScanner::new(b'|', None)).unwrap(), RowEnd::Crlf);
+        let layout = Layout { delimiter: "|".to_owned(), ..Layout::default() };
+        assert_eq!(first_row_end(&file, 0, scanner(&layout, &RowEnd::Lf).unwrap()).unwrap(), RowEnd::Crlf);
     }
 
     #[test]
-    fn a_file_with_a_qualifier_is_one_slice() {
-        let content = b"\"a\nb\"\n1\n2\n3\n";
+    fn a_file_with_a_qualifier_is_cut_behind_rows() {
+        let content = b"\"a\nb\"\n1\n\"x\"\"\ny\"\n2\n3\n";
+        let rows = [6, 8, 16, 18, 20];
+        let mut most = 0;
         for slice_bytes in 1..20 {
-            let slicing = plan_qualified(content, slice_bytes, 1, Some('"'));
-            let ranges: Vec<_> = slicing.slices.iter().map(|slice| (slice.begin_byte, slice.end_byte)).collect();
-            assert_eq!(ranges, [(0, content.len() as u64)]);
+            for header_rows in 0..3 {
+                let slicing = plan_qualified(content, slice_bytes, header_rows, Some('"'));
+                let ends: Vec<u64> = slicing.slices.iter().map(|slice| slice.end_byte).collect();
+                assert!(ends.iter().all(|end| rows.contains(end)) && ends.last() == Some(&20), "{ends:?}");
+                assert!(ends[0] >= rows[header_rows.saturating_sub(1) as usize] || header_rows == 0);
+                most = most.max(ends.len());
+            }
         }
+        assert!(most > 1);
         assert!(plan_qualified(b"", 1, 0, Some('"')).slices.is_empty());
     }
 
     #[test]
     fn the_first_row_with_a_qualifier_tells_how_rows_end() {
-        let row_end = |content: &[u8]| plan_qualified(content, 100, 0, Some('"')).files[0].row_end;
+        let row_end = |content: &[u8]| plan_qualified(content, 100, 0, Some('"')).files[0].row_end.clone();
         assert_eq!(row_end(b"\"a\nb\"|c\r\nd\n"), RowEnd::Crlf);
         assert_eq!(row_end(b"\"a\r\nb\"|c\nd\r\n"), RowEnd::Lf);
         assert_eq!(row_end(b"3\" x 5\"\r\n"), RowEnd::Crlf);
