@@ -11,7 +11,7 @@ use headrace_parse::Reject;
 use headrace_parse::memory::Memory;
 use headrace_types::{CoreError, ErrorKind};
 
-use crate::memory_pool::MemoryPool;
+use crate::memory_pool::{MemoryPool, return_large_memory};
 use crate::outcome::{Outcome, lock};
 use crate::queue::Queue;
 use crate::rejects::{RejectStore, SliceRejects};
@@ -128,6 +128,7 @@ impl Flow {
         sink: Arc<dyn Sink>,
         reader: Option<BatchReader>,
     ) -> Self {
+        return_large_memory();
         let groups = sink.groups(&spec.source.to_load().cloned().collect::<Vec<_>>());
         // First of all the rejects that are known to come: they may be too many.
         let first = spec.source.to_reject().map(|slice| vec![slice.clone()]).collect();
