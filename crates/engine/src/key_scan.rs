@@ -121,11 +121,16 @@ fn run_pass(
 ) -> Result<Found, CoreError> {
     let sink = Arc::new(KeySink::new(column, buckets));
     let flow = Flow::into_sink(flow_spec(spec), sink.clone())?;
-    flow.start()?;
-    let report = loop {
+    // Asked before the start as well: small files are read before there is time for a question.
+    let mut ask = || {
         if is_cancelled() {
             flow.cancel("the scan of the keys was cancelled");
         }
+    };
+    ask();
+    flow.start()?;
+    let report = loop {
+        ask();
         if let Some(report) = flow.join(STEP) {
             break report;
         }
