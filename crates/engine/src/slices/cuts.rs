@@ -129,20 +129,22 @@ impl<'a> Cutter<'a> {
         }
         let near = side_by_side(places, |&place| self.near(place))?;
         let far: Vec<usize> = (0..places.len()).filter(|&index| near[index] == Near::Unknown).collect();
-        let pieces: Vec<(Piece, u64)> = far
-            .iter()
-            .map(|&index| {
-                let place = places[index];
-                let piece = match index.checked_sub(1).map(|before| (near[before], places[before])) {
-                    None => Piece::FromRow(begin),
-                    Some((Near::Cut(cut), _)) if cut > place => Piece::Passed(Some(cut)),
-                    Some((Near::Cut(cut), _)) => Piece::FromRow(cut),
-                    Some((Near::End, _)) => Piece::Passed(None),
-                    Some((Near::Unknown, before)) => Piece::FromPlace(before),
-                };
-                (piece, place)
-            })
-            .collect();
+        let mut pieces: Vec<(Piece, u64)> = Vec::with_capacity(far.len());
+        for &index in &far {
+            let place = places[index];
+            let behind = |cut: Option<u64>| match cut {
+                Some(cut) if cut <= place => Piece::FromRow(cut),
+                passed => Piece::Passed(passed),
+            };
+            let piece = match (index.checked_sub(1).map(|before| near[before]), pieces.last()) {
+                (None, _) => Piece::FromRow(begin),
+                (Some(Near::Cut(cut)), _) => behind(Some(cut)),
+                (Some(Near::End), _) => behind(None),
+                (Some(Near::Unknown), Some(&(Piece::Passed(cut), _))) => behind(cut),
+                (Some(Near::Unknown), _) => Piece::FromPlace(places[index - 1]),
+            };
+            pieces.push((piece, place));
+        }
         let ways = side_by_side(&pieces, |&(piece, place)| match piece {
             Piece::FromRow(from) => self.through(Lanes::of_one(START), from, place).map(Some),
             Piece::FromPlace(from) => self.through(Lanes::of_all(self.automaton), from, place).map(Some),
@@ -327,6 +329,14 @@ mod tests {
             places.sort_unstable();
             check(&bytes, layout, row_end, &places);
         }
+    }
+
+    #[test]
+    fn what_lies_behind_the_last_row_end_stays_without_a_cut() {
+        let (layout, row_end) = &layouts()[2];
+        // One field from the front to the end; the states meet at the front, and not from the middle on.
+        let open = [&[b'"'; 83], b"\r\",,\",,\"\",,\",,,,\"\"\n\"\"\"\"".as_slice()].concat();
+        check(&open, layout, row_end, &[0, 92, 92, 93, 95]);
     }
 
     #[test]
