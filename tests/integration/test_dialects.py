@@ -129,6 +129,24 @@ CASES = {
         '1,a,b\n2,"c,d",e,"f\n3,g,"h"\n',
         [(1, "a", "b"), (2, "c,d", 'e,"f'), (3, "g", '"h"')],
     ),
+    "a header that is checked": Case(
+        [*QUOTED, "skip_lines: 2", "header: check", "comment: '#'"],
+        'Report "of all,\n\n\n# head\nID, name ,"NOTE"\n1,a,b\n2,x\n3,c,d\n',
+        [(1, "a", "b"), (3, "c", "d")],
+        ["HR101"],
+        skipped=5,
+    ),
+    "a header that is skipped": Case([*QUOTED, "header: skip"], '"x\ny",z\n1,a,b\n', [(1, "a", "b")], skipped=1),
+    "fields by their names": Case(
+        [*QUOTED, "header: by_name", "other_columns: ignore"],
+        'note,x,ID,,name\nb,\xff,1,"",a\n,"2\n",2,,"""c"""\nx,,two,,y\nx,,3\n',
+        [(1, "a", "b"), (2, '"c"', None)],
+        ["HR301", "HR101"],
+        skipped=1,
+    ),
+    "a footer": Case(
+        [*QUOTED, "footer_rows: 2"], '1,a,b\n2,c,d\nsum,"\n",\n\nrows,2\n\n', [(1, "a", "b"), (2, "c", "d")], skipped=4
+    ),
 }
 
 
@@ -149,6 +167,43 @@ def test_dialect(project: Project, name: str) -> None:
     if case.rejects:
         rejects = Path(summary["tables"][0]["rejects"]["files"][0])
         assert [json.loads(line)["code"] for line in rejects.read_text().splitlines()] == case.rejects
+
+
+HEADERS = {
+    "names": ("header: check", "id,nam,note\n1,a,b\n"),
+    "order": ("header: check", "id,note,name\n1,a,b\n"),
+    "count": ("header: check", "id,name,note,more\n1,a,b\n"),
+    "empty": ("header: check", ""),
+    "open": ("header: skip", '\n"id,name,note\n1,a,b\n'),
+    "missing": ("header: by_name", "note,id\nb,1\n"),
+    "twice": ("header: by_name", "note,name,ID,Id\n1,a,b\n"),
+    "other": ("header: by_name", "note,name,id,more\n1,a,b\n"),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_header_that_does_not_fit_is_refused(project: Project, name: str) -> None:
+    """Before a row is loaded."""
+    header, text = HEADERS[name]
+    project.package(package([*QUOTED, header], {}))
+    (project.inbox / "rows").write_text(text)
+    ended = project.command(project.arguments())
+    assert ended.exit_code == 1
+    assert_snapshot(f"header_{name}", project.stable(ended.error))
+
+
+def test_every_file_has_its_own_order_of_fields(project: Project) -> None:
+    project.package(package([*QUOTED, "header: by_name", "other_columns: ignore"], {}))
+    orders = ("id,name,note", "note,id,name", "x,name,note,id", "NOTE,NAME,ID,y")
+    for number, names in enumerate(orders):
+        fields = {"id": "{0}", "name": '"name {0}"', "note": "{0} {1}", "x": "-", "y": '"\n"'}
+        row = ",".join(fields[name.lower()] for name in names.split(","))
+        rows = (row.format(key, "z" * (key % 50)) for key in range(number, 200_000, len(orders)))
+        (project.inbox / f"rows.{number}").write_text("\n".join([names, *rows]))
+    summary = project.command(project.arguments()).succeeded()
+    assert (summary["rows_loaded"], summary["rows_rejected"], summary["rows_skipped"]) == (200_000, 0, len(orders))
+    right = "count(DISTINCT id) FILTER (name = 'name ' || id AND note = id || ' ' || repeat('z', id % 50))"
+    assert project.query(f"SELECT {right} FROM orders") == [(200_000,)]
 
 
 def test_a_layout_that_means_two_things_is_refused(project: Project) -> None:

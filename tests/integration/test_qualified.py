@@ -14,7 +14,7 @@ from tests.snapshots import assert_snapshot
 # What is wrong with a row does not depend on the processor.
 pytestmark = pytest.mark.usefixtures("cpu_path")
 
-QUALIFIED = PACKAGE.replace('delimiter: "|"', "delimiter: ','\n    qualifier: '\"'\n    header_rows: 1")
+QUALIFIED = PACKAGE.replace('delimiter: "|"', "delimiter: ','\n    qualifier: '\"'\n    header: skip")
 HEADER = 'id,amount,"day,\nas it was",customer,note\n'
 # What matters between qualifiers; NULL is nothing at all, an empty text is two qualifiers.
 NOTES = ["plain", "a,b", "line\nbreak", "line\r\nbreak", 'say "no"', '"', '""\n,', "\n\n", "", None, '5" nail', "NULL"]

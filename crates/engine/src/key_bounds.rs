@@ -85,8 +85,8 @@ struct Lines<'a> {
 impl Lines<'_> {
     /// Key of the first row.
     fn first(&self) -> Result<Option<Key>, CoreError> {
-        let (mut at, end) = (self.planned.first_byte, self.planned.size_bytes);
-        let mut parser = self.parser(true)?;
+        let (mut at, end) = (self.planned.data_begin(), self.planned.data_end());
+        let mut parser = self.parser()?;
         // The front of a line whose end was not read yet, and whether it is too long to be kept.
         let (mut text, mut is_long) = (Vec::new(), false);
         let mut window = WINDOW_BYTES;
@@ -100,10 +100,6 @@ impl Lines<'_> {
                 if is_long {
                     is_long = text[line - 1] != b'\n';
                     text.drain(..line);
-                    if !is_long {
-                        // In the place of the long line: it may have been a header.
-                        parser.parse(b"\n")?;
-                    }
                 }
             }
             let whole = if at == end { text.len() } else { memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1) };
@@ -118,7 +114,7 @@ impl Lines<'_> {
 
     /// Key of the last row.
     fn last(&self) -> Result<Option<Key>, CoreError> {
-        let (begin, mut end) = (self.planned.first_byte, self.planned.size_bytes);
+        let (begin, mut end) = (self.planned.data_begin(), self.planned.data_end());
         let mut window = WINDOW_BYTES;
         // Whether `end` is inside a line that is too long.
         let mut is_long = false;
@@ -131,8 +127,7 @@ impl Lines<'_> {
             }
             // In the middle of the file the first line is a part of one.
             let whole = if from == begin { 0 } else { memchr::memchr(b'\n', &text).map_or(text.len(), |at| at + 1) };
-            // With a row in the file the header is found only together with its first line.
-            let rows = self.parser(from == begin)?.rows(&text[whole..])?;
+            let rows = self.parser()?.rows(&text[whole..])?;
             if let Some(rows) = rows {
                 return Ok(self.column.keys(&rows).map(|keys| keys.at(rows.num_rows() - 1)));
             }
@@ -149,9 +144,8 @@ impl Lines<'_> {
         }
     }
 
-    fn parser(&self, with_header: bool) -> Result<LineParser, CoreError> {
-        let header_rows = if with_header { u64::from(self.layout.header_rows) } else { 0 };
-        LineParser::new(self.layout, &self.planned.row_end, header_rows)
+    fn parser(&self) -> Result<LineParser, CoreError> {
+        LineParser::of_file(self.layout, self.planned)
     }
 
     fn read(&self, begin: u64, end: u64) -> Result<Vec<u8>, CoreError> {
@@ -172,14 +166,14 @@ mod tests {
     use crate::slices::{SlicingSpec, plan_slices};
     use headrace_types::{Column, ColumnType};
 
-    fn bounds_of(text: &str, column_type: ColumnType, header_rows: u32) -> Bounds {
+    fn bounds_of(text: &str, column_type: ColumnType, skip_lines: u32) -> Bounds {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, text).unwrap();
         let column = |name: &str, column_type| Column::new(name, column_type, false);
         let layout = Layout {
             delimiter: "|".to_owned(),
-            header_rows,
+            skip_lines,
             columns: vec![column("text", ColumnType::String), column("key", column_type)],
             ..Layout::default()
         };

@@ -6,13 +6,15 @@ use headrace_parse::memory::{Memory, PADDING_BYTES};
 use headrace_parse::{Block, Parsed, Parser};
 use headrace_types::{CoreError, Layout, RowEnd};
 
+use crate::spec::FileSpec;
+
 /// What a line is.
 pub enum Line {
     /// A row that conforms to the layout, as a batch of one row.
     Row(RecordBatch),
     /// A row that does not.
     Reject,
-    /// A header or blank line.
+    /// A comment or blank row.
     Skipped,
 }
 
@@ -20,14 +22,24 @@ pub enum Line {
 pub struct LineParser(Parser);
 
 impl LineParser {
-    /// A parser of lines; the first `header_rows` of them are header.
+    /// A parser of lines of a file; its batches have the columns of the layout.
     ///
     /// # Errors
     /// Those of [`Parser::new`].
-    pub fn new(layout: &Layout, row_end: &RowEnd, header_rows: u64) -> Result<Self, CoreError> {
-        let header_rows = u32::try_from(header_rows).unwrap_or(u32::MAX);
-        let mut parser = Parser::new(&Layout { header_rows, ..layout.clone() })?;
-        parser.begin_slice(row_end, true)?;
+    pub fn of_file(layout: &Layout, file: &FileSpec) -> Result<Self, CoreError> {
+        let all: Vec<usize> = (0..layout.columns.len()).collect();
+        let mut parser = file.parser(layout, &all)?;
+        parser.begin_slice(&file.row_end, 0)?;
+        Ok(LineParser(parser))
+    }
+
+    /// A parser of lines that end with line feeds.
+    ///
+    /// # Errors
+    /// Those of [`Parser::new`].
+    pub fn new(layout: &Layout) -> Result<Self, CoreError> {
+        let mut parser = Parser::new(layout)?;
+        parser.begin_slice(&RowEnd::Lf, 0)?;
         Ok(LineParser(parser))
     }
 

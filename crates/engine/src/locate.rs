@@ -30,9 +30,7 @@ pub fn locate(
     let Some(slice) = spec.source.slices.iter().find(|slice| slice.number == origin.slice) else { return Ok(None) };
     let file = &spec.source.files[slice.file];
     let text = read_block(spec, slice, origin)?;
-    let is_file_start = slice.begin_byte == file.first_byte;
-    let header = if is_file_start { u64::from(spec.layout.header_rows).saturating_sub(origin.first_line) } else { 0 };
-    let mut parser = LineParser::new(&spec.layout, &file.row_end, header)?;
+    let mut parser = LineParser::of_file(&spec.layout, file)?;
     let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
     let mut scanner = scanner(&spec.layout, &file.row_end)?;
     let (mut start, mut rows_before) = (0, 0);
@@ -93,7 +91,7 @@ fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{FileSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use crate::spec::{FileSpec, Margin, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
     use headrace_types::{Column, ColumnType, Layout};
 
     /// A flow over `text`, cut behind the bytes `cuts`.
@@ -101,6 +99,7 @@ mod tests {
         let path = folder.join("file");
         std::fs::write(&path, text).unwrap();
         let metadata = std::fs::metadata(&path).unwrap();
+        let head_bytes = text.find('\n').map_or(text.len(), |at| at + 1);
         let file = FileSpec {
             path: path.to_str().unwrap().to_owned(),
             size_bytes: text.len() as u64,
@@ -108,6 +107,9 @@ mod tests {
             inode: std::os::unix::fs::MetadataExt::ino(&metadata),
             row_end: Default::default(),
             first_byte: 0,
+            head: Margin { bytes: head_bytes as u64, lines: 1 },
+            foot: Margin::default(),
+            columns: None,
         };
         let mut ends = vec![0];
         ends.extend(cuts);
@@ -124,7 +126,6 @@ mod tests {
             layout: Layout {
                 delimiter: "|".to_owned(),
                 qualifier,
-                header_rows: 1,
                 columns: vec![
                     Column::new("key", ColumnType::Int32, false),
                     Column::new("text", ColumnType::String, false),
@@ -156,13 +157,13 @@ mod tests {
         //          header    row 2  bad    blank row 5  row 6 without row end
         let text = "key|text\n1|one\nx|bad\n\n2|two\n3|three";
         let spec = flow(folder.path(), text, &[], None);
-        let whole = Origin { slice: 1, first_line: 0, at_byte: 0, bytes: text.len() as u64 };
+        let whole = Origin { slice: 1, first_line: 1, at_byte: 9, bytes: text.len() as u64 - 9 };
         assert_eq!(place(&spec, whole, 0), Some((2, 9)));
         assert_eq!(place(&spec, whole, 1), Some((5, 22)));
         assert_eq!(place(&spec, whole, 2), Some((6, 28)));
         assert_eq!(place(&spec, whole, 3), None);
         let second_block = Origin { slice: 1, first_line: 2, at_byte: 15, bytes: text.len() as u64 - 15 };
-        assert_eq!(place(&spec, second_block, 0), Some((5, 22)), "the header is not expected again");
+        assert_eq!(place(&spec, second_block, 0), Some((5, 22)));
     }
 
     #[test]
@@ -196,7 +197,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = "key|text\n1|\"a\nb\"\n2|\"c\"\"\n\"\n3|d\n";
         let spec = flow(folder.path(), text, &[], Some('"'));
-        let origin = Origin { slice: 1, first_line: 0, at_byte: 0, bytes: text.len() as u64 };
+        let origin = Origin { slice: 1, first_line: 1, at_byte: 9, bytes: text.len() as u64 - 9 };
         assert_eq!(place(&spec, origin, 1), Some((3, 17)));
         assert_eq!(place(&spec, origin, 2), Some((4, 26)));
     }

@@ -219,7 +219,7 @@ fn refused(text: String) -> CoreError {
 
 #[cfg(test)]
 mod tests {
-    use headrace_types::{Column, RowEnd};
+    use headrace_types::Column;
     use serde_json::{Value, json};
 
     use super::*;
@@ -234,7 +234,7 @@ mod tests {
         let spec = serde_json::from_value(json!({"column": "key", "method": method, "default": default})).unwrap();
         let router = Router::new(&layout, &spec).unwrap();
         let text: String = texts.split(',').map(|text| format!("1|{text}\n")).collect();
-        let batch = LineParser::new(&layout, &RowEnd::Lf, 0).unwrap().rows(text.as_bytes()).unwrap().unwrap();
+        let batch = LineParser::new(&layout).unwrap().rows(text.as_bytes()).unwrap().unwrap();
         let mut places = Vec::new();
         router.places(&batch, &mut places).unwrap();
         assert!(places.iter().all(|place| *place == OUTSIDE || *place < router.count()));

@@ -43,10 +43,12 @@ pub fn first_lines(spec: &FlowSpec, ended: &[SliceReport], wanted: &[u32]) -> Re
 }
 
 fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {
-    let FileSpec { path, row_end, .. } = &spec.source.files[slice.file];
+    let file_spec = &spec.source.files[slice.file];
+    let FileSpec { path, row_end, .. } = file_spec;
+    let head = file_spec.head_of(slice);
     let (file, _) = open_file(path)?;
     let mut window = vec![0; WINDOW_BYTES];
-    let (mut at, mut lines) = (slice.begin_byte, 0);
+    let (mut at, mut lines) = (slice.begin_byte + head.bytes, head.lines);
     let mut scanner = scanner(&spec.layout, row_end)?;
     while at < slice.end_byte {
         let wanted = WINDOW_BYTES.min((slice.end_byte - at) as usize);
@@ -74,7 +76,7 @@ fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{FileSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use crate::spec::{FileSpec, Margin, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
     use headrace_types::{Column, ColumnType, Layout};
 
     #[test]
@@ -100,6 +102,9 @@ mod tests {
                         inode: 0,
                         row_end: Default::default(),
                         first_byte: 0,
+                        head: Margin::default(),
+                        foot: Margin::default(),
+                        columns: None,
                     }],
                     slices: vec![slice(1, 0, end), slice(2, end, end + 2), slice(3, end + 2, end + 4)],
                     committed: Default::default(),

@@ -102,7 +102,9 @@ impl FileSlice {
                 libc::POSIX_FADV_SEQUENTIAL,
             )
         };
-        Ok(FileSlice { file, planned: planned.clone(), at_byte: slice.begin_byte, end_byte: slice.end_byte })
+        let end_byte = slice.end_byte.min(planned.data_end());
+        let at_byte = slice.begin_byte.max(planned.data_begin()).min(end_byte);
+        Ok(FileSlice { file, planned: planned.clone(), at_byte, end_byte })
     }
 }
 

@@ -78,6 +78,26 @@ pub struct FileSpec {
     /// Where its first line starts: behind a byte order mark.
     #[serde(default)]
     pub first_byte: u64,
+    /// Lines at its start that are no data: skipped lines, comments and blank rows behind them, the header.
+    #[serde(default)]
+    pub head: Margin,
+    /// Rows at its end that are no data.
+    #[serde(default)]
+    pub foot: Margin,
+    /// The column of the layout, from 0, that each field of a row is of, none for other fields; none at all where fields stand in
+    /// the layout's order.
+    #[serde(default)]
+    pub columns: Option<Vec<Option<usize>>>,
+}
+
+/// What is no data at one end of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Margin {
+    /// Bytes.
+    pub bytes: u64,
+    /// Lines.
+    pub lines: u64,
 }
 
 /// A byte range of one file that starts and ends on row boundaries.

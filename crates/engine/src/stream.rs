@@ -15,7 +15,7 @@ use crate::rejects::SliceRejects;
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Placed, Writer};
 use crate::source::{ByteSource, open};
-use crate::spec::{CommittedSlice, SliceSpec};
+use crate::spec::{CommittedSlice, FileSpec, Margin, SliceSpec};
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
 pub const BLOCK_OVERHEAD_BYTES: usize = 2 * PADDING_BYTES + 64;
@@ -27,13 +27,12 @@ const LONG_ROW_SHOWN_BYTES: usize = 1000;
 /// Runs one stream until the queue is empty or the flow was stopped.
 pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreError> {
     let layout = &shared.spec.layout;
-    let parser = match shared.sink.wanted_columns() {
-        Some(columns) => Parser::of_columns(layout, &columns)?,
-        None => Parser::new(layout)?,
-    };
+    let wanted = shared.sink.wanted_columns().unwrap_or_else(|| (0..layout.columns.len()).collect());
     let mut stream = Stream {
         shared,
-        parser,
+        parser: Parser::of_columns(layout, &wanted)?,
+        fields: None,
+        wanted,
         writer: shared.sink.writer(),
         carry: Vec::new(),
         places: Vec::new(),
@@ -48,7 +47,11 @@ pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreErro
 
 struct Stream<'a> {
     shared: &'a Arc<Shared>,
+    /// A parser of the present file, and the order of its fields.
     parser: Parser,
+    fields: Option<Vec<Option<usize>>>,
+    /// Columns of the layout that batches have.
+    wanted: Vec<usize>,
     writer: Box<dyn Writer>,
     /// Bytes behind the last row end of the block before.
     carry: Vec<u8>,
@@ -60,6 +63,7 @@ struct Stream<'a> {
 /// A slice on its way.
 struct Progress<'a> {
     slice: &'a SliceSpec,
+    file: &'a FileSpec,
     /// Set when an earlier attempt has committed the rows: only the rejects are wanted.
     committed: Option<&'a CommittedSlice>,
     source: Box<dyn ByteSource>,
@@ -122,16 +126,22 @@ impl<'a> Stream<'a> {
             return Ok(false);
         }
         let file = &self.shared.spec.source.files[slice.file];
-        self.parser.begin_slice(&file.row_end, slice.begin_byte == file.first_byte)?;
+        if self.fields != file.columns {
+            self.parser = file.parser(&self.shared.spec.layout, &self.wanted)?;
+            self.fields.clone_from(&file.columns);
+        }
+        let (head, foot) = (file.head_of(slice), file.foot_of(slice));
+        self.parser.begin_slice(&file.row_end, head.lines)?;
         self.carry.clear();
         let start = Instant::now();
         let source = open(&self.shared.spec.source, slice)?;
         self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
         let mut progress = Progress {
             slice,
+            file,
             committed,
             source,
-            at_byte: slice.begin_byte,
+            at_byte: slice.begin_byte + head.bytes,
             rejects: None,
             account: SliceReport {
                 stream: Some(self.report.number),
@@ -139,6 +149,7 @@ impl<'a> Stream<'a> {
                 ..SliceReport::new(slice)
             },
         };
+        self.skip_margin(&mut progress, head);
         let (mut ended, mut stopped) = (false, false);
         while !ended && !stopped {
             ended = match self.fill(progress.source.as_mut())? {
@@ -155,12 +166,22 @@ impl<'a> Stream<'a> {
         if stopped {
             return Ok(false);
         }
+        self.skip_margin(&mut progress, foot);
         match committed {
             Some(known) => check_committed(&progress.account, slice, known)?,
             None => self.writer.end_slice(&progress.account)?,
         }
         self.shared.end_slice(progress.account);
         Ok(true)
+    }
+
+    /// Counts lines that are not read.
+    fn skip_margin(&mut self, progress: &mut Progress<'_>, margin: Margin) {
+        progress.account.bytes += margin.bytes;
+        progress.account.lines += margin.lines;
+        progress.account.skipped += margin.lines;
+        self.report.bytes += margin.bytes;
+        self.shared.counters.add(margin.bytes, 0, 0);
     }
 
     /// The next text: carry and new bytes in a block, or in the flow's large-row memory when a row needs it.
@@ -264,7 +285,7 @@ impl<'a> Stream<'a> {
     fn run_batch(&mut self, progress: &mut Progress<'_>, block: Block<'_>) -> Result<Option<(usize, bool)>, CoreError> {
         let start = Instant::now();
         let shared = self.shared;
-        let (at_byte, slice, rejects) = (progress.at_byte, progress.slice, &mut progress.rejects);
+        let (at_byte, slice, file, rejects) = (progress.at_byte, progress.slice, progress.file, &mut progress.rejects);
         let slab = |bytes| shared.slabs.take(bytes);
         let first_line = self.parser.next_line();
         let mut parsed = self.parser.parse_rows(block, slab)?;
@@ -275,10 +296,13 @@ impl<'a> Stream<'a> {
             ));
         }
         let placing = Instant::now();
-        let placed = parsed.batch.take().map(|batch| self.place(batch)).transpose()?;
+        let placed = parsed.batch.take().map(|batch| self.place(batch, file)).transpose()?;
         let placing_seconds = placing.elapsed().as_secs_f64();
         let (placed, refused) = placed.unwrap_or_default();
-        self.parser.reject_rows(block.buffer, &mut |reject| shared.reject(slice, &reject, rejects))?;
+        self.parser.reject_rows(block.buffer, &mut |reject| {
+            let column = reject.column.and_then(|field| file.column(field));
+            shared.reject(slice, &Reject { column, ..reject }, rejects)
+        })?;
         let Parsed { consumed, more, lines, skipped, .. } = parsed;
         let real = consumed.min(block.real_length - block.from) as u64;
         let rows = parsed.rows();
@@ -314,11 +338,11 @@ impl<'a> Stream<'a> {
     }
 
     /// Where the rows of a batch go. Those that go nowhere become rejects of the parser's; their number.
-    fn place(&mut self, batch: RecordBatch) -> Result<(Option<Placed>, u64), CoreError> {
+    fn place(&mut self, batch: RecordBatch, file: &FileSpec) -> Result<(Option<Placed>, u64), CoreError> {
         let Some(router) = &self.shared.router else { return Ok((Some(Placed::whole(batch, 0)), 0)) };
         let (placed, outside) = router.route(batch, self.shared.sink.by_place(), &mut self.places)?;
         if !outside.is_empty() {
-            self.parser.refuse(&outside, router.column(), Rule::Partition);
+            self.parser.refuse(&outside, file.field(router.column()), Rule::Partition);
         }
         Ok((placed, outside.len() as u64))
     }
@@ -361,23 +385,17 @@ impl<'a> Stream<'a> {
                 break;
             }
         }
-        // Nobody knows what a header swallowed whose qualifier is never closed: it is no header.
-        let is_header = self.parser.skip_line() && !scanner.inside_qualifier();
+        self.parser.skip_line();
         progress.at_byte += skipped;
         progress.account.bytes += skipped;
         progress.account.lines += 1;
         self.report.bytes += skipped;
-        if is_header {
-            progress.account.skipped += 1;
-            self.shared.counters.add(skipped, 0, 0);
-        } else {
-            progress.account.rows += 1;
-            progress.account.rejected += 1;
-            self.report.rows += 1;
-            self.shared.counters.add(skipped, 1, 1);
-            self.shared.reject(progress.slice, &reject, &mut progress.rejects)?;
-        }
-        add_work(&mut self.report.stages, u64::from(!is_header), skipped, 0);
+        progress.account.rows += 1;
+        progress.account.rejected += 1;
+        self.report.rows += 1;
+        self.shared.counters.add(skipped, 1, 1);
+        self.shared.reject(progress.slice, &reject, &mut progress.rejects)?;
+        add_work(&mut self.report.stages, 1, skipped, 0);
         Ok(ended && self.carry.is_empty())
     }
 }

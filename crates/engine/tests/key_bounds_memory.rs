@@ -12,12 +12,12 @@ use headrace_types::Layout;
 
 const MEGABYTE: u64 = 1 << 20;
 
-fn bounds(write: impl FnOnce(File), header_rows: u32) -> Bounds {
+fn bounds(write: impl FnOnce(File), skip_lines: u32) -> Bounds {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     write(File::create(&path).unwrap());
     let layout = format!(
-        r#"{{"delimiter": "|", "header_rows": {header_rows}, "columns": [
+        r#"{{"delimiter": "|", "skip_lines": {skip_lines}, "columns": [
             {{"name": "text", "type": {{"kind": "bytes"}}, "nullable": false}},
             {{"name": "key", "type": {{"kind": "int64"}}, "nullable": false}}]}}"#
     );

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 fn layout(kind: &str, nullable: bool, qualifier: bool) -> Layout {
     let qualifier = if qualifier { r#""\"""# } else { "null" };
     let json = format!(
-        r#"{{"delimiter": "|", "qualifier": {qualifier}, "header_rows": 1, "columns": [
+        r#"{{"delimiter": "|", "qualifier": {qualifier}, "skip_lines": 1, "columns": [
             {{"name": "front", "type": {{"kind": "int32"}}, "nullable": false}},
             {{"name": "key", "type": {kind}, "nullable": {nullable}}},
             {{"name": "back", "type": {{"kind": "string"}}, "nullable": false}}]}}"#

@@ -190,7 +190,7 @@ fn column_kinds(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_function(kind.0, |bencher| {
             bencher.iter(|| {
-                if let Err(error) = parser.begin_slice(&RowEnd::Lf, false) {
+                if let Err(error) = parser.begin_slice(&RowEnd::Lf, 0) {
                     panic!("{error:?}");
                 }
                 black_box(support::parse(&mut parser, &block, text.len(), &slabs))

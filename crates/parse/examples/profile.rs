@@ -123,7 +123,7 @@ impl Variant {
     fn round(&mut self, file: &File, spans: &[(u64, usize)], rows: u64, shelves: &[Arc<Shelf>; 2]) {
         let [blocks, slabs] = shelves;
         let mut found = 0;
-        self.parser.begin_slice(&RowEnd::Lf, false).expect("a layout of LINEITEM");
+        self.parser.begin_slice(&RowEnd::Lf, 0).expect("a layout of LINEITEM");
         self.least.resize(spans.len(), [Duration::MAX; 2]);
         for (&(start, length), [least_read, least_parse]) in std::iter::zip(spans, &mut self.least) {
             let memory = blocks.take(support::block_bytes(length));

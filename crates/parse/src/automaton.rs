@@ -218,6 +218,11 @@ impl Automaton {
         self.modes[state as usize]
     }
 
+    /// Whether a state stands in a comment.
+    pub fn is_comment(&self, state: u32) -> bool {
+        self.mode(state) == Mode::Comment
+    }
+
     /// The state at this place of a row whose columns are all alike, with nothing begun.
     pub fn state_of(&self, mode: Mode) -> u32 {
         let is_place = |(own, partial): (&Mode, &bool)| *own == mode && !partial;

@@ -13,13 +13,15 @@
 mod automaton;
 mod convert;
 mod finder;
+mod header;
 mod parser;
 mod raw;
 mod reject;
 mod rows;
 mod walk;
 
-pub use automaton::{Automaton, RowScanner, START};
+pub use automaton::{Automaton, Event, RowScanner, START};
+pub use header::{HeaderRow, HeaderSearch, find_header};
 pub use parser::{Block, Parsed, Parser, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};
 pub use raw::memory;

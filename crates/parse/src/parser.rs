@@ -32,7 +32,7 @@ pub struct Parsed {
     pub consumed: usize,
     /// Lines among them: rows and skipped lines.
     pub lines: u64,
-    /// Header and blank lines.
+    /// Comments and blank rows.
     pub skipped: u64,
     /// Rows that conform to the layout; none when there are no such rows.
     pub batch: Option<RecordBatch>,
@@ -82,7 +82,6 @@ pub struct Parser {
     cpu_path: CpuPath,
     // State of the current slice.
     row_end: RowEnd,
-    header_left: u32,
     next_line: u64,
     // Scratch, reused for every block.
     finder: Finder,
@@ -93,13 +92,13 @@ pub struct Parser {
 /// Where the last block stands, and what its rejects need of it besides its text.
 #[derive(Default)]
 struct BlockPlace {
-    /// Bytes in front that were parsed before or are header, and bytes of text behind them.
-    skipped_bytes: usize,
+    /// Bytes in front that were parsed before, and bytes of text behind them.
+    from: usize,
     length: usize,
-    /// First byte of the text behind the header, and the byte after the last one, in the file.
+    /// First byte of the text, and the byte after the last one, in the file.
     first_byte: u64,
     real_end: u64,
-    /// Line of the slice behind the header, from 0.
+    /// Line of the slice, from 0.
     first_line: u64,
     /// A field that never ends.
     open: Option<Open>,
@@ -140,7 +139,6 @@ impl Parser {
             columns: columns.collect(),
             schema: Arc::new(fields),
             cpu_path: cpu_path()?,
-            header_left: 0,
             next_line: 0,
             finder: Finder::new(layout, &row_end)?,
             row_end,
@@ -161,17 +159,16 @@ impl Parser {
         &self.schema
     }
 
-    /// Starts a slice; `at_file_start` when header rows are still to come.
+    /// Starts a slice, of which `lines` lines were taken before.
     ///
     /// # Errors
     /// `Specification` for a layout that means two things with such row ends.
-    pub fn begin_slice(&mut self, row_end: &RowEnd, at_file_start: bool) -> Result<(), CoreError> {
+    pub fn begin_slice(&mut self, row_end: &RowEnd, lines: u64) -> Result<(), CoreError> {
         if self.row_end != *row_end {
             self.finder = Finder::new(&self.layout, row_end)?;
             self.row_end = row_end.clone();
         }
-        self.header_left = if at_file_start { self.layout.header_rows } else { 0 };
-        self.next_line = 0;
+        self.next_line = lines;
         Ok(())
     }
 
@@ -190,12 +187,9 @@ impl Parser {
         self.next_line
     }
 
-    /// Counts a line the caller consumed itself (one longer than `max_row`). True when it was a header line.
-    pub fn skip_line(&mut self) -> bool {
+    /// Counts a line the caller consumed itself (one longer than `max_row`).
+    pub fn skip_line(&mut self) {
         self.next_line += 1;
-        let is_header = self.header_left > 0;
-        self.header_left = self.header_left.saturating_sub(1);
-        is_header
     }
 
     /// Parses a block and hands over its rejects: [`Parser::parse_rows`] and [`Parser::reject_rows`].
@@ -221,12 +215,9 @@ impl Parser {
     pub fn parse_rows(&mut self, block: Block<'_>, slab: impl FnOnce(usize) -> Memory) -> Result<Parsed, CoreError> {
         let Block { buffer, from, length, real_length, first_byte, ended } = block;
         let whole = buffer.as_slice();
-        let (header_bytes, header_lines) = self.skip_header(whole, from, length, ended);
-        let skipped_bytes = from + header_bytes;
-        let text = whole.get(skipped_bytes..).and_then(|rest| Text::new(rest, length.checked_sub(skipped_bytes)?));
+        let text = whole.get(from..).and_then(|rest| Text::new(rest, length.checked_sub(from)?));
         let text = text.ok_or_else(|| internal("a block is smaller than its text and padding"))?;
         let real_end = first_byte + real_length.saturating_sub(from) as u64;
-        let first_byte = first_byte + header_bytes as u64;
         let most_rows = self.most_rows(text.len());
         self.finder.find(self.cpu_path, text, ended, most_rows);
         self.bad.clear();
@@ -235,21 +226,21 @@ impl Parser {
         let suspicious = found.nul || (found.non_ascii && simdutf8::basic::from_utf8(consumed).is_err());
         let (open, more) = (found.open, found.rows >= most_rows && !self.finder.needs_row_end());
         let mut parsed = Parsed {
-            consumed: header_bytes + found.consumed,
-            lines: header_lines + found.lines,
-            skipped: header_lines + found.skipped,
+            consumed: found.consumed,
+            lines: found.lines,
+            skipped: found.skipped,
             batch: None,
             rejected: found.bad.len() as u64,
             more,
         };
         if found.rows > 0 {
-            let text_buffer = buffer.slice_with_length(PADDING_BYTES + skipped_bytes, text.len());
+            let text_buffer = buffer.slice_with_length(PADDING_BYTES + from, text.len());
             let converted = self.convert(text, &text_buffer, suspicious, slab)?;
             parsed.batch = self.without_bad_rows(converted)?;
         }
         parsed.rejected += self.bad.found.len() as u64;
-        let first_line = self.next_line + header_lines;
-        self.block = BlockPlace { skipped_bytes, length: text.len(), first_byte, real_end, first_line, open };
+        let first_line = self.next_line;
+        self.block = BlockPlace { from, length: text.len(), first_byte, real_end, first_line, open };
         if open.is_some() {
             parsed.consumed = length - from;
             parsed.lines += 1;
@@ -286,8 +277,8 @@ impl Parser {
         block: &Buffer,
         on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
     ) -> Result<(), CoreError> {
-        let BlockPlace { skipped_bytes, length, first_byte, real_end, first_line, open } = self.block;
-        let start = PADDING_BYTES + skipped_bytes;
+        let BlockPlace { from, length, first_byte, real_end, first_line, open } = self.block;
+        let start = PADDING_BYTES + from;
         let text = block.get(start..start + length).ok_or_else(|| internal("rejects of another block"))?;
         let origin = Origin { text, first_byte, first_line, real_end };
         self.reject_complete_rows(&origin, on_reject)?;
@@ -305,25 +296,6 @@ impl Parser {
         let row = open.row_start as usize..origin.text.len();
         let rule = if open.is_qualifier { Rule::UnclosedQualifier } else { Rule::UnfinishedEscape };
         origin.reject(self.finder.found().lines, row, open.start as usize..end, column, rule, None)
-    }
-
-    /// Bytes and lines of the header at the front of the block. `ended`: nothing follows behind it.
-    fn skip_header(&mut self, whole: &[u8], from: usize, length: usize, ended: bool) -> (usize, u64) {
-        let text = whole.get(PADDING_BYTES + from..PADDING_BYTES + length).unwrap_or_default();
-        let (mut bytes, mut lines) = (0, 0);
-        while self.header_left > 0 {
-            let mut scanner = self.finder.scanner();
-            bytes += match scanner.next_row_end(&text[bytes..]) {
-                Some(end) => end + 1,
-                // The last row of a slice may lack its row end.
-                None if ended && bytes < text.len() && !scanner.is_open() => text.len() - bytes,
-                None => break,
-            };
-            lines += 1;
-            self.header_left -= 1;
-        }
-        // When the header goes on there is no row end behind `bytes`, so nothing there is taken for a row.
-        (bytes, lines)
     }
 
     fn convert(

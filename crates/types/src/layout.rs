@@ -117,6 +117,32 @@ pub enum ExtraFields {
     Keep,
 }
 
+/// What the first row of a file is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Header {
+    /// Data.
+    #[default]
+    None,
+    /// No data, whatever it says.
+    Skip,
+    /// The names of the columns, in their order.
+    Check,
+    /// The names of the columns; their order is that of the file's fields.
+    ByName,
+}
+
+/// What happens to fields whose name, in a header, is not that of a column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OtherColumns {
+    /// The file is refused.
+    #[default]
+    Refuse,
+    /// Nothing is made of them.
+    Ignore,
+}
+
 /// Dialect and columns of a flat file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -157,9 +183,18 @@ pub struct Layout {
     /// Whether the delimiter also follows the last field of a row.
     #[serde(default)]
     pub trailing_delimiter: bool,
-    /// Lines at the start of each file that hold no data.
+    /// Lines at the start of each file that are no rows, whatever stands in them.
     #[serde(default)]
-    pub header_rows: u32,
+    pub skip_lines: u32,
+    /// What the first row behind them is.
+    #[serde(default)]
+    pub header: Header,
+    /// What happens to fields that a header calls otherwise than any column.
+    #[serde(default)]
+    pub other_columns: OtherColumns,
+    /// Rows at the end of each file that hold no data.
+    #[serde(default)]
+    pub footer_rows: u32,
     /// Field contents that mean NULL, besides the empty field.
     #[serde(default)]
     pub null_tokens: Vec<String>,
@@ -190,6 +225,9 @@ impl Layout {
                 return Err(format!("column name `{}` stands twice", column.name));
             }
             column.column_type.check().map_err(|text| format!("column `{}`: {text}", column.name))?;
+        }
+        if self.header == Header::ByName && self.columns.iter().any(|column| column.delimiter.is_some()) {
+            return Err("columns with delimiters of their own stand in the order of the layout".to_owned());
         }
         let last = self.columns.last().map(|column| column.column_type);
         if self.extra_fields == ExtraFields::Keep && !last.is_some_and(ColumnType::is_text) {

@@ -12,7 +12,8 @@ from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
 from headrace.model.suggest import quote, show_name
 
-MAXIMUM_HEADER_ROWS = 1_000_000
+MAXIMUM_SKIPPED_LINES = 1_000_000
+MAXIMUM_FOOTER_ROWS = 100
 MAXIMUM_COLUMN_NAME_CHARACTERS = 255
 MAXIMUM_TOKEN_CHARACTERS = 16
 # Row ends that have a name.
@@ -210,12 +211,30 @@ class Layout(SpecModel):
     trailing_delimiter: bool = setting(
         "Whether a delimiter also follows the last field of a row.", default=False, kind=SettingKind.VALUE
     )
-    header_rows: int = setting(
-        "Rows to skip at the start of each file.",
+    skip_lines: int = setting(
+        "Lines to skip at the start of each file, whatever stands in them.",
         default=0,
         kind=SettingKind.VALUE,
         ge=0,
-        le=MAXIMUM_HEADER_ROWS,
+        le=MAXIMUM_SKIPPED_LINES,
+    )
+    header: Literal["none", "skip", "check", "by_name"] = setting(
+        "What the first row of each file is: data, no data, the names of the columns in their order, or names by which "
+        "fields are found.",
+        default="none",
+        kind=SettingKind.VALUE,
+    )
+    other_columns: Literal["refuse", "ignore"] = setting(
+        "With `header: by_name`, what happens to fields that the header calls otherwise than any column.",
+        default="refuse",
+        kind=SettingKind.VALUE,
+    )
+    footer_rows: int = setting(
+        "Rows at the end of each file that are no data.",
+        default=0,
+        kind=SettingKind.VALUE,
+        ge=0,
+        le=MAXIMUM_FOOTER_ROWS,
     )
     null_tokens: Annotated[list[str], AfterValidator(_check_null_tokens)] = setting(
         "Texts that mean null in every column, besides the empty field.",
@@ -238,6 +257,7 @@ class Layout(SpecModel):
         if self.qualifier is not None:
             self._refuse_qualified_tokens(self.qualifier)
         self._refuse_alike()
+        self._check_header()
         if self.extra_fields == "keep":
             self._check_kept()
         if self.row_end_in_fields == "data" and (self.trailing_delimiter or self.short_rows == "fill"):
@@ -249,6 +269,21 @@ class Layout(SpecModel):
                 path=(other,),
             )
         return self
+
+    def _check_header(self) -> None:
+        if self.other_columns == "ignore" and self.header != "by_name":
+            raise own_error(
+                "`other_columns: ignore` needs a header that names the fields",
+                expected="`header: by_name` beside it",
+                path=("other_columns",),
+            )
+        own = [column.name for column in self.columns if column.delimiter]
+        if self.header == "by_name" and own:
+            raise own_error(
+                f"column `{show_name(own[0])}` has a delimiter of its own, so that fields cannot stand in any order",
+                expected="`header: check` or `header: skip`",
+                path=("header",),
+            )
 
     def _refuse_delimiter(self, name: str, token: str | None) -> None:
         delimiters = [self.delimiter, *(column.delimiter for column in self.columns if column.delimiter)]
@@ -340,7 +375,10 @@ class Layout(SpecModel):
             "short_rows": self.short_rows,
             "extra_fields": self.extra_fields,
             "trailing_delimiter": self.trailing_delimiter,
-            "header_rows": self.header_rows,
+            "skip_lines": self.skip_lines,
+            "header": self.header,
+            "other_columns": self.other_columns,
+            "footer_rows": self.footer_rows,
             "null_tokens": list(self.null_tokens),
             "columns": [
                 {

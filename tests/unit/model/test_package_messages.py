@@ -204,7 +204,13 @@ CASES: dict[str, str | bytes] = {
     "layout_qualifier_begins_a_null_token": change(
         'delimiter: "|"', 'delimiter: "|"\n    qualifier: \'"\'\n    null_tokens: [NA, \'""\']'
     ),
-    "layout_header_rows_negative": change('delimiter: "|"', 'delimiter: "|"\n    header_rows: -1'),
+    "layout_skip_lines_negative": change('delimiter: "|"', 'delimiter: "|"\n    skip_lines: -1'),
+    "layout_footer_rows_too_many": change('delimiter: "|"', 'delimiter: "|"\n    footer_rows: 101'),
+    "layout_header_unknown": change('delimiter: "|"', 'delimiter: "|"\n    header: "yes"'),
+    "layout_other_columns_without_names": change('delimiter: "|"', 'delimiter: "|"\n    other_columns: ignore'),
+    "layout_names_with_delimiters_of_columns": change(
+        "{name: id, type: int64", 'header: by_name\n    columns:\n      - {name: id, delimiter: ";", type: int64'
+    ).replace("    columns:\n      - header", "    header"),
     "layout_null_token_twice": change('delimiter: "|"', 'delimiter: "|"\n    null_tokens: [NA, NULL, NA]'),
     "layout_null_token_null": change('delimiter: "|"', 'delimiter: "|"\n    null_tokens: [null]'),
     "layout_no_columns": COMPLETE[: COMPLETE.index("    columns:")]

@@ -93,17 +93,6 @@ impl Lanes {
     }
 }
 
-/// What was found near a place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Near {
-    /// The states met before this byte, which follows a row end.
-    Cut(u64),
-    /// They met, and no row ends behind that.
-    End,
-    /// They did not meet.
-    Unknown,
-}
-
 /// A piece in front of a place where the states did not meet.
 #[derive(Clone, Copy)]
 enum Piece {
@@ -111,8 +100,8 @@ enum Piece {
     FromRow(u64),
     /// From the place before, where they did not meet either.
     FromPlace(u64),
-    /// None: this cut of the place before lies behind the place; none if no row ends there.
-    Passed(Option<u64>),
+    /// None: this cut of the place before lies behind the place.
+    Passed(u64),
 }
 
 impl<'a> Cutter<'a> {
@@ -128,20 +117,16 @@ impl<'a> Cutter<'a> {
             return self.serial(begin, places);
         }
         let near = side_by_side(places, |&place| self.near(place))?;
-        let far: Vec<usize> = (0..places.len()).filter(|&index| near[index] == Near::Unknown).collect();
+        let far: Vec<usize> = (0..places.len()).filter(|&index| near[index].is_none()).collect();
         let mut pieces: Vec<(Piece, u64)> = Vec::with_capacity(far.len());
         for &index in &far {
             let place = places[index];
-            let behind = |cut: Option<u64>| match cut {
-                Some(cut) if cut <= place => Piece::FromRow(cut),
-                passed => Piece::Passed(passed),
-            };
+            let behind = |cut| if cut <= place { Piece::FromRow(cut) } else { Piece::Passed(cut) };
             let piece = match (index.checked_sub(1).map(|before| near[before]), pieces.last()) {
                 (None, _) => Piece::FromRow(begin),
-                (Some(Near::Cut(cut)), _) => behind(Some(cut)),
-                (Some(Near::End), _) => behind(None),
-                (Some(Near::Unknown), Some(&(Piece::Passed(cut), _))) => behind(cut),
-                (Some(Near::Unknown), _) => Piece::FromPlace(places[index - 1]),
+                (Some(Some(cut)), _) => behind(cut),
+                (Some(None), Some(&(Piece::Passed(cut), _))) => behind(cut),
+                (Some(None), _) => Piece::FromPlace(places[index - 1]),
             };
             pieces.push((piece, place));
         }
@@ -161,16 +146,16 @@ impl<'a> Cutter<'a> {
         }
         let known: Vec<_> = std::iter::zip(&pieces, states).collect();
         let found = side_by_side(&known, |((piece, place), state)| match piece {
-            Piece::Passed(cut) => Ok(*cut),
+            Piece::Passed(cut) => Ok(Some(*cut)),
             _ => self.next_from(*place, *state),
         })?;
-        let mut cuts: Vec<Option<u64>> =
-            near.into_iter().map(|near| if let Near::Cut(cut) = near { Some(cut) } else { None }).collect();
+        let mut cuts = near;
         std::iter::zip(far, found).for_each(|(index, cut)| cuts[index] = cut);
         Ok(cuts)
     }
 
-    fn near(&self, place: u64) -> io::Result<Near> {
+    /// A row end behind the first bytes after a place whatever stands before it; none if the states do not meet, or too late.
+    fn near(&self, place: u64) -> io::Result<Option<u64>> {
         let mut lanes = Lanes::of_all(self.automaton);
         let mut window = vec![0; NEAR_WINDOW_BYTES];
         let mut at = place;
@@ -178,11 +163,11 @@ impl<'a> Cutter<'a> {
             let count = self.read(&mut window, at, self.end)?;
             lanes.run(self.automaton, &window[..count], at);
             if let Some(cut) = lanes.row_end {
-                return Ok(if cut < self.end { Near::Cut(cut) } else { Near::End });
+                return Ok(Some(cut).filter(|cut| *cut < self.end));
             }
             at += count as u64;
         }
-        Ok(if at >= self.end && lanes.states.len() == 1 { Near::End } else { Near::Unknown })
+        Ok(None)
     }
 
     /// Where the bytes between two places lead.
@@ -242,16 +227,21 @@ fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> io::Result<R
     }
     let next = AtomicUsize::new(0);
     let results: Mutex<BTreeMap<usize, io::Result<R>>> = Mutex::default();
+    let run = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            let result = work(item);
+            lock(&results).insert(index, result);
+        }
+    };
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { break };
-                    let result = work(item);
-                    lock(&results).insert(index, result);
-                }
-            });
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        // The scope itself waits for their work only, and not for their end.
+        for thread in threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
         }
     });
     std::mem::take(&mut *lock(&results)).into_values().collect()

@@ -1,17 +1,19 @@
 //! Cutting files into slices: byte ranges that start and end on row boundaries.
 
 mod cuts;
+mod foot;
+mod head;
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use headrace_parse::{Automaton, RowScanner, START};
+use headrace_parse::{Automaton, RowScanner};
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, RowEnds};
 use serde::{Deserialize, Serialize};
 
 use self::cuts::Cutter;
 use crate::source::{modified_ns, open_file};
-use crate::spec::{FileSpec, SliceSpec};
+use crate::spec::{FileSpec, Margin, SliceSpec};
 
 /// Bytes read at once when looking for a row end.
 const WINDOW_BYTES: usize = 64 * 1024;
@@ -45,26 +47,32 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
     let mut slicing = Slicing { files: Vec::new(), slices: Vec::new() };
     for path in &spec.files {
         let (file, metadata) = open_file(path)?;
-        let failed = |error: std::io::Error| {
-            CoreError::new(ErrorKind::Source, "cannot read a source file")
-                .at_file(path)
-                .found(error.to_string())
-                .hint("Check the disk or mount that holds it.")
-        };
+        let failed = |error: std::io::Error| unreadable(path, &error);
         let first_byte = byte_order_mark(&file).map_err(failed)?;
+        let skipped = head::skip_lines(&file, first_byte, &spec.layout).map_err(failed)?;
         let row_end = match &spec.layout.row_end {
             RowEnds::Exactly(text) => RowEnd::Exactly(text.clone()),
-            RowEnds::Auto => first_row_end(&file, first_byte, scanner(&spec.layout, &RowEnd::Lf)?).map_err(failed)?,
+            RowEnds::Auto => {
+                let from = first_byte + skipped.bytes;
+                first_row_end(&file, from, scanner(&spec.layout, &RowEnd::Lf)?).map_err(failed)?
+            }
         };
+        let (head, columns) = head::read_header(&file, path, first_byte, skipped, &spec.layout, &row_end)?;
         let automaton = Automaton::of_rows(&spec.layout, &row_end).map_err(refused)?;
-        let planned = FileSpec {
+        let mut planned = FileSpec {
             path: path.clone(),
             size_bytes: metadata.len(),
             modified_ns: modified_ns(&metadata),
             inode: metadata.ino(),
             row_end,
             first_byte,
+            head,
+            foot: Margin::default(),
+            columns,
         };
+        if spec.layout.footer_rows > 0 {
+            planned.foot = foot::find(&file, &planned, &spec.layout, &automaton)?;
+        }
         let cuts = cut(&file, &planned, spec, &automaton).map_err(failed)?;
         let index = slicing.files.len();
         for range in cuts.windows(2) {
@@ -74,6 +82,13 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
         slicing.files.push(planned);
     }
     Ok(slicing)
+}
+
+fn unreadable(path: &str, error: &std::io::Error) -> CoreError {
+    CoreError::new(ErrorKind::Source, "cannot read a source file")
+        .at_file(path)
+        .found(error.to_string())
+        .hint("Check the disk or mount that holds it.")
 }
 
 fn refused(text: String) -> CoreError {
@@ -91,44 +106,25 @@ pub fn scanner(layout: &Layout, row_end: &RowEnd) -> Result<RowScanner, CoreErro
 
 /// Strictly ascending cut points from the first line to the end of the file.
 fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automaton) -> std::io::Result<Vec<u64>> {
-    let (begin, end) = (planned.first_byte, planned.size_bytes);
-    let mut cuts = vec![begin];
-    if begin >= end {
-        return Ok(cuts);
+    if planned.first_byte >= planned.size_bytes {
+        return Ok(vec![planned.first_byte]);
     }
+    // What is no data stays in the first slice, and in the last one.
+    let (begin, end) = (planned.data_begin(), planned.data_end());
+    let mut cuts = vec![planned.first_byte];
     let pieces = (end - begin).div_ceil(spec.slice_bytes.max(1)).max(1);
     let step = (end - begin).div_ceil(pieces);
-    // Header rows stay in the first slice. From the byte before: a cut that falls right behind a row end stays there.
-    let first_cut = if pieces > 1 { behind_header(file, planned, spec, automaton)? } else { end };
-    let places: Vec<u64> = (1..pieces)
-        .map(|piece| begin + piece * step)
-        .filter(|place| *place < end)
-        .map(|place| place.max(first_cut) - 1)
-        .collect();
+    // From the byte before: a cut that falls right behind a row end stays there.
+    let places: Vec<u64> =
+        (1..pieces).map(|piece| begin + piece * step).filter(|place| *place < end).map(|place| place - 1).collect();
     for found in Cutter::new(file, automaton, end).cuts(begin, &places)?.into_iter().flatten() {
         // A row longer than a slice swallows the cuts inside it.
         if found > cuts[cuts.len() - 1] {
             cuts.push(found);
         }
     }
-    cuts.push(end);
+    cuts.push(planned.size_bytes);
     Ok(cuts)
-}
-
-/// Byte behind the header rows.
-fn behind_header(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automaton) -> std::io::Result<u64> {
-    let mut window = vec![0; WINDOW_BYTES];
-    let (mut at, mut left, mut state) = (planned.first_byte, spec.layout.header_rows, START);
-    while left > 0 && at < planned.size_bytes {
-        let count = read_some(file, &mut window, at)?;
-        let (next, found) = automaton.next_row_end(state, &window[..count]);
-        (state, at) = (next, at + found.map_or(count as u64, |end| end as u64 + 1));
-        left -= u32::from(found.is_some());
-        if count == 0 {
-            break;
-        }
-    }
-    Ok(at.max(planned.first_byte + 1))
 }
 
 /// Row ends of a file, by its first row, however long it is: even if it is rejected, the others keep no carriage return.
@@ -168,18 +164,25 @@ fn read_some(file: &File, into: &mut [u8], at: u64) -> std::io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headrace_types::{Column, ColumnType};
+    use headrace_types::{Column, ColumnType, Header};
 
-    fn plan(content: &[u8], slice_bytes: u64, header_rows: u32) -> Slicing {
-        plan_qualified(content, slice_bytes, header_rows, None)
+    fn plan(content: &[u8], slice_bytes: u64, skip_lines: u32) -> Slicing {
+        plan_layout(content, slice_bytes, Layout { skip_lines, ..layout() })
     }
 
-    fn plan_qualified(content: &[u8], slice_bytes: u64, header_rows: u32, qualifier: Option<char>) -> Slicing {
+    fn plan_qualified(content: &[u8], slice_bytes: u64) -> Slicing {
+        plan_layout(content, slice_bytes, Layout { qualifier: Some('"'), ..layout() })
+    }
+
+    fn layout() -> Layout {
+        let columns = vec![Column::new("a", ColumnType::String, true)];
+        Layout { delimiter: "|".to_owned(), columns, ..Layout::default() }
+    }
+
+    fn plan_layout(content: &[u8], slice_bytes: u64, layout: Layout) -> Slicing {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, content).unwrap();
-        let columns = vec![Column::new("a", ColumnType::String, true)];
-        let layout = Layout { delimiter: "|".to_owned(), qualifier, header_rows, columns, ..Layout::default() };
         let files = vec![path.to_str().unwrap().to_owned()];
         plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap()
     }
@@ -188,8 +191,8 @@ mod tests {
     fn slices_cover_the_file_and_end_on_row_ends() {
         let content = b"a\nbb\n\nccc\n\n\ndddd\neeeeeeeeeeeeeeeeeeee\nf";
         for slice_bytes in 1..50 {
-            for header_rows in 0..3 {
-                let slicing = plan(content, slice_bytes, header_rows);
+            for skip_lines in 0..3 {
+                let slicing = plan(content, slice_bytes, skip_lines);
                 let mut at = 0;
                 for (index, slice) in slicing.slices.iter().enumerate() {
                     assert_eq!((slice.number as usize, slice.begin_byte), (index + 1, at));
@@ -200,7 +203,7 @@ mod tests {
                 assert_eq!(at, content.len() as u64);
                 let header =
                     content.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at as u64 + 1);
-                let header_end = header.take(header_rows as usize).last().unwrap_or(0);
+                let header_end = header.take(skip_lines as usize).last().unwrap_or(0);
                 assert!(slicing.slices[0].end_byte >= header_end);
             }
         }
@@ -235,21 +238,21 @@ mod tests {
         let rows = [6, 8, 16, 18, 20];
         let mut most = 0;
         for slice_bytes in 1..20 {
-            for header_rows in 0..3 {
-                let slicing = plan_qualified(content, slice_bytes, header_rows, Some('"'));
+            for header in [Header::None, Header::Skip] {
+                let slicing = plan_layout(content, slice_bytes, Layout { qualifier: Some('"'), header, ..layout() });
                 let ends: Vec<u64> = slicing.slices.iter().map(|slice| slice.end_byte).collect();
                 assert!(ends.iter().all(|end| rows.contains(end)) && ends.last() == Some(&20), "{ends:?}");
-                assert!(ends[0] >= rows[header_rows.saturating_sub(1) as usize] || header_rows == 0);
+                assert!(ends[0] >= rows[usize::from(header == Header::Skip)]);
                 most = most.max(ends.len());
             }
         }
         assert!(most > 1);
-        assert!(plan_qualified(b"", 1, 0, Some('"')).slices.is_empty());
+        assert!(plan_qualified(b"", 1).slices.is_empty());
     }
 
     #[test]
     fn the_first_row_with_a_qualifier_tells_how_rows_end() {
-        let row_end = |content: &[u8]| plan_qualified(content, 100, 0, Some('"')).files[0].row_end.clone();
+        let row_end = |content: &[u8]| plan_qualified(content, 100).files[0].row_end.clone();
         assert_eq!(row_end(b"\"a\nb\"|c\r\nd\n"), RowEnd::Crlf);
         assert_eq!(row_end(b"\"a\r\nb\"|c\nd\r\n"), RowEnd::Lf);
         assert_eq!(row_end(b"3\" x 5\"\r\n"), RowEnd::Crlf);

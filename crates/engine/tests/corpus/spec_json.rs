@@ -14,7 +14,7 @@ const WORDS: &[&str] = &[
     r#""delimiter":"#,
     r#""columns":"#,
     r#""trailing_delimiter":true,"#,
-    r#""header_rows":"#,
+    r#""skip_lines":"#,
     r#""null_tokens":["NULL",""],"#,
     r#""qualifier":"\"","#,
     r#"{"name":"a","type":{"kind":"#,
@@ -84,7 +84,7 @@ fn check_layout(layout: &Layout, text: &[u8]) {
         return;
     }
     let mut parser = Parser::new(layout).unwrap();
-    parser.begin_slice(&RowEnd::Lf, true).unwrap();
+    parser.begin_slice(&RowEnd::Lf, 0).unwrap();
     let mut block = Memory::new(text.len() + 1 + 2 * PADDING_BYTES);
     block.bytes_mut()[PADDING_BYTES..PADDING_BYTES + text.len()].copy_from_slice(text);
     block.bytes_mut()[PADDING_BYTES + text.len()] = b'\n';

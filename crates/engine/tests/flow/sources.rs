@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use headrace_engine::Flow;
 use headrace_engine::report::Status;
-use headrace_engine::spec::{FileSpec, GenerateSource, SliceSpec};
+use headrace_engine::spec::{FileSpec, GenerateSource, Margin, SliceSpec};
 use headrace_generate::{TpchTable, TpchText};
 use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout};
 
@@ -81,6 +81,9 @@ fn generated_rows_equal_generated_files() {
         inode: 0,
         row_end: Default::default(),
         first_byte: 0,
+        head: Margin::default(),
+        foot: Margin::default(),
+        columns: None,
     };
     spec.source.files = (1..=CHUNKS).map(file).collect();
     let slice = |number: u32| SliceSpec { number, file: number as usize - 1, begin_byte: 0, end_byte: 0 };

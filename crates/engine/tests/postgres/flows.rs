@@ -114,14 +114,14 @@ fn a_row_that_the_server_refuses_is_named_wherever_it_stands() {
         for round in 0..40 {
             let folder = tempfile::tempdir().unwrap();
             let qualifier = (dice.roll(2) == 0).then_some('"');
-            let (row_end, header_rows) = (["\n", "\r\n"][dice.roll(2) as usize], dice.roll(3));
+            let (row_end, skip_lines) = (["\n", "\r\n"][dice.roll(2) as usize], dice.roll(3));
             let count = 1 + dice.roll(3000);
             let refused = dice.roll(count);
             let (mut text, mut line) = (String::new(), 0);
             if dice.roll(4) == 0 {
                 text.push('\u{feff}');
             }
-            for _ in 0..header_rows {
+            for _ in 0..skip_lines {
                 text += if qualifier.is_some() { "id|\"na\nme\"" } else { "id|name" };
                 text += row_end;
                 line += 1;
@@ -154,7 +154,7 @@ fn a_row_that_the_server_refuses_is_named_wherever_it_stands() {
                 }
                 line += 1;
             }
-            let flow = flow_of(server, folder.path(), &text, qualifier, header_rows, 1 + dice.roll(4) as usize);
+            let flow = flow_of(server, folder.path(), &text, qualifier, skip_lines, 1 + dice.roll(4) as usize);
             let report = run(&flow);
             let error = report.error.expect("the row was not refused");
             assert_eq!(error.server.as_ref().map(|server| server.sqlstate.as_str()), Some("23514"), "{error:?}");
@@ -174,10 +174,10 @@ fn flow_of(
     folder: &Path,
     text: &str,
     qualifier: Option<char>,
-    header_rows: u64,
+    skip_lines: u64,
     streams: usize,
 ) -> Flow {
-    let layout = json!({"delimiter": "|", "qualifier": qualifier, "header_rows": header_rows, "columns": [
+    let layout = json!({"delimiter": "|", "qualifier": qualifier, "skip_lines": skip_lines, "columns": [
         {"name": "id", "type": {"kind": "int64"}, "nullable": false},
         {"name": "name", "type": {"kind": "string"}, "nullable": true}]});
     flow_into("refuses", server, folder, text, &layout, &["int8", "text"], streams)

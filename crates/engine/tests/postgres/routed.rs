@@ -80,7 +80,7 @@ impl<'a> Load<'a> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("routed{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().unwrap();
-        let layout = json!({"delimiter": "|", "header_rows": 1, "columns": [
+        let layout = json!({"delimiter": "|", "skip_lines": 1, "columns": [
             {"name": "id", "type": {"kind": "int64"}, "nullable": false},
             {"name": "name", "type": {"kind": "string"}, "nullable": false}]});
         let columns: Layout = serde_json::from_value(layout.clone()).unwrap();

@@ -177,18 +177,3 @@ fn extra_fields_are_kept_as_they_stand_there() {
     let outcome = run(&kept, &RowEnd::Lf, b"a\n");
     assert_eq!(short(&outcome)[0].3, Rule::TooFewFields);
 }
-
-#[test]
-fn a_header_without_row_end_is_a_header() {
-    let header = Layout { header_rows: 1, qualifier: Some('"'), escape: Some('\\'), ..layout("||", 1) };
-    for (bytes, skipped, rule) in [
-        (b"name".as_slice(), 1, None),
-        (b"\"na\nme\"", 1, None),
-        (b"\"name\n", 0, Some(Rule::UnclosedQualifier)),
-        (b"name\\", 0, Some(Rule::UnfinishedEscape)),
-    ] {
-        let outcome = run(&header, &RowEnd::Lf, bytes);
-        assert_eq!((outcome.rows.len(), outcome.skipped), (0, skipped), "{}", bytes.escape_ascii());
-        assert_eq!(outcome.rejects.first().map(|bad| bad.rule), rule);
-    }
-}

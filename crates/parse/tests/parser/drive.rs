@@ -31,17 +31,10 @@ impl Driver {
     }
 
     /// Parses a slice that starts at `first_byte` of its file.
-    pub fn run(
-        &self,
-        layout: &Layout,
-        row_end: &RowEnd,
-        at_file_start: bool,
-        bytes: &[u8],
-        first_byte: u64,
-    ) -> Outcome {
+    pub fn run(&self, layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64) -> Outcome {
         let mut parser = Parser::new(layout).unwrap().with_cpu_path(self.cpu_path);
         assert_eq!(*parser.schema(), arrow_schema(layout));
-        parser.begin_slice(row_end, at_file_start).unwrap();
+        parser.begin_slice(row_end, 0).unwrap();
         let mut outcome = Outcome::default();
         let mut carry: Vec<u8> = vec![];
         let (mut at, mut at_byte) = (0, first_byte);

@@ -18,10 +18,10 @@ fn layout(types: &[ColumnType]) -> Layout {
 
 /// The outcome, the same whatever the instructions and the blocks, and that of the reference.
 pub fn run(layout: &Layout, row_end: &RowEnd, text: &[u8]) -> Outcome {
-    let expected = reference::parse(layout, row_end, true, text, 100);
+    let expected = reference::parse(layout, row_end, text, 100);
     for reads in [&[1][..], &[3, 5], &[7], &[64], &[1000]] {
         for driver in Driver::all(reads, b"\",\n") {
-            assert_eq!(driver.run(layout, row_end, true, text, 100), expected, "{driver:?} {}", text.escape_ascii());
+            assert_eq!(driver.run(layout, row_end, text, 100), expected, "{driver:?} {}", text.escape_ascii());
         }
     }
     expected
@@ -146,19 +146,6 @@ fn an_open_qualifier_takes_the_rest_of_the_slice() {
             assert_eq!(bad.row, text[(bad.row_byte - 100) as usize..]);
         }
     }
-}
-
-#[test]
-fn header_rows_end_where_rows_end() {
-    let mut layout = layout(&[ColumnType::Int32]);
-    layout.header_rows = 2;
-    let outcome = run(&layout, &RowEnd::Lf, b"\"first\nname\"\n\"x\"y\n1\n\"2\"\n");
-    assert_eq!((outcome.lines, outcome.skipped, outcome.rejects.len()), (4, 2, 0));
-    assert_eq!(outcome.rows, [[Value::Number(1)], [Value::Number(2)]]);
-    // Nobody knows what a header swallowed that never ends.
-    let outcome = run(&layout, &RowEnd::Lf, b"a\n\"b\n1\n2\n");
-    assert_eq!((outcome.lines, outcome.skipped), (2, 1));
-    assert_eq!(short(&outcome), [(1, 102, Some(0), Rule::UnclosedQualifier, b"\"b\n1\n2\n".as_slice())]);
 }
 
 #[test]

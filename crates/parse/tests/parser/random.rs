@@ -17,15 +17,14 @@ fn plain_layout() -> impl Strategy<Value = Layout> {
     let tokens = subsequence(vec!["NULL", "\\N", "0", "-", "n/a", ""], 0..3);
     let qualifier =
         prop_oneof![2 => Just(None), 3 => Just(Some('"')), 1 => select(vec![Some('\''), Some('-'), Some('\u{1}')])];
-    (columns, delimiter, qualifier, any::<bool>(), prop_oneof![3 => Just(0), 1 => 1_u32..4], tokens).prop_map(
-        |(columns, delimiter, qualifier, trailing_delimiter, header_rows, tokens)| Layout {
+    (columns, delimiter, qualifier, any::<bool>(), tokens).prop_map(
+        |(columns, delimiter, qualifier, trailing_delimiter, tokens)| Layout {
             delimiter: delimiter.to_string(),
             // Layouts in which a null token could never be met are refused.
             qualifier: qualifier.filter(|qualifier| {
                 *qualifier != delimiter && !tokens.iter().any(|token| token.starts_with(*qualifier))
             }),
             trailing_delimiter,
-            header_rows,
             null_tokens: tokens.into_iter().map(str::to_owned).collect(),
             columns: columns
                 .into_iter()
@@ -233,7 +232,6 @@ fn file(layout: &Layout, row_end: &RowEnd, dirt: u32) -> impl Strategy<Value = V
 struct Case {
     layout: Layout,
     row_end: RowEnd,
-    at_file_start: bool,
     bytes: Vec<u8>,
     first_byte: u64,
     reads: Vec<usize>,
@@ -259,11 +257,10 @@ fn case() -> impl Strategy<Value = Case> {
         Just(b"\xFF\0".to_vec()),
         Just(b" ".to_vec()),
     ];
-    (content, any::<bool>(), select(vec![0, 3, 5_000_000_000_u64]), reads, padding).prop_map(
-        |((layout, row_end, bytes), at_file_start, first_byte, reads, padding)| Case {
+    (content, select(vec![0, 3, 5_000_000_000_u64]), reads, padding).prop_map(
+        |((layout, row_end, bytes), first_byte, reads, padding)| Case {
             layout,
             row_end,
-            at_file_start,
             bytes,
             first_byte,
             reads,
@@ -273,10 +270,10 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 fn check(case: &Case) {
-    let Case { layout, row_end, at_file_start, bytes, first_byte, reads, padding } = case;
-    let expected = reference::parse(layout, row_end, *at_file_start, bytes, *first_byte);
+    let Case { layout, row_end, bytes, first_byte, reads, padding } = case;
+    let expected = reference::parse(layout, row_end, bytes, *first_byte);
     for driver in Driver::all(reads, padding) {
-        let found = driver.run(layout, row_end, *at_file_start, bytes, *first_byte);
+        let found = driver.run(layout, row_end, bytes, *first_byte);
         let text = bytes.escape_ascii();
         for (found, expected) in std::iter::zip(&found.rejects, &expected.rejects) {
             assert_eq!(found, expected, "{driver:?} {text}");
@@ -312,7 +309,7 @@ proptest! {
         bytes in prop::collection::vec(prop_oneof![3 => select(b"\n\r|,1\"\"".to_vec()), 1 => hostile_byte()], 0..400),
         reads in prop::collection::vec(1_usize..100, 1..4),
     ) {
-        check(&Case { layout, row_end, at_file_start: true, bytes, first_byte: 0, reads, padding: b"|1\n".to_vec() });
+        check(&Case { layout, row_end, bytes, first_byte: 0, reads, padding: b"|1\n".to_vec() });
     }
 
     /// One text file cut at every place: the cut never shows.
@@ -328,7 +325,7 @@ proptest! {
         bytes.extend(Tailor { layout: &layout, row_end: &row_end, pieces }.telling(&more));
         for first in 1..=bytes.len() {
             let (layout, row_end, bytes, reads) = (layout.clone(), row_end.clone(), bytes.clone(), vec![first, 100]);
-            check(&Case { layout, row_end, at_file_start: true, bytes, first_byte: 7, reads, padding: b"8".to_vec() });
+            check(&Case { layout, row_end, bytes, first_byte: 7, reads, padding: b"8".to_vec() });
         }
     }
 }
@@ -353,7 +350,7 @@ proptest! {
     ) {
         let made = dialects::pieces(&layout, &row_end);
         let bytes = Tailor { layout: &layout, row_end: &row_end, pieces: made }.telling(&pieces);
-        check(&Case { layout, row_end, at_file_start: true, bytes, first_byte: 2, reads, padding: b"|1\n".to_vec() });
+        check(&Case { layout, row_end, bytes, first_byte: 2, reads, padding: b"|1\n".to_vec() });
     }
 }
 
@@ -371,7 +368,7 @@ proptest! {
         layout.columns =
             (0..columns).map(|index| Column::new(format!("c{index}"), ColumnType::String, index > 0)).collect();
         layout.short_rows = ShortRows::Fill;
-        (layout.row_end_in_fields, layout.header_rows) = (RowEndInFields::EndsRow, 0);
+        layout.row_end_in_fields = RowEndInFields::EndsRow;
         layout.blanks_around_qualifier = true; // not for the structural pass, whatever else was left out
         layout.qualifier = Some('"');
         dialects::settle(&mut layout, &mut row_end);
@@ -383,6 +380,6 @@ proptest! {
             bytes.extend_from_slice(dialects::row_end_text(&row_end));
         }
         let reads = vec![read];
-        check(&Case { layout, row_end, at_file_start: true, bytes, first_byte: 2, reads, padding: b"|1\n".to_vec() });
+        check(&Case { layout, row_end, bytes, first_byte: 2, reads, padding: b"|1\n".to_vec() });
     }
 }

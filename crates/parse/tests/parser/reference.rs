@@ -37,29 +37,21 @@ pub struct Outcome {
 }
 
 /// Parses a whole slice whose first byte stands at `first_byte` of the file.
-pub fn parse(layout: &Layout, row_end: &RowEnd, at_file_start: bool, bytes: &[u8], first_byte: u64) -> Outcome {
-    parse_up_to(layout, row_end, at_file_start, bytes, first_byte, usize::MAX)
+pub fn parse(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64) -> Outcome {
+    parse_up_to(layout, row_end, bytes, first_byte, usize::MAX)
 }
 
 /// The same where longer rows, with the row ends that they have or lack, are rejected and not kept.
-pub fn parse_up_to(
-    layout: &Layout,
-    row_end: &RowEnd,
-    at_file_start: bool,
-    bytes: &[u8],
-    first_byte: u64,
-    max_row_bytes: usize,
-) -> Outcome {
+pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64, max_row_bytes: usize) -> Outcome {
     let dialect = Dialect::new(layout, row_end);
     let mut outcome = Outcome::default();
     let mut at = 0;
     while at < bytes.len() {
         let row = dialect.cut_row(&bytes[at..]);
         let next = at + row.length;
-        let is_header = at_file_start && outcome.lines < u64::from(layout.header_rows);
         let is_blank = row.content.is_empty() && layout.blank_rows == BlankRows::Skip && !can_be_empty(layout);
         // Behind a qualifier that is never closed there may be rows: even in a header this is not passed over in silence.
-        if row.open.is_none() && (row.is_comment || is_header || is_blank) {
+        if row.open.is_none() && (row.is_comment || is_blank) {
             outcome.skipped += 1;
         } else {
             let row_byte = first_byte + at as u64;

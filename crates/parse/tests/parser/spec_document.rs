@@ -211,9 +211,9 @@ fn every_example_of_the_document_holds() {
         let mut line = bytes(code(text));
         assert!(layout.qualifier.is_some() || (!line.contains(&b'|') && !line.contains(&b'\n')), "{row:?}");
         line.push(b'\n');
-        let expected = reference::parse(&layout, &RowEnd::Lf, false, &line, 0);
+        let expected = reference::parse(&layout, &RowEnd::Lf, &line, 0);
         for driver in Driver::all(&[1000], b"5|") {
-            let outcome = driver.run(&layout, &RowEnd::Lf, false, &line, 0);
+            let outcome = driver.run(&layout, &RowEnd::Lf, &line, 0);
             assert_eq!(outcome, expected, "{row:?}");
             let found = match (&outcome.rows[..], &outcome.rejects[..]) {
                 ([values], []) => shown(column_type, &values[0]),

@@ -38,7 +38,6 @@ pub fn dialect(input: &mut Input<'_>) -> (Layout, RowEnd) {
     layout.extra_fields = if is(9) && is(10) { ExtraFields::Keep } else { ExtraFields::Reject };
     layout.row_end_in_fields = if is(11) && is(12) { RowEndInFields::Data } else { RowEndInFields::EndsRow };
     layout.trailing_delimiter = is(13) && is(14);
-    layout.header_rows = [0, 0, 0, 1][usize::from(flags >> 14 & 3)];
     if input.below(4) == 3 {
         layout.null_tokens = vec![input.pick(TOKENS).to_owned()];
     }
@@ -101,7 +100,7 @@ pub fn is_accepted(layout: &mut Layout, row_end: &RowEnd) -> bool {
         RowEnd::Exactly(text) => RowEnds::Exactly(text.clone()),
         RowEnd::Lf | RowEnd::Crlf => RowEnds::Auto,
     };
-    Parser::new(layout).is_ok_and(|mut parser| parser.begin_slice(row_end, false).is_ok())
+    Parser::new(layout).is_ok_and(|mut parser| parser.begin_slice(row_end, 0).is_ok())
 }
 
 /// What stands behind the field of a column.

@@ -51,7 +51,6 @@ fn layout(input: &mut Input<'_>) -> (Layout, Option<RowEnd>) {
         (layout, row_end) = (general, Some(end));
     } else {
         layout.trailing_delimiter = flags & 1 == 1;
-        layout.header_rows = [0, 0, 0, 0, 0, 1, 2, 5][usize::from(flags >> 1 & 7)];
     }
     layout.null_tokens.extend(null_tokens(input));
     let columns = match input.below(16) {
