@@ -129,6 +129,30 @@ CASES = {
         '1,a,b\n2,"c,d",e,"f\n3,g,"h"\n',
         [(1, "a", "b"), (2, "c,d", 'e,"f'), (3, "g", '"h"')],
     ),
+    "both row ends": Case(["delimiter: '|'"], "1|a|b\n2|c|d\r\n3|e|\n", [(1, "a", "b"), (2, "c", "d"), (3, "e", None)]),
+    "both row ends, in a dialect of many settings": Case(
+        [*QUOTED, "comment: '#'"],
+        '#\r\n1,a,"b"\n2,c,"d"\r\n3,e,"\r\n"\r\n',
+        [(1, "a", "b"), (2, "c", "d"), (3, "e", "\r\n")],
+        skipped=1,
+    ),
+    "line feeds and nothing else": Case(
+        ["delimiter: '|'", "row_end: lf"], "1|a|b\n2|c|d\r\n", [(1, "a", "b"), (2, "c", "d\r")]
+    ),
+    "other row ends are rejects": Case(
+        ["delimiter: '|'", "mixed_row_ends: reject"],
+        "1|a|b\r\n2|c|d\n\n3|e\n4|f|g\r\n5|h|i",
+        [(1, "a", "b"), (4, "f", "g"), (5, "h", "i")],
+        ["HR107", "HR101"],
+        skipped=1,
+    ),
+    "other row ends are rejects, in a dialect of many settings": Case(
+        [*QUOTED, "comment: '#'", "mixed_row_ends: reject"],
+        '#\r\n1,a,"b"\n2,c,"d"\r\n3,e,\n4,"\r\n",i\r\n',
+        [(2, "c", "d"), (4, "\r\n", "i")],
+        ["HR107", "HR107"],
+        skipped=1,
+    ),
     "a header that is checked": Case(
         [*QUOTED, "skip_lines: 2", "header: check", "comment: '#'"],
         'Report "of all,\n\n\n# head\nID, name ,"NOTE"\n1,a,b\n2,x\n3,c,d\n',
@@ -167,6 +191,19 @@ def test_dialect(project: Project, name: str) -> None:
     if case.rejects:
         rejects = Path(summary["tables"][0]["rejects"]["files"][0])
         assert [json.loads(line)["code"] for line in rejects.read_text().splitlines()] == case.rejects
+
+
+def test_row_ends_of_two_kinds_are_said(project: Project) -> None:
+    project.package(package(["delimiter: '|'"], {}))
+    for number in range(5):
+        (project.inbox / f"rows.{number}").write_bytes(b"1|a|b\n2|c|d\r\n3|e|f\r\n")
+    (project.inbox / "rows.5").write_bytes(b"1|a|b\r\n2|c|d\r\n3|e|f")
+    ended = project.command(project.arguments())
+    notes = [note for note in ended.succeeded()["tables"][0]["notes"] if "two ways" in note]
+    assert len(notes) == 4
+    assert notes[0].endswith("rows.0: 1 with LF, 2 with CR LF")
+    assert notes[3] == "lines end in two ways in 2 more files"
+    assert all(note in ended.stderr for note in notes)
 
 
 HEADERS = {

@@ -184,6 +184,8 @@ mod tests {
             bytes,
             lines,
             skipped: 0,
+            lf_lines: 0,
+            crlf_lines: 0,
             rows: lines,
             rejected: 0,
             out: lines,

@@ -322,6 +322,7 @@ impl RejectStore {
         let column = reject.column.and_then(|index| Some((index, self.layout.columns.get(index)?)));
         let Some((index, column)) = column else {
             return match (reject.rule, &reject.note) {
+                (Rule::OtherRowEnd, _) => "a row ends otherwise than the first row of its file".to_owned(),
                 (Rule::RowTooLong, _) => format!("a row is longer than {} bytes", self.max_row_bytes),
                 (Rule::UnclosedQualifier, _) => {
                     "a qualifier behind the last column of a row is never closed".to_owned()

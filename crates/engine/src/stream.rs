@@ -303,7 +303,7 @@ impl<'a> Stream<'a> {
             let column = reject.column.and_then(|field| file.column(field));
             shared.reject(slice, &Reject { column, ..reject }, rejects)
         })?;
-        let Parsed { consumed, more, lines, skipped, .. } = parsed;
+        let Parsed { consumed, more, lines, skipped, line_ends, .. } = parsed;
         let real = consumed.min(block.real_length - block.from) as u64;
         let rows = parsed.rows();
         let rejected = parsed.rejected + refused;
@@ -313,6 +313,8 @@ impl<'a> Stream<'a> {
         account.bytes += real;
         account.lines += lines;
         account.skipped += skipped;
+        account.lf_lines += line_ends.lf;
+        account.crlf_lines += line_ends.crlf;
         account.rows += rows;
         account.rejected += rejected;
         add_work(&mut self.report.stages, rows, real, out);

@@ -276,7 +276,7 @@ fn fields(layout: &Layout) -> Vec<Field> {
 fn row_ends(row_end: &RowEnd) -> Vec<Vec<u8>> {
     match row_end {
         RowEnd::Lf => vec![b"\n".to_vec()],
-        RowEnd::Crlf => vec![b"\n".to_vec(), b"\r\n".to_vec()],
+        RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => vec![b"\n".to_vec(), b"\r\n".to_vec()],
         RowEnd::Exactly(text) => vec![text.as_bytes().to_vec()],
     }
 }
@@ -707,7 +707,7 @@ mod tests {
         check(b"\"a\" \"b\n\"\n", &[6], Mode::Inside);
         check(b"\"a\"b,\"\n\"\n", &[8], Mode::RowStart);
         check(b"\"a\"\r\n\"b\"\r\"\n", &[4, 10], Mode::RowStart);
-        let automaton = Automaton::new(&quoted("||"), &RowEnd::Crlf).unwrap();
+        let automaton = Automaton::new(&quoted("||"), &RowEnd::Either).unwrap();
         for (text, behind) in [("\"a\"||", false), ("\"a\"|b", true), ("\"a\"\r\n", false), ("\"a\"\rb", true)] {
             let mut state = START;
             let seen = text.bytes().fold(false, |seen, byte| {
@@ -765,7 +765,7 @@ mod tests {
     fn row_ends_are_what_the_file_says_and_nothing_else() {
         let pair = layout("|", 2);
         assert_eq!(cut(&pair, &RowEnd::Lf, "a\r\nb\n\r"), "a\r$b$\r");
-        assert_eq!(cut(&pair, &RowEnd::Crlf, "a\r\nb\nc\rd\r\r\n\r"), "a$b$c\rd\r$\r");
+        assert_eq!(cut(&pair, &RowEnd::Either, "a\r\nb\nc\rd\r\r\n\r"), "a$b$c\rd\r$\r");
         assert_eq!(cut(&pair, &exactly("\r\n"), "a\r\nb\nc\r|\r\r\n"), "a$b\nc\r|\r$");
         assert_eq!(cut(&pair, &exactly("\r"), "a\rb\n\r"), "a$b\n$");
         assert_eq!(cut(&pair, &exactly("<eol>"), "a|b<e<eol><eol\n>"), "a|b<e$<eol\n>");
@@ -778,7 +778,10 @@ mod tests {
         assert_eq!(cut(&bars, &RowEnd::Lf, "a\\||b||c\n"), "a\\||b|c$");
         // Half a token behind the escape is one byte of data, and what follows it is what it is.
         assert_eq!(cut(&bars, &RowEnd::Lf, "a\\|b\n\\|\n"), "a\\|b$\\|$");
-        assert_eq!(cut(&escaped("|"), &RowEnd::Crlf, "a\\\r\nb\\\\\r\nc\\\nd\\\r|e\r\n"), "a\\\r\nb\\\\$c\\\nd\\\r|e$");
+        assert_eq!(
+            cut(&escaped("|"), &RowEnd::Either, "a\\\r\nb\\\\\r\nc\\\nd\\\r|e\r\n"),
+            "a\\\r\nb\\\\$c\\\nd\\\r|e$"
+        );
         assert_eq!(cut(&escaped("|"), &exactly("~%"), "a\\~%b\\~|c~%"), "a\\~%b\\~|c$");
         assert_eq!(cut(&escaped("|"), &RowEnd::Lf, "\\\"a|\"b\\\"\n\"|\"c\\\\\"\n"), "\\\"a|\"b\\\"\n\"|\"c\\\\\"$");
         assert_eq!(events(&bars, &RowEnd::Lf, "\\||").0, [(0, Event::Rewritten, 0)]);
@@ -809,7 +812,7 @@ mod tests {
     fn comments_begin_with_a_row_and_end_with_the_next_row_end() {
         let commented = Layout { comment: Some("--".to_owned()), ..escaped(",") };
         assert_eq!(cut(&commented, &RowEnd::Lf, "--a,\"b\\\n\"c\"\n-d,--\n--"), "--a,\"b\\#\"c\"$-d|--$--");
-        assert_eq!(cut(&commented, &RowEnd::Crlf, "--\r\n---\r\r\n--\n-\r\n"), "--#---\r#--#-$");
+        assert_eq!(cut(&commented, &RowEnd::Either, "--\r\n---\r\r\n--\n-\r\n"), "--#---\r#--#-$");
         assert_eq!(cut(&commented, &exactly("~~"), "--\n~~--~\n~~"), "--\n#--~\n#");
         assert_eq!(events(&commented, &RowEnd::Lf, "-").1, Mode::RowStart);
         assert_eq!(events(&commented, &RowEnd::Lf, "--a").1, Mode::Comment);
@@ -880,7 +883,7 @@ mod tests {
             (layout("a|b", 2), exactly("|"), r#"row end "|" stands inside of delimiter "a|b""#),
             (layout("|", 2), exactly("~|\n"), r#"delimiter "|" stands inside of row end "~|\n""#),
             (comment("a|b"), RowEnd::Lf, r#"delimiter "|" stands inside of comment mark "a|b""#),
-            (layout("\r\n", 2), RowEnd::Crlf, r#"delimiter "\r\n" and row end "\r\n" begin alike"#),
+            (layout("\r\n", 2), RowEnd::Either, r#"delimiter "\r\n" and row end "\r\n" begin alike"#),
             (comment("|"), RowEnd::Lf, r#"comment mark "|" and delimiter "|" begin alike"#),
             (comment("|-"), RowEnd::Lf, r#"delimiter "|" and comment mark "|-" begin alike"#),
             (comment("\n#"), RowEnd::Lf, r#"row end "\n" and comment mark "\n#" begin alike"#),
@@ -917,12 +920,12 @@ mod tests {
         let kept = Layout { extra_fields: ExtraFields::Keep, qualifier: None, ..escaped("|") };
         vec![
             (quoted(","), RowEnd::Lf),
-            (Layout { qualifier: Some('b'), ..quoted(",") }, RowEnd::Crlf),
+            (Layout { qualifier: Some('b'), ..quoted(",") }, RowEnd::Either),
             (layout(",", 3), RowEnd::Lf),
             (layout("\r,", 3), exactly("\n\n")),
-            (layout("|\n", 3), RowEnd::Crlf),
+            (layout("|\n", 3), RowEnd::Either),
             (own, exactly("\n\r")),
-            (everything, RowEnd::Crlf),
+            (everything, RowEnd::Either),
             (bcp, RowEnd::Lf),
             (kept, RowEnd::Lf),
         ]

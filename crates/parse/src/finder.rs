@@ -9,7 +9,7 @@ use crate::automaton::{Automaton, RowScanner};
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{FieldTable, Qualifiers, REWRITTEN, TEXT_BEHIND, Text};
 use crate::raw::structure::{Find, Structure};
-use crate::rows::{BadShape, RowPlace, Rows, Shape};
+use crate::rows::{BadShape, LineEnds, RowPlace, Rows, Shape};
 use crate::walk::{Open, Walk};
 
 /// Finds fields and rows, and keeps what the last block had.
@@ -44,6 +44,8 @@ pub struct Found<'a> {
     pub lines: u64,
     /// Blank rows and comments.
     pub skipped: u64,
+    /// How lines end, where that may differ.
+    pub line_ends: LineEnds,
     /// Well-formed rows.
     pub rows: usize,
     /// Rows of another shape, in file order.
@@ -70,7 +72,8 @@ impl Finder {
         let shape = Shape {
             columns: layout.columns.len(),
             trailing_delimiter: layout.trailing_delimiter,
-            is_crlf: *row_end == RowEnd::Crlf,
+            takes_carriage_return: row_end.takes_carriage_return(),
+            wants_carriage_return: row_end.wants_carriage_return(),
             blank_rows: layout.blank_rows,
             short_rows: layout.short_rows,
         };
@@ -109,13 +112,15 @@ impl Finder {
     }
 
     /// Looks through a text that begins with a row. `ended`: nothing follows behind it. At most about `most_rows` rows.
-    pub fn find(&mut self, path: CpuPath, text: Text<'_>, ended: bool, most_rows: usize) {
+    /// `added_end`: the last byte is a line feed that does not stand in the file.
+    pub fn find(&mut self, path: CpuPath, text: Text<'_>, ended: bool, added_end: bool, most_rows: usize) {
         match &mut self.way {
             Way::Structural(way) => {
                 let Structural { delimiter, qualifier, .. } = **way;
-                let find = Find { delimiter, qualifier, is_crlf: self.shape.is_crlf, automaton: &way.automaton };
+                let find =
+                    Find { delimiter, qualifier, is_crlf: self.shape.takes_carriage_return, automaton: &way.automaton };
                 way.structure.index(path, text, find);
-                way.rows.find(self.shape, text, &way.structure);
+                way.rows.find(self.shape, text, &way.structure, added_end);
                 way.ended = ended;
             }
             Way::Walked { automaton, walk, .. } => {
@@ -133,6 +138,7 @@ impl Finder {
                     consumed: rows.consumed,
                     lines: rows.lines,
                     skipped: rows.skipped,
+                    line_ends: rows.line_ends,
                     rows: rows.rows,
                     bad: &rows.bad,
                     nul: seen.nul,
@@ -146,6 +152,7 @@ impl Finder {
                 consumed: walk.consumed,
                 lines: walk.lines,
                 skipped: walk.skipped,
+                line_ends: walk.line_ends,
                 rows: walk.rows.len(),
                 bad: &walk.bad,
                 nul: walk.nul,

@@ -58,7 +58,7 @@ pub fn find_header(layout: &Layout, row_end: &RowEnd, text: &[u8], ended: bool) 
         _ if reader.row.start == text.len() => HeaderSearch::Nothing(reader.skipped_lines),
         Mode::Comment => HeaderSearch::Nothing(reader.skipped_lines + 1),
         _ => {
-            let is_cut = *row_end == RowEnd::Crlf && text.ends_with(b"\r");
+            let is_cut = row_end.takes_carriage_return() && text.ends_with(b"\r");
             reader.end_row(&text[..text.len() - usize::from(is_cut)], text.len())
         }
     })
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn find(layout: &Layout, text: &str, ended: bool) -> HeaderSearch {
-        find_header(layout, &RowEnd::Crlf, text.as_bytes(), ended).unwrap()
+        find_header(layout, &RowEnd::Either, text.as_bytes(), ended).unwrap()
     }
 
     fn names(layout: &Layout, text: &str) -> (Vec<String>, usize, usize, u64) {

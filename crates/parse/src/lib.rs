@@ -26,3 +26,4 @@ pub use parser::{Block, Parsed, Parser, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};
 pub use raw::memory;
 pub use reject::Reject;
+pub use rows::LineEnds;

@@ -16,7 +16,7 @@ use crate::raw::cpu::{CpuPath, Task, cpu_path};
 use crate::raw::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
 use crate::raw::memory::{Carver, Memory, PADDING_BYTES, carved_bytes};
 use crate::reject::{Reject, cut};
-use crate::rows::{BadShape, Shape};
+use crate::rows::{BadShape, LineEnds, Shape};
 use crate::walk::Open;
 
 /// Bytes of typed columns per byte of text, at most: 16 for an empty text field, which takes at least its delimiter, and its
@@ -34,6 +34,8 @@ pub struct Parsed {
     pub lines: u64,
     /// Comments and blank rows.
     pub skipped: u64,
+    /// How lines end, where that may differ.
+    pub line_ends: LineEnds,
     /// Rows that conform to the layout; none when there are no such rows.
     pub batch: Option<RecordBatch>,
     /// Rows that do not.
@@ -219,7 +221,7 @@ impl Parser {
         let text = text.ok_or_else(|| internal("a block is smaller than its text and padding"))?;
         let real_end = first_byte + real_length.saturating_sub(from) as u64;
         let most_rows = self.most_rows(text.len());
-        self.finder.find(self.cpu_path, text, ended, most_rows);
+        self.finder.find(self.cpu_path, text, ended, real_length < length, most_rows);
         self.bad.clear();
         let found = self.finder.found();
         let consumed = &text.bytes()[..found.consumed];
@@ -229,6 +231,7 @@ impl Parser {
             consumed: found.consumed,
             lines: found.lines,
             skipped: found.skipped,
+            line_ends: found.line_ends,
             batch: None,
             rejected: found.bad.len() as u64,
             more,

@@ -9,7 +9,7 @@ use crate::automaton::{Automaton, Event, Mode, START, Step};
 use crate::raw::candidates::Candidates;
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{QUALIFIED, REWRITTEN, Span, TEXT_BEHIND};
-use crate::rows::{BadShape, RowPlace, RowShape, Shape};
+use crate::rows::{BadShape, LineEnds, RowPlace, RowShape, Shape};
 
 /// Text that is looked through at once: its candidates stay in the second-level cache.
 const WINDOW_BYTES: usize = 64 << 10;
@@ -32,6 +32,8 @@ pub struct Walk {
     pub lines: u64,
     /// Comments and blank rows.
     pub skipped: u64,
+    /// How lines end, where that may differ.
+    pub line_ends: LineEnds,
     /// Whether the block holds NUL, or bytes above 0x7F.
     pub nul: bool,
     /// See above.
@@ -134,11 +136,12 @@ impl Walk {
     }
 
     fn clear(&mut self) {
-        let Walk { spans, rows, bad, consumed, lines, skipped, nul, non_ascii, flags, open, candidates: _ } = self;
+        let Walk { spans, rows, bad, consumed, lines, skipped, line_ends, nul, non_ascii, flags, open, candidates: _ } =
+            self;
         spans.clear();
         rows.clear();
         bad.clear();
-        (*consumed, *lines, *skipped) = (0, 0, 0);
+        (*consumed, *lines, *skipped, *line_ends) = (0, 0, 0, LineEnds::default());
         (*nul, *non_ascii, *flags, *open) = (false, false, 0, None);
     }
 
@@ -160,10 +163,13 @@ impl Walk {
             }
             Event::RowEnd => {
                 self.end_field(row, end, shape);
-                self.end_row(row, end, behind, shape);
+                self.end_row(row, end, behind, shape, Some(step.length == 2));
                 *row = Row::at(behind);
             }
             Event::CommentEnd => {
+                if shape.takes_carriage_return {
+                    self.line_ends.add(step.length == 2);
+                }
                 self.end_comment(row, behind);
                 *row = Row::at(behind);
             }
@@ -173,13 +179,13 @@ impl Walk {
     /// The text ends, and so does what stands there.
     fn finish(&mut self, automaton: &Automaton, state: u32, text: &[u8], mut row: Row, shape: &Shape) {
         let (mode, end) = (automaton.mode(state), text.len());
-        if shape.is_crlf && text.ends_with(b"\r") {
+        if shape.takes_carriage_return && text.ends_with(b"\r") {
             // The file may be cut off between the two bytes of a row end.
             let step = automaton.step(state, b'\n');
             if step.event == Event::RowEnd && step.length == 2 {
                 row.flags |= u8::from(step.text_behind) * TEXT_BEHIND;
                 self.end_field(&mut row, end - 1, shape);
-                self.end_row(&row, end - 1, end, shape);
+                self.end_row(&row, end - 1, end, shape, None);
                 return;
             }
         }
@@ -189,7 +195,7 @@ impl Walk {
             Mode::Escaped if automaton.is_partial(state) => {
                 // There is something behind the escape, if not a whole token.
                 self.end_field(&mut row, end, shape);
-                self.end_row(&row, end, end, shape);
+                self.end_row(&row, end, end, shape, None);
             }
             Mode::Inside | Mode::EscapedInside | Mode::Escaped => {
                 let start = if is_qualifier { row.opened } else { row.field_start };
@@ -202,7 +208,7 @@ impl Walk {
                 let is_behind = matches!(mode, Mode::BehindQualifier | Mode::BehindBlanks);
                 row.flags |= u8::from(is_behind && automaton.is_partial(state)) * TEXT_BEHIND;
                 self.end_field(&mut row, end, shape);
-                self.end_row(&row, end, end, shape);
+                self.end_row(&row, end, end, shape, None);
             }
         }
     }
@@ -225,12 +231,18 @@ impl Walk {
         row.flags = 0;
     }
 
+    /// `crlf`: whether it ends with carriage return and line feed; none without a whole row end.
     #[inline(always)]
-    fn end_row(&mut self, row: &Row, end: usize, next: usize, shape: &Shape) {
+    fn end_row(&mut self, row: &Row, end: usize, next: usize, shape: &Shape, crlf: Option<bool>) {
         let (start, end, next) = (row.start as u32, end as u32, next as u32);
         // With a trailing delimiter nothing may stand between it and the row end.
         let is_closed = row.fields > 1 && row.field_start as u32 == end;
-        match classify(row.fields, is_closed, start == end, shape) {
+        let mut found = classify(row.fields, is_closed, start == end, shape);
+        if let Some(crlf) = crlf.filter(|_| shape.takes_carriage_return) {
+            self.line_ends.add(crlf);
+            found = found.with_row_end(crlf, *shape);
+        }
+        match found {
             RowShape::Good => {
                 let missing = shape.columns.saturating_sub(row.fields);
                 self.spans.extend(std::iter::repeat_n(Span { start: end, end, flags: 0 }, missing));

@@ -36,22 +36,53 @@ impl Column {
 
 /// How the rows of one file end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum RowEnd {
     /// Line feed. A carriage return before it is data.
     #[default]
     Lf,
-    /// Carriage return and line feed. A line feed alone ends a row as well.
-    Crlf,
+    /// Line feed, or carriage return and line feed.
+    Either,
+    /// As `Either`, but a row that ends with carriage return and line feed is a reject.
+    OnlyLf,
+    /// As `Either`, but a row that ends with a line feed alone is a reject.
+    OnlyCrlf,
     /// This text and nothing else.
     Exactly(String),
+}
+
+impl RowEnd {
+    /// Whether a carriage return before a line feed is part of the row end.
+    pub fn takes_carriage_return(&self) -> bool {
+        matches!(self, RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf)
+    }
+
+    /// Whether rows may only end with (true) or without (false) carriage return; none if that does not matter.
+    pub fn wants_carriage_return(&self) -> Option<bool> {
+        match self {
+            RowEnd::OnlyLf => Some(false),
+            RowEnd::OnlyCrlf => Some(true),
+            RowEnd::Lf | RowEnd::Either | RowEnd::Exactly(_) => None,
+        }
+    }
+}
+
+/// What happens to rows that end otherwise than the first row of their file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MixedRowEnds {
+    /// They are rows like the others.
+    #[default]
+    Accept,
+    /// They are rejects.
+    Reject,
 }
 
 /// What the layout says about row ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowEnds {
-    /// `Lf` or `Crlf`, as the first row of each file ends.
+    /// `Either`, or one of the two of them: that of the first row.
     #[default]
     Auto,
     /// This text in every file, and nothing else.
@@ -152,6 +183,9 @@ pub struct Layout {
     /// How rows end.
     #[serde(default)]
     pub row_end: RowEnds,
+    /// What happens to rows that end otherwise than the first one.
+    #[serde(default)]
+    pub mixed_row_ends: MixedRowEnds,
     /// What a row end is inside of fields.
     #[serde(default)]
     pub row_end_in_fields: RowEndInFields,
@@ -215,6 +249,9 @@ impl Layout {
             && text.is_empty()
         {
             return Err("the row end is empty".to_owned());
+        }
+        if self.mixed_row_ends == MixedRowEnds::Reject && self.row_end != RowEnds::Auto {
+            return Err("a row end of its own leaves no other to reject".to_owned());
         }
         self.check_characters()?;
         if self.columns.is_empty() {

@@ -11,8 +11,8 @@ mod server_fields;
 pub use column_type::{ColumnType, MAX_DECIMAL64_PRECISION};
 pub use error::{CoreError, ErrorKind, Location};
 pub use layout::{
-    BlankRows, Column, EscapeCodes, ExtraFields, Header, Layout, OtherColumns, RowEnd, RowEndInFields, RowEnds,
-    ShortRows,
+    BlankRows, Column, EscapeCodes, ExtraFields, Header, Layout, MixedRowEnds, OtherColumns, RowEnd, RowEndInFields,
+    RowEnds, ShortRows,
 };
 pub use rule::Rule;
 pub use server_fields::ServerFields;

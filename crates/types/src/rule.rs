@@ -18,6 +18,8 @@ pub enum Rule {
     UnclosedQualifier,
     /// An escape character with nothing behind it.
     UnfinishedEscape,
+    /// Another row end than that of the file's first row.
+    OtherRowEnd,
     /// An empty field or null token in a column that is not nullable.
     NullNotAllowed,
     /// Not a whole number.
@@ -56,13 +58,14 @@ pub enum Rule {
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 23] = [
+    pub const ALL: [Rule; 24] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
         Rule::TextAfterQualifier,
         Rule::UnclosedQualifier,
         Rule::UnfinishedEscape,
+        Rule::OtherRowEnd,
         Rule::NullNotAllowed,
         Rule::BadInteger,
         Rule::BadDecimal,
@@ -130,6 +133,11 @@ impl Rule {
                 "HR106",
                 "a character behind an escape",
                 "Double the escape if it is data, or leave `escape` out of the layout.",
+            ),
+            OtherRowEnd => (
+                "HR107",
+                "the row end of the file's first row",
+                "Set `mixed_row_ends: accept` in the layout if both are right, or repair the row.",
             ),
             NullNotAllowed => (
                 "HR201",
@@ -200,6 +208,7 @@ impl std::fmt::Display for Rule {
             TextAfterQualifier => "text_after_qualifier",
             UnclosedQualifier => "unclosed_qualifier",
             UnfinishedEscape => "unfinished_escape",
+            OtherRowEnd => "other_row_end",
             NullNotAllowed => "null_not_allowed",
             BadInteger => "bad_integer",
             BadDecimal => "bad_decimal",

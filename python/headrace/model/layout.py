@@ -160,8 +160,13 @@ class Layout(SpecModel):
 
     delimiter: DelimiterSetting = setting("The text between two fields.", kind=SettingKind.VALUE)
     row_end: Annotated[str, AfterValidator(_check_row_end)] = setting(
-        "How rows end: auto (LF or CRLF, as the first row of each file), lf, crlf, cr, or the text itself.",
+        "How rows end: auto (LF or CRLF, each row for itself), lf, crlf, cr, or the text itself.",
         default="auto",
+        kind=SettingKind.VALUE,
+    )
+    mixed_row_ends: Literal["accept", "reject"] = setting(
+        "With `row_end: auto`, what happens to rows that end otherwise than the first one.",
+        default="accept",
         kind=SettingKind.VALUE,
     )
     row_end_in_fields: Literal["ends_row", "data"] = setting(
@@ -258,6 +263,12 @@ class Layout(SpecModel):
             self._refuse_qualified_tokens(self.qualifier)
         self._refuse_alike()
         self._check_header()
+        if self.mixed_row_ends == "reject" and self.row_end != "auto":
+            raise own_error(
+                f"with `row_end: {self.row_end}` there are no other row ends to reject",
+                expected="`row_end: auto`, or no `mixed_row_ends`",
+                path=("mixed_row_ends",),
+            )
         if self.extra_fields == "keep":
             self._check_kept()
         if self.row_end_in_fields == "data" and (self.trailing_delimiter or self.short_rows == "fill"):
@@ -365,6 +376,7 @@ class Layout(SpecModel):
         return {
             "delimiter": self.delimiter,
             "row_end": "auto" if self.row_end == "auto" else {"exactly": ROW_ENDS.get(self.row_end, self.row_end)},
+            "mixed_row_ends": self.mixed_row_ends,
             "row_end_in_fields": self.row_end_in_fields,
             "qualifier": self.qualifier,
             "blanks_around_qualifier": self.blanks_around_qualifier,

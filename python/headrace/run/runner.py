@@ -249,8 +249,9 @@ class _Run:
                 self._name_offender(outcome.error, plan, target)
         if outcome.result is not None:
             self._hide_secrets(plan.task, plan.source, outcome.result["rejects"]["files"])
-        self._record(TableResult(plan, outcome))
-        for warning in outcome.warnings:
+        table = TableResult(plan, outcome)
+        self._record(table)
+        for warning in [*outcome.warnings, *table.notes()]:
             self._events.notice(warning, plan.task)
         if outcome.error is not None:
             raise outcome.error

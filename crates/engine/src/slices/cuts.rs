@@ -265,9 +265,9 @@ mod tests {
         vec![
             (plain.clone(), RowEnd::Lf),
             (plain.clone(), RowEnd::Exactly("\n\n,".to_owned())),
-            (quoted.clone(), RowEnd::Crlf),
+            (quoted.clone(), RowEnd::Either),
             (Layout { escape: Some('\\'), escape_codes: EscapeCodes::Mysql, ..quoted.clone() }, RowEnd::Lf),
-            (Layout { escape: Some('\\'), comment: Some("#".to_owned()), ..plain.clone() }, RowEnd::Crlf),
+            (Layout { escape: Some('\\'), comment: Some("#".to_owned()), ..plain.clone() }, RowEnd::Either),
             (Layout { row_end_in_fields: RowEndInFields::Data, ..plain }, RowEnd::Lf),
             (own, RowEnd::Exactly("\r\n".to_owned())),
             (Layout { comment: Some("#".to_owned()), blanks_around_qualifier: true, ..quoted }, RowEnd::Lf),

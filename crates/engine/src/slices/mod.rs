@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use headrace_parse::{Automaton, RowScanner};
-use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, RowEnds};
+use headrace_types::{CoreError, ErrorKind, Layout, MixedRowEnds, RowEnd, RowEnds};
 use serde::{Deserialize, Serialize};
 
 use self::cuts::Cutter;
@@ -52,9 +52,10 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
         let skipped = head::skip_lines(&file, first_byte, &spec.layout).map_err(failed)?;
         let row_end = match &spec.layout.row_end {
             RowEnds::Exactly(text) => RowEnd::Exactly(text.clone()),
+            RowEnds::Auto if spec.layout.mixed_row_ends == MixedRowEnds::Accept => RowEnd::Either,
             RowEnds::Auto => {
                 let from = first_byte + skipped.bytes;
-                first_row_end(&file, from, scanner(&spec.layout, &RowEnd::Lf)?).map_err(failed)?
+                first_row_end(&file, from, scanner(&spec.layout, &RowEnd::Either)?).map_err(failed)?
             }
         };
         let (head, columns) = head::read_header(&file, path, first_byte, skipped, &spec.layout, &row_end)?;
@@ -134,11 +135,11 @@ fn first_row_end(file: &File, from: u64, mut scanner: RowScanner) -> std::io::Re
     loop {
         let count = read_some(file, &mut window, at)?;
         if count == 0 {
-            return Ok(RowEnd::Lf);
+            return Ok(RowEnd::Either);
         }
         if let Some(found) = scanner.next_row_end(&window[..count]) {
             let before = if found > 0 { window[found - 1] } else { previous };
-            return Ok(if before == b'\r' { RowEnd::Crlf } else { RowEnd::Lf });
+            return Ok(if before == b'\r' { RowEnd::OnlyCrlf } else { RowEnd::OnlyLf });
         }
         previous = window[count - 1];
         at += count as u64;
@@ -176,7 +177,7 @@ mod tests {
 
     fn layout() -> Layout {
         let columns = vec![Column::new("a", ColumnType::String, true)];
-        Layout { delimiter: "|".to_owned(), columns, ..Layout::default() }
+        Layout { delimiter: "|".to_owned(), mixed_row_ends: MixedRowEnds::Reject, columns, ..Layout::default() }
     }
 
     fn plan_layout(content: &[u8], slice_bytes: u64, layout: Layout) -> Slicing {
@@ -214,12 +215,12 @@ mod tests {
     fn empty_files_byte_order_marks_and_row_ends() {
         assert!(plan(b"", 10, 0).slices.is_empty());
         let marked = plan(b"\xEF\xBB\xBFa\r\nb\r\n", 100, 0);
-        assert_eq!((marked.slices[0].begin_byte, marked.files[0].row_end.clone()), (3, RowEnd::Crlf));
+        assert_eq!((marked.slices[0].begin_byte, marked.files[0].row_end.clone()), (3, RowEnd::OnlyCrlf));
         assert!(plan(b"\xEF\xBB\xBF", 10, 1).slices.is_empty());
-        assert_eq!(plan(b"a\nb\r\n", 100, 0).files[0].row_end, RowEnd::Lf);
+        assert_eq!(plan(b"a\nb\r\n", 100, 0).files[0].row_end, RowEnd::OnlyLf);
         let mut long = vec![b'x'; WINDOW_BYTES - 1];
         long.extend_from_slice(b"\r\n");
-        assert_eq!(plan(&long, 100, 0).files[0].row_end, RowEnd::Crlf);
+        assert_eq!(plan(&long, 100, 0).files[0].row_end, RowEnd::OnlyCrlf);
         assert_eq!(plan(&long, 100, 5).slices.len(), 1);
     }
 
@@ -229,7 +230,7 @@ mod tests {
         // In front of it a hole: no disk is filled.
         file.write_all_at(b"\r\n", (64 << 20) + 3 * WINDOW_BYTES as u64).unwrap();
         let layout = Layout { delimiter: "|".to_owned(), ..Layout::default() };
-        assert_eq!(first_row_end(&file, 0, scanner(&layout, &RowEnd::Lf).unwrap()).unwrap(), RowEnd::Crlf);
+        assert_eq!(first_row_end(&file, 0, scanner(&layout, &RowEnd::Either).unwrap()).unwrap(), RowEnd::OnlyCrlf);
     }
 
     #[test]
@@ -253,14 +254,14 @@ mod tests {
     #[test]
     fn the_first_row_with_a_qualifier_tells_how_rows_end() {
         let row_end = |content: &[u8]| plan_qualified(content, 100).files[0].row_end.clone();
-        assert_eq!(row_end(b"\"a\nb\"|c\r\nd\n"), RowEnd::Crlf);
-        assert_eq!(row_end(b"\"a\r\nb\"|c\nd\r\n"), RowEnd::Lf);
-        assert_eq!(row_end(b"3\" x 5\"\r\n"), RowEnd::Crlf);
-        assert_eq!(row_end(b"\"never closed\r\n"), RowEnd::Lf);
+        assert_eq!(row_end(b"\"a\nb\"|c\r\nd\n"), RowEnd::OnlyCrlf);
+        assert_eq!(row_end(b"\"a\r\nb\"|c\nd\r\n"), RowEnd::OnlyLf);
+        assert_eq!(row_end(b"3\" x 5\"\r\n"), RowEnd::OnlyCrlf);
+        assert_eq!(row_end(b"\"never closed\r\n"), RowEnd::OnlyLf);
         // The scanner's state goes from window to window.
         let mut long = vec![b'\n'; 2 * WINDOW_BYTES - 2];
         long[0] = b'"';
         long.extend_from_slice(b"\"\r\n");
-        assert_eq!(row_end(&long), RowEnd::Crlf);
+        assert_eq!(row_end(&long), RowEnd::OnlyCrlf);
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use headrace_engine::slices::{SlicingSpec, plan_slices};
 use headrace_engine::spec::Margin;
-use headrace_types::{Column, ColumnType, Layout, RowEnd};
+use headrace_types::{Column, ColumnType, Layout, MixedRowEnds, RowEnd};
 
 use crate::input::Input;
 
@@ -40,7 +40,7 @@ pub fn check(bytes: &[u8]) {
 
     let mut layout: Layout = serde_json::from_str(r#"{"delimiter": "|", "columns": []}"#).unwrap();
     layout.columns.push(Column::new("a", ColumnType::String, true));
-    layout.skip_lines = skip_lines;
+    (layout.skip_lines, layout.mixed_row_ends) = (skip_lines, MixedRowEnds::Reject);
     let files = vec![write(&content)];
     let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap();
 
@@ -51,7 +51,8 @@ pub fn check(bytes: &[u8]) {
     let head: u64 = lines.by_ref().take(skip_lines as usize).map(|line| line.len() as u64).sum();
     let first_row = lines.next().unwrap_or_default();
     assert_eq!((file.head.bytes, file.foot), (head, Margin::default()));
-    assert_eq!(file.row_end, if first_row.ends_with(b"\r\n") { RowEnd::Crlf } else { RowEnd::Lf });
+    let is_crlf = first_row.ends_with(b"\r\n");
+    assert_eq!(file.row_end, if is_crlf { RowEnd::OnlyCrlf } else { RowEnd::OnlyLf });
     let cuts: Vec<u64> = slicing.slices.iter().map(|slice| slice.begin_byte).collect();
     assert_eq!(cuts, cuts_of(&content, start, start + head, slice_bytes), "slices of {slice_bytes}");
     for (index, slice) in slicing.slices.iter().enumerate() {

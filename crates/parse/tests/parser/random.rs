@@ -54,7 +54,7 @@ fn general_layout() -> impl Strategy<Value = (Layout, RowEnd)> {
 
 fn layout() -> impl Strategy<Value = (Layout, RowEnd)> {
     prop_oneof![
-        1 => (plain_layout(), select(vec![RowEnd::Lf, RowEnd::Crlf])),
+        1 => (plain_layout(), select(vec![RowEnd::Lf, RowEnd::Either, RowEnd::OnlyLf, RowEnd::OnlyCrlf])),
         2 => general_layout(),
     ]
 }
@@ -180,7 +180,7 @@ impl Tailor<'_> {
         }
         bytes.extend_from_slice(match self.row_end {
             RowEnd::Lf if other_end => b"\r\n",
-            RowEnd::Crlf | RowEnd::Exactly(_) if other_end => b"\n",
+            RowEnd::Either | RowEnd::Exactly(_) if other_end => b"\n",
             row_end => dialects::row_end_text(row_end),
         });
         bytes
@@ -305,7 +305,7 @@ proptest! {
     #[test]
     fn parser_equals_reference_on_noise(
         layout in plain_layout(),
-        row_end in select(vec![RowEnd::Lf, RowEnd::Crlf]),
+        row_end in select(vec![RowEnd::Lf, RowEnd::Either, RowEnd::OnlyLf, RowEnd::OnlyCrlf]),
         bytes in prop::collection::vec(prop_oneof![3 => select(b"\n\r|,1\"\"".to_vec()), 1 => hostile_byte()], 0..400),
         reads in prop::collection::vec(1_usize..100, 1..4),
     ) {

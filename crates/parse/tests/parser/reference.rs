@@ -133,6 +133,8 @@ struct RawRow<'a> {
     /// With its row end.
     length: usize,
     has_end: bool,
+    /// Its row end.
+    ending: &'a [u8],
 }
 
 /// Why a field ends where it does.
@@ -148,6 +150,7 @@ enum Stop {
 /// A layout and the row ends of a file.
 struct Dialect<'l> {
     layout: &'l Layout,
+    row_end: &'l RowEnd,
     row_ends: Vec<&'l [u8]>,
     /// Whether a carriage return at the end of the slice is the front half of a row end.
     is_crlf: bool,
@@ -159,10 +162,11 @@ impl<'l> Dialect<'l> {
     fn new(layout: &'l Layout, row_end: &'l RowEnd) -> Self {
         let row_ends = match row_end {
             RowEnd::Lf => vec![b"\n".as_slice()],
-            RowEnd::Crlf => vec![b"\r\n".as_slice(), b"\n"],
+            RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => vec![b"\r\n".as_slice(), b"\n"],
             RowEnd::Exactly(text) => vec![text.as_bytes()],
         };
-        let mut dialect = Dialect { layout, row_ends, is_crlf: *row_end == RowEnd::Crlf, blanks: vec![] };
+        let mut dialect =
+            Dialect { layout, row_end, row_ends, is_crlf: row_end.takes_carriage_return(), blanks: vec![] };
         if layout.blanks_around_qualifier {
             // Fields too many have the layout's delimiter.
             let is_delimiter =
@@ -228,6 +232,7 @@ impl<'l> Dialect<'l> {
             content: bytes,
             length: bytes.len(),
             has_end: false,
+            ending: b"",
         };
         if let Some(mark) = self.layout.comment.as_ref().filter(|mark| bytes.starts_with(mark.as_bytes())) {
             row.is_comment = true;
@@ -255,6 +260,7 @@ impl<'l> Dialect<'l> {
                 Stop::RowEnd(length) => {
                     (row.content, row.length) = (&bytes[..end], end + length);
                     row.has_end = !(self.is_crlf && bytes[end..] == *b"\r");
+                    row.ending = &bytes[end..end + length];
                     return row;
                 }
                 Stop::End => return row,
@@ -375,6 +381,13 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
     }
     if found == wanted && layout.trailing_delimiter && !closed && !fill {
         return Err(bad_shape(Rule::TooFewFields, "no delimiter after the last field".to_owned()));
+    }
+    if let Some(wanted) = dialect.row_end.wants_carriage_return().filter(|_| row.has_end) {
+        let has = row.ending == b"\r\n";
+        if has != wanted {
+            let found = if has { "CR and line feed" } else { "a line feed" };
+            return Err(bad_shape(Rule::OtherRowEnd, format!("{found} at the end of the row")));
+        }
     }
     let missing = Field { offset: row.content.len(), raw: b"", form: Form::Plain };
     fields.resize(wanted, &missing);

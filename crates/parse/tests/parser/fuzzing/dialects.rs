@@ -19,9 +19,11 @@ const TOKENS: &[&str] = &["\\N", "\\1", "-", "\\", "|", " ", "n"];
 /// A layout without columns, and how its files end their rows. [`settle`] has to follow.
 pub fn dialect(input: &mut Input<'_>) -> (Layout, RowEnd) {
     let mut layout = Layout { delimiter: input.pick(DELIMITERS).to_owned(), ..Layout::default() };
-    let row_end = match input.below(4) {
+    let row_end = match input.below(6) {
         0 => RowEnd::Lf,
-        1 => RowEnd::Crlf,
+        1 => RowEnd::Either,
+        4 => RowEnd::OnlyLf,
+        5 => RowEnd::OnlyCrlf,
         _ => RowEnd::Exactly(input.pick(ROW_ENDS).to_owned()),
     };
     let flags = input.word();
@@ -98,7 +100,7 @@ pub fn settle(layout: &mut Layout, row_end: &mut RowEnd) {
 pub fn is_accepted(layout: &mut Layout, row_end: &RowEnd) -> bool {
     layout.row_end = match row_end {
         RowEnd::Exactly(text) => RowEnds::Exactly(text.clone()),
-        RowEnd::Lf | RowEnd::Crlf => RowEnds::Auto,
+        _ => RowEnds::Auto,
     };
     Parser::new(layout).is_ok_and(|mut parser| parser.begin_slice(row_end, 0).is_ok())
 }
@@ -111,8 +113,8 @@ pub fn delimiter(layout: &Layout, column: usize) -> &[u8] {
 /// What ends a row.
 pub fn row_end_text(row_end: &RowEnd) -> &[u8] {
     match row_end {
-        RowEnd::Lf => b"\n",
-        RowEnd::Crlf => b"\r\n",
+        RowEnd::Lf | RowEnd::OnlyLf => b"\n",
+        RowEnd::Either | RowEnd::OnlyCrlf => b"\r\n",
         RowEnd::Exactly(text) => text.as_bytes(),
     }
 }

@@ -44,7 +44,12 @@ impl Case {
         };
         Case {
             layout,
-            row_end: row_end.unwrap_or(if flags & 1 == 0 { RowEnd::Lf } else { RowEnd::Crlf }),
+            row_end: row_end.unwrap_or(match (flags & 1 == 0, flags & 2 == 0) {
+                (true, true) => RowEnd::Lf,
+                (true, false) => RowEnd::OnlyLf,
+                (false, true) => RowEnd::Either,
+                (false, false) => RowEnd::OnlyCrlf,
+            }),
             first_byte: [0, 3, 5_000_000_000][usize::from(flags >> 2 & 3).min(2)],
             bytes: vec![],
             reads,

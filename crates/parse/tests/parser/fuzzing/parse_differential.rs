@@ -194,7 +194,7 @@ impl Writer<'_> {
         self.layout.escape.is_some()
             || self.layout.comment.is_some()
             || self.layout.delimiter.len() > 1
-            || !matches!(self.row_end, RowEnd::Lf | RowEnd::Crlf)
+            || matches!(self.row_end, RowEnd::Exactly(_))
     }
 
     /// A row; a `shape` of 128 and more is another than the layout's.
@@ -220,7 +220,7 @@ impl Writer<'_> {
         }
         self.bytes.extend_from_slice(match (self.row_end, wrong) {
             (_, 5) => b"",
-            (RowEnd::Lf, 4) => b"\r\n",
+            (RowEnd::Lf | RowEnd::OnlyLf, 4) => b"\r\n",
             (_, 4) => b"\n",
             (row_end, _) => dialects::row_end_text(row_end),
         });
