@@ -246,7 +246,7 @@ impl RejectStore {
         let found = shown(&first.value);
         if self.spec.limit == 0 {
             let error = CoreError::new(ErrorKind::RejectLimit, first.message.clone()).at(at).found(found).hint(hint);
-            return rule.map_or(error.clone(), |rule| error.expected(rule.expected()));
+            return rule.map_or(error.clone(), |rule| error.expected(self.expected(rule, first.column_number)));
         }
         let what = format!("{} rows were rejected; the limit is {}", report.count, self.spec.limit);
         CoreError::new(ErrorKind::RejectLimit, what).at(at).found(format!("first: {}: {found}", first.message)).hint(
@@ -256,6 +256,13 @@ impl RejectStore {
                 hint
             },
         )
+    }
+
+    /// What the rule demands of a value of the column, numbered from 1.
+    fn expected(&self, rule: Rule, column_number: Option<usize>) -> String {
+        let column = column_number.and_then(|number| self.layout.columns.get(number.wrapping_sub(1)));
+        let format = column.and_then(|column| column.format.as_ref());
+        format.and_then(|format| format.expected(rule)).unwrap_or_else(|| rule.expected().to_owned())
     }
 
     fn create_slice(&self, slice: u32) -> Result<SliceRejects, CoreError> {

@@ -20,6 +20,7 @@ mod rows;
 mod walk;
 
 pub use automaton::{Automaton, RowScanner, START};
+pub use convert::field_by_field;
 pub use parser::{Block, Parsed, Parser, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};
 pub use raw::memory;

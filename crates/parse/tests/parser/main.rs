@@ -13,6 +13,7 @@ mod json;
 mod qualified;
 mod random;
 pub mod reference;
+mod reference_formats;
 mod reference_values;
 mod rows;
 mod spec_document;
