@@ -195,6 +195,20 @@ fn check_together(elements: &[Element]) -> Result<(), String> {
             return Err(format!("it gives {} without {}", pair[1].0, pair[0].0));
         }
     }
+    // Nobody writes minutes before hours, but many write `mm` for months.
+    let clock = |element: &Element| match element {
+        Element::Number { part, .. } => match part {
+            Part::Hour | Part::HalfDayHour => Some(0),
+            Part::Minute => Some(1),
+            Part::Second => Some(2),
+            _ => None,
+        },
+        Element::Fraction(_) | Element::OptionalFraction { .. } => Some(3),
+        _ => None,
+    };
+    if !elements.iter().filter_map(clock).is_sorted() {
+        return Err("hour, minute, second and fraction do not stand in this order".to_owned());
+    }
     let days = [of(Part::Year), of(Part::Month) + names, of(Part::Day)];
     if days.iter().sum::<usize>() % 3 != 0 {
         return Err("it gives a part of a date".to_owned());
@@ -251,6 +265,7 @@ mod tests {
             "HH:mm:ss.FFFf",
             "zzzZ",
             "n",
+            "dd.mm.yyyy HH:MM",
             "HH h tt",
         ] {
             assert!(parse_pattern(bad).is_err(), "{bad}");

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from headrace.model.column_format_months import Locale
 from headrace.model.data_type import DataType
 from headrace.model.settings import ONE_OR_MANY, SpecModel, own_error, setting
-from headrace.model.suggest import quote
+from headrace.model.suggest import did_you_mean, one_of, quote
 
 MAXIMUM_MARK_CHARACTERS: Final = 4
 MAXIMUM_GROUP_DIGITS: Final = 9
@@ -26,7 +26,8 @@ def _check_mark(mark: str) -> str:
     if not 0 < len(mark) <= MAXIMUM_MARK_CHARACTERS or is_part or any(character in mark for character in "\0\r\n"):
         raise own_error(
             f"{quote(mark)} cannot be a mark in numbers",
-            expected=f"1 to {MAXIMUM_MARK_CHARACTERS} characters without letters, digits, signs, parentheses and line breaks",
+            expected=f"1 to {MAXIMUM_MARK_CHARACTERS} characters without letters, digits, signs, parentheses and "
+            "line breaks",
         )
     return mark
 
@@ -61,6 +62,18 @@ class MonthNames(SpecModel):
 Negative = Literal["minus", "trailing_minus", "parentheses"]
 
 
+def _check_negative(forms: list[str]) -> list[str]:
+    for number, form in enumerate(forms):
+        if form not in get_args(Negative):
+            raise own_error(
+                f"{quote(form)} is no way to write negative numbers",
+                expected=one_of(get_args(Negative)),
+                hint=did_you_mean(form, get_args(Negative)),
+                path=(number,),
+            )
+    return forms
+
+
 class ColumnFormat(SpecModel):
     """How the texts of a column are written."""
 
@@ -76,7 +89,10 @@ class ColumnFormat(SpecModel):
         list[str], ONE_OR_MANY, BeforeValidator(_one_as_list, json_schema_input_type=str | list[str])
     ] = setting("Numbers: texts that may stand before or behind a number, also with blanks between.", default=[])
     negative: Annotated[
-        list[Negative], BeforeValidator(_one_as_list, json_schema_input_type=Negative | list[Negative])
+        list[str],
+        ONE_OR_MANY,
+        BeforeValidator(_one_as_list, json_schema_input_type=Negative | list[Negative]),
+        AfterValidator(_check_negative),
     ] = setting("Numbers: how negative ones are written: -5, 5- or (5).", default=["minus"])
     scientific: bool | None = setting(
         "Numbers: whether an exponent may follow, as in 1.5e3; those of floating point have it anyway.", default=None
@@ -93,16 +109,18 @@ class ColumnFormat(SpecModel):
     )
     locale: Locale | None = setting("Dates: the language of the names of months.", default=None)
     months: MonthNames | None = setting("Dates: the names of months, if they are of no such language.", default=None)
-    offset: str | None = setting("timestamptz: the offset from UTC of texts that do not give it, as +01:00.", default=None)
+    offset: str | None = setting(
+        "timestamptz: the offset from UTC of texts that do not give it, as +01:00.", default=None
+    )
     epoch: Literal["s", "ms", "us"] | None = setting(
         "Timestamps: numbers of seconds, milliseconds or microseconds since 1970-01-01 UTC.", default=None
     )
-    true: Annotated[
-        list[str], ONE_OR_MANY, BeforeValidator(_one_as_list, json_schema_input_type=str | list[str])
-    ] = setting("Truth values: the texts that mean true, in any case.", default=[])
-    false: Annotated[
-        list[str], ONE_OR_MANY, BeforeValidator(_one_as_list, json_schema_input_type=str | list[str])
-    ] = setting("Truth values: the texts that mean false, in any case.", default=[])
+    true: Annotated[list[str], ONE_OR_MANY, BeforeValidator(_one_as_list, json_schema_input_type=str | list[str])] = (
+        setting("Truth values: the texts that mean true, in any case.", default=[])
+    )
+    false: Annotated[list[str], ONE_OR_MANY, BeforeValidator(_one_as_list, json_schema_input_type=str | list[str])] = (
+        setting("Truth values: the texts that mean false, in any case.", default=[])
+    )
 
 
 def _as_mapping(value: object) -> object:
@@ -138,7 +156,7 @@ class Formats(SpecModel):
     def key_of(self, data_type: DataType) -> str | None:
         """The key that a column of the type takes its format from, if that is given."""
         key = "number" if data_type.kind in NUMBER_KINDS else "boolean" if data_type.kind == "bool" else data_type.kind
-        return key if getattr(self, key, None) is not None else None
+        return key if key in Formats.model_fields and getattr(self, key) is not None else None
 
 
 def keys_of(kind: str) -> tuple[str, ...]:

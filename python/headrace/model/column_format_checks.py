@@ -102,10 +102,14 @@ def _check_truth(column_format: ColumnFormat) -> None:
             )
         if "" in texts:
             raise own_error(
-                "an empty text is null, not a truth value", expected="texts that are not empty", path=(key, texts.index(""))
+                "an empty text is null, not a truth value",
+                expected="texts that are not empty",
+                path=(key, texts.index("")),
             )
     seen: set[str] = set()
-    for key, number, text in [(key, *item) for key in ("true", "false") for item in enumerate(getattr(column_format, key))]:
+    every = [("true", *item) for item in enumerate(column_format.true)]
+    every += [("false", *item) for item in enumerate(column_format.false)]
+    for key, number, text in every:
         if folded(text) in seen:
             raise own_error(
                 f"the text {quote(text)} is given twice", expected="different texts, also in small letters",
@@ -255,10 +259,11 @@ def _check_ambiguity(
     for first, second in combinations(range(len(parsed)), 2):
         found = witness(parsed[first], parsed[second], reading)
         if found is not None:
-            text, one, other = found
-            patterns = column_format.pattern
+            text, *values = found
+            patterns = (column_format.pattern[first], column_format.pattern[second])
+            both = [f"{shown(value)} by {quote(own)}" for value, own in zip(values, patterns, strict=True)]
             raise own_error(
-                f"{quote(text)} is {shown(one)} by {quote(patterns[first])} and {shown(other)} by {quote(patterns[second])}",
+                f"{quote(text)} is {' and '.join(both)}",
                 expected="patterns of which no text has two values",
                 hint="Leave out the pattern that this file does not use.",
                 path=("pattern", second),

@@ -1,7 +1,6 @@
 """Names of months: a few languages, long names and short ones.
 
-Taken from CLDR and from what .NET writes, with and without the point of an abbreviation. Every language is one that exports
-of spreadsheets and ledgers come in; others are given by `months`.
+Taken from CLDR and from what .NET writes, with and without the point of an abbreviation. Other languages: `months`.
 """
 
 from __future__ import annotations

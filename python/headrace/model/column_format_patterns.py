@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Literal
 
 from headrace.model.settings import own_error
@@ -22,8 +23,8 @@ _EXPECTED: Final = f"a pattern of {LETTERS}, with all other letters in quotes"
 
 @dataclass(frozen=True)
 class Element:
-    """A piece of a pattern. `text`: of a literal, or the mark before an optional fraction. `least` to `most`: digits; of a
-    month's name 3 or 4 letters. `is_half_day`: an hour of 1 to 12.
+    """A piece of a pattern. `text`: of a literal, or the mark before an optional fraction. `least` to `most`: digits;
+    of a month's name 3 or 4 letters. `is_half_day`: an hour of 1 to 12.
     """
 
     kind: Kind
@@ -68,7 +69,9 @@ _TABLE: Final[dict[str, Element]] = {
 _ELSEWHERE: Final = {
     "Y": "y", "D": "d", "S": "f", "a": "tt", "A": "tt", "K": "zzz", "z": "zzz", "X": "zzz", "x": "zzz", "n": "m",
 }  # fmt: skip
-_TOKEN: Final = re.compile(r"'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<letter>[A-Za-z])(?P=letter)*|(?P<other>.)", re.S)
+_TOKEN: Final = re.compile(
+    r"'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<letter>[A-Za-z])(?P=letter)*|(?P<other>.)", re.S
+)
 
 
 def parse_pattern(pattern: str) -> tuple[Element, ...]:
@@ -107,12 +110,18 @@ def _hint(token: str) -> str:
     if letter in _ELSEWHERE:
         return f"Write `{_ELSEWHERE[letter]}`, or `'{token}'` for the text itself."
     near = next((known for known in _TABLE if known[0] == letter), None)
-    return f"Write `'{token}'` for the text itself." if near is None else f"Did you mean `{near * 2 if len(near) < 2 else near}`?"
+    return (
+        f"Write `'{token}'` for the text itself."
+        if near is None
+        else f"Did you mean `{near * 2 if len(near) < 2 else near}`?"
+    )
 
 
 def _add_literal(elements: list[Element], pattern: str, text: str) -> None:
     if any(character.isascii() and (character.isdigit() or not character.isprintable()) for character in text):
-        raise _bad(pattern, f"{quote(text)} holds a digit or a control character", expected="literal texts without digits")
+        raise _bad(
+            pattern, f"{quote(text)} holds a digit or a control character", expected="literal texts without digits"
+        )
     if elements and elements[-1].kind == "literal":
         text = elements.pop().text + text
     if text:
@@ -139,7 +148,7 @@ def _fraction(elements: list[Element], pattern: str, token: str) -> Element:
 
 def _check_neighbours(elements: list[Element], pattern: str) -> None:
     """Pieces of which nobody could say where one ends and the next begins."""
-    for first, second in zip(elements, elements[1:], strict=False):
+    for first, second in pairwise(elements):
         varies = first.kind in ("number", "optional_fraction") and first.least < first.most
         is_open = (varies and second.is_digits) or (
             first.kind == "offset" and (second.is_digits or second.text.startswith(":"))
@@ -157,7 +166,9 @@ def _check_together(elements: Iterable[Element], pattern: str) -> None:
     parts = [element.part for element in elements if element.part is not None]
     twice = next((part for part in parts if parts.count(part) > 1), None)
     if twice is not None:
-        raise _bad(pattern, f"it gives the {twice.replace('_', ' ')} twice", expected="each part of a date or time once")
+        raise _bad(
+            pattern, f"it gives the {twice.replace('_', ' ')} twice", expected="each part of a date or time once"
+        )
     has_half_day_hour = any(element.is_half_day for element in elements)
     if has_half_day_hour != ("half_day" in parts):
         what = "`h` or `hh` without `tt`" if has_half_day_hour else "`tt` without `h` or `hh`"
@@ -168,7 +179,7 @@ def _check_together(elements: Iterable[Element], pattern: str) -> None:
             expected="`h` or `hh` with `tt`, for hours from 1 to 12 with AM or PM",
         )
     order: tuple[Part, ...] = ("hour", "minute", "second", "fraction")
-    for larger, smaller in zip(order, order[1:], strict=False):
+    for larger, smaller in pairwise(order):
         if smaller in parts and larger not in parts:
             raise _bad(
                 pattern,
@@ -176,6 +187,14 @@ def _check_together(elements: Iterable[Element], pattern: str) -> None:
                 "In a pattern `M` is the month and `m` the minute." if smaller == "minute" else None,
                 expected=f"a pattern with the {larger}",
             )
+    clock = [part for part in parts if part in order]
+    if clock != sorted(clock, key=order.index):
+        raise _bad(
+            pattern,
+            f"it gives the {clock[0]} before the {order[0] if order[0] in clock[1:] else clock[1]}",
+            "In a pattern `M` is the month and `m` the minute." if "minute" in clock else None,
+            expected="hour, minute, second and fraction in this order",
+        )
     missing = [part for part in ("year", "month", "day") if part not in parts]
     if 0 < len(missing) < 3:
         raise _bad(

@@ -1,8 +1,8 @@
 """Whether a text can mean two values by two patterns: their common texts are tried.
 
 The product of two patterns gives the shapes of all texts that fit both, with the digit 1 everywhere, which is valid in
-every place. Two patterns read such a text alike unless some digit of it belongs to different places of theirs; then this
-text, or the same with that digit changed, has two values. That is the witness.
+every place. Two patterns read such a text alike unless some digit of it belongs to different places of theirs; then
+this text, or the same with that digit changed, has two values. That is the witness.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from functools import cache
 from itertools import islice
 
 from headrace.model.column_format_months import folded
@@ -54,32 +54,38 @@ class Reading:
             if text.startswith(element.text):
                 yield len(element.text), {}
         elif element.kind in ("number", "fraction"):
-            for length in range(element.least, element.most + 1):
-                digits = text[:length]
-                if len(digits) == length and digits.isdigit():
-                    name = "half_day_hour" if element.is_half_day else str(element.part)
-                    yield length, _fraction(digits) if element.kind == "fraction" else {name: self._number(element, digits)}
+            for length in _digits(text, element.least, element.most):
+                yield length, self._number(element, text[:length])
         elif element.kind == "optional_fraction":
             yield 0, {}
             if text.startswith(element.text):
-                for length in range(1, element.most + 1):
-                    digits = text[1 : 1 + length]
-                    if len(digits) == length and digits.isdigit():
-                        yield 1 + length, _fraction(digits)
+                for length in _digits(text[1:], 1, element.most):
+                    yield 1 + length, _fraction(text[1 : 1 + length])
         elif element.kind == "month_name":
             for month, names in enumerate(self.months(element), start=1):
                 yield from ((len(name), {"month": month}) for name in names if folded(text[: len(name)]) == name)
         elif element.kind == "half_day":
-            if text[:2].lower() in ("am", "pm"):
-                yield 2, {"half_day": int(text[:2].lower() == "pm")}
+            if folded(text[:2]) in ("am", "pm"):
+                yield 2, {"half_day": int(folded(text[:2]) == "pm")}
         else:
             yield from _offsets(text, only_utc=element.kind == "utc")
 
-    def _number(self, element: Element, digits: str) -> int:
+    def _number(self, element: Element, digits: str) -> dict[str, int]:
+        if element.kind == "fraction":
+            return _fraction(digits)
         number = int(digits)
-        if element.part != "year" or element.most == 4:
-            return number
-        return self.pivot - self.pivot % 100 + number + (100 if number < self.pivot % 100 else 0)
+        if element.part == "year" and element.most == 2:
+            number += self.pivot - self.pivot % 100 + (100 if number < self.pivot % 100 else 0)
+        return {"half_day_hour" if element.is_half_day else str(element.part): number}
+
+
+def _digits(text: str, least: int, most: int) -> list[int]:
+    """How many digits may be taken from the front."""
+    return [
+        length
+        for length in range(least, most + 1)
+        if len(text) >= length and text[:length].isascii() and text[:length].isdigit()
+    ]
 
 
 def _fraction(digits: str) -> dict[str, int]:
@@ -111,7 +117,7 @@ def _value(said: dict[str, int], reading: Reading) -> int | None:
         days = date(said["year"], said["month"], said["day"]).toordinal() if "year" in said else 0
     except ValueError:
         return None
-    seconds = (60 * (60 * hour + minute - said.get("offset", reading.offset_minutes)) + second)
+    seconds = 60 * (60 * hour + minute - said.get("offset", reading.offset_minutes)) + second
     return days * _MICROSECONDS_PER_DAY + seconds * 1_000_000 + said.get("fraction", 0)
 
 
@@ -128,7 +134,7 @@ def shown(value: int) -> str:
 
 
 def witness(first: Sequence[Element], second: Sequence[Element], reading: Reading) -> tuple[str, int, int] | None:
-    """A text that has one value by the first pattern and another one by the second, and these; None if there is none."""
+    """A text that has one value by the first pattern and another by the second, and these; None if there is none."""
     for shape in islice(_common(first, second, reading), _MAXIMUM_SHAPES):
         for text in _variants(shape):
             ours, theirs = reading.values(first, text), reading.values(second, text)
@@ -171,8 +177,10 @@ def _common(first: Sequence[Element], second: Sequence[Element], reading: Readin
     ours = [_shapes(element, reading) for element in first]
     theirs = [_shapes(element, reading) for element in second]
 
-    @lru_cache(maxsize=None)
-    def steps(place: int, rest: str, other_place: int, other_rest: str) -> tuple[tuple[str, tuple[int, str, int, str]], ...]:
+    @cache
+    def steps(
+        place: int, rest: str, other_place: int, other_rest: str
+    ) -> tuple[tuple[str, tuple[int, str, int, str]], ...]:
         """What both write next, and what is left; nothing where they cannot go on together to the end."""
         if not rest and place < len(ours):
             following = [("", (place + 1, text, other_place, other_rest)) for text in ours[place]]

@@ -303,7 +303,7 @@ class Layout(SpecModel):
                 )
 
     def _refuse_delimiters_in_formats(self) -> None:
-        """Where a delimiter is part of a value, nobody could tell fields apart that are neither qualified nor escaped."""
+        """A delimiter in a value: fields that are neither qualified nor escaped could not be told apart."""
         for number, column in enumerate(self.columns):
             column_format, path = self._format_of(column)
             is_last_of_all = self.row_end_in_fields == "data" and number == len(self.columns) - 1

@@ -8,6 +8,7 @@ mod conversions;
 mod dialects;
 pub mod drive;
 mod examples;
+mod formats;
 pub mod fuzzing;
 mod json;
 mod qualified;

@@ -12,7 +12,7 @@ mod truth;
 
 use std::sync::Arc;
 
-use headrace_types::{ColumnType, Format};
+use headrace_types::{Column, Format, Layout};
 
 pub use epoch::Epoch;
 pub use grouped::{Grouping, grouped_numbers};
@@ -45,12 +45,14 @@ impl Compiled {
     }
 }
 
-/// Why the texts of a format are converted field by field, if they are.
-pub fn field_by_field(format: &Format, column_type: ColumnType) -> Option<&'static str> {
-    match Compiled::new(format) {
-        Compiled::Number(rules) => rules.field_by_field(column_type),
+/// Columns whose texts are converted field by field, because of their formats, and what in them is to blame.
+pub fn field_by_field(layout: &Layout) -> Vec<(String, String)> {
+    let reason = |column: &Column| match Compiled::new(column.format.as_ref()?) {
+        Compiled::Number(rules) => rules.field_by_field(column.column_type),
         Compiled::Patterns(patterns) => patterns.field_by_field(),
         Compiled::Epoch(_) => None,
         Compiled::Truth(words) => words.field_by_field(),
-    }
+    };
+    let columns = layout.columns.iter();
+    columns.filter_map(|column| Some((column.name.clone(), reason(column)?.to_owned()))).collect()
 }
