@@ -242,11 +242,14 @@ impl RejectStore {
         };
         let at = Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte) };
         let rule = Rule::ALL.into_iter().find(|rule| rule.code() == first.code);
-        let hint = format!("{}{trouble}", rule.map_or("", Rule::hint));
+        let hint = format!("{}{trouble}", rule.map_or("", |rule| self.hint(rule, first.column_number)));
         let found = shown(&first.value);
         if self.spec.limit == 0 {
             let error = CoreError::new(ErrorKind::RejectLimit, first.message.clone()).at(at).found(found).hint(hint);
-            return rule.map_or(error.clone(), |rule| error.expected(rule.expected()));
+            return match rule {
+                Some(rule) => error.expected(self.expected(rule, first.column_number)),
+                None => error,
+            };
         }
         let what = format!("{} rows were rejected; the limit is {}", report.count, self.spec.limit);
         CoreError::new(ErrorKind::RejectLimit, what).at(at).found(format!("first: {}: {found}", first.message)).hint(
@@ -256,6 +259,23 @@ impl RejectStore {
                 hint
             },
         )
+    }
+
+    /// What the format of the column, numbered from 1, demands of a value that breaks the rule, if it says so.
+    fn of_format(&self, rule: Rule, column_number: Option<usize>) -> Option<String> {
+        let column = self.layout.columns.get(column_number?.wrapping_sub(1))?;
+        column.format.as_ref()?.expected(rule)
+    }
+
+    fn expected(&self, rule: Rule, column_number: Option<usize>) -> String {
+        self.of_format(rule, column_number).unwrap_or_else(|| rule.expected().to_owned())
+    }
+
+    fn hint(&self, rule: Rule, column_number: Option<usize>) -> &'static str {
+        match self.of_format(rule, column_number) {
+            Some(_) => "Correct the `format` of the column, or repair the row.",
+            None => rule.hint(),
+        }
     }
 
     fn create_slice(&self, slice: u32) -> Result<SliceRejects, CoreError> {

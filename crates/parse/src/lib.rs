@@ -21,6 +21,7 @@ mod rows;
 mod walk;
 
 pub use automaton::{Automaton, Event, RowScanner, START};
+pub use convert::field_by_field;
 pub use header::{HeaderRow, HeaderSearch, find_header};
 pub use parser::{Block, Parsed, Parser, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ColumnType;
+use crate::{ColumnType, Format};
 
 /// One column of a layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Column {
     /// Whether the layout's qualifier means anything in this column.
     #[serde(default = "yes")]
     pub qualified: bool,
+    /// How its texts are written; none: as every text of its type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
 }
 
 fn yes() -> bool {
@@ -30,7 +33,7 @@ fn yes() -> bool {
 impl Column {
     /// A column that is delimited and qualified as the layout says.
     pub fn new(name: impl Into<String>, column_type: ColumnType, nullable: bool) -> Self {
-        Column { name: name.into(), column_type, nullable, delimiter: None, qualified: true }
+        Column { name: name.into(), column_type, nullable, delimiter: None, qualified: true, format: None }
     }
 }
 
@@ -261,7 +264,8 @@ impl Layout {
             if self.columns[..index].iter().any(|other| other.name == column.name) {
                 return Err(format!("column name `{}` stands twice", column.name));
             }
-            column.column_type.check().map_err(|text| format!("column `{}`: {text}", column.name))?;
+            let checked = column.column_type.check().and_then(|()| self.check_format(column));
+            checked.map_err(|text| format!("column `{}`: {text}", column.name))?;
         }
         if self.header == Header::ByName && self.columns.iter().any(|column| column.delimiter.is_some()) {
             return Err("columns with delimiters of their own stand in the order of the layout".to_owned());
@@ -282,6 +286,21 @@ impl Layout {
             }
         }
         Ok(())
+    }
+
+    /// The format of a column, and that its marks are no delimiters.
+    fn check_format(&self, column: &Column) -> Result<(), String> {
+        let Some(format) = &column.format else { return Ok(()) };
+        format.check(column.column_type)?;
+        let delimiter = column.delimiter.as_ref().unwrap_or(&self.delimiter);
+        let is_told_apart = self.escape.is_some() || (self.qualifier.is_some() && column.qualified);
+        // With row ends in fields the last column has no delimiter.
+        let is_last = self.columns.last().is_some_and(|last| last.name == column.name);
+        let is_told_apart = is_told_apart || (is_last && self.row_end_in_fields == RowEndInFields::Data);
+        match format.texts(column.column_type).iter().find(|text| text.contains(delimiter.as_str())) {
+            Some(text) if !is_told_apart => Err(format!("its format holds the delimiter: {text:?}")),
+            _ => Ok(()),
+        }
     }
 
     /// Qualifier and escape.

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
+from headrace.model.column_format import ColumnFormat, Formats, FormatSetting, to_core
+from headrace.model.column_format_checks import check_format, month_names, texts_of
 from headrace.model.data_type import DataType, DataTypeError
-from headrace.model.settings import SettingKind, SpecModel, own_error, setting
+from headrace.model.settings import SettingKind, SpecModel, errors_below, own_error, setting
 from headrace.model.suggest import quote, show_name
 
 MAXIMUM_SKIPPED_LINES = 1_000_000
@@ -123,6 +125,16 @@ class Column(SpecModel):
     qualified: bool = setting(
         "Whether the qualifier of the layout means anything in this column; otherwise it is text.", default=True
     )
+    format: FormatSetting = setting(
+        "How the texts are written: a pattern such as dd.MM.yyyy, a list of patterns, or a mapping.", default=None
+    )
+
+    @model_validator(mode="after")
+    def _check_format(self) -> Self:
+        if self.format is not None:
+            with errors_below("format"):
+                check_format(self.format, self.type.kind)
+        return self
 
 
 def _check_null_tokens(tokens: list[str]) -> list[str]:
@@ -153,6 +165,16 @@ def _check_columns(columns: list[Column]) -> list[Column]:
                 path=(number - 1, "name"),
             )
     return columns
+
+
+def _check_formats(formats: Formats) -> Formats:
+    for key in Formats.model_fields:
+        column_format = getattr(formats, key)
+        if column_format is not None:
+            with errors_below(key):
+                # Decimals: hexadecimal numbers, which they are not, are asked for by their column.
+                check_format(column_format, {"number": "decimal", "boolean": "bool"}.get(key, key))
+    return formats
 
 
 class Layout(SpecModel):
@@ -246,6 +268,9 @@ class Layout(SpecModel):
         default_factory=list,
         kind=SettingKind.VALUE,
     )
+    formats: Annotated[Formats, AfterValidator(_check_formats)] = setting(
+        "Formats of all columns of a type that have none of their own.", default=Formats()
+    )
     columns: Annotated[list[Column], AfterValidator(_check_columns)] = setting("The columns in the order of the file.")
 
     @model_validator(mode="after")
@@ -269,6 +294,7 @@ class Layout(SpecModel):
                 expected="`row_end: auto`, or no `mixed_row_ends`",
                 path=("mixed_row_ends",),
             )
+        self._refuse_delimiters_in_formats()
         if self.extra_fields == "keep":
             self._check_kept()
         if self.row_end_in_fields == "data" and (self.trailing_delimiter or self.short_rows == "fill"):
@@ -321,6 +347,31 @@ class Layout(SpecModel):
                     hint="If every row ends with a delimiter, set `trailing_delimiter: true`." if is_trailing else None,
                     path=(name,) if name != "row_end" or self.row_end != "auto" else (other,),
                 )
+
+    def _refuse_delimiters_in_formats(self) -> None:
+        """A delimiter in a value: fields that are neither qualified nor escaped could not be told apart."""
+        for number, column in enumerate(self.columns):
+            column_format, path = self._format_of(column)
+            is_last_of_all = self.row_end_in_fields == "data" and number == len(self.columns) - 1
+            is_told_apart = self.escape is not None or (self.qualifier is not None and column.qualified)
+            if column_format is None or is_told_apart or is_last_of_all:
+                continue
+            delimiter = column.delimiter or self.delimiter
+            for inner, text in texts_of(column_format, column.type.kind):
+                if delimiter in text:
+                    raise own_error(
+                        f"{quote(text)} holds the delimiter, and column `{show_name(column.name)}` cannot be qualified",
+                        expected="formats without the delimiter, or a qualifier",
+                        hint="Set `qualifier` if such fields stand in quotes.",
+                        path=("columns", number, "format", *inner) if path is None else ("formats", path, *inner),
+                    )
+
+    def _format_of(self, column: Column) -> tuple[ColumnFormat | None, str | None]:
+        """The format of a column, and the key of `formats` that it comes from, if it does."""
+        if column.format is not None:
+            return column.format, None
+        key = self.formats.key_of(column.type)
+        return (None, None) if key is None else (getattr(self.formats, key), key)
 
     def _refuse_qualified_tokens(self, qualifier: str) -> None:
         for number, token in enumerate(self.null_tokens):
@@ -399,10 +450,18 @@ class Layout(SpecModel):
                     "nullable": column.nullable and column.name not in columns_not_null,
                     "delimiter": column.delimiter,
                     "qualified": column.qualified,
+                    **self._format_to_core(column, (types or {}).get(column.name, column.type)),
                 }
                 for column in self.columns
             ],
         }
+
+    def _format_to_core(self, column: Column, data_type: DataType) -> dict[str, Any]:
+        column_format, _ = self._format_of(column)
+        if column_format is None:
+            return {}
+        core = to_core(column_format, data_type, month_names(column_format))
+        return {} if core is None else {"format": core}
 
 
 class LayoutFile(SpecModel):

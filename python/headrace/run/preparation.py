@@ -7,7 +7,7 @@ table is loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace import core
 from headrace.errors import SourceError, TargetError
@@ -34,7 +34,7 @@ from headrace.planning import (
 from headrace.run.key_answers import KeyAnswers
 from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows, unique_name
-from headrace.sources import FileCommit, snapshot_files, snapshot_generated
+from headrace.sources import FileCommit, format_notes, snapshot_files, snapshot_generated
 from headrace.targets import (
     ClosedBehind,
     OpenOptions,
@@ -80,6 +80,8 @@ def prepare_sources(package: BoundPackage) -> list[PreparedFlow | SkippedTask]:
                 missing.append(source)
                 prepared.append(SkippedTask(task.id, task.destination.table, _no_files(source), missing_files=True))
                 continue
+            slow = core.field_by_field(source.layout.to_core())
+            snapshot = replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)])
         else:
             snapshot = snapshot_generated(source)
         prepared.append(PreparedFlow(task, snapshot))

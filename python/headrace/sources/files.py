@@ -120,6 +120,16 @@ def _nothing_but_empty(source: FileSource, empty: list[str]) -> SourceError:
     )
 
 
+def format_notes(slow: Sequence[tuple[str, str]]) -> list[str]:
+    """What the plan says of columns, each with its reason, that are not converted many texts at once."""
+    reasons = dict.fromkeys(reason for _, reason in slow)
+    columns = {why: [f"`{name}`" for name, reason in slow if reason == why] for why in reasons}
+    return [
+        f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}: converted field by field ({why})"
+        for why, names in columns.items()
+    ]
+
+
 def _empty_notes(empty: list[str]) -> list[str]:
     notes = [f"{path} is empty" for path in empty[:_NOTED_EMPTY_FILES]]
     if len(empty) > _NOTED_EMPTY_FILES:

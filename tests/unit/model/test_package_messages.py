@@ -59,7 +59,7 @@ CASES: dict[str, str | bytes] = {
     "yaml_custom_tag": change("package: sales", "package: !python/name:os.system sales"),
     "yaml_standard_tag": change("package: sales", "package: !!str sales"),
     "yaml_integer_key": change("  orders:\n    delim", "  2024:\n    delim"),
-    "yaml_boolean_key": change("  orders:\n    delim", "  true:\n    delim"),
+    "yaml_null_key": change("  orders:\n    delim", "  null:\n    delim"),
     "yaml_list_key": change("package: sales", "package: sales\n[a, b]: c"),
     "yaml_several_documents": COMPLETE + "---\nheadrace: 1\n",
     "yaml_undefined_alias": change("files: orders.tbl", "files: *.tbl"),

@@ -13,6 +13,8 @@ mod json;
 #[allow(dead_code)]
 #[path = "../../../parse/tests/parser/reference.rs"]
 mod reference;
+#[path = "../../../parse/tests/parser/reference_formats.rs"]
+mod reference_formats;
 #[path = "../../../parse/tests/parser/reference_values.rs"]
 mod reference_values;
 mod slicing;

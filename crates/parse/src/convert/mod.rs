@@ -5,6 +5,7 @@
 mod bytes;
 mod digits;
 mod float;
+mod format;
 mod nulls;
 mod number;
 mod plan;
@@ -18,6 +19,7 @@ use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{Field, REWRITTEN, TILE_ROWS, Tile};
 use crate::raw::memory::Plain;
 
+pub use format::field_by_field;
 pub use nulls::NullRule;
 pub use plan::{ColumnOutput, ColumnPlan};
 pub use unescape::{Rewriting, Unescaped, note_text_behind};

@@ -7,7 +7,8 @@ use proptest::sample::{select, subsequence};
 use crate::drive::Driver;
 use crate::examples::{column_type, field, hostile_byte};
 use crate::fuzzing::dialects;
-use crate::fuzzing::input::Input;
+use crate::fuzzing::formats;
+use crate::fuzzing::input::{Input, Random};
 use crate::reference;
 
 /// Columns of any types, and a plain dialect that the structural pass knows.
@@ -52,10 +53,43 @@ fn general_layout() -> impl Strategy<Value = (Layout, RowEnd)> {
     })
 }
 
+/// The same layout with formats of some columns.
+fn formatted(layout: impl Strategy<Value = (Layout, RowEnd)>) -> impl Strategy<Value = (Layout, RowEnd)> {
+    (layout, prop::collection::vec(any::<u8>(), 80)).prop_map(|((mut layout, row_end), decisions)| {
+        let mut input = Input::new(&decisions);
+        for column in &mut layout.columns {
+            column.format = formats::format(column.column_type, &mut input);
+        }
+        formats::settle(&mut layout);
+        (layout, row_end)
+    })
+}
+
+/// A field of the column: `dirt` of 100 are not what it wants.
+fn field_of(column: &Column, dirt: u32) -> BoxedStrategy<Vec<u8>> {
+    let plain = field(column.column_type, dirt);
+    let (column_type, Some(format)) = (column.column_type, column.format.clone()) else { return plain };
+    let written = (any::<u64>(), 0..1000_u32, any::<prop::sample::Index>(), hostile_byte());
+    let written = written.prop_map(move |(seed, chance, at, byte)| {
+        let mut text = formats::plausible(column_type, &format, &mut Random(seed));
+        let at = at.index(text.len() + 1);
+        match chance {
+            _ if chance >= 6 * dirt => {}
+            _ if chance.is_multiple_of(2) && at < text.len() => text[at] = byte,
+            _ if chance.is_multiple_of(3) && at < text.len() => drop(text.remove(at)),
+            _ => text.insert(at, byte),
+        }
+        text
+    });
+    prop_oneof![9 => written, 1 => plain].boxed()
+}
+
 fn layout() -> impl Strategy<Value = (Layout, RowEnd)> {
     prop_oneof![
         1 => (plain_layout(), select(vec![RowEnd::Lf, RowEnd::Either, RowEnd::OnlyLf, RowEnd::OnlyCrlf])),
+        1 => formatted((plain_layout(), select(vec![RowEnd::Lf, RowEnd::Either]))),
         2 => general_layout(),
+        1 => formatted(general_layout()),
     ]
 }
 
@@ -206,7 +240,7 @@ fn dress(dirt: u32) -> impl Strategy<Value = Dress> {
 
 /// A file of the layout. `dirt` says how often something is wrong with it; 0 gives the regular blocks of the quick path.
 fn file(layout: &Layout, row_end: &RowEnd, dirt: u32) -> impl Strategy<Value = Vec<u8>> + use<> {
-    let fields: Vec<_> = layout.columns.iter().map(|column| (field(column.column_type, dirt), dress(dirt))).collect();
+    let fields: Vec<_> = layout.columns.iter().map(|column| (field_of(column, dirt), dress(dirt))).collect();
     let fate = prop_oneof![
         60 => Just(Fate::Whole),
         dirt / 4 => Just(Fate::WithoutLastField),

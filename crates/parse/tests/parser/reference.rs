@@ -4,7 +4,7 @@
 use headrace_parse::Reject;
 use headrace_types::{BlankRows, Column, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, Rule, ShortRows};
 
-use crate::reference_values::convert;
+use crate::{reference_formats, reference_values};
 
 /// One converted value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -357,6 +357,14 @@ impl<'l> Dialect<'l> {
     }
 }
 
+/// Value of a field that is neither empty nor a null token.
+fn convert(column: &Column, text: &[u8]) -> Result<Value, Rule> {
+    match &column.format {
+        Some(format) => reference_formats::convert(column.column_type, format, text),
+        None => reference_values::convert(column.column_type, text),
+    }
+}
+
 fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result<Vec<Value>, Bad> {
     if let Some(Open { rule, offset, column }) = row.open {
         let column = (column < layout.columns.len()).then_some(column);
@@ -395,10 +403,10 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
     for (index, field) in fields.into_iter().enumerate() {
         let column = &layout.columns[index];
         let converted = match &field.form {
-            Form::Qualified(inner) => convert(column.column_type, &dialect.text(index, inner, true)),
+            Form::Qualified(inner) => convert(column, &dialect.text(index, inner, true)),
             Form::TextBehind => Err(Rule::TextAfterQualifier),
             Form::Plain if is_null(layout, field.raw) => null(column),
-            Form::Plain => convert(column.column_type, &dialect.text(index, field.raw, false)),
+            Form::Plain => convert(column, &dialect.text(index, field.raw, false)),
         };
         match converted {
             Ok(value) => values.push(value),

@@ -2,11 +2,12 @@
 
 pub mod convert_one;
 pub mod dialects;
+pub mod formats;
 pub mod input;
 pub mod parse_differential;
 #[cfg(test)]
 mod replay;
-mod texts;
+pub mod texts;
 
 use headrace_types::{Column, ColumnType, Layout, RowEnd};
 

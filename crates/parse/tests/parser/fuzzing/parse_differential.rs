@@ -6,7 +6,7 @@
 use headrace_types::{ColumnType, Layout, RowEnd, ShortRows};
 
 use super::input::{Input, Random};
-use super::{Case, MOST_BYTES, column, dialect, dialects, null_tokens, texts};
+use super::{Case, MOST_BYTES, column, dialect, dialects, formats, null_tokens, texts};
 
 const DELIMITERS: &[char] =
     &['|', ',', '\t', ';', '|', ',', '5', '.', '-', ' ', '"', '\u{1}', '\u{7f}', 'e', ':', '\''];
@@ -59,11 +59,17 @@ fn layout(input: &mut Input<'_>) -> (Layout, Option<RowEnd>) {
     };
     for index in 0..columns {
         let column_type = texts::column_type(input);
-        layout.columns.push(column(index, column_type, input.flag()));
+        let decisions = input.byte();
+        layout.columns.push(column(index, column_type, decisions & 1 == 1));
+        if decisions & 0xE0 == 0xE0 {
+            layout.columns[index].format = formats::format(column_type, input);
+        }
     }
+    formats::settle(&mut layout);
     if let Some(row_end) = &mut row_end {
         dialects::per_column(&mut layout, input);
         dialects::settle(&mut layout, row_end);
+        formats::settle(&mut layout);
         if flags & 0x60 == 0x60 {
             widen(&mut layout, row_end);
         }
@@ -106,7 +112,8 @@ impl Writer<'_> {
             3..=5 => {
                 let fields: Vec<_> = (self.layout.columns.iter())
                     .map(|column| {
-                        let text = texts::field(column.column_type, &self.layout.null_tokens, input);
+                        let text =
+                            texts::field(column.column_type, column.format.as_ref(), &self.layout.null_tokens, input);
                         self.qualified(text, input.byte())
                     })
                     .collect();
@@ -155,7 +162,13 @@ impl Writer<'_> {
         let shape = if dirt > 0 && random.below(1024) < usize::from(dirt) { random.below(256) as u8 } else { 0 };
         let fields: Vec<_> = (self.layout.columns.iter())
             .map(|column| {
-                let text = texts::random_field(column.column_type, &self.layout.null_tokens, dirt, random);
+                let text = texts::random_field(
+                    column.column_type,
+                    column.format.as_ref(),
+                    &self.layout.null_tokens,
+                    dirt,
+                    random,
+                );
                 let dirty = random.below(1024) < usize::from(dirt);
                 self.qualified(text, if dirty { random.below(256) as u8 } else { random.below(2) as u8 })
             })
