@@ -127,6 +127,12 @@ impl Parser {
         }
         let columns = wanted.iter().map(|&index| (index, &layout.columns[index]));
         let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens, layout.escape));
+        let columns: Vec<ColumnPlan> = columns.collect();
+        if let Some(column) = columns.iter().find(|column| !column.takes_constant()) {
+            let name = &layout.columns[column.index].name;
+            let what = format!("layout: what `empty` of column `{name}` gives is no value of its type");
+            return Err(CoreError::new(ErrorKind::Specification, what));
+        }
         let fields = arrow_schema(layout).project(wanted).map_err(|error| internal(&error.to_string()))?;
         let row_end = match &layout.row_end {
             RowEnds::Auto => RowEnd::default(),
@@ -138,7 +144,7 @@ impl Parser {
                 escape: layout.escape.map(|escape| escape as u8),
                 codes: layout.escape_codes,
             },
-            columns: columns.collect(),
+            columns,
             schema: Arc::new(fields),
             cpu_path: cpu_path()?,
             next_line: 0,
@@ -399,7 +405,7 @@ impl Task for ConvertTiles<'_, '_> {
         let mut memory = TileMemory::default();
         for first_row in (0..self.table.rows()).step_by(TILE_ROWS) {
             for (column, output) in std::iter::zip(self.columns, &mut *self.outputs) {
-                let tile = self.table.load(column.index, first_row, &mut memory)?;
+                let tile = self.table.load(column.index, first_row, column.trim, &mut memory)?;
                 column.convert_tile(tile, self.facts, output, self.bad)?;
             }
         }

@@ -21,9 +21,52 @@ pub struct Column {
     /// Whether the layout's qualifier means anything in this column.
     #[serde(default = "yes")]
     pub qualified: bool,
+    /// Which blanks at the ends of a field are no text.
+    #[serde(default)]
+    pub trim: Trim,
+    /// What a field without a byte stands for.
+    #[serde(default)]
+    pub empty: EmptyField,
+    /// Whether two qualifiers with nothing between are NULL, and not the empty text.
+    #[serde(default)]
+    pub qualified_empty_is_null: bool,
+    /// Whether null tokens are NULL between qualifiers, too.
+    #[serde(default)]
+    pub qualified_null_tokens: bool,
+    /// Field contents that mean NULL; if none are given, those of the layout.
+    #[serde(default)]
+    pub null_tokens: Option<Vec<String>>,
     /// How its texts are written; none: as every text of its type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+}
+
+/// Which blanks and tabs at the ends of a field are no text. Between qualifiers they always are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trim {
+    /// None.
+    #[default]
+    None,
+    /// Those before it.
+    Left,
+    /// Those behind it.
+    Right,
+    /// Those at both ends.
+    Both,
+}
+
+/// What a field without a byte stands for, unless it stands between qualifiers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmptyField {
+    /// NULL.
+    #[default]
+    Null,
+    /// The empty text; NULL in columns of other types.
+    Text,
+    /// What this text stands for.
+    Value(String),
 }
 
 fn yes() -> bool {
@@ -33,7 +76,19 @@ fn yes() -> bool {
 impl Column {
     /// A column that is delimited and qualified as the layout says.
     pub fn new(name: impl Into<String>, column_type: ColumnType, nullable: bool) -> Self {
-        Column { name: name.into(), column_type, nullable, delimiter: None, qualified: true, format: None }
+        Column {
+            name: name.into(),
+            column_type,
+            nullable,
+            delimiter: None,
+            qualified: true,
+            trim: Trim::None,
+            empty: EmptyField::Null,
+            qualified_empty_is_null: false,
+            qualified_null_tokens: false,
+            null_tokens: None,
+            format: None,
+        }
     }
 }
 
@@ -318,13 +373,23 @@ impl Layout {
                 return Err(format!("{name} {character:?} is the delimiter as well"));
             }
         }
+        let is_cut = |column: &&Column| matches!(column.trim, Trim::Right | Trim::Both);
+        if let Some(column) = self.columns.iter().find(is_cut).filter(|_| self.escape.is_some()) {
+            return Err(format!(
+                "column `{}` drops blanks behind its text, and an escape may make them text",
+                column.name
+            ));
+        }
         if self.qualifier.is_some() && self.qualifier == self.escape {
             return Err("the qualifier is the escape as well: without an escape it stands doubled".to_owned());
         }
+        let tokens = self.columns.iter().filter_map(|column| column.null_tokens.as_ref()).chain([&self.null_tokens]);
         if let Some(qualifier) = self.qualifier
-            && let Some(token) = self.null_tokens.iter().find(|token| token.starts_with(qualifier))
+            && let Some(token) = tokens.flatten().find(|token| token.starts_with(qualifier))
         {
-            return Err(format!("null token {token:?} begins with the qualifier, and qualified fields are never NULL"));
+            return Err(format!(
+                "null token {token:?} begins with the qualifier: it is compared with what stands inside"
+            ));
         }
         Ok(())
     }

@@ -16,8 +16,8 @@ pub use format::{
     EpochFormat, EpochUnit, Format, GroupFormat, Negative, NumberFormat, PatternFormat, TruthFormat, folded, is_blank,
 };
 pub use layout::{
-    BlankRows, Column, EscapeCodes, ExtraFields, Header, Layout, MixedRowEnds, OtherColumns, RowEnd, RowEndInFields,
-    RowEnds, ShortRows,
+    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Header, Layout, MixedRowEnds, OtherColumns, RowEnd,
+    RowEndInFields, RowEnds, ShortRows, Trim,
 };
 pub use pattern::{Element, MAX_FRACTION_DIGITS, Part, parse_pattern};
 pub use rule::Rule;

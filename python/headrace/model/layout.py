@@ -1,4 +1,4 @@
-"""The layout of a flat file: dialect, columns and their types."""
+"""The layout of a flat file: dialect and columns."""
 
 from __future__ import annotations
 
@@ -6,69 +6,30 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+from pydantic import AfterValidator, model_validator
 
-from headrace.model.column_format import ColumnFormat, Formats, FormatSetting, to_core
+from headrace.model.column_format import ColumnFormat, Formats, to_core
 from headrace.model.column_format_checks import check_format, month_names, texts_of
-from headrace.model.data_type import DataType, DataTypeError
+from headrace.model.data_type import DataType
+from headrace.model.layout_column import (
+    MAXIMUM_TOKEN_CHARACTERS,
+    Column,
+    DelimiterSetting,
+    EmptySetting,
+    EmptyValue,
+    NullTokensSetting,
+    QualifiedEmptySetting,
+    TrimSetting,
+    check_columns,
+)
 from headrace.model.settings import SettingKind, SpecModel, errors_below, own_error, setting
 from headrace.model.suggest import quote, show_name
 
 MAXIMUM_SKIPPED_LINES = 1_000_000
 MAXIMUM_FOOTER_ROWS = 100
-MAXIMUM_COLUMN_NAME_CHARACTERS = 255
-MAXIMUM_TOKEN_CHARACTERS = 16
 # Row ends that have a name.
 _WORDS: Final = {"row_end": "row end", "delimiter": "delimiter", "comment": "comment mark"}
 ROW_ENDS: Final = {"auto": "", "lf": "\n", "crlf": "\r\n", "cr": "\r"}
-
-TYPE_PATTERN = (
-    r"^(int16|int32|int64|float32|float64|bool|date|time|timestamp|timestamptz|string|bytes|uuid|json"
-    r"|decimal\( *[0-9]+ *, *[0-9]+ *\)|(var)?char\( *[0-9]+ *\))$"
-)
-
-
-def _parse_type(value: object) -> DataType:
-    if isinstance(value, DataType):
-        return value
-    if not isinstance(value, str):
-        raise own_error("a type must be text", expected="a type such as int64 or decimal(15,2)")
-    try:
-        return DataType.parse(value)
-    except DataTypeError as error:
-        raise own_error(error.what, expected=error.expected, hint=error.hint) from error
-
-
-TypeSetting = Annotated[
-    DataType,
-    PlainValidator(_parse_type),
-    PlainSerializer(str, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": TYPE_PATTERN}),
-]
-
-
-def _check_column_name(name: str) -> str:
-    if not name or len(name) > MAXIMUM_COLUMN_NAME_CHARACTERS or any(ord(character) < 32 for character in name):
-        raise own_error(
-            "this cannot be the name of a column",
-            expected=f"1 to {MAXIMUM_COLUMN_NAME_CHARACTERS} characters without control characters",
-        )
-    return name
-
-
-def _check_delimiter(delimiter: str) -> str:
-    expected = (
-        f"1 to {MAXIMUM_TOKEN_CHARACTERS} characters, not only letters and digits, without NUL, no line break alone"
-    )
-    if delimiter == "\\t":
-        raise own_error(
-            "the delimiter is a backslash and a t", expected=expected, hint='For a tab write "\\t" in double quotes.'
-        )
-    if not 0 < len(delimiter) <= MAXIMUM_TOKEN_CHARACTERS:
-        raise own_error(f"the delimiter has {len(delimiter)} characters", expected=expected)
-    if delimiter.isalnum() or "\0" in delimiter or delimiter in ("\r", "\n", "\r\n"):
-        raise own_error(f"{quote(delimiter)} cannot be the delimiter", expected=expected)
-    return delimiter
 
 
 def _check_character(character: str, name: str) -> str:
@@ -104,67 +65,6 @@ def _check_comment(comment: str) -> str:
             expected=f"1 to {MAXIMUM_TOKEN_CHARACTERS} characters without line breaks and NUL",
         )
     return comment
-
-
-DelimiterSetting = Annotated[str, AfterValidator(_check_delimiter)]
-
-
-class Column(SpecModel):
-    """One column of a flat file."""
-
-    name: Annotated[str, AfterValidator(_check_column_name)] = setting("Name of the column, unique in the layout.")
-    type: TypeSetting = setting(
-        "int16, int32, int64, decimal(p,s), float32, float64, bool, date, time, timestamp, timestamptz, string, "
-        "char(n), varchar(n), bytes, uuid or json."
-    )
-    nullable: bool = setting("Whether the column may be null; a null in a column that may not be rejects the row.",
-                             default=True)  # fmt: skip
-    delimiter: DelimiterSetting | None = setting(
-        "What stands between this column and the next, if not the delimiter of the layout.", default=None
-    )
-    qualified: bool = setting(
-        "Whether the qualifier of the layout means anything in this column; otherwise it is text.", default=True
-    )
-    format: FormatSetting = setting(
-        "How the texts are written: a pattern such as dd.MM.yyyy, a list of patterns, or a mapping.", default=None
-    )
-
-    @model_validator(mode="after")
-    def _check_format(self) -> Self:
-        if self.format is not None:
-            with errors_below("format"):
-                check_format(self.format, self.type.kind)
-        return self
-
-
-def _check_null_tokens(tokens: list[str]) -> list[str]:
-    for number, token in enumerate(tokens):
-        if any(character in token for character in "\r\n\0"):
-            raise own_error(
-                f"the null token {quote(token)} cannot stand in a field",
-                expected="texts without line breaks and NUL",
-                path=(number,),
-            )
-        if token in tokens[:number]:
-            raise own_error(f"the null token {quote(token)} is given twice", expected="each token once", path=(number,))
-    return tokens
-
-
-def _check_columns(columns: list[Column]) -> list[Column]:
-    if not columns:
-        raise own_error("the layout has no columns", expected="at least one column")
-    seen: dict[str, int] = {}
-    for number, column in enumerate(columns, start=1):
-        # Databases compare names of columns without regard to case.
-        first = seen.setdefault(column.name.lower(), number)
-        if first != number:
-            raise own_error(
-                f"column {number} has the name of column {first}: `{show_name(column.name)}`",
-                expected="different names (upper and lower case are the same)",
-                hint="Rename one of the two.",
-                path=(number - 1, "name"),
-            )
-    return columns
 
 
 def _check_formats(formats: Formats) -> Formats:
@@ -263,15 +163,33 @@ class Layout(SpecModel):
         ge=0,
         le=MAXIMUM_FOOTER_ROWS,
     )
-    null_tokens: Annotated[list[str], AfterValidator(_check_null_tokens)] = setting(
+    trim: TrimSetting = setting(
+        "Which blanks and tabs at the ends of fields are no text: none, left, right or both.",
+        default="none",
+        kind=SettingKind.VALUE,
+    )
+    empty: EmptySetting = setting(
+        "What a field without a character stands for: null; text, the empty text (null in columns that are no texts); "
+        "or the text given as `{value: TEXT}`.",
+        default="null",
+    )
+    qualified_empty: QualifiedEmptySetting = setting(
+        "What two qualifiers with nothing between stand for: the empty text, or null.",
+        default="text",
+        kind=SettingKind.VALUE,
+    )
+    null_tokens: NullTokensSetting = setting(
         "Texts that mean null in every column, besides the empty field.",
         default_factory=list,
         kind=SettingKind.VALUE,
     )
+    qualified_null_tokens: bool = setting(
+        "Whether null tokens mean null between qualifiers, too.", default=False, kind=SettingKind.VALUE
+    )
     formats: Annotated[Formats, AfterValidator(_check_formats)] = setting(
         "Formats of all columns of a type that have none of their own.", default=Formats()
     )
-    columns: Annotated[list[Column], AfterValidator(_check_columns)] = setting("The columns in the order of the file.")
+    columns: Annotated[list[Column], AfterValidator(check_columns)] = setting("The columns in the order of the file.")
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -284,8 +202,8 @@ class Layout(SpecModel):
                 hint="Leave `escape` out: a qualifier that is text stands doubled.",
                 path=("escape",),
             )
-        if self.qualifier is not None:
-            self._refuse_qualified_tokens(self.qualifier)
+        self._check_null_tokens()
+        self._check_trim()
         self._refuse_alike()
         self._check_header()
         if self.mixed_row_ends == "reject" and self.row_end != "auto":
@@ -373,14 +291,44 @@ class Layout(SpecModel):
         key = self.formats.key_of(column.type)
         return (None, None) if key is None else (getattr(self.formats, key), key)
 
-    def _refuse_qualified_tokens(self, qualifier: str) -> None:
-        for number, token in enumerate(self.null_tokens):
-            if token.startswith(qualifier):
+    def _check_null_tokens(self) -> None:
+        """Tokens that no field could be."""
+        own = [(("columns", number, "null_tokens"), column) for number, column in enumerate(self.columns)]
+        lists: list[tuple[tuple[str | int, ...], Column | None, list[str]]] = [
+            (("null_tokens",), None, self.null_tokens)
+        ]
+        lists += [(path, column, column.null_tokens or []) for path, column in own]
+        for path, column, tokens in lists:
+            delimiter = (column.delimiter if column else None) or self.delimiter
+            for number, token in enumerate(tokens):
+                if self.qualifier is not None and token.startswith(self.qualifier):
+                    raise own_error(
+                        f"the null token {quote(token)} begins with the qualifier",
+                        expected="texts as they stand in unqualified fields",
+                        hint="Write it without qualifiers, and set `qualified_null_tokens: true`.",
+                        path=(*path, number),
+                    )
+                if delimiter in token and self.qualifier is None and self.escape is None:
+                    raise own_error(
+                        f"the null token {quote(token)} holds the delimiter {quote(delimiter)}",
+                        expected="texts that can stand in a field",
+                        path=(*path, number),
+                    )
+
+    def _check_trim(self) -> None:
+        """Behind an escape a blank at the end of a field is text, and nobody looks for escapes from the end."""
+        for number, column in enumerate(self.columns):
+            if self.escape is not None and self._of(column, "trim") in ("right", "both"):
                 raise own_error(
-                    f"the null token {quote(token)} begins with the qualifier, and a qualified field is never null",
-                    expected="texts as they stand in unqualified fields",
-                    path=("null_tokens", number),
+                    f"blanks behind the text of column `{show_name(column.name)}` may be escaped",
+                    expected="`trim: none` or `trim: left` beside `escape`",
+                    path=("columns", number, "trim") if column.trim else ("trim",),
                 )
+
+    def _of(self, column: Column, name: str) -> Any:
+        """A setting of a column, or the layout's if it has none of its own."""
+        own = getattr(column, name)
+        return getattr(self, name) if own is None else own
 
     def _check_kept(self) -> None:
         last = self.columns[-1]
@@ -442,7 +390,6 @@ class Layout(SpecModel):
             "header": self.header,
             "other_columns": self.other_columns,
             "footer_rows": self.footer_rows,
-            "null_tokens": list(self.null_tokens),
             "columns": [
                 {
                     "name": column.name,
@@ -450,6 +397,11 @@ class Layout(SpecModel):
                     "nullable": column.nullable and column.name not in columns_not_null,
                     "delimiter": column.delimiter,
                     "qualified": column.qualified,
+                    "trim": self._of(column, "trim"),
+                    "empty": _empty_to_core(self._of(column, "empty")),
+                    "qualified_empty_is_null": self._of(column, "qualified_empty") == "null",
+                    "null_tokens": self._of(column, "null_tokens"),
+                    "qualified_null_tokens": self._of(column, "qualified_null_tokens"),
                     **self._format_to_core(column, (types or {}).get(column.name, column.type)),
                 }
                 for column in self.columns
@@ -462,6 +414,10 @@ class Layout(SpecModel):
             return {}
         core = to_core(column_format, data_type, month_names(column_format))
         return {} if core is None else {"format": core}
+
+
+def _empty_to_core(empty: str | EmptyValue) -> object:
+    return {"value": empty.value} if isinstance(empty, EmptyValue) else empty
 
 
 class LayoutFile(SpecModel):

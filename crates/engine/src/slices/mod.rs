@@ -7,7 +7,7 @@ mod head;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use headrace_parse::{Automaton, RowScanner};
+use headrace_parse::{Automaton, Parser, RowScanner};
 use headrace_types::{CoreError, ErrorKind, Layout, MixedRowEnds, RowEnd, RowEnds};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,8 @@ pub struct Slicing {
 /// # Errors
 /// `Source` when a file is missing, cannot be read or is no regular file; `Specification` for a layout that means two things.
 pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
+    // What no file can change is refused before any is looked at.
+    Parser::new(&spec.layout)?;
     let mut slicing = Slicing { files: Vec::new(), slices: Vec::new() };
     for path in &spec.files {
         let (file, metadata) = open_file(path)?;

@@ -20,7 +20,7 @@ use crate::raw::fields::{Field, REWRITTEN, TILE_ROWS, Tile};
 use crate::raw::memory::Plain;
 
 pub use format::field_by_field;
-pub use nulls::NullRule;
+pub use nulls::{Constant, NullRule};
 pub use plan::{ColumnOutput, ColumnPlan};
 pub use unescape::{Rewriting, Unescaped, note_text_behind};
 
@@ -32,6 +32,11 @@ trait Convert {
     const IS_TEXT: bool = false;
     /// Value of the field, or the rule it breaks. It may only be empty if it is qualified.
     fn convert(&self, field: Field<'_>) -> Result<Self::Value, Rule>;
+    /// Value of a text that stands in no block but in the layout.
+    #[inline(always)]
+    fn convert_constant(&self, field: Field<'_>) -> Result<Self::Value, Rule> {
+        self.convert(field)
+    }
     /// The same for a tile, by loops without branches that know the common texts only: values, and for each row whether
     /// (not 0) it needs [`Convert::convert`]. False when the type, or this tile, has no such loop.
     #[inline(always)]
@@ -99,7 +104,7 @@ impl OneColumn<'_> {
     /// A field that did not convert: NULL, or a bad row.
     #[cold]
     fn miss(&mut self, row: usize, field: Field<'_>, rule: Rule) {
-        if field.is_qualified() || (field.len() > 0 && !self.nulls.is_token(field.bytes())) {
+        if !self.nulls.is_null(field) {
             self.bad.add(row, self.index, rule);
             return;
         }
@@ -159,9 +164,10 @@ fn convert_field<C: Convert>(
     facts: BlockFacts<'_>,
 ) -> C::Value {
     let field = tile.field(row);
-    let is_null = !field.is_qualified() && (field.len() == 0 || column.nulls.is_value_token(field));
+    let constant = column.nulls.constant(field).and_then(Constant::field);
     let result = match facts.unescaped {
-        _ if is_null => Err(Rule::NullNotAllowed),
+        _ if column.nulls.is_null_value(field) => Err(Rule::NullNotAllowed),
+        _ if constant.is_some() => constant.map_or(Err(Rule::NullNotAllowed), |text| converter.convert_constant(text)),
         Some(unescaped) if !C::IS_TEXT && field.is_rewritten() => {
             unescaped.convert(field, |field| converter.convert(field))
         }

@@ -4,7 +4,7 @@ use arrow_array::ArrayRef;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
-use headrace_types::{Column, ColumnType, MAX_DECIMAL64_PRECISION, Rule};
+use headrace_types::{Column, ColumnType, MAX_DECIMAL64_PRECISION, Rule, Trim};
 use std::sync::Arc;
 
 use super::bytes::{Uuid, decode_hexadecimal};
@@ -12,12 +12,12 @@ use super::float::Floating;
 use super::format::{Compiled, Numbers, PatternDate, PatternMoment};
 use super::number::{Decimal, Truth, Whole};
 use super::temporal::{Date, Time, Timestamp};
-use super::text::Texts;
-use super::{BadRows, BlockFacts, Convert, NullRule, OneColumn, convert_tile, note_text_behind};
+use super::text::{CONSTANT_BUFFER, Texts};
+use super::{BadRows, BlockFacts, Constant, Convert, NullRule, OneColumn, convert_tile, note_text_behind};
 use crate::raw::arrays::Written;
 use crate::raw::cpu::CpuPath;
-use crate::raw::fields::{Field, Text, Tile};
-use crate::raw::memory::{Carver, PADDING_BYTES, carved_bytes, values_mut};
+use crate::raw::fields::Tile;
+use crate::raw::memory::{Carver, carved_bytes, values_mut};
 
 /// Where the converted values of one column of a block go.
 pub struct ColumnOutput<'a> {
@@ -71,6 +71,8 @@ pub struct ColumnPlan {
     arrow_type: DataType,
     nullable: bool,
     nulls: NullRule,
+    /// Which blanks at the ends of a field are no text.
+    pub trim: Trim,
 }
 
 /// What the texts of a column are.
@@ -167,9 +169,18 @@ impl ColumnPlan {
             index,
             arrow_type: column.column_type.arrow_type(),
             nullable: column.nullable,
-            nulls: NullRule::new(null_tokens, |token| is_rewritten(token) || is_value(&kind, token)),
+            nulls: NullRule::new(column, column.null_tokens.as_deref().unwrap_or(null_tokens), |token| {
+                is_rewritten(token) || is_value(&kind, token)
+            }),
+            trim: column.trim,
             kind,
         }
+    }
+
+    /// Whether what stands for empty fields is a value of the column.
+    pub fn takes_constant(&self) -> bool {
+        let constant = self.nulls.constant_of_empty().map(|constant| constant.field());
+        constant.is_none_or(|field| field.is_some_and(|field| is_value(&self.kind, field.bytes())))
     }
 
     /// Bytes of one value; 0 when the values are not in the slab.
@@ -239,7 +250,13 @@ impl ColumnPlan {
         };
         let values = slab.slice_with_length(values_offset, values_bytes);
         let validity = validity_offset.map(|offset| slab.slice_with_length(offset, rows.div_ceil(64) * 8));
-        Written { arrow_type: &self.arrow_type, rows, values, validity, texts }.array()
+        let constant = self.nulls.constant_of_empty().filter(|_| self.kind.column_type.is_text());
+        let mut texts = texts.to_vec();
+        if let Some(constant) = constant {
+            texts.resize(CONSTANT_BUFFER, Buffer::default());
+            texts.push(constant.padded.clone());
+        }
+        Written { arrow_type: &self.arrow_type, rows, values, validity, texts: &texts }.array()
     }
 }
 
@@ -249,10 +266,8 @@ const NO_FACTS: BlockFacts<'_> =
 
 /// Whether the text is that of a value of the type.
 fn is_value(kind: &Kind, text: &[u8]) -> bool {
-    let mut padded = vec![0; PADDING_BYTES];
-    padded.extend_from_slice(text);
-    padded.resize(text.len() + 2 * PADDING_BYTES, 0);
-    let Some(field) = Text::new(&padded, text.len()).map(Field::whole) else { return true };
+    let text = Constant::new(text);
+    let Some(field) = text.field() else { return true };
     let converts = with_converter!(kind, NO_FACTS, converter => converter.convert(field).is_ok(), bytes => true);
     field.len() > 0 && converts
 }
@@ -275,9 +290,10 @@ fn convert_bytes(
     for row in 0..tile.rows() {
         let field = tile.field(row);
         decoded.clear();
-        let is_null = !field.is_qualified() && (field.len() == 0 || column.nulls.is_token(field.bytes()));
+        let constant = column.nulls.constant(field).and_then(Constant::field);
         let result = match facts.unescaped {
-            _ if is_null => Err(Rule::NullNotAllowed),
+            _ if column.nulls.is_null(field) => Err(Rule::NullNotAllowed),
+            _ if constant.is_some() => constant.map_or(Ok(()), |text| decode_hexadecimal(text.bytes(), &mut decoded)),
             Some(unescaped) if field.is_rewritten() => {
                 unescaped.convert(field, |field| decode_hexadecimal(field.bytes(), &mut decoded))
             }

@@ -5,6 +5,7 @@ use headrace_types::Rule;
 
 use super::{Convert, Unescaped};
 use crate::raw::fields::{Field, REWRITTEN, TILE_ROWS, Tile};
+use crate::raw::memory::PADDING_BYTES;
 
 /// Longest text a view holds itself.
 const INLINE_BYTES: u32 = 12;
@@ -24,15 +25,18 @@ fn view(first: u64, second: u64, start: u32, length: u32) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// View of a text that stands in the slab.
-fn view_of_slab(text: &[u8], offset: u32) -> u128 {
+/// The buffer with the text that stands for empty fields, behind the block and the slab.
+pub const CONSTANT_BUFFER: usize = 2;
+
+/// View of a text that stands in another buffer than the block.
+fn view_of(text: &[u8], buffer: usize, offset: usize) -> u128 {
     let mut words = [0; 16];
     let copied = text.len().min(INLINE_BYTES as usize);
     words[..copied].copy_from_slice(&text[..copied]);
     let length = text.len() as u32;
     let inline = (u128::from_le_bytes(words) << 32) | u128::from(length);
-    let (prefix, buffer) = (inline as u64, 1);
-    if length <= INLINE_BYTES { inline } else { u128::from(prefix) | buffer << 64 | u128::from(offset) << 96 }
+    let prefix = u128::from(inline as u64);
+    if length <= INLINE_BYTES { inline } else { prefix | (buffer as u128) << 64 | (offset as u128) << 96 }
 }
 
 /// What a text column demands of its values.
@@ -62,6 +66,11 @@ impl Convert for Texts<'_> {
         }
         let length = self.length(field.bytes())?;
         Ok(view(field.u64_at(0), field.u64_at(4), field.start(), length as u32))
+    }
+
+    fn convert_constant(&self, field: Field<'_>) -> Result<u128, Rule> {
+        let length = self.length(field.bytes())?;
+        Ok(view_of(&field.bytes()[..length], CONSTANT_BUFFER, PADDING_BYTES))
     }
 
     #[inline(always)]
@@ -112,7 +121,7 @@ impl Texts<'_> {
     #[inline(never)]
     fn convert_escaped(&self, unescaped: &Unescaped<'_>, field: Field<'_>) -> Result<u128, Rule> {
         let careful = Texts { suspicious: self.suspicious || unescaped.makes_bytes(), ..*self };
-        unescaped.keep(field, |text, offset| Ok(view_of_slab(&text[..careful.length(text)?], offset)))
+        unescaped.keep(field, |text, offset| Ok(view_of(&text[..careful.length(text)?], 1, offset as usize)))
     }
 
     #[inline(never)]

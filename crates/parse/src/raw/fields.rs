@@ -1,5 +1,7 @@
 //! The fields of one column of a block, and loads that may read into the padding around them.
 
+use headrace_types::Trim;
+
 use super::cpu::{CpuPath, Task};
 use super::memory::PADDING_BYTES;
 
@@ -218,9 +220,15 @@ impl<'a> FieldTable<'a> {
     }
 
     /// Points `tile` to the fields of `column` in the rows from `first_row`, [`TILE_ROWS`] or as many as there are; `None`
-    /// when there is no such column.
     #[inline(always)]
-    pub fn load<'t>(&self, column: usize, first_row: usize, tile: &'t mut TileMemory) -> Option<Tile<'a, 't>> {
+    /// when there is no such column. Blanks at the ends that `trim` names are no part of unqualified ones.
+    pub fn load<'t>(
+        &self,
+        column: usize,
+        first_row: usize,
+        trim: Trim,
+        tile: &'t mut TileMemory,
+    ) -> Option<Tile<'a, 't>> {
         if column >= self.columns {
             return None;
         }
@@ -240,8 +248,27 @@ impl<'a> FieldTable<'a> {
                 }
             }
         }
+        if trim != Trim::None {
+            self.trim(trim, tile, rows);
+        }
         let (starts, ends) = (&tile.starts[..rows], &tile.ends[..rows]);
         Some(Tile { text: self.text, starts, ends, flags: &tile.flags[..rows], first_row })
+    }
+
+    fn trim(&self, trim: Trim, tile: &mut TileMemory, rows: usize) {
+        let text = self.text.bytes();
+        let is_blank = |at: u32| matches!(text[at as usize], b' ' | b'\t');
+        let (left, right) = (trim != Trim::Right, trim != Trim::Left);
+        let places = std::iter::zip(&mut tile.starts[..rows], &mut tile.ends[..rows]);
+        for ((start, end), flags) in places.zip(&tile.flags[..rows]) {
+            // start <= end still, and neither leaves the field.
+            while left && flags & QUALIFIED == 0 && start < end && is_blank(*start) {
+                *start += 1;
+            }
+            while right && flags & QUALIFIED == 0 && start < end && is_blank(*end - 1) {
+                *end -= 1;
+            }
+        }
     }
 
     #[inline(always)]

@@ -120,7 +120,8 @@ mod tests {
             .filter_map(|path| {
                 let table = FieldTable::of_marks(text, &marks, 1, 1, 1, None, path).unwrap();
                 let (mut numbers, mut memory) = (Decomposed::default(), TileMemory::default());
-                let is_read = numbers.read(table.load(0, 0, &mut memory).unwrap(), b'.', path);
+                let is_read =
+                    numbers.read(table.load(0, 0, headrace_types::Trim::None, &mut memory).unwrap(), b'.', path);
                 assert_eq!((is_read, numbers.rows()), (path.has_wide_vectors(), usize::from(is_read)));
                 is_read.then(|| numbers.number(0))
             })

@@ -2,7 +2,9 @@
 //! with the crate but the types of its results.
 
 use headrace_parse::Reject;
-use headrace_types::{BlankRows, Column, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, Rule, ShortRows};
+use headrace_types::{
+    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, Rule, ShortRows, Trim,
+};
 
 use crate::{reference_formats, reference_values};
 
@@ -403,10 +405,14 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
     for (index, field) in fields.into_iter().enumerate() {
         let column = &layout.columns[index];
         let converted = match &field.form {
+            Form::Qualified(inner) if is_null(layout, column, inner, true) => null(column),
             Form::Qualified(inner) => convert(column, &dialect.text(index, inner, true)),
             Form::TextBehind => Err(Rule::TextAfterQualifier),
-            Form::Plain if is_null(layout, field.raw) => null(column),
-            Form::Plain => convert(column, &dialect.text(index, field.raw, false)),
+            Form::Plain if is_null(layout, column, trimmed(column.trim, field.raw), false) => null(column),
+            Form::Plain => match (trimmed(column.trim, field.raw), &column.empty) {
+                (b"", EmptyField::Value(text)) => convert(column, text.as_bytes()),
+                (text, _) => convert(column, &dialect.text(index, text, false)),
+            },
         };
         match converted {
             Ok(value) => values.push(value),
@@ -420,8 +426,33 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
 }
 
 /// Whether an unqualified field means NULL, as it stands in the file.
-fn is_null(layout: &Layout, raw: &[u8]) -> bool {
-    raw.is_empty() || layout.null_tokens.iter().any(|token| token.as_bytes() == raw)
+/// What is left of an unqualified field.
+fn trimmed(trim: Trim, raw: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| *byte != b' ' && *byte != b'\t';
+    let Some(first) = raw.iter().position(is_text) else { return if trim == Trim::None { raw } else { b"" } };
+    let last = raw.iter().rposition(is_text).unwrap_or_default();
+    match trim {
+        Trim::None => raw,
+        Trim::Left => &raw[first..],
+        Trim::Right => &raw[..=last],
+        Trim::Both => &raw[first..=last],
+    }
+}
+
+/// Null token or what else is null.
+fn is_null(layout: &Layout, column: &Column, raw: &[u8], is_qualified: bool) -> bool {
+    let tokens = column.null_tokens.as_ref().unwrap_or(&layout.null_tokens);
+    let is_token = tokens.iter().any(|token| token.as_bytes() == raw);
+    let is_empty_null = match &column.empty {
+        EmptyField::Null => true,
+        EmptyField::Text => !column.column_type.is_text(),
+        EmptyField::Value(_) => false,
+    };
+    if is_qualified {
+        (raw.is_empty() && column.qualified_empty_is_null) || (is_token && column.qualified_null_tokens)
+    } else {
+        (raw.is_empty() && is_empty_null) || is_token
+    }
 }
 
 fn null(column: &Column) -> Result<Value, Rule> {

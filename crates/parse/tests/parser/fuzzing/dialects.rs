@@ -1,7 +1,9 @@
 //! Dialects out of decisions, and the texts that can hurt them.
 
 use headrace_parse::Parser;
-use headrace_types::{BlankRows, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, RowEnds, ShortRows};
+use headrace_types::{
+    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, RowEnds, ShortRows, Trim,
+};
 
 use super::input::Input;
 
@@ -48,6 +50,9 @@ pub fn dialect(input: &mut Input<'_>) -> (Layout, RowEnd) {
 
 /// Columns with settings of their own.
 pub fn per_column(layout: &mut Layout, input: &mut Input<'_>) {
+    for column in &mut layout.columns {
+        what_stands_for(column, input);
+    }
     let (delimiters, unqualified) = match input.below(4) {
         0 => return,
         1 => (0, 3),
@@ -61,9 +66,27 @@ pub fn per_column(layout: &mut Layout, input: &mut Input<'_>) {
     }
 }
 
+/// What fields of the column stand for that are empty, blank or null tokens.
+fn what_stands_for(column: &mut Column, input: &mut Input<'_>) {
+    const VALUES: &[&str] = &["0", "1", "2000-01-01", "true", "a text of more than twelve bytes", " x ", "\"|"];
+    let flags = input.byte();
+    column.trim = [Trim::None, Trim::Left, Trim::Right, Trim::Both][usize::from(flags & 3)];
+    column.empty = match flags >> 2 & 7 {
+        0 => EmptyField::Text,
+        1 | 2 => EmptyField::Value(input.pick(VALUES).to_owned()),
+        _ => EmptyField::Null,
+    };
+    column.qualified_empty_is_null = flags >> 5 & 1 == 1;
+    column.qualified_null_tokens = flags >> 6 & 1 == 1;
+    column.null_tokens = (flags >> 7 == 1).then(|| vec![input.pick(TOKENS).to_owned()]);
+}
+
 /// Leaves out what cannot go together until a parser takes the layout.
 pub fn settle(layout: &mut Layout, row_end: &mut RowEnd) {
-    let simpler: [fn(&mut Layout, &mut RowEnd); 11] = [
+    let simpler: [fn(&mut Layout, &mut RowEnd); 14] = [
+        |layout, _| layout.columns.iter_mut().for_each(|column| column.null_tokens = None),
+        |layout, _| leave_out_wrong_values(layout),
+        |layout, _| layout.columns.iter_mut().for_each(|column| column.trim = Trim::None),
         |layout, _| layout.null_tokens.clear(),
         |layout, _| layout.blanks_around_qualifier = false,
         |layout, _| layout.comment = None,
@@ -92,6 +115,17 @@ pub fn settle(layout: &mut Layout, row_end: &mut RowEnd) {
         simplify(layout, row_end);
         if is_accepted(layout, row_end) {
             return;
+        }
+    }
+}
+
+/// Texts for empty fields that are no values of their columns.
+fn leave_out_wrong_values(layout: &mut Layout) {
+    for index in 0..layout.columns.len() {
+        let alone =
+            Layout { delimiter: ";".to_owned(), columns: vec![layout.columns[index].clone()], ..Layout::default() };
+        if Parser::new(&alone).is_err() {
+            layout.columns[index].empty = EmptyField::Null;
         }
     }
 }
