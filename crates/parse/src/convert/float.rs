@@ -14,6 +14,8 @@ use crate::raw::portable::{equal_bytes, low_bits};
 pub trait Float: crate::raw::memory::Plain + Default + fast_float2::FastFloat {
     /// Whether the value is infinite.
     fn infinite(self) -> bool;
+    /// The value with the other sign.
+    fn negated(self) -> Self;
     /// `magnitude` * 10^`exponent`, negated if asked (1), and whether (not 0) that may not be the nearest float. Integers and
     /// powers of ten that the type holds exactly give the nearest float by one operation (W. D. Clinger, "How to read floating
     /// point numbers accurately", 1990).
@@ -28,6 +30,11 @@ macro_rules! float {
         impl Float for $type {
             fn infinite(self) -> bool {
                 self.is_infinite()
+            }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                -self
             }
 
             #[inline(always)]
@@ -141,6 +148,11 @@ impl<T: Float> Convert for Floating<T> {
 impl<T: Float> Base for Floating<T> {
     const BAD: Rule = Rule::BadFloat;
     const IS_FLOATING: bool = true;
+
+    #[inline(always)]
+    fn negated(value: T) -> T {
+        value.negated()
+    }
 
     fn of_whole(&self, _: i128) -> Result<T, Rule> {
         Err(Rule::BadFloat) // hexadecimal numbers are whole numbers

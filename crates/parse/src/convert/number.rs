@@ -11,6 +11,8 @@ use crate::raw::fields::{Field, Tile};
 pub trait Integer: crate::raw::memory::Plain + Default + TryFrom<i128> + TryFrom<i64> {
     /// The value, and whether (not 0) it does not fit.
     fn wrap(number: i64) -> (Self, u64);
+    /// The value with the other sign.
+    fn negated(self) -> Self;
 }
 
 macro_rules! integer {
@@ -20,6 +22,11 @@ macro_rules! integer {
             fn wrap(number: i64) -> (Self, u64) {
                 let value = number as $type;
                 (value, (i64::from(value) ^ number) as u64)
+            }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                self.wrapping_neg()
             }
         }
     )*};
@@ -98,6 +105,11 @@ impl<T: Integer> Base for Whole<T> {
     const BAD: Rule = Rule::BadInteger;
     const IS_WHOLE: bool = true;
 
+    #[inline(always)]
+    fn negated(value: T) -> T {
+        value.negated()
+    }
+
     fn of_whole(&self, number: i128) -> Result<T, Rule> {
         T::try_from(number).map_err(|_| Rule::OutOfRange)
     }
@@ -139,6 +151,8 @@ fn sign(characters: &[u8]) -> (bool, &[u8]) {
 pub trait Unscaled: crate::raw::memory::Plain + Default + TryFrom<i128> {
     /// From a number known to fit.
     fn from_i64(number: i64) -> Self;
+    /// The number with the other sign.
+    fn negated(self) -> Self;
 }
 
 impl Unscaled for i64 {
@@ -146,12 +160,22 @@ impl Unscaled for i64 {
     fn from_i64(number: i64) -> Self {
         number
     }
+
+    #[inline(always)]
+    fn negated(self) -> Self {
+        self.wrapping_neg()
+    }
 }
 
 impl Unscaled for i128 {
     #[inline(always)]
     fn from_i64(number: i64) -> Self {
         i128::from(number)
+    }
+
+    #[inline(always)]
+    fn negated(self) -> Self {
+        self.wrapping_neg()
     }
 }
 
@@ -218,6 +242,11 @@ impl<T: Unscaled> Base for Decimal<T> {
 
     fn point(&self) -> u8 {
         self.point
+    }
+
+    #[inline(always)]
+    fn negated(value: T) -> T {
+        value.negated()
     }
 
     fn of_whole(&self, number: i128) -> Result<T, Rule> {

@@ -484,6 +484,21 @@ impl<'a, 't> Tile<'a, 't> {
         Tile { text: self.text, starts, ends, flags: &memory.flags[..count], first_row: self.first_row }
     }
 
+    /// The same fields, each without so many bytes in front and behind; as many numbers as rows. Of shorter ones nothing is left.
+    #[inline(always)]
+    pub fn peeled<'m>(&self, front: &[u32], behind: &[u32], memory: &'m mut TileMemory) -> Tile<'a, 'm> {
+        let rows = self.rows().min(front.len()).min(behind.len());
+        for row in 0..rows {
+            // start <= end <= text length holds still.
+            let start = self.starts[row].saturating_add(front[row]).min(self.ends[row]);
+            memory.starts[row] = start;
+            memory.ends[row] = self.ends[row].saturating_sub(behind[row]).max(start);
+            memory.flags[row] = self.flags[row];
+        }
+        let (starts, ends) = (&memory.starts[..rows], &memory.ends[..rows]);
+        Tile { text: self.text, starts, ends, flags: &memory.flags[..rows], first_row: self.first_row }
+    }
+
     /// The fields, one per row, for loads: what does not matter for them is not said.
     #[inline(always)]
     pub fn places(&self) -> impl Iterator<Item = Field<'a>> + use<'a, 't> {

@@ -2,6 +2,12 @@
 
 /// Bytes at the front of `text` that spell a name, whose characters are folded ([`headrace_types::folded`]), in any case.
 pub fn spelled(text: &[u8], folded: &str) -> Option<usize> {
+    if let Some(same) = text.get(..folded.len())
+        && same.is_ascii()
+        && folded.is_ascii()
+    {
+        return same.eq_ignore_ascii_case(folded.as_bytes()).then_some(folded.len());
+    }
     let valid = text.utf8_chunks().next()?.valid();
     let mut wanted = folded.chars();
     for (at, character) in valid.char_indices() {

@@ -6,7 +6,7 @@ use headrace_types::{ColumnType, GroupFormat, Negative, NumberFormat, Rule, is_b
 
 use super::super::Convert;
 use super::grouped::Grouping;
-use crate::raw::fields::{Field, TILE_ROWS, Text, Tile};
+use crate::raw::fields::{Field, TILE_ROWS, Text, Tile, TileMemory};
 use crate::raw::memory::PADDING_BYTES;
 
 /// The converter of a number type, which a squeezed text is handed to.
@@ -21,6 +21,8 @@ pub trait Base: Convert {
     fn point(&self) -> u8 {
         b'.'
     }
+    /// The value with the other sign; one that the loops over tiles have found.
+    fn negated(value: Self::Value) -> Self::Value;
     /// The value of a whole number.
     fn of_whole(&self, number: i128) -> Result<Self::Value, Rule>;
     /// As [`Convert::convert_tile`], for digits in groups.
@@ -63,7 +65,7 @@ impl NumberRules {
         let negative = |wanted| format.negative.contains(&wanted);
         let minus = negative(Negative::Minus);
         let loops = match &format.group {
-            _ if format.hex || !minus || format.decimal.len() > 1 => Loops::None,
+            _ if format.hex || format.decimal.len() > 1 => Loops::None,
             None => Loops::Plain,
             Some(group) => match Grouping::new(group) {
                 Some(grouping) => Loops::Grouped(grouping, group.optional),
@@ -103,9 +105,7 @@ impl NumberRules {
         let is_whole = matches!(column_type, ColumnType::Int16 | ColumnType::Int32 | ColumnType::Int64);
         match self.loops {
             _ if self.hex => Some("hexadecimal numbers"),
-            _ if !self.currency.is_empty() => Some("a currency"),
-            _ if self.decimal.len() > 1 => Some("a decimal mark that is not ASCII"),
-            _ if !self.minus => Some("no minus in front"),
+            _ if self.decimal.len() > 1 => Some("a decimal mark of several bytes"),
             Loops::Grouped(..) if is_floating => Some("groups of a floating-point number"),
             Loops::None | Loops::Plain if self.group.is_some() => Some("groups that are not of three digits"),
             _ if self.scientific && !is_floating => {
@@ -113,6 +113,11 @@ impl NumberRules {
             }
             _ => None,
         }
+    }
+
+    /// Whether more may stand around the digits than a minus in front.
+    fn is_decorated(&self) -> bool {
+        !self.minus || self.trailing_minus || self.parentheses || !self.currency.is_empty()
     }
 
     /// Takes off a sign and a currency, each at most once and on any side. True for a negative number.
@@ -326,6 +331,65 @@ impl<B: Base> Convert for Numbers<'_, B> {
 
     #[inline(always)]
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [B::Value], inexact: &mut [u8]) -> bool {
+        if matches!(self.rules.loops, Loops::None) {
+            return false;
+        }
+        if !self.rules.is_decorated() {
+            return self.digits_of_tile(tile, values, inexact);
+        }
+        let mut peeled = Peeled::new(self.rules, tile);
+        let is_known = self.digits_of_tile(peeled.inner(tile), values, inexact);
+        for (row, (value, inexact)) in std::iter::zip(values, inexact).enumerate() {
+            *value = if peeled.negative[row] { B::negated(*value) } else { *value };
+            *inexact |= peeled.refused[row];
+        }
+        is_known
+    }
+}
+
+/// The fields of a tile without signs and currencies.
+struct Peeled {
+    front: [u32; TILE_ROWS],
+    behind: [u32; TILE_ROWS],
+    negative: [bool; TILE_ROWS],
+    /// 1 where there is one more minus.
+    refused: [u8; TILE_ROWS],
+    rows: usize,
+    memory: TileMemory,
+}
+
+impl Peeled {
+    #[inline(never)]
+    fn new(rules: &NumberRules, tile: Tile<'_, '_>) -> Self {
+        let mut peeled = Peeled {
+            front: [0; TILE_ROWS],
+            behind: [0; TILE_ROWS],
+            negative: [false; TILE_ROWS],
+            refused: [0; TILE_ROWS],
+            rows: tile.rows(),
+            memory: TileMemory::default(),
+        };
+        for row in 0..tile.rows() {
+            let text = tile.field(row).bytes();
+            let (negative, inner) = rules.peel(text);
+            let front = inner.as_ptr().addr() - text.as_ptr().addr();
+            peeled.front[row] = front as u32;
+            peeled.behind[row] = (text.len() - inner.len() - front) as u32;
+            peeled.negative[row] = negative;
+            peeled.refused[row] = u8::from(inner.first() == Some(&b'-'));
+        }
+        peeled
+    }
+
+    fn inner<'a>(&mut self, tile: Tile<'a, '_>) -> Tile<'a, '_> {
+        tile.peeled(&self.front[..self.rows], &self.behind[..self.rows], &mut self.memory)
+    }
+}
+
+impl<B: Base> Numbers<'_, B> {
+    /// The loops over digits, a minus in front, and marks.
+    #[inline(always)]
+    fn digits_of_tile(&self, tile: Tile<'_, '_>, values: &mut [B::Value], inexact: &mut [u8]) -> bool {
         match self.rules.loops {
             Loops::None => false,
             Loops::Plain => self.base.convert_tile(tile, values, inexact),

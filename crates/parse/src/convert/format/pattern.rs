@@ -237,12 +237,10 @@ impl Said {
 }
 
 /// The year of two digits in the hundred years from `pivot` on; the number itself, if that is 0.
-#[inline(always)]
-pub fn year(number: u32, pivot: u32) -> u32 {
+fn year(number: u32, pivot: u32) -> u32 {
     match pivot {
         0 => number,
-        // Wraps for what is no number of two digits; then it is not used.
-        _ => (pivot - pivot % 100 + if number < pivot % 100 { 100 } else { 0 }).wrapping_add(number),
+        _ => pivot - pivot % 100 + number + if number < pivot % 100 { 100 } else { 0 },
     }
 }
 

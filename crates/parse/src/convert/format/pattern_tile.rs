@@ -1,322 +1,362 @@
-//! Patterns of digits and literals in loops over tiles: piece by piece, each for all rows. A piece of one or two digits that has
-//! one moves what stands behind it in its row.
+//! Patterns of digits and literals in loops over tiles. A few words of eight bytes cover a text; where one digit stands in place
+//! of two, a zero is put in, and the words behind it are read from one byte earlier. Then every text looks alike: numbers are at
+//! places that the pattern alone decides on.
 
 use headrace_types::{Element, Part};
 
 use super::super::digits::{not_digits, number_of};
 use super::super::temporal::{MICROSECONDS_PER_DAY, MICROSECONDS_PER_SECOND, days_since_epoch};
-use super::pattern::year;
-use crate::raw::fields::{TILE_ROWS, Tile};
+use crate::raw::fields::{TILE_ROWS, Tile, Words};
 use crate::raw::memory::PADDING_BYTES;
+
+/// Most words of a text.
+const MOST_WORDS: usize = 4;
+const WORD_BYTES: usize = 8;
+const ZEROS: u64 = 0x3030_3030_3030_3030;
 
 /// A pattern that the loops know.
 #[derive(Debug)]
 pub struct TilePattern {
-    segments: Vec<Segment>,
-    /// Bytes of a text in which every number has its most digits.
-    length: u32,
-    pivot: u32,
+    words: Vec<Word>,
+    /// Century, year of the century, month, day.
+    date: [Pair; 4],
+    /// Hour, minute, second, and zeros.
+    time: [Pair; 4],
+    half_day: Option<Pair>,
+    fraction: Option<Fraction>,
     has_date: bool,
     has_time: bool,
-    is_half_day: bool,
+    /// First of the hundred years that two digits can mean; 0 for years of four digits.
+    pivot: u32,
+    /// Bytes of a text in which every number has its most digits. Offsets are those of such a text.
+    length: u32,
 }
 
-/// A number and the bytes behind it, together at most eight.
-#[derive(Debug, Clone, Default)]
-struct Segment {
-    /// Place in a text in which every number has its most digits.
+/// Eight bytes of the text.
+#[derive(Debug, Default)]
+struct Word {
     offset: usize,
-    number: Number,
-    /// Most digits.
-    digits: u32,
-    /// Whether one digit less may stand there.
-    varies: bool,
-    /// What stands behind the digits.
     literal: u64,
-    literal_bytes: u32,
+    literal_mask: u64,
+    /// Bytes at which numbers begin that may have one digit.
+    varies: Vec<usize>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Number {
-    #[default]
-    None,
-    Part(Part),
-    Fraction,
-    HalfDay,
+/// Two bytes of a word.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    word: usize,
+    shift: u32,
+    mask: u64,
+    /// What is there when the pattern has no such number.
+    fill: u64,
 }
 
-/// Numbers of each row of a tile.
+/// Up to six digits of a fraction of a second.
+#[derive(Debug, Clone, Copy)]
+struct Fraction {
+    offset: usize,
+    digits: u32,
+}
+
+const NO_PAIR: Pair = Pair { word: 0, shift: 0, mask: 0, fill: 0x3030 };
+
+/// A number of each row of a tile.
 type Column = [u32; TILE_ROWS];
 
-/// What the rows of a tile say.
-struct Columns {
-    year: Column,
-    month: Column,
-    day: Column,
-    hour: Column,
-    minute: Column,
-    second: Column,
-    microsecond: Column,
-    afternoon: Column,
-    /// Digits that are missing so far.
-    missing: Column,
-    wrong: [u64; TILE_ROWS],
+/// Puts words and pairs together from the front of the pattern on.
+struct Cover {
+    words: Vec<Word>,
+    offset: usize,
+}
+
+impl Cover {
+    /// The word with the next `bytes` bytes, and their place in it.
+    fn take(&mut self, bytes: usize) -> (usize, usize) {
+        let is_full = self.words.last().is_none_or(|last| self.offset + bytes > last.offset + WORD_BYTES);
+        if is_full {
+            self.words.push(Word { offset: self.offset, ..Word::default() });
+        }
+        let index = self.words.len() - 1;
+        let place = self.offset - self.words[index].offset;
+        self.offset += bytes;
+        (index, place)
+    }
+
+    fn literal(&mut self, text: &[u8]) {
+        for &byte in text {
+            let (index, place) = self.take(1);
+            self.words[index].literal |= u64::from(byte) << (8 * place);
+            self.words[index].literal_mask |= 0xFF << (8 * place);
+        }
+    }
+
+    fn pair(&mut self, varies: bool) -> Pair {
+        let (word, place) = self.take(2);
+        if varies {
+            self.words[word].varies.push(place);
+        }
+        Pair { word, shift: 8 * place as u32, mask: 0xFFFF, fill: 0 }
+    }
 }
 
 impl TilePattern {
     /// None for patterns with names, offsets and pieces that may be missing, and for very long ones.
     pub fn new(elements: &[Element], pivot: u32) -> Option<Self> {
-        let mut segments: Vec<Segment> = vec![];
-        let mut offset = 0;
-        let literal = |segments: &mut Vec<Segment>, bytes: &[u8], offset: &mut usize| {
-            for &byte in bytes {
-                let is_full = segments.last().is_none_or(|last| last.digits + last.literal_bytes == 8);
-                if is_full {
-                    segments.push(Segment { offset: *offset, ..Segment::default() });
-                }
-                if let Some(last) = segments.last_mut() {
-                    last.literal |= u64::from(byte) << (8 * last.literal_bytes);
-                    last.literal_bytes += 1;
-                }
-                *offset += 1;
-            }
+        let mut cover = Cover { words: vec![], offset: 0 };
+        let mut pattern = TilePattern {
+            words: vec![],
+            date: [NO_PAIR; 4],
+            time: [NO_PAIR; 4],
+            half_day: None,
+            fraction: None,
+            has_date: false,
+            has_time: false,
+            pivot: 0,
+            length: 0,
         };
         for element in elements {
-            let (number, digits, varies) = match element {
-                Element::Literal(text) => {
-                    literal(&mut segments, text.as_bytes(), &mut offset);
-                    continue;
+            match element {
+                Element::Literal(text) => cover.literal(text.as_bytes()),
+                Element::Utc => cover.literal(b"Z"),
+                Element::Number { part: Part::Year, most, .. } => {
+                    pattern.has_date = true;
+                    if *most == 2 {
+                        pattern.pivot = pivot;
+                    } else {
+                        pattern.date[0] = cover.pair(false);
+                    }
+                    pattern.date[1] = cover.pair(false);
                 }
-                Element::Utc => {
-                    literal(&mut segments, b"Z", &mut offset);
-                    continue;
+                Element::Number { part, least, most } => {
+                    let pair = cover.pair(least < most);
+                    match part {
+                        Part::Month => pattern.date[2] = pair,
+                        Part::Day | Part::Year => pattern.date[3] = pair,
+                        Part::Hour | Part::HalfDayHour => (pattern.time[0], pattern.has_time) = (pair, true),
+                        Part::Minute => pattern.time[1] = pair,
+                        Part::Second => pattern.time[2] = pair,
+                    }
                 }
-                Element::Number { part, least, most } => (Number::Part(*part), u32::from(*most), least < most),
-                Element::Fraction(count) => (Number::Fraction, u32::from(*count).min(6), false),
-                Element::HalfDay => (Number::HalfDay, 2, false),
+                Element::HalfDay => pattern.half_day = Some(cover.pair(false)),
+                Element::Fraction(count) => {
+                    let kept = (*count).min(6);
+                    pattern.fraction = Some(Fraction { offset: cover.offset, digits: kept.into() });
+                    cover.offset += usize::from(kept);
+                    // What would be rounded away has to be zeros.
+                    cover.literal(&b"000"[..usize::from(count - kept).min(3)]);
+                }
                 Element::MonthName { .. } | Element::OptionalFraction { .. } | Element::Offset => return None,
-            };
-            segments.push(Segment { offset, number, digits, varies, ..Segment::default() });
-            offset += digits as usize;
-            if let Element::Fraction(count @ 7..) = element {
-                literal(&mut segments, &b"000"[..usize::from(count - 6).min(3)], &mut offset);
             }
         }
-        let has = |wanted: Part| segments.iter().any(|segment| segment.number == Number::Part(wanted));
-        let is_short = segments.iter().all(|segment| segment.offset <= PADDING_BYTES / 2);
-        let (has_date, is_half_day) = (has(Part::Year), has(Part::HalfDayHour));
-        let has_time = is_half_day || has(Part::Hour);
-        is_short.then_some(TilePattern { length: offset as u32, pivot, has_date, has_time, is_half_day, segments })
+        pattern.length = cover.offset as u32;
+        pattern.words = cover.words;
+        let most_offset = PADDING_BYTES / 2; // see `Field::u64_at`
+        let fits = pattern.words.len() <= MOST_WORDS
+            && pattern.words.iter().all(|word| word.offset <= most_offset)
+            && pattern.fraction.is_none_or(|fraction| fraction.offset <= most_offset);
+        fits.then_some(pattern)
     }
 
     /// Days since 1970-01-01.
     #[inline(always)]
     pub fn dates(&self, tile: Tile<'_, '_>, values: &mut [i32], inexact: &mut [u8]) {
-        let columns = self.read(tile);
         let rows = tile.rows();
-        let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
+        let text = Texts::read(self, tile);
+        let date = text.pairs(&self.date, rows);
+        let (values, inexact, wrong) = (&mut values[..rows], &mut inexact[..rows], &text.wrong[..rows]);
         for row in 0..rows {
-            let (days, outside) = columns.days(row);
+            let (days, no_date) = self.days(date.digits(row));
             values[row] = days;
-            inexact[row] = u8::from(outside | (columns.wrong[row] != 0));
+            inexact[row] = u8::from(no_date | (wrong[row] != 0));
         }
     }
 
     /// Microseconds since 1970-01-01, or since midnight, of times so far east of UTC.
     #[inline(always)]
     pub fn moments(&self, tile: Tile<'_, '_>, offset: i64, values: &mut [i64], inexact: &mut [u8]) {
-        let columns = self.read(tile);
+        match (self.has_date, self.has_time) {
+            (true, true) => self.moments_of::<true, true>(tile, offset, values, inexact),
+            (true, false) => self.moments_of::<true, false>(tile, offset, values, inexact),
+            (false, _) => self.moments_of::<false, true>(tile, offset, values, inexact),
+        }
+    }
+
+    #[inline(always)]
+    fn moments_of<const DATE: bool, const TIME: bool>(
+        &self,
+        tile: Tile<'_, '_>,
+        offset: i64,
+        values: &mut [i64],
+        inexact: &mut [u8],
+    ) {
         let rows = tile.rows();
-        let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
+        let mut text = Texts::read(self, tile);
+        let (mut hours, mut microseconds) = ([0; TILE_ROWS], [0; TILE_ROWS]);
+        text.half_days(self.half_day, rows, &mut hours);
+        text.fractions(self.fraction, tile, &mut microseconds);
+        let (date, time) = (text.pairs(&self.date, rows), text.pairs(&self.time, rows));
+        let (hours, microseconds) = (&hours[..rows], &microseconds[..rows]);
+        let (values, inexact, wrong) = (&mut values[..rows], &mut inexact[..rows], &text.wrong[..rows]);
+        let (first_hour, last_hour) = if self.half_day.is_some() { (1, 12) } else { (0, 23) };
+        // 12 o'clock is the hour 0 of its half day.
+        let hours_of_a_round = if self.half_day.is_some() { 12 } else { 24 };
         for row in 0..rows {
-            let mut wrong = columns.wrong[row] != 0;
+            let mut no_moment = wrong[row] != 0;
             let mut moment = offset.wrapping_neg();
-            if self.has_date {
-                let (days, outside) = columns.days(row);
-                wrong |= outside;
+            if DATE {
+                let (days, no_date) = self.days(date.digits(row));
+                no_moment |= no_date;
                 // Wraps when the text is no date; then the value is not used.
                 moment = moment.wrapping_add(i64::from(days).wrapping_mul(MICROSECONDS_PER_DAY));
             }
-            if self.has_time {
-                let hour = columns.hour[row];
-                let (hour, outside) = match self.is_half_day {
-                    true => {
-                        let noon = if hour == 12 { 0 } else { hour };
-                        (noon + 12 * columns.afternoon[row], hour.wrapping_sub(1) > 11)
-                    }
-                    false => (hour, hour > 23),
-                };
-                let (minute, second) = (columns.minute[row], columns.second[row]);
-                wrong |= outside | (minute > 59) | (second > 59);
+            if TIME {
+                let digits = time.digits(row);
+                let [hour, minute, second, _] = pairs_of(digits);
+                no_moment |= (not_digits(digits) != 0) | (minute > 59) | (second > 59);
+                no_moment |= (hour < first_hour) | (hour > last_hour);
+                let hour = if hour == hours_of_a_round { 0 } else { hour } + hours[row];
                 let seconds = i64::from((hour * 60 + minute) * 60 + second);
-                let time = seconds * MICROSECONDS_PER_SECOND + i64::from(columns.microsecond[row]);
-                moment = moment.wrapping_add(time);
+                moment = moment.wrapping_add(seconds * MICROSECONDS_PER_SECOND + i64::from(microseconds[row]));
             }
             values[row] = moment;
-            inexact[row] = u8::from(wrong);
+            inexact[row] = u8::from(no_moment);
         }
     }
 
+    /// Days since 1970-01-01 of the digits of a date, and whether there is no such day.
     #[inline(always)]
-    fn read(&self, tile: Tile<'_, '_>) -> Columns {
-        let mut columns = Columns::new();
-        let mut varies = false;
-        for segment in &self.segments {
-            segment.read(tile, varies, self.pivot, &mut columns);
-            varies |= segment.varies;
-        }
+    fn days(&self, digits: u64) -> (i32, bool) {
+        let [century, year, month, day] = pairs_of(digits);
+        let century = century + self.pivot / 100 + u32::from(year < self.pivot % 100);
+        let (days, outside) = days_since_epoch(century, year, month, day);
+        (days, outside | (not_digits(digits) != 0))
+    }
+}
+
+/// Numbers of two digits each.
+#[inline(always)]
+fn pairs_of(digits: u64) -> [u32; 4] {
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00FF_00FF_00FF_00FF;
+    std::array::from_fn(|number| (pairs >> (16 * number)) as u32 & 0xFF)
+}
+
+/// The texts of a tile, each with all digits that its numbers can have.
+struct Texts {
+    words: [Words; MOST_WORDS],
+    /// Digits that were missing.
+    missing: Column,
+    /// Not 0 where the text has other literals or another length.
+    wrong: Words,
+}
+
+/// Where four pairs of the texts are.
+struct PairsOf<'a> {
+    pairs: [(&'a [u64], Pair); 4],
+}
+
+impl PairsOf<'_> {
+    /// The digits of a row, as their values.
+    #[inline(always)]
+    fn digits(&self, row: usize) -> u64 {
+        let digits = |number: usize| {
+            let (words, pair) = self.pairs[number];
+            ((words[row] >> pair.shift & pair.mask) | pair.fill) << (16 * number)
+        };
+        (digits(0) | digits(1) | digits(2) | digits(3)) ^ ZEROS
+    }
+}
+
+impl Texts {
+    #[inline(always)]
+    fn read(pattern: &TilePattern, tile: Tile<'_, '_>) -> Self {
+        let none = [0; TILE_ROWS];
+        let mut texts = Texts { words: [none; MOST_WORDS], missing: [0; TILE_ROWS], wrong: none };
         let rows = tile.rows();
         let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
+        let mut is_moved = false;
+        for (word, words) in std::iter::zip(&pattern.words, &mut texts.words) {
+            if is_moved {
+                words_moved(tile, word.offset, &texts.missing, words);
+            } else {
+                tile.words_at(word.offset, words);
+            }
+            for &byte in &word.varies {
+                put_zeros_in(tile, word.offset, byte, words, &mut texts.missing);
+                is_moved = true;
+            }
+            for (wrong, word_of_row) in std::iter::zip(&mut texts.wrong[..rows], &words[..rows]) {
+                *wrong |= (word_of_row ^ word.literal) & word.literal_mask;
+            }
+        }
+        let (missing, wrong) = (&texts.missing[..rows], &mut texts.wrong[..rows]);
         for row in 0..rows {
-            let length = ends[row] - starts[row] + columns.missing[row];
-            columns.wrong[row] |= u64::from(length != self.length);
+            wrong[row] |= u64::from(ends[row] - starts[row] + missing[row] != pattern.length);
         }
-        columns
+        texts
     }
-}
 
-impl Columns {
     #[inline(always)]
-    fn new() -> Self {
-        const NONE: Column = [0; TILE_ROWS];
-        Columns {
-            year: NONE,
-            month: NONE,
-            day: NONE,
-            hour: NONE,
-            minute: NONE,
-            second: NONE,
-            microsecond: NONE,
-            afternoon: NONE,
-            missing: NONE,
-            wrong: [0; TILE_ROWS],
+    fn pairs(&self, pairs: &[Pair; 4], rows: usize) -> PairsOf<'_> {
+        PairsOf { pairs: pairs.map(|pair| (&self.words[pair.word][..rows], pair)) }
+    }
+
+    /// Adds twelve hours to those of the afternoon.
+    #[inline(always)]
+    fn half_days(&mut self, pair: Option<Pair>, rows: usize, hours: &mut Column) {
+        const AM: u64 = u16::from_le_bytes(*b"am") as u64;
+        const PM: u64 = u16::from_le_bytes(*b"pm") as u64;
+        let Some(pair) = pair else { return };
+        let (words, hours, wrong) = (&self.words[pair.word][..rows], &mut hours[..rows], &mut self.wrong[..rows]);
+        for row in 0..rows {
+            let half = (words[row] >> pair.shift & pair.mask) | 0x2020;
+            hours[row] = if half == PM { 12 } else { 0 };
+            wrong[row] |= u64::from((half != AM) & (half != PM));
         }
     }
 
     #[inline(always)]
-    fn days(&self, row: usize) -> (i32, bool) {
-        let year = self.year[row];
-        days_since_epoch(year / 100, year % 100, self.month[row], self.day[row])
-    }
-}
-
-impl Segment {
-    /// Takes the segment's number of every row. `moved`: whether digits may be missing before it.
-    #[inline(always)]
-    fn read(&self, tile: Tile<'_, '_>, moved: bool, pivot: u32, columns: &mut Columns) {
+    fn fractions(&mut self, fraction: Option<Fraction>, tile: Tile<'_, '_>, microseconds: &mut Column) {
+        let Some(fraction) = fraction else { return };
         let rows = tile.rows();
         let mut words = [0; TILE_ROWS];
-        let words = match moved {
-            false => tile.words_at(self.offset, &mut words),
-            true => {
-                for ((word, field), missing) in words.iter_mut().zip(tile.places()).zip(&columns.missing) {
-                    *word = field.u64_at(self.offset - (*missing as usize).min(self.offset));
-                }
-                &words
-            }
-        };
-        let words = &words[..rows];
-        let Columns { year: years, month, day, hour, minute, second, microsecond, afternoon, missing, wrong } = columns;
-        match self.number {
-            Number::None => {}
-            Number::Part(Part::Year) => {
-                let (years, wrong) = (&mut years[..rows], &mut wrong[..rows]);
-                for row in 0..rows {
-                    // The last digits of eight; zeros before them.
-                    let digits =
-                        (words[row] << (64 - 8 * self.digits)) ^ (0x3030_3030_3030_3030 << (64 - 8 * self.digits));
-                    wrong[row] |= not_digits(digits);
-                    years[row] = year(number_of(digits) as u32, if self.digits == 2 { pivot } else { 0 });
-                }
-            }
-            Number::Part(part) => {
-                let numbers = match part {
-                    Part::Month => month,
-                    Part::Day | Part::Year => day,
-                    Part::Hour | Part::HalfDayHour => hour,
-                    Part::Minute => minute,
-                    Part::Second => second,
-                };
-                match self.varies {
-                    false => two_digits(words, &mut numbers[..rows], &mut wrong[..rows]),
-                    true => return self.one_or_two_digits(tile, words, numbers, missing, wrong),
-                }
-            }
-            Number::Fraction => {
-                let (numbers, wrong) = (&mut microsecond[..rows], &mut wrong[..rows]);
-                let unit = 10_u32.pow(6 - self.digits.min(6));
-                let shift = 64 - 8 * self.digits;
-                for row in 0..rows {
-                    let digits = (words[row] << shift) ^ (0x3030_3030_3030_3030 << shift);
-                    wrong[row] |= not_digits(digits);
-                    numbers[row] = (number_of(digits) as u32).wrapping_mul(unit);
-                }
-            }
-            Number::HalfDay => {
-                let (afternoon, wrong) = (&mut afternoon[..rows], &mut wrong[..rows]);
-                for row in 0..rows {
-                    let half = (words[row] | 0x2020) & 0xFFFF;
-                    let (is_am, is_pm) = (half == HALF_DAYS[0], half == HALF_DAYS[1]);
-                    afternoon[row] = u32::from(is_pm);
-                    wrong[row] |= u64::from(!is_am & !is_pm);
-                }
-            }
-        }
-        self.check_literal(words, &mut wrong[..rows]);
-    }
-
-    /// The bytes behind a number of all its digits.
-    #[inline(always)]
-    fn check_literal(&self, words: &Words1, wrong: &mut [u64]) {
-        if self.literal_bytes == 0 {
-            return;
-        }
-        let (shift, mask) = (8 * self.digits, u64::MAX >> (64 - 8 * self.literal_bytes));
-        for (word, wrong) in std::iter::zip(words, wrong) {
-            *wrong |= ((word >> shift) ^ self.literal) & mask;
-        }
-    }
-
-    #[inline(always)]
-    fn one_or_two_digits(
-        &self,
-        tile: Tile<'_, '_>,
-        words: &Words1,
-        numbers: &mut Column,
-        missing: &mut Column,
-        wrong: &mut [u64; TILE_ROWS],
-    ) {
-        let rows = tile.rows();
-        let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
-        let (words, numbers) = (&words[..rows], &mut numbers[..rows]);
-        let (missing, wrong) = (&mut missing[..rows], &mut wrong[..rows]);
-        let mask = u64::MAX.unbounded_shr(64 - 8 * self.literal_bytes);
-        let offset = self.offset as u32;
+        words_moved(tile, fraction.offset, &self.missing, &mut words);
+        let (words, wrong) = (&words[..rows], &mut self.wrong[..rows]);
+        let microseconds = &mut microseconds[..rows];
+        let (unit, shift) = (10_u32.pow(6 - fraction.digits.min(6)), 64 - 8 * fraction.digits);
         for row in 0..rows {
-            let (first, second) = (words[row] & 0xFF ^ 0x30, words[row] >> 8 & 0xFF ^ 0x30);
-            // At the end of the text there is no second one.
-            let is_last = ends[row] - starts[row] + missing[row] <= offset + 1;
-            let is_one = (second > 9) | is_last;
-            numbers[row] = if is_one { first } else { 10 * first + second } as u32;
-            wrong[row] |= u64::from(first > 9);
-            wrong[row] |= ((words[row] >> if is_one { 8 } else { 16 }) ^ self.literal) & mask;
-            missing[row] += u32::from(is_one);
+            // The last digits of eight; zeros before them.
+            let digits = (words[row] << shift) ^ (ZEROS << shift);
+            wrong[row] |= not_digits(digits);
+            microseconds[row] = (number_of(digits) as u32).wrapping_mul(unit);
         }
     }
 }
 
-/// A word of every row.
-type Words1 = [u64];
-
-/// `am` and `pm` as the first two bytes of a word.
-const HALF_DAYS: [u64; 2] = [u16::from_le_bytes(*b"am") as u64, u16::from_le_bytes(*b"pm") as u64];
-
-/// Numbers of the first two characters.
+/// The words at `offset`, as many bytes earlier as digits are missing before it.
 #[inline(always)]
-fn two_digits(words: &Words1, numbers: &mut [u32], wrong: &mut [u64]) {
-    for ((word, number), wrong) in words.iter().zip(numbers).zip(wrong) {
-        let (first, second) = (word & 0xFF ^ 0x30, word >> 8 & 0xFF ^ 0x30);
-        *number = (10 * first + second) as u32;
-        *wrong |= u64::from(first > 9) | u64::from(second > 9);
+fn words_moved(tile: Tile<'_, '_>, offset: usize, missing: &Column, words: &mut Words) {
+    for ((word, field), missing) in words.iter_mut().zip(tile.places()).zip(missing) {
+        *word = field.u64_at(offset - (*missing as usize).min(offset));
+    }
+}
+
+/// Puts a zero before numbers of one digit, which begin at `byte` (at most 6) of the words.
+#[inline(always)]
+fn put_zeros_in(tile: Tile<'_, '_>, offset: usize, byte: usize, words: &mut Words, missing: &mut Column) {
+    let rows = tile.rows();
+    let (starts, ends) = (&tile.starts()[..rows], &tile.ends()[..rows]);
+    let (words, missing) = (&mut words[..rows], &mut missing[..rows]);
+    let shift = 8 * byte as u32;
+    let before = (1 << shift) - 1;
+    let second = (offset + byte + 1) as u32;
+    for row in 0..rows {
+        let word = words[row];
+        let no_digit = (((word >> (shift + 8)) & 0xFF) ^ 0x30) > 9;
+        // At the end of the text there is no second character.
+        let is_one = no_digit | (ends[row] - starts[row] + missing[row] <= second);
+        let longer = (word & before) | 0x30 << shift | (word & !before) << 8;
+        words[row] = if is_one { longer } else { word };
+        missing[row] += u32::from(is_one);
     }
 }
