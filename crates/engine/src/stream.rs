@@ -14,7 +14,7 @@ use crate::queue::Next;
 use crate::rejects::SliceRejects;
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Placed, Writer};
-use crate::source::{ByteSource, open};
+use crate::source::{ByteSource, Opened, open};
 use crate::spec::{CommittedSlice, SliceSpec};
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
@@ -65,6 +65,8 @@ struct Progress<'a> {
     source: Box<dyn ByteSource>,
     /// Place in the file of the first byte that is not parsed yet.
     at_byte: u64,
+    /// Bytes of the file that were counted for progress.
+    taken_bytes: u64,
     rejects: Option<SliceRejects>,
     account: SliceReport,
 }
@@ -121,17 +123,17 @@ impl<'a> Stream<'a> {
         if committed.is_none() && !self.writer.begin_slice(slice, &mut self.report.stages.write)? {
             return Ok(false);
         }
-        let file = &self.shared.spec.source.files[slice.file];
-        self.parser.begin_slice(&file.row_end, slice.begin_byte == file.first_byte)?;
         self.carry.clear();
         let start = Instant::now();
-        let source = open(&self.shared.spec.source, slice)?;
+        let Opened { source, row_end, at_byte, is_start } = open(&self.shared.spec, slice, &self.shared.outcome)?;
+        self.parser.begin_slice(&row_end, is_start)?;
         self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
         let mut progress = Progress {
             slice,
             committed,
             source,
-            at_byte: slice.begin_byte,
+            at_byte,
+            taken_bytes: 0,
             rejects: None,
             account: SliceReport {
                 stream: Some(self.report.number),
@@ -149,6 +151,7 @@ impl<'a> Stream<'a> {
                 Filled::LongRow(held, scanner) => self.skip_long_row(&mut progress, held, scanner)?,
                 Filled::Nothing => true,
             };
+            self.count_taken(&mut progress);
             stopped |= self.shared.outcome.stopped();
         }
         self.shared.rejects.end_slice(slice.number, progress.rejects.take())?;
@@ -161,6 +164,13 @@ impl<'a> Stream<'a> {
         }
         self.shared.end_slice(progress.account);
         Ok(true)
+    }
+
+    /// Progress is counted in bytes of the file.
+    fn count_taken(&self, progress: &mut Progress<'_>) {
+        let taken_bytes = progress.source.taken_bytes();
+        self.shared.counters.add_taken(taken_bytes.saturating_sub(progress.taken_bytes));
+        progress.taken_bytes = taken_bytes;
     }
 
     /// The next text: carry and new bytes in a block, or in the flow's large-row memory when a row needs it.

@@ -64,7 +64,16 @@ def snapshot_files(
     row_bytes = _row_bytes(looked_at) if commit is not None and commit.interval.rows is not None else 1.0
     limit = None if commit is None else commit.slice_bytes(streams, row_bytes)
     length = slice_bytes(sum(status.st_size for status in looked_at.values()), streams, limit)
-    cut = plan_slices({"files": found.paths, "slice_bytes": length, "layout": layout})
+    cut = plan_slices(
+        {
+            "files": found.paths,
+            "slice_bytes": length,
+            "layout": layout,
+            "compression": source.compression,
+            "wait_seconds": source.wait_seconds,
+            "needs_last_row_end": None if source.last_row_end is None else source.last_row_end == "required",
+        }
+    )
     empty = [str(file["path"]) for file in cut["files"] if not file["size_bytes"]]
     if len(empty) == len(cut["files"]) and source.empty == "error":
         raise _nothing_but_empty(source, empty)

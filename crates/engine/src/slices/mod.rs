@@ -1,23 +1,25 @@
 //! Cutting files into slices: byte ranges that start and end on row boundaries.
 
 mod cuts;
+mod looks;
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
 use headrace_parse::{Automaton, RowScanner, START};
-use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, RowEnds};
+use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
 use serde::{Deserialize, Serialize};
 
 use self::cuts::Cutter;
-use crate::source::{modified_ns, open_file};
-use crate::spec::{FileSpec, SliceSpec};
+use self::looks::{is_stream, look, stream};
+use crate::source::open_file;
+use crate::spec::{Compression, FileSpec, SliceSpec, TextRange};
 
 /// Bytes read at once when looking for a row end.
 const WINDOW_BYTES: usize = 64 * 1024;
 
 /// What to cut.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlicingSpec {
     /// Absolute paths.
@@ -26,6 +28,15 @@ pub struct SlicingSpec {
     pub slice_bytes: u64,
     /// Dialect of the files.
     pub layout: Layout,
+    /// How they are compressed.
+    #[serde(default)]
+    pub compression: Compression,
+    /// How long the first byte of a stream may take, seconds.
+    #[serde(default)]
+    pub wait_seconds: u64,
+    /// Whether a last row must have a row end; none for that of a stream only.
+    #[serde(default)]
+    pub needs_last_row_end: Option<bool>,
 }
 
 /// Files as they are now, and their slices, numbered from 1 in file order. An empty file has none.
@@ -37,6 +48,16 @@ pub struct Slicing {
     pub slices: Vec<SliceSpec>,
 }
 
+impl Slicing {
+    /// The slices of a file between these cuts.
+    fn add(&mut self, file: usize, cuts: &[u64], text: Option<TextRange>) {
+        for range in cuts.windows(2) {
+            let number = self.slices.len() as u32 + 1;
+            self.slices.push(SliceSpec { number, file, begin_byte: range[0], end_byte: range[1], text });
+        }
+    }
+}
+
 /// Cuts all files.
 ///
 /// # Errors
@@ -44,32 +65,26 @@ pub struct Slicing {
 pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
     let mut slicing = Slicing { files: Vec::new(), slices: Vec::new() };
     for path in &spec.files {
-        let (file, metadata) = open_file(path)?;
-        let failed = |error: std::io::Error| {
-            CoreError::new(ErrorKind::Source, "cannot read a source file")
-                .at_file(path)
-                .found(error.to_string())
-                .hint("Check the disk or mount that holds it.")
-        };
-        let first_byte = byte_order_mark(&file).map_err(failed)?;
-        let row_end = match &spec.layout.row_end {
-            RowEnds::Exactly(text) => RowEnd::Exactly(text.clone()),
-            RowEnds::Auto => first_row_end(&file, first_byte, scanner(&spec.layout, &RowEnd::Lf)?).map_err(failed)?,
-        };
-        let automaton = Automaton::of_rows(&spec.layout, &row_end).map_err(refused)?;
-        let planned = FileSpec {
-            path: path.clone(),
-            size_bytes: metadata.len(),
-            modified_ns: modified_ns(&metadata),
-            inode: metadata.ino(),
-            row_end,
-            first_byte,
-        };
-        let cuts = cut(&file, &planned, spec, &automaton).map_err(failed)?;
         let index = slicing.files.len();
-        for range in cuts.windows(2) {
-            let number = slicing.slices.len() as u32 + 1;
-            slicing.slices.push(SliceSpec { number, file: index, begin_byte: range[0], end_byte: range[1] });
+        if is_stream(path) {
+            slicing.add(index, &[0, 0], Some(TextRange::default()));
+            slicing.files.push(stream(path, spec));
+            continue;
+        }
+        let planned = look(path, spec)?;
+        if planned.compression == Compression::None {
+            let (file, _) = open_file(path)?;
+            let automaton = Automaton::of_rows(&spec.layout, &planned.row_end).map_err(refused)?;
+            let cuts = cut(&file, &planned, spec, &automaton).map_err(|error| {
+                CoreError::new(ErrorKind::Source, "cannot read a source file")
+                    .at_file(path)
+                    .found(error.to_string())
+                    .hint("Check the disk or mount that holds it.")
+            })?;
+            slicing.add(index, &cuts, None);
+        } else {
+            let text = TextRange { begin: planned.first_byte, ..TextRange::default() };
+            slicing.add(index, &[0, planned.size_bytes], Some(text));
         }
         slicing.files.push(planned);
     }
@@ -131,31 +146,6 @@ fn behind_header(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton:
     Ok(at.max(planned.first_byte + 1))
 }
 
-/// Row ends of a file, by its first row, however long it is: even if it is rejected, the others keep no carriage return.
-fn first_row_end(file: &File, from: u64, mut scanner: RowScanner) -> std::io::Result<RowEnd> {
-    let mut window = vec![0; WINDOW_BYTES];
-    let (mut at, mut previous) = (from, 0);
-    loop {
-        let count = read_some(file, &mut window, at)?;
-        if count == 0 {
-            return Ok(RowEnd::Lf);
-        }
-        if let Some(found) = scanner.next_row_end(&window[..count]) {
-            let before = if found > 0 { window[found - 1] } else { previous };
-            return Ok(if before == b'\r' { RowEnd::Crlf } else { RowEnd::Lf });
-        }
-        previous = window[count - 1];
-        at += count as u64;
-    }
-}
-
-/// Length of the UTF-8 byte order mark at the start, if there is one.
-fn byte_order_mark(file: &File) -> std::io::Result<u64> {
-    let mut start = [0; 3];
-    let count = read_some(file, &mut start, 0)?;
-    Ok(if start[..count] == *b"\xEF\xBB\xBF" { 3 } else { 0 })
-}
-
 fn read_some(file: &File, into: &mut [u8], at: u64) -> std::io::Result<usize> {
     loop {
         match file.read_at(into, at) {
@@ -181,7 +171,7 @@ mod tests {
         let columns = vec![Column::new("a", ColumnType::String, true)];
         let layout = Layout { delimiter: "|".to_owned(), qualifier, header_rows, columns, ..Layout::default() };
         let files = vec![path.to_str().unwrap().to_owned()];
-        plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap()
+        plan_slices(&SlicingSpec { files, slice_bytes, layout, ..SlicingSpec::default() }).unwrap()
     }
 
     #[test]
@@ -222,11 +212,14 @@ mod tests {
 
     #[test]
     fn the_end_of_a_first_row_longer_than_max_row_is_found() {
-        let file = tempfile::tempfile().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
         // In front of it a hole: no disk is filled.
-        file.write_all_at(b"\r\n", (64 << 20) + 3 * WINDOW_BYTES as u64).unwrap();
+        File::create(&path).unwrap().write_all_at(b"\r\n", (64 << 20) + 3 * WINDOW_BYTES as u64).unwrap();
         let layout = Layout { delimiter: "|".to_owned(), ..Layout::default() };
-        assert_eq!(first_row_end(&file, 0, scanner(&layout, &RowEnd::Lf).unwrap()).unwrap(), RowEnd::Crlf);
+        let files = vec![path.to_str().unwrap().to_owned()];
+        let slicing = plan_slices(&SlicingSpec { files, slice_bytes: 1 << 40, layout, ..SlicingSpec::default() });
+        assert_eq!(slicing.unwrap().files[0].row_end, RowEnd::Crlf);
     }
 
     #[test]

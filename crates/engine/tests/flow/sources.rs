@@ -76,14 +76,10 @@ fn generated_rows_equal_generated_files() {
     let mut spec = job.plan().unwrap();
     let file = |number: u32| FileSpec {
         path: format!("orders.tbl.{number}"),
-        size_bytes: 0,
-        modified_ns: 0,
-        inode: 0,
-        row_end: Default::default(),
-        first_byte: 0,
+        ..FileSpec::default()
     };
     spec.source.files = (1..=CHUNKS).map(file).collect();
-    let slice = |number: u32| SliceSpec { number, file: number as usize - 1, begin_byte: 0, end_byte: 0 };
+    let slice = |number: u32| SliceSpec { number, file: number as usize - 1, begin_byte: 0, end_byte: 0, text: None };
     spec.source.slices = (1..=CHUNKS).map(slice).collect();
     spec.source.generate = Some(GenerateSource { table: "orders".to_owned(), scale: 0.002, chunks: CHUNKS });
     let flow = Flow::new(spec.clone()).unwrap();
