@@ -373,9 +373,8 @@ impl Shared {
         let bytes = |slice: &SliceSpec| read.get(&slice.number).copied().unwrap_or(Some(0));
         // How long the text is that a decoder ends, it has checked itself.
         let wanted = |slice: &SliceSpec| slice.text().end.map(|end| end - slice.text().begin);
-        let is_whole = |slice: &&SliceSpec| {
-            bytes(slice).is_none_or(|bytes| wanted(slice).is_none_or(|wanted| bytes == wanted))
-        };
+        let is_whole =
+            |slice: &&SliceSpec| bytes(slice).is_none_or(|bytes| wanted(slice).is_none_or(|wanted| bytes == wanted));
         match planned.iter().find(|slice| self.spec.source.generate.is_none() && !is_whole(slice)) {
             None => Ok(()),
             Some(slice) => {

@@ -15,7 +15,7 @@ use crate::source::read_again;
 use crate::spec::{FlowSpec, SliceSpec};
 
 /// Where the row `row` (from 0) of the batch that came from `origin` stands, only rows of one place counted if `place` says so.
-/// `None` if the block has no such row (any more), or came from a stream.
+/// `None` if the block has no such row (any more). Of a stream only its name is known.
 /// The lines of slices that have `ended` are known, those of others before it are counted in the file.
 ///
 /// # Errors
@@ -31,7 +31,8 @@ pub fn locate(
     let file = &spec.source.files[slice.file];
     let text = read_block(spec, slice, origin)?;
     if file.stream.is_some() {
-        return Ok(None);
+        // It cannot be read again.
+        return Ok(Some(Location { file: file.path.clone(), row: None, byte: None }));
     }
     let is_file_start = slice.text().begin == file.first_byte;
     let header = if is_file_start { u64::from(spec.layout.header_rows).saturating_sub(origin.first_line) } else { 0 };

@@ -206,6 +206,11 @@ impl SliceSpec {
         self.end_byte - self.begin_byte
     }
 
+    /// Whether nothing of its file stands behind it.
+    pub fn ends(&self, file: &FileSpec) -> bool {
+        self.text.map_or(self.end_byte == file.size_bytes, |text| text.end.is_none())
+    }
+
     /// Its text.
     pub fn text(&self) -> TextRange {
         let &SliceSpec { begin_byte, end_byte, .. } = self;

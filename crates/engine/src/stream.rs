@@ -11,7 +11,7 @@ use headrace_types::{CoreError, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
 use crate::queue::Next;
-use crate::rejects::SliceRejects;
+use crate::rejects::{SliceRejects, shown, text_of};
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Placed, Writer};
 use crate::source::{ByteSource, Opened, open};
@@ -21,6 +21,8 @@ use crate::spec::{CommittedSlice, SliceSpec};
 pub const BLOCK_OVERHEAD_BYTES: usize = 2 * PADDING_BYTES + 64;
 /// A block filled to less than this part is copied to memory of its own size, so that small files do not pin big blocks.
 const SMALL_PART: usize = 4;
+/// Longest mark in front of the first row.
+const UTF8_MARK_BYTES: u64 = 3;
 /// What is kept of a row that is too long, for its message.
 const LONG_ROW_SHOWN_BYTES: usize = 1000;
 
@@ -242,6 +244,9 @@ impl<'a> Stream<'a> {
         let Held { mut memory, length: real_length, _large } = held;
         let start = Instant::now();
         let mut length = real_length;
+        if ended {
+            self.check_last_row_end(progress, &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length])?;
+        }
         let last = memory.bytes()[PADDING_BYTES + length - 1];
         if ended && last != b'\n' && self.parser.needs_row_end() {
             memory.bytes_mut()[PADDING_BYTES + length] = b'\n';
@@ -267,6 +272,20 @@ impl<'a> Stream<'a> {
         }
         self.carry.extend_from_slice(&buffer[PADDING_BYTES + from..PADDING_BYTES + length]);
         Ok(true)
+    }
+
+    /// Fails for a last row of a file without a row end, where it must have one. `text`: the last of the slice, from the start of a row.
+    fn check_last_row_end(&self, progress: &Progress<'_>, text: &[u8]) -> Result<(), CoreError> {
+        let file = &self.shared.spec.source.files[progress.slice.file];
+        if !file.needs_last_row_end || !progress.slice.ends(file) {
+            return Ok(());
+        }
+        let mut scanner = self.parser.scanner();
+        let (mut at, mut line) = (0, self.parser.next_line() + 1);
+        while let Some(end) = scanner.next_row_end(&text[at..]) {
+            (at, line) = (at + end + 1, line + 1);
+        }
+        if at == text.len() { Ok(()) } else { Err(no_last_row_end(progress, &file.path, at as u64, line, &text[at..])) }
     }
 
     /// Parses rows of a block and writes their batch: the bytes consumed, and whether there are more rows. `None` when the flow was
@@ -355,7 +374,7 @@ impl<'a> Stream<'a> {
         // The end of the row may be far away: others may need the large-row memory meanwhile.
         drop((memory, _large));
         let mut skipped = length as u64;
-        let mut ended = false;
+        let (mut ended, mut was_found) = (false, false);
         // At most a block at once: what stands behind the row end must fit the next block.
         let mut window = vec![0; self.shared.spec.memory.block_bytes];
         while !ended && !self.shared.outcome.stopped() {
@@ -367,9 +386,14 @@ impl<'a> Stream<'a> {
             let found = scanner.next_row_end(&window[..count]);
             skipped += found.map_or(count, |at| at + 1) as u64;
             if let Some(at) = found {
+                was_found = true;
                 self.carry.extend_from_slice(&window[at + 1..count]);
                 break;
             }
+        }
+        let file = &self.shared.spec.source.files[progress.slice.file];
+        if ended && self.carry.is_empty() && !was_found && file.needs_last_row_end && progress.slice.ends(file) {
+            return Err(no_last_row_end(progress, &file.path, 0, self.parser.next_line() + 1, &reject.value));
         }
         // Nobody knows what a header swallowed whose qualifier is never closed: it is no header.
         let is_header = self.parser.skip_line() && !scanner.inside_qualifier();
@@ -390,6 +414,17 @@ impl<'a> Stream<'a> {
         add_work(&mut self.report.stages, u64::from(!is_header), skipped, 0);
         Ok(ended && self.carry.is_empty())
     }
+}
+
+/// What stands `behind` the place of `progress` and is the last of its file ends in the middle of a row, perhaps.
+fn no_last_row_end(progress: &Progress<'_>, file: &str, behind: u64, row: u64, text: &[u8]) -> CoreError {
+    // The last slice of a file that is cut has rows in front of it that nobody has counted yet.
+    let row = (progress.slice.text().begin <= UTF8_MARK_BYTES).then_some(row);
+    CoreError::new(ErrorKind::Source, "the last row of a source has no row end")
+        .at(Location { file: file.to_owned(), row, byte: Some(progress.at_byte + behind) })
+        .found(shown(&text_of(&text[..LONG_ROW_SHOWN_BYTES.min(text.len())])))
+        .expected("a row end: what was cut off, or whose writer has died, ends without one")
+        .hint("Nothing was loaded. If it is whole, set `last_row_end: optional` of the source.")
 }
 
 /// A slice has the same rows whenever it is read: its file is unchanged. Unless another version of Headrace reads it.

@@ -2,6 +2,7 @@
 
 mod cuts;
 mod looks;
+mod packed;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,9 +11,9 @@ use headrace_parse::{Automaton, RowScanner, START};
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
 use serde::{Deserialize, Serialize};
 
-use self::cuts::Cutter;
-use self::looks::{is_stream, look, stream};
-use crate::source::open_file;
+use self::cuts::{Cutter, Text};
+use self::looks::{Look, is_stream, look, stream};
+use self::packed::cut_pieces;
 use crate::spec::{Compression, FileSpec, SliceSpec, TextRange};
 
 /// Bytes read at once when looking for a row end.
@@ -34,6 +35,9 @@ pub struct SlicingSpec {
     /// How long the first byte of a stream may take, seconds.
     #[serde(default)]
     pub wait_seconds: u64,
+    /// Text that a slice should have at most, because as much is committed at once; where a file is not its text.
+    #[serde(default)]
+    pub most_text_bytes: Option<u64>,
     /// Whether a last row must have a row end; none for that of a stream only.
     #[serde(default)]
     pub needs_last_row_end: Option<bool>,
@@ -49,10 +53,11 @@ pub struct Slicing {
 }
 
 impl Slicing {
-    /// The slices of a file between these cuts.
-    fn add(&mut self, file: usize, cuts: &[u64], text: Option<TextRange>) {
-        for range in cuts.windows(2) {
+    /// The slices of a file between these cuts, with their texts where these are not the same bytes.
+    fn add(&mut self, file: usize, cuts: &[u64], texts: &[TextRange]) {
+        for (index, range) in cuts.windows(2).enumerate() {
             let number = self.slices.len() as u32 + 1;
+            let text = texts.get(index).copied();
             self.slices.push(SliceSpec { number, file, begin_byte: range[0], end_byte: range[1], text });
         }
     }
@@ -67,28 +72,34 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
     for path in &spec.files {
         let index = slicing.files.len();
         if is_stream(path) {
-            slicing.add(index, &[0, 0], Some(TextRange::default()));
             slicing.files.push(stream(path, spec));
+            slicing.add(index, &[0, 0], &[TextRange::default()]);
             continue;
         }
-        let planned = look(path, spec)?;
+        let Look { file, planned, pieces } = look(path, spec)?;
+        let automaton = Automaton::of_rows(&spec.layout, &planned.row_end).map_err(refused)?;
+        let failed = |error| unreadable(path, error);
         if planned.compression == Compression::None {
-            let (file, _) = open_file(path)?;
-            let automaton = Automaton::of_rows(&spec.layout, &planned.row_end).map_err(refused)?;
-            let cuts = cut(&file, &planned, spec, &automaton).map_err(|error| {
-                CoreError::new(ErrorKind::Source, "cannot read a source file")
-                    .at_file(path)
-                    .found(error.to_string())
-                    .hint("Check the disk or mount that holds it.")
-            })?;
-            slicing.add(index, &cuts, None);
+            slicing.add(index, &cut(&file, &planned, spec, &automaton).map_err(failed)?, &[]);
         } else {
-            let text = TextRange { begin: planned.first_byte, ..TextRange::default() };
-            slicing.add(index, &[0, planned.size_bytes], Some(text));
+            let pieces = pieces.unwrap_or_default();
+            let (cuts, texts) = cut_pieces(&planned, &pieces, spec, &automaton).map_err(failed)?;
+            slicing.add(index, &cuts, &texts);
         }
         slicing.files.push(planned);
     }
     Ok(slicing)
+}
+
+/// What went wrong while a file was looked through.
+fn unreadable(path: &str, error: std::io::Error) -> CoreError {
+    match error.downcast::<CoreError>() {
+        Ok(error) => error,
+        Err(error) => CoreError::new(ErrorKind::Source, "cannot read a source file")
+            .at_file(path)
+            .found(error.to_string())
+            .hint("Check the disk or mount that holds it."),
+    }
 }
 
 fn refused(text: String) -> CoreError {
@@ -131,14 +142,24 @@ fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automato
 }
 
 /// Byte behind the header rows.
-fn behind_header(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automaton) -> std::io::Result<u64> {
+fn behind_header(
+    text: &dyn Text,
+    planned: &FileSpec,
+    spec: &SlicingSpec,
+    automaton: &Automaton,
+) -> std::io::Result<u64> {
     let mut window = vec![0; WINDOW_BYTES];
     let (mut at, mut left, mut state) = (planned.first_byte, spec.layout.header_rows, START);
-    while left > 0 && at < planned.size_bytes {
-        let count = read_some(file, &mut window, at)?;
-        let (next, found) = automaton.next_row_end(state, &window[..count]);
-        (state, at) = (next, at + found.map_or(count as u64, |end| end as u64 + 1));
-        left -= u32::from(found.is_some());
+    let mut text = text.reader(at)?;
+    while left > 0 {
+        let count = text.read(&mut window)?;
+        let mut rest = &window[..count];
+        while left > 0 && !rest.is_empty() {
+            let (next, found) = automaton.next_row_end(state, rest);
+            let taken = found.map_or(rest.len(), |end| end + 1);
+            (state, at, rest) = (next, at + taken as u64, &rest[taken..]);
+            left -= u32::from(found.is_some());
+        }
         if count == 0 {
             break;
         }

@@ -59,11 +59,7 @@ impl Ahead {
 }
 
 /// Fills pieces until the source ends, which an empty piece says, or nobody wants any more.
-fn read_ahead(
-    mut source: Box<dyn ByteSource>,
-    empty: &Receiver<Vec<u8>>,
-    full: &Sender<Result<Piece, CoreError>>,
-) {
+fn read_ahead(mut source: Box<dyn ByteSource>, empty: &Receiver<Vec<u8>>, full: &Sender<Result<Piece, CoreError>>) {
     while let Ok(mut bytes) = empty.recv() {
         let filled = fill(source.as_mut(), &mut bytes);
         let is_last = !matches!(filled, Ok(length) if length > 0);

@@ -34,7 +34,10 @@ const MARKS: [(&[u8], Content); 22] = [
     (&[0xFD, b'7', b'z', b'X', b'Z', 0], Content::Foreign("xz", XZ)),
     (&[0x5D, 0, 0, 0x80, 0], Content::Foreign("lzma", XZ)),
     (&[0x04, 0x22, 0x4D, 0x18], Content::Foreign("lz4", LZ4)),
-    (&[0x1F, 0x9D], Content::Foreign("compress (.Z)", "Unpack it first, for instance with `gzip -dc FILE |` and `files: \"-\"`.")),
+    (
+        &[0x1F, 0x9D],
+        Content::Foreign("compress (.Z)", "Unpack it first, for instance with `gzip -dc FILE |` and `files: \"-\"`."),
+    ),
     (b"\xFF\x06\x00\x00sNaPpY", Content::Foreign("snappy", "Unpack it first.")),
     (b"PK\x03\x04", Content::Foreign("a ZIP archive (or .xlsx)", ARCHIVE)),
     (b"PK\x05\x06", Content::Foreign("an empty ZIP archive", ARCHIVE)),
@@ -94,7 +97,9 @@ fn promised(path: &str) -> Option<(&str, Option<Compression>)> {
     let compression = match ending.to_ascii_lowercase().as_str() {
         "gz" | "gzip" | "bgz" | "bgzf" | "tgz" => Some(Compression::Gzip),
         "zst" | "zstd" => Some(Compression::Zstd),
-        "bz2" | "xz" | "lzma" | "lz4" | "z" | "zip" | "7z" | "rar" | "sz" | "snappy" | "parquet" | "orc" | "avro" => None,
+        "bz2" | "xz" | "lzma" | "lz4" | "z" | "zip" | "7z" | "rar" | "sz" | "snappy" | "parquet" | "orc" | "avro" => {
+            None
+        }
         _ => return None,
     };
     Some((ending, compression))
@@ -160,7 +165,8 @@ mod tests {
     use super::*;
 
     fn of(path: &str, wanted: Compression, head: &[u8]) -> Result<Compression, String> {
-        compression(path, wanted, head).map_err(|error| format!("{}; found {}", error.what, error.found.unwrap_or_default()))
+        compression(path, wanted, head)
+            .map_err(|error| format!("{}; found {}", error.what, error.found.unwrap_or_default()))
     }
 
     #[test]

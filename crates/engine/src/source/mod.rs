@@ -8,7 +8,10 @@ mod file;
 mod generated;
 mod gzip;
 mod head;
+mod pieces;
 mod pipe;
+#[cfg(test)]
+mod tests;
 mod zstd;
 
 use std::sync::Arc;
@@ -28,6 +31,7 @@ use crate::spec::{Compression, FileSpec, FlowSpec, SliceSpec, SourceSpec, Stream
 pub use self::content::{HEAD_BYTES, check_text, compression};
 pub use self::file::{check_unchanged, modified_ns, open_file};
 pub use self::head::{byte_order_mark, first_bytes, first_row_end};
+pub use self::pieces::{Pieces, Place, bgzf, zstd_frames};
 pub use self::pipe::STANDARD_INPUT;
 
 /// The window of deflate, and the tables of its decoder.
@@ -92,17 +96,14 @@ pub fn read_again(
 }
 
 /// Memory that decoding takes beside the blocks of the stream that parses: the ring, what is read at once, the decoder with its
-/// window. `head`: the first bytes, if there are any yet.
-pub fn decoder_bytes(compression: Compression, head: Option<&[u8]>) -> u64 {
-    let window = match compression {
+/// window. `window_bytes`: that of zstd, if it is known.
+pub fn decoder_bytes(compression: Compression, window_bytes: Option<u64>) -> u64 {
+    let state = match compression {
         Compression::None => return 0,
         Compression::Gzip => GZIP_STATE_BYTES,
-        Compression::Zstd | Compression::Auto => {
-            let first = head.and_then(|head| zstd::first_window(head));
-            zstd::decoder_bytes(first.unwrap_or(UNKNOWN_WINDOW_BYTES))
-        }
+        Compression::Zstd | Compression::Auto => zstd::decoder_bytes(window_bytes.unwrap_or(UNKNOWN_WINDOW_BYTES)),
     };
-    (ahead::RING_BYTES + decoding::INPUT_BYTES) as u64 + window
+    (ahead::RING_BYTES + decoding::INPUT_BYTES) as u64 + state
 }
 
 /// The text of a file from its start, while it is planned.
@@ -111,6 +112,12 @@ pub fn from_start(file: &FileSpec) -> Result<Box<dyn ByteSource>, CoreError> {
         Compression::None => Ok(Box::new(FileRange::open(file, 0, file.size_bytes)?)),
         _ => Ok(Box::new(decode_from(file, 0, TextRange::default(), file.size_bytes)?)),
     }
+}
+
+/// The same from `begin` on, decoded from a place in front of it.
+pub fn from_place(file: &FileSpec, place: Place, begin: u64) -> Result<Box<dyn ByteSource>, CoreError> {
+    let text = TextRange { piece_begin: place.text_byte, piece_end: None, begin, end: None };
+    Ok(Box::new(decode_from(file, place.file_byte, text, 0)?))
 }
 
 fn decode(file: &FileSpec, slice: &SliceSpec, text: TextRange) -> Result<Decoding, CoreError> {
@@ -155,10 +162,5 @@ fn open_stream(
     let first_byte = byte_order_mark(&mut recording)?;
     let mut recording = Recording::new(Box::new(recording.replayed(first_byte)), spec.memory.max_row_bytes);
     let row_end = first_row_end(&mut recording, &spec.layout)?;
-    Ok(Opened {
-        source: Box::new(recording.replayed(0)),
-        row_end,
-        at_byte: first_byte as u64,
-        is_start: true,
-    })
+    Ok(Opened { source: Box::new(recording.replayed(0)), row_end, at_byte: first_byte as u64, is_start: true })
 }

@@ -1,6 +1,7 @@
 //! Standard input and named pipes: bytes that come once.
 
 use std::fs::File;
+use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
@@ -37,12 +38,7 @@ impl Pipe {
     ///
     /// # Errors
     /// `Source` when it cannot be opened or is no pipe any more.
-    pub fn open(
-        path: &str,
-        timeout: Duration,
-        outcome: Arc<Outcome>,
-        abandoned: Abandoned,
-    ) -> Result<Self, CoreError> {
+    pub fn open(path: &str, timeout: Duration, outcome: Arc<Outcome>, abandoned: Abandoned) -> Result<Self, CoreError> {
         let refuse = |found: String| {
             CoreError::new(ErrorKind::Source, "cannot open a pipe")
                 .at_file(path)
@@ -50,6 +46,12 @@ impl Pipe {
                 .hint("Make it with `mkfifo` before the run, and let the user that runs Headrace read it.")
         };
         let descriptor = if path == STANDARD_INPUT {
+            if std::io::stdin().is_terminal() {
+                return Err(CoreError::new(ErrorKind::Source, "standard input is a terminal")
+                    .at_file(path)
+                    .expected("a pipe or a file")
+                    .hint("Write `program | headrace run ...`, or `headrace run ... < file`."));
+            }
             // Its own descriptor: dropping this one closes nothing of the process.
             std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| refuse(error.to_string()))?
         } else {

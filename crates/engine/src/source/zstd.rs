@@ -43,16 +43,6 @@ pub fn decoder_bytes(window_bytes: u64) -> u64 {
     window_bytes.saturating_add(STATE_BYTES)
 }
 
-/// The window of the first frame with text, if it stands in these bytes.
-pub fn first_window(mut bytes: &[u8]) -> Option<u64> {
-    loop {
-        match header(bytes).ok()?? {
-            Header::Frame(frame) => return Some(frame.window_bytes),
-            Header::Skipped(length) => bytes = bytes.get(usize::try_from(length).ok()?..)?,
-        }
-    }
-}
-
 /// Reads the front of a frame. None if more bytes are needed.
 ///
 /// # Errors
@@ -165,7 +155,8 @@ impl Zstd {
             self.header[length - 1] = *byte;
             let found = header(&self.header[..length]).map_err(|damage| match self.frames {
                 0 => damage,
-                _ => Damage::new("other bytes behind the end of the last frame").expected("the end of the file, or one more frame"),
+                _ => Damage::new("other bytes behind the end of the last frame")
+                    .expected("the end of the file, or one more frame"),
             })?;
             match found {
                 Some(Header::Frame(frame)) => {
@@ -206,7 +197,8 @@ impl Zstd {
         let (mut from, mut into) = (InBuffer::around(input), OutBuffer::around(output));
         let left = self.context.decompress_stream(&mut into, &mut from);
         let (consumed, produced) = (from.pos(), into.pos());
-        let left = left.map_err(|code| Damage::new(format!("bytes that are no text ({})", zstd_safe::get_error_name(code))))?;
+        let left =
+            left.map_err(|code| Damage::new(format!("bytes that are no text ({})", zstd_safe::get_error_name(code))))?;
         self.length += produced as u64;
         if left == 0 {
             if self.announced.is_some_and(|announced| announced != self.length) {

@@ -41,7 +41,7 @@ pub fn check(bytes: &[u8]) {
     layout.columns.push(Column::new("a", ColumnType::String, true));
     layout.header_rows = header_rows;
     let files = vec![write(&content)];
-    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap();
+    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout, ..SlicingSpec::default() }).unwrap();
 
     let (file, end) = (&slicing.files[0], content.len() as u64);
     let start = if content.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };

@@ -84,9 +84,13 @@ impl<'a> Load<'a> {
             {"name": "id", "type": {"kind": "int64"}, "nullable": false},
             {"name": "name", "type": {"kind": "string"}, "nullable": false}]});
         let columns: Layout = serde_json::from_value(layout.clone()).unwrap();
-        let slicing =
-            plan_slices(&SlicingSpec { files: vec![write(folder.path(), text)], slice_bytes, layout: columns })
-                .unwrap();
+        let slicing = plan_slices(&SlicingSpec {
+            files: vec![write(folder.path(), text)],
+            slice_bytes,
+            layout: columns,
+            ..SlicingSpec::default()
+        })
+        .unwrap();
         let all: Vec<u32> = slicing.slices.iter().map(|slice| slice.number).collect();
         let mut rows = BTreeMap::new();
         for slice in &slicing.slices {
