@@ -92,7 +92,9 @@ def snapshot_files(
     empty = [str(file["path"]) for file in cut["files"] if not file["size_bytes"] and not file.get("stream")]
     if len(empty) == len(cut["files"]) and source.empty == "error":
         raise _nothing_but_empty(source, empty)
-    return replace(snapshot, notes=found.notes + _empty_notes(empty) + source_notes(snapshot, commits=commit is not None))
+    return replace(
+        snapshot, notes=found.notes + _empty_notes(empty) + source_notes(snapshot, commits=commit is not None)
+    )
 
 
 def _row_bytes(files: dict[str, os.stat_result]) -> float:

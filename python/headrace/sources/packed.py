@@ -19,7 +19,9 @@ def source_notes(source: SourceSnapshot, *, commits: bool) -> list[str]:
         cut = [index for index in files if slices[index] > 1]
         if whole:
             each = "" if len(whole) == 1 else " each"
-            notes.append(f"{_names(source, whole)}: {compression}, one slice{each}, decoded by a thread beside the stream")
+            notes.append(
+                f"{_names(source, whole)}: {compression}, one slice{each}, decoded by a thread beside the stream"
+            )
             if commits:
                 notes.append(f"{_names(source, whole)}: committed as a whole")
         if cut:

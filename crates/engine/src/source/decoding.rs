@@ -155,7 +155,7 @@ impl Decoding {
     }
 
     fn damaged(&self, damage: Damage) -> CoreError {
-        self.failure("is damaged", damage)
+        self.failure(if damage.hint.is_some() { "cannot be decoded" } else { "is damaged" }, damage)
     }
 
     fn cut_off(&self, damage: Damage) -> CoreError {

@@ -85,7 +85,7 @@ impl Pipe {
             if self.deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 return Err(CoreError::new(ErrorKind::Source, "nobody has written to a pipe")
                     .at_file(&self.path)
-                    .found(format!("no byte within {} seconds", self.timeout.as_secs()))
+                    .found(format!("no byte within {} s", self.timeout.as_secs()))
                     .hint("Start its writer, or give it more time with `wait_seconds` of the source."));
             }
         }

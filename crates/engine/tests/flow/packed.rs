@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use flate2::Compression as Level;
-use headrace_engine::report::Status;
+use headrace_engine::report::{FlowReport, Status};
 use headrace_types::ErrorKind;
 
 use crate::support::{Job, rows};
@@ -80,11 +80,15 @@ fn job(bytes: &[u8], slice_bytes: u64) -> Job {
 fn text() -> String {
     let mut text = String::from("id|name|amount|day\n");
     for number in 0..40_000 {
-        let name = "x".repeat(number % 90);
+        let name = "x".repeat(1 + number % 89);
         let amount = if number % 997 == 0 { "bad" } else { "1.25" };
         text += &format!("{number}|{name}|{amount}|2024-01-01\n");
     }
     text + "40000|last|1.00|2024-02-29"
+}
+
+fn places(report: &FlowReport) -> Vec<(u64, u64)> {
+    report.rejects.first.iter().map(|reject| (reject.row, reject.byte)).collect()
 }
 
 #[test]
@@ -112,7 +116,7 @@ fn compressed_files_load_like_their_text() {
         let report = job.run();
         assert_eq!((report.status, &report.error), (Status::Ok, &None));
         assert_eq!(report.columns, plain.columns);
-        assert_eq!(report.rejects.first, plain.rejects.first, "rows and bytes of the text");
+        assert_eq!(places(&report), places(&plain), "rows and bytes of the text");
         let sum = |get: fn(&headrace_engine::report::SliceReport) -> u64| report.slices.iter().map(get).sum::<u64>();
         assert_eq!((sum(|slice| slice.bytes), sum(|slice| slice.lines)), (text.len() as u64, 40_002));
         assert!(report.slices.len() >= least_slices && (least_slices > 1 || report.slices.len() == 1));
