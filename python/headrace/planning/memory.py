@@ -1,6 +1,7 @@
 """Splits the run's memory budget before the run starts.
 
-    budget = headroom + text blocks + typed slabs + decoders of compressed files + the target's own engine (DuckDB's memory_limit)
+    budget = headroom + text blocks + typed slabs + decoders of compressed files
+           + the target's own engine (DuckDB's memory_limit)
 
 Headroom is what no counter sees: the interpreter and its libraries (about 90 MB resident), one row longer than a
 block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses beyond its limit (measured with

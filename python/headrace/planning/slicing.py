@@ -28,7 +28,7 @@ def slice_bytes(total_bytes: int, streams: int, commit_bytes: int | None = None)
 
 
 def text_bytes(slice_: Mapping[str, Any]) -> int:
-    """Length of the text of a slice; of a compressed one whose text only its decoder can tell, of the bytes in the file."""
+    """Length of the text of a slice; where only the decoder can tell, of its bytes in the file."""
     text = slice_.get("text")
     if text is not None and text["piece_end"] is not None:
         return max(1, int(text["piece_end"]) - int(text["piece_begin"]))

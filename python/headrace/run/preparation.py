@@ -287,7 +287,7 @@ def _key_facts(
         if question.scan is None and item.source.compressions:
             raise SourceError(
                 f"the bounds of the partitions of {name} cannot be found from the ends of its files",
-                found=f"files compressed by {' and '.join(item.source.compressions)}, which are read from the front only",
+                found=f"files compressed by {' and '.join(item.source.compressions)}: read from the front only",
                 hint=hint,
             )
     return keys.facts(task.id, question, item.source, task.source.layout, streams)

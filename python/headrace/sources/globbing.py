@@ -44,8 +44,8 @@ def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles
     files still being written. The name of a folder stands for the regular files directly in it whose names start
     neither with a dot nor with an underscore, the name of a named pipe for the pipe, which no other pattern matches;
     `-` is standard input and comes first.
-    Raises SourceError for a missing or unreadable folder, a missing file of `{stream}`, a name that is not UTF-8, or two
-    names of one file.
+    Raises SourceError for a missing or unreadable folder, a missing file of `{stream}`, a name that is not UTF-8, or
+    two names of one file.
     """
     named = [pattern for pattern in patterns if pattern != STANDARD_INPUT]
     if named:

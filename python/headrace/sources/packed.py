@@ -27,8 +27,8 @@ def source_notes(source: SourceSnapshot, *, commits: bool) -> list[str]:
         if cut:
             count = sum(slices[index] for index in cut)
             notes.append(
-                f"{_names(source, cut)}: {compression} in pieces, {counted(count, 'slice')}; a thread decodes beside each "
-                "stream"
+                f"{_names(source, cut)}: {compression} in pieces, {counted(count, 'slice')}, decoded by a thread "
+                "beside each stream"
             )
         if files:
             notes.append("positions in compressed files count bytes of their text")
