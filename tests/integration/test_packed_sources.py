@@ -133,6 +133,16 @@ def test_named_pipes(project: Project, compress: Callable[[bytes], bytes]) -> No
     assert not writer.is_alive()
 
 
+def test_two_names_of_a_file_are_told(project: Project) -> None:
+    path = project.file("orders.tbl.1")
+    for name in ("orders.tbl.2", "orders.tbl.latest"):
+        (project.inbox / name).symlink_to(path)
+    ended = project.run()
+    assert ended.succeeded()["rows_loaded"] == 300
+    assert "orders.tbl.2 is another name of" in ended.stderr
+    assert "orders.tbl.1: its rows are loaded twice, and so for 1 more" in ended.stderr
+
+
 def truncated(project: Project) -> None:
     content = gzip.compress(ROWS * 500, compresslevel=1)
     project.file("orders.tbl.1", content[:-20_000])
@@ -185,11 +195,6 @@ def large_window(project: Project) -> None:
     project.file("orders.tbl.zst", zstd(ROWS, b"\x80\xa8"))
 
 
-def two_names(project: Project) -> None:
-    project.file("orders.tbl.1")
-    (project.inbox / "orders.tbl.latest").symlink_to("orders.tbl.1")
-
-
 def no_last_row_end(project: Project) -> None:
     sources(project, last_row_end="required")
     project.file("orders.tbl.1", gzip.compress(ROWS[:-4]))
@@ -224,7 +229,6 @@ def more_pipes_than_streams(project: Project) -> None:
         (compressed_twice, "*"),
         (dictionary, "*"),
         (large_window, "*"),
-        (two_names, "*"),
         (no_last_row_end, "*"),
         (folder_without_files, "."),
         (nobody_writes, "pipe"),

@@ -44,8 +44,8 @@ def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles
     files still being written. The name of a folder stands for the regular files directly in it whose names start
     neither with a dot nor with an underscore, the name of a named pipe for the pipe, which no other pattern matches;
     `-` is standard input and comes first.
-    Raises SourceError for a missing or unreadable folder, a missing file of `{stream}`, a name that is not UTF-8, or
-    two names of one file.
+    Raises SourceError for a missing or unreadable folder, a missing file of `{stream}`, or a name that is not
+    UTF-8.
     """
     named = [pattern for pattern in patterns if pattern != STANDARD_INPUT]
     if named:
@@ -60,7 +60,7 @@ def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles
     result.paths = [os.path.join(folder, name) for name in sorted(found, key=natural_key)]
     for path in result.paths:
         _refuse_other_encoding(path)
-    _refuse_two_names(result.paths)
+    _note_two_names(result.paths, result.notes)
     if len(named) < len(patterns):
         result.paths.insert(0, STANDARD_INPUT)
     return result
@@ -113,10 +113,17 @@ def _matches(folder: str, pattern: str, notes: list[str]) -> list[str]:
         if os.path.basename(name).startswith("."):
             continue
         kind = _kind(path)
-        if kind is None:
+        if kind == "named pipe":
+            raise SourceError(
+                f"the pattern `{pattern}` matches a named pipe",
+                at={"file": _shown(path)},
+                expected="files: a pipe is read only if it is named literally",
+                hint="Name the pipe in `files`, or use a pattern that does not match it.",
+            )
+        if kind != "folder":
             names.append(os.path.normpath(name))
-        elif kind != "folder" or "**" not in pattern:
-            notes.append(f"{_shown(path)} matches `{pattern}` but is a {kind}; it is not read")
+        elif "**" not in pattern:
+            notes.append(f"{_shown(path)} matches `{pattern}` but is a folder; it is not read")
     return names
 
 
@@ -149,22 +156,21 @@ def _kind(path: str) -> str | None:
     return kinds.get(stat.S_IFMT(mode))
 
 
-def _refuse_two_names(paths: Sequence[str]) -> None:
-    """The rows of one file would be loaded twice."""
-    seen: dict[tuple[int, int], str] = {}
+def _note_two_names(paths: Sequence[str], notes: list[str]) -> None:
+    """Links: the rows of one file are loaded once for each of its names."""
+    first: dict[tuple[int, int], str] = {}
+    again: list[str] = []
     for path in paths:
         try:
             status = os.stat(path)
         except OSError:
             continue
-        first = seen.setdefault((status.st_dev, status.st_ino), path)
-        if first != path:
-            raise SourceError(
-                "two source files are the same file",
-                at={"file": _shown(path)},
-                found=f"another name of {_shown(first)}",
-                hint="Name the files more closely: its rows would be loaded twice.",
-            )
+        known = first.setdefault((status.st_dev, status.st_ino), path)
+        if known != path:
+            again.append(f"{_shown(path)} is another name of {_shown(known)}")
+    if again:
+        more = f", and so for {len(again) - 1} more" if len(again) > 1 else ""
+        notes.append(f"{again[0]}: its rows are loaded twice{more}")
 
 
 def _refuse_folder(path: str) -> None:
