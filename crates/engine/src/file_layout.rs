@@ -52,11 +52,17 @@ impl FileSpec {
 
     /// What a slice holds before its first row.
     pub fn head_of(&self, slice: &SliceSpec) -> Margin {
-        if slice.begin_byte == self.first_byte { self.head } else { Margin::default() }
+        let is_first = self.stream.is_some() || slice.text().begin == self.first_byte;
+        if is_first { self.head } else { Margin::default() }
     }
 
     /// What a slice holds behind its last row.
     pub fn foot_of(&self, slice: &SliceSpec) -> Margin {
-        if slice.end_byte == self.size_bytes { self.foot } else { Margin::default() }
+        if slice.ends(self) { self.foot } else { Margin::default() }
+    }
+
+    /// Place in the text of the first row of a slice.
+    pub fn text_begin(&self, slice: &SliceSpec) -> u64 {
+        if self.stream.is_some() { self.data_begin() } else { slice.text().begin + self.head_of(slice).bytes }
     }
 }

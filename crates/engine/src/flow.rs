@@ -71,6 +71,7 @@ pub struct Shared {
 #[derive(Default)]
 pub struct Counters {
     bytes: AtomicU64,
+    taken_bytes: AtomicU64,
     rows: AtomicU64,
     rejected: AtomicU64,
     /// Rows the sink took.
@@ -83,6 +84,11 @@ impl Counters {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.rejected.fetch_add(rejected, Ordering::Relaxed);
+    }
+
+    /// Adds bytes of the source, compressed or not.
+    pub fn add_taken(&self, bytes: u64) {
+        self.taken_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
@@ -228,6 +234,7 @@ impl Flow {
         let shared = &self.shared;
         Snapshot {
             bytes_read: shared.counters.bytes.load(Ordering::Relaxed),
+            source_bytes_read: shared.counters.taken_bytes.load(Ordering::Relaxed),
             rows_read: shared.counters.rows.load(Ordering::Relaxed),
             rows_out: shared.counters.rows_out.load(Ordering::Relaxed),
             rows_rejected: shared.counters.rejected.load(Ordering::Relaxed),
@@ -364,12 +371,15 @@ impl Shared {
         }
         // Nothing had to be read of a slice of which everything is known.
         let bytes = |slice: &SliceSpec| read.get(&slice.number).copied().unwrap_or(Some(0));
-        let is_whole = |slice: &&SliceSpec| bytes(slice).is_none_or(|bytes| bytes == slice.bytes());
+        // How long the text is that a decoder ends, it has checked itself.
+        let wanted = |slice: &SliceSpec| slice.text().end.map(|end| end - slice.text().begin);
+        let is_whole =
+            |slice: &&SliceSpec| bytes(slice).is_none_or(|bytes| wanted(slice).is_none_or(|wanted| bytes == wanted));
         match planned.iter().find(|slice| self.spec.source.generate.is_none() && !is_whole(slice)) {
             None => Ok(()),
             Some(slice) => {
                 let what = format!("slice {} was not read to its end", slice.number);
-                let found = format!("{} of {} bytes", bytes(slice).unwrap_or(0), slice.bytes());
+                let found = format!("{} of {} bytes", bytes(slice).unwrap_or(0), wanted(slice).unwrap_or(0));
                 Err(CoreError::new(ErrorKind::Internal, what).found(found))
             }
         }
@@ -380,7 +390,7 @@ impl Shared {
         if self.spec.source.generate.is_some() {
             return Ok(());
         }
-        for file in &self.spec.source.files {
+        for file in self.spec.source.files.iter().filter(|file| file.stream.is_none()) {
             let now = std::fs::metadata(&file.path).map_err(|error| {
                 CoreError::new(ErrorKind::FileChanged, "a source file vanished while it was loaded")
                     .at_file(&file.path)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::key_column::KeyColumn;
 use crate::line_parser::LineParser;
 use crate::source::{check_unchanged, open_file};
-use crate::spec::FileSpec;
+use crate::spec::{Compression, FileSpec};
 
 /// Bytes read at first from either end; more where a row is longer.
 const WINDOW_BYTES: u64 = 64 * 1024;
@@ -62,6 +62,9 @@ pub fn key_bounds(spec: &KeyBoundsSpec) -> Result<FileBounds, CoreError> {
     let Some(column) = KeyColumn::of(&spec.layout, &spec.column) else {
         return refuse(&format!("`{}` is not a column whose values can be keys", spec.column));
     };
+    if spec.files.iter().any(|file| file.stream.is_some() || file.compression != Compression::None) {
+        return refuse("a stream or a compressed file cannot be read from its end");
+    }
     let files = spec.files.iter().map(|file| bounds(file, &spec.layout, column)).collect::<Result<_, _>>()?;
     Ok(FileBounds { files })
 }
@@ -178,7 +181,8 @@ mod tests {
             ..Layout::default()
         };
         let path = path.to_str().unwrap().to_owned();
-        let slicing = SlicingSpec { files: vec![path], slice_bytes: 1 << 20, layout: layout.clone() };
+        let slicing =
+            SlicingSpec { files: vec![path], slice_bytes: 1 << 20, layout: layout.clone(), ..SlicingSpec::default() };
         let files = plan_slices(&slicing).unwrap().files;
         key_bounds(&KeyBoundsSpec { files, layout, column: "key".to_owned() }).unwrap().files.remove(0)
     }

@@ -11,11 +11,11 @@ use crate::routing::Router;
 use crate::row_numbers::first_lines;
 use crate::sink::Origin;
 use crate::slices::scanner;
-use crate::source::open;
+use crate::source::read_again;
 use crate::spec::{FlowSpec, SliceSpec};
 
 /// Where the row `row` (from 0) of the batch that came from `origin` stands, only rows of one place counted if `place` says so.
-/// `None` if the block has no such row (any more).
+/// `None` if the block has no such row (any more). Of a stream only its name is known.
 /// The lines of slices that have `ended` are known, those of others before it are counted in the file.
 ///
 /// # Errors
@@ -30,6 +30,10 @@ pub fn locate(
     let Some(slice) = spec.source.slices.iter().find(|slice| slice.number == origin.slice) else { return Ok(None) };
     let file = &spec.source.files[slice.file];
     let text = read_block(spec, slice, origin)?;
+    if file.stream.is_some() {
+        // It cannot be read again.
+        return Ok(Some(Location { file: file.path.clone(), row: None, byte: None }));
+    }
     let mut parser = LineParser::of_file(&spec.layout, file)?;
     let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
     let mut scanner = scanner(&spec.layout, &file.row_end)?;
@@ -68,12 +72,10 @@ fn went_to(place: Option<u32>, router: Option<&Router>, batch: &RecordBatch) -> 
 }
 
 fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<u8>, CoreError> {
-    let generated = spec.source.generate.is_some();
     // Generated text can only be read from its start.
-    let (begin_byte, mut skip) =
-        if generated { (slice.begin_byte, origin.at_byte - slice.begin_byte) } else { (origin.at_byte, 0) };
-    let end_byte = if generated { slice.end_byte } else { origin.at_byte + origin.bytes };
-    let mut source = open(&spec.source, &SliceSpec { begin_byte, end_byte, ..slice.clone() })?;
+    let is_generated = spec.source.generate.is_some();
+    let mut skip = if is_generated { origin.at_byte - slice.begin_byte } else { 0 };
+    let mut source = read_again(&spec.source, slice, origin.at_byte, Some(origin.at_byte + origin.bytes))?;
     let mut text = vec![0; origin.bytes as usize];
     let mut length = 0;
     while length < text.len() {
@@ -105,11 +107,8 @@ mod tests {
             size_bytes: text.len() as u64,
             modified_ns: crate::source::modified_ns(&metadata),
             inode: std::os::unix::fs::MetadataExt::ino(&metadata),
-            row_end: Default::default(),
-            first_byte: 0,
             head: Margin { bytes: head_bytes as u64, lines: 1 },
-            foot: Margin::default(),
-            columns: None,
+            ..FileSpec::default()
         };
         let mut ends = vec![0];
         ends.extend(cuts);
@@ -120,6 +119,7 @@ mod tests {
             file: 0,
             begin_byte: range[0] as u64,
             end_byte: range[1] as u64,
+            text: None,
         });
         FlowSpec {
             name: "test".to_owned(),

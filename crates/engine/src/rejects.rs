@@ -378,7 +378,7 @@ fn name(path: &Path) -> &OsStr {
 }
 
 /// Bytes as text; what is not UTF-8 as \xNN.
-fn text_of(bytes: &[u8]) -> String {
+pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -390,7 +390,7 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 /// A value for a message: quoted, control characters escaped, shortened.
-fn shown(value: &str) -> String {
+pub fn shown(value: &str) -> String {
     const LONGEST: usize = 120;
     let mut text = String::from("\"");
     for character in value.chars().take(LONGEST) {

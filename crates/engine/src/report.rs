@@ -251,8 +251,10 @@ pub struct MemoryReport {
 /// State of a running flow.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Snapshot {
-    /// Bytes parsed.
+    /// Bytes of text parsed.
     pub bytes_read: u64,
+    /// Bytes of files and pipes that they came from.
+    pub source_bytes_read: u64,
     /// Rows parsed.
     pub rows_read: u64,
     /// Rows given to the sink.

@@ -11,16 +11,18 @@ use headrace_types::{CoreError, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
 use crate::queue::Next;
-use crate::rejects::SliceRejects;
+use crate::rejects::{SliceRejects, shown, text_of};
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Placed, Writer};
-use crate::source::{ByteSource, open};
-use crate::spec::{CommittedSlice, FileSpec, Margin, SliceSpec};
+use crate::source::{ByteSource, Opened, open};
+use crate::spec::{CommittedSlice, Compression, FileSpec, Margin, SliceSpec};
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
 pub const BLOCK_OVERHEAD_BYTES: usize = 2 * PADDING_BYTES + 64;
 /// A block filled to less than this part is copied to memory of its own size, so that small files do not pin big blocks.
 const SMALL_PART: usize = 4;
+/// Longest mark in front of the first row.
+const UTF8_MARK_BYTES: u64 = 3;
 /// What is kept of a row that is too long, for its message.
 const LONG_ROW_SHOWN_BYTES: usize = 1000;
 
@@ -63,12 +65,15 @@ struct Stream<'a> {
 /// A slice on its way.
 struct Progress<'a> {
     slice: &'a SliceSpec,
-    file: &'a FileSpec,
+    /// Its file, with all that is known of it now.
+    file: FileSpec,
     /// Set when an earlier attempt has committed the rows: only the rejects are wanted.
     committed: Option<&'a CommittedSlice>,
     source: Box<dyn ByteSource>,
     /// Place in the file of the first byte that is not parsed yet.
     at_byte: u64,
+    /// Bytes of the file that were counted for progress.
+    taken_bytes: u64,
     rejects: Option<SliceRejects>,
     account: SliceReport,
 }
@@ -125,23 +130,24 @@ impl<'a> Stream<'a> {
         if committed.is_none() && !self.writer.begin_slice(slice, &mut self.report.stages.write)? {
             return Ok(false);
         }
-        let file = &self.shared.spec.source.files[slice.file];
+        self.carry.clear();
+        let start = Instant::now();
+        let Opened { source, file } = open(&self.shared.spec, slice, &self.shared.outcome)?;
         if self.fields != file.columns {
             self.parser = file.parser(&self.shared.spec.layout, &self.wanted)?;
             self.fields.clone_from(&file.columns);
         }
         let (head, foot) = (file.head_of(slice), file.foot_of(slice));
         self.parser.begin_slice(&file.row_end, head.lines)?;
-        self.carry.clear();
-        let start = Instant::now();
-        let source = open(&self.shared.spec.source, slice)?;
+        let at_byte = file.text_begin(slice);
         self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
         let mut progress = Progress {
             slice,
             file,
             committed,
             source,
-            at_byte: slice.begin_byte + head.bytes,
+            at_byte,
+            taken_bytes: 0,
             rejects: None,
             account: SliceReport {
                 stream: Some(self.report.number),
@@ -160,6 +166,7 @@ impl<'a> Stream<'a> {
                 Filled::LongRow(held, scanner) => self.skip_long_row(&mut progress, held, scanner)?,
                 Filled::Nothing => true,
             };
+            self.count_taken(&mut progress);
             stopped |= self.shared.outcome.stopped();
         }
         self.shared.rejects.end_slice(slice.number, progress.rejects.take())?;
@@ -182,6 +189,16 @@ impl<'a> Stream<'a> {
         progress.account.skipped += margin.lines;
         self.report.bytes += margin.bytes;
         self.shared.counters.add(margin.bytes, 0, 0);
+        if progress.file.compression == Compression::None && progress.file.stream.is_none() {
+            self.shared.counters.add_taken(margin.bytes);
+        }
+    }
+
+    /// Progress is counted in bytes of the file.
+    fn count_taken(&self, progress: &mut Progress<'_>) {
+        let taken_bytes = progress.source.taken_bytes();
+        self.shared.counters.add_taken(taken_bytes.saturating_sub(progress.taken_bytes));
+        progress.taken_bytes = taken_bytes;
     }
 
     /// The next text: carry and new bytes in a block, or in the flow's large-row memory when a row needs it.
@@ -253,6 +270,9 @@ impl<'a> Stream<'a> {
         let Held { mut memory, length: real_length, _large } = held;
         let start = Instant::now();
         let mut length = real_length;
+        if ended {
+            self.check_last_row_end(progress, &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length])?;
+        }
         let last = memory.bytes()[PADDING_BYTES + length - 1];
         if ended && last != b'\n' && self.parser.needs_row_end() {
             memory.bytes_mut()[PADDING_BYTES + length] = b'\n';
@@ -280,12 +300,26 @@ impl<'a> Stream<'a> {
         Ok(true)
     }
 
+    /// Fails for a last row of a file without a row end, where it must have one. `text`: the last of the slice, from the start of a row.
+    fn check_last_row_end(&self, progress: &Progress<'_>, text: &[u8]) -> Result<(), CoreError> {
+        let file = &self.shared.spec.source.files[progress.slice.file];
+        if !file.needs_last_row_end || !progress.slice.ends(file) {
+            return Ok(());
+        }
+        let mut scanner = self.parser.scanner();
+        let (mut at, mut line) = (0, self.parser.next_line() + 1);
+        while let Some(end) = scanner.next_row_end(&text[at..]) {
+            (at, line) = (at + end + 1, line + 1);
+        }
+        if at == text.len() { Ok(()) } else { Err(no_last_row_end(progress, &file.path, at as u64, line, &text[at..])) }
+    }
+
     /// Parses rows of a block and writes their batch: the bytes consumed, and whether there are more rows. `None` when the flow was
     /// stopped.
     fn run_batch(&mut self, progress: &mut Progress<'_>, block: Block<'_>) -> Result<Option<(usize, bool)>, CoreError> {
         let start = Instant::now();
         let shared = self.shared;
-        let (at_byte, slice, file, rejects) = (progress.at_byte, progress.slice, progress.file, &mut progress.rejects);
+        let (at_byte, slice, file, rejects) = (progress.at_byte, progress.slice, &progress.file, &mut progress.rejects);
         let slab = |bytes| shared.slabs.take(bytes);
         let first_line = self.parser.next_line();
         let mut parsed = self.parser.parse_rows(block, slab)?;
@@ -371,7 +405,7 @@ impl<'a> Stream<'a> {
         // The end of the row may be far away: others may need the large-row memory meanwhile.
         drop((memory, _large));
         let mut skipped = length as u64;
-        let mut ended = false;
+        let (mut ended, mut was_found) = (false, false);
         // At most a block at once: what stands behind the row end must fit the next block.
         let mut window = vec![0; self.shared.spec.memory.block_bytes];
         while !ended && !self.shared.outcome.stopped() {
@@ -383,9 +417,14 @@ impl<'a> Stream<'a> {
             let found = scanner.next_row_end(&window[..count]);
             skipped += found.map_or(count, |at| at + 1) as u64;
             if let Some(at) = found {
+                was_found = true;
                 self.carry.extend_from_slice(&window[at + 1..count]);
                 break;
             }
+        }
+        let file = &self.shared.spec.source.files[progress.slice.file];
+        if ended && self.carry.is_empty() && !was_found && file.needs_last_row_end && progress.slice.ends(file) {
+            return Err(no_last_row_end(progress, &file.path, 0, self.parser.next_line() + 1, &reject.value));
         }
         self.parser.skip_line();
         progress.at_byte += skipped;
@@ -400,6 +439,17 @@ impl<'a> Stream<'a> {
         add_work(&mut self.report.stages, 1, skipped, 0);
         Ok(ended && self.carry.is_empty())
     }
+}
+
+/// What stands `behind` the place of `progress` and is the last of its file ends in the middle of a row, perhaps.
+fn no_last_row_end(progress: &Progress<'_>, file: &str, behind: u64, row: u64, text: &[u8]) -> CoreError {
+    // The last slice of a file that is cut has rows in front of it that nobody has counted yet.
+    let row = (progress.slice.text().begin <= UTF8_MARK_BYTES).then_some(row);
+    CoreError::new(ErrorKind::Source, "the last row of a source has no row end")
+        .at(Location { file: file.to_owned(), row, byte: Some(progress.at_byte + behind) })
+        .found(shown(&text_of(&text[..LONG_ROW_SHOWN_BYTES.min(text.len())])))
+        .expected("a row end: what was cut off, or whose writer has died, ends without one")
+        .hint("Nothing was loaded. If it is whole, set `last_row_end: optional` of the source.")
 }
 
 /// A slice has the same rows whenever it is read: its file is unchanged. Unless another version of Headrace reads it.

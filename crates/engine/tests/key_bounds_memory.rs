@@ -23,7 +23,7 @@ fn bounds(write: impl FnOnce(File), skip_lines: u32) -> Bounds {
     );
     let layout: Layout = serde_json::from_str(&layout).unwrap();
     let files = vec![path.to_str().unwrap().to_owned()];
-    let slicing = SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone() };
+    let slicing = SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone(), ..SlicingSpec::default() };
     let files = plan_slices(&slicing).unwrap().files;
     key_bounds(&KeyBoundsSpec { files, layout, column: "key".to_owned() }).unwrap().files.remove(0)
 }

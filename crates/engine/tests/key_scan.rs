@@ -34,7 +34,8 @@ fn spec(
     let path = |index: usize| folder.path().join(index.to_string()).to_str().unwrap().to_owned();
     texts.iter().enumerate().for_each(|(index, text)| std::fs::write(path(index), text).unwrap());
     let files = (0..texts.len()).map(path).collect();
-    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone() }).unwrap();
+    let slicing =
+        plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone(), ..SlicingSpec::default() }).unwrap();
     let spec = KeyScanSpec {
         files: slicing.files,
         slices: slicing.slices,

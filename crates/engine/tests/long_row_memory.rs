@@ -39,7 +39,9 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
     let columns = columns.map(|(name, column_type)| Column::new(name, column_type, false));
     let layout = Layout { delimiter: "|".to_owned(), qualifier, columns: columns.to_vec(), ..Layout::default() };
     let files = vec![path.to_str().unwrap().to_owned()];
-    let slicing = plan_slices(&SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone() }).unwrap();
+    let slicing =
+        plan_slices(&SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone(), ..SlicingSpec::default() })
+            .unwrap();
     let flow = Flow::new(FlowSpec {
         name: "long".to_owned(),
         layout,

@@ -62,6 +62,9 @@ def _source(source: Source) -> dict[str, object]:
             "patterns": list(source.patterns),
             "missing": source.missing,
             "empty": source.empty,
+            "compression": source.compression,
+            "last_row_end": source.last_row_end,
+            "wait_seconds": source.wait_seconds,
             "layout": layout,
         }
     return {

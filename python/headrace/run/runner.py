@@ -237,6 +237,7 @@ class _Run:
                 task=plan.task,
                 table=plan.table,
                 bytes_read=snapshot["bytes_read"],
+                source_bytes_read=snapshot["source_bytes_read"],
                 bytes_total=plan.source.bytes_total,
                 rows_read=snapshot["rows_read"],
                 rows_rejected=snapshot["rows_rejected"],

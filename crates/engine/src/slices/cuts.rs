@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,9 +28,34 @@ const NEAR_BYTES: u64 = 1 << 20;
 /// Automata with more states (columns with delimiters of their own) are not run from all of them.
 const MOST_STATES: u32 = 64;
 
-/// A file and what its bytes mean.
-pub struct Cutter<'a> {
+/// Text that can be read from any place of it.
+pub trait Text: Sync {
+    /// Reads on from there.
+    fn reader(&self, from: u64) -> io::Result<Box<dyn Read + '_>>;
+}
+
+impl Text for File {
+    fn reader(&self, from: u64) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(FileFrom { file: self, at: from }))
+    }
+}
+
+struct FileFrom<'a> {
     file: &'a File,
+    at: u64,
+}
+
+impl Read for FileFrom<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = read_some(self.file, into, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+/// A text and what its bytes mean.
+pub struct Cutter<'a> {
+    text: &'a dyn Text,
     automaton: &'a Automaton,
     /// Byte after the last.
     end: u64,
@@ -105,9 +130,9 @@ enum Piece {
 }
 
 impl<'a> Cutter<'a> {
-    /// For a file that ends before `end`.
-    pub fn new(file: &'a File, automaton: &'a Automaton, end: u64) -> Self {
-        Cutter { file, automaton, end }
+    /// For a text that ends before `end`.
+    pub fn new(text: &'a dyn Text, automaton: &'a Automaton, end: u64) -> Self {
+        Cutter { text, automaton, end }
     }
 
     /// For each of the ascending places the byte behind a row end at or after it; `None` where there is none before the end of
@@ -154,13 +179,25 @@ impl<'a> Cutter<'a> {
         Ok(cuts)
     }
 
+    /// The same, but only where it takes few bytes to tell: for text that is not cheap to read.
+    pub fn near_cuts(&self, places: &[u64]) -> io::Result<Vec<Option<u64>>> {
+        if self.automaton.states() > MOST_STATES {
+            return Ok(vec![None; places.len()]);
+        }
+        side_by_side(places, |&place| match self.near(place) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            other => other,
+        })
+    }
+
     /// A row end behind the first bytes after a place whatever stands before it; none if the states do not meet, or too late.
     fn near(&self, place: u64) -> io::Result<Option<u64>> {
         let mut lanes = Lanes::of_all(self.automaton);
         let mut window = vec![0; NEAR_WINDOW_BYTES];
+        let mut text = self.text.reader(place)?;
         let mut at = place;
         while at < self.end && at - place < NEAR_BYTES {
-            let count = self.read(&mut window, at, self.end)?;
+            let count = read(&mut text, &mut window, self.end - at)?;
             lanes.run(self.automaton, &window[..count], at);
             if let Some(cut) = lanes.row_end {
                 return Ok(Some(cut).filter(|cut| *cut < self.end));
@@ -173,9 +210,10 @@ impl<'a> Cutter<'a> {
     /// Where the bytes between two places lead.
     fn through(&self, mut lanes: Lanes, from: u64, to: u64) -> io::Result<Lanes> {
         let mut window = vec![0; WINDOW_BYTES];
+        let mut text = self.text.reader(from)?;
         let mut at = from;
         while at < to {
-            let count = self.read(&mut window, at, to)?;
+            let count = read(&mut text, &mut window, to - at)?;
             lanes.run(self.automaton, &window[..count], at);
             at += count as u64;
         }
@@ -185,9 +223,10 @@ impl<'a> Cutter<'a> {
     /// Byte behind the next row end, from a place whose state is known.
     fn next_from(&self, place: u64, mut state: u32) -> io::Result<Option<u64>> {
         let mut window = vec![0; WINDOW_BYTES];
+        let mut text = self.text.reader(place)?;
         let mut at = place;
         while at < self.end {
-            let count = self.read(&mut window, at, self.end)?;
+            let count = read(&mut text, &mut window, self.end - at)?;
             let (next, found) = self.automaton.next_row_end(state, &window[..count]);
             if let Some(found) = found {
                 return Ok(Some(at + found as u64 + 1).filter(|cut| *cut < self.end));
@@ -208,14 +247,15 @@ impl<'a> Cutter<'a> {
         }
         Ok(cuts)
     }
+}
 
-    fn read(&self, window: &mut [u8], at: u64, to: u64) -> io::Result<usize> {
-        let wanted = usize::try_from(to - at).unwrap_or(usize::MAX).min(window.len());
-        match read_some(self.file, &mut window[..wanted], at)? {
-            // Whoever reads the slices says so better.
-            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was cut")),
-            count => Ok(count),
-        }
+/// Reads at most `most` bytes, and at least one.
+fn read(text: &mut dyn Read, window: &mut [u8], most: u64) -> io::Result<usize> {
+    let wanted = usize::try_from(most).unwrap_or(usize::MAX).min(window.len());
+    match text.read(&mut window[..wanted])? {
+        // Whoever reads the slices says so better.
+        0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was cut")),
+        count => Ok(count),
     }
 }
 

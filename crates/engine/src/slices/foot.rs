@@ -15,20 +15,20 @@ const FIRST_BYTES: u64 = 64 << 10;
 /// Bytes read at once.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// The last `footer_rows` rows of a file, with the comments and blank rows between and behind them. `rows` is the automaton that
-/// looks for row ends only.
+/// The last `footer_rows` rows of a file, with the comments and blank rows between and behind them.
 ///
 /// # Errors
 /// `Source` when the file cannot be read; `Specification` for a layout that means two things.
-pub fn find(file: &File, planned: &FileSpec, layout: &Layout, rows: &Automaton) -> Result<Margin, CoreError> {
-    let failed = |error: std::io::Error| unreadable(&planned.path, &error);
+pub fn find(file: &File, planned: &FileSpec, layout: &Layout) -> Result<Margin, CoreError> {
+    let failed = |error: std::io::Error| unreadable(&planned.path, error);
     let automaton = Automaton::new(layout, &planned.row_end).map_err(refused)?;
+    let rows = Automaton::of_rows(layout, &planned.row_end).map_err(refused)?;
     let (begin, end) = (planned.data_begin(), planned.size_bytes);
     let mut distance = FIRST_BYTES;
     loop {
         // Where a row begins, whatever stands before it.
         let from = match end.checked_sub(distance).filter(|place| *place > begin) {
-            Some(place) => Cutter::new(file, rows, end).cuts(begin, &[place]).map_err(failed)?[0],
+            Some(place) => Cutter::new(file, &rows, end).cuts(begin, &[place]).map_err(failed)?[0],
             None => Some(begin),
         };
         if let Some(from) = from {

@@ -1,11 +1,12 @@
 //! What stands before the first row of a file: lines to skip, comments and blank rows behind them, a header.
 
-use std::fs::File;
+use headrace_parse::{HeaderSearch, find_header};
+use headrace_types::{
+    CoreError, ErrorKind, ExtraFields, Header, Layout, Location, MixedRowEnds, OtherColumns, RowEnd, RowEnds,
+};
 
-use headrace_parse::{HeaderRow, HeaderSearch, find_header};
-use headrace_types::{CoreError, ErrorKind, ExtraFields, Header, Layout, Location, OtherColumns, RowEnd, RowEnds};
-
-use super::{WINDOW_BYTES, read_some, refused, unreadable};
+use super::{WINDOW_BYTES, refused, scanner};
+use crate::source::ByteSource;
 use crate::spec::Margin;
 
 /// A longer header is none: a qualifier is missing, or a row end is another one.
@@ -14,10 +15,30 @@ const MOST_HEADER_BYTES: usize = 16 << 20;
 const SHOWN_CHARACTERS: usize = 60;
 
 /// Columns of the layout by field of the file.
-type Fields = Option<Vec<Option<usize>>>;
+pub type Fields = Option<Vec<Option<usize>>>;
 
-/// The lines that the layout skips: up to row ends, whatever they stand in.
-pub fn skip_lines(file: &File, from: u64, layout: &Layout) -> std::io::Result<Margin> {
+/// Reads up to a place, or to the end of a text that is shorter.
+///
+/// # Errors
+/// Those of reading.
+pub fn discard(source: &mut dyn ByteSource, bytes: u64) -> Result<(), CoreError> {
+    let mut window = vec![0; WINDOW_BYTES];
+    let mut left = bytes;
+    while left > 0 {
+        let wanted = WINDOW_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX));
+        match source.read(&mut window[..wanted])? {
+            0 => break,
+            count => left -= count as u64,
+        }
+    }
+    Ok(())
+}
+
+/// The lines that the layout skips: up to row ends, whatever they stand in. Reads further than that.
+///
+/// # Errors
+/// Those of reading.
+pub fn skip_lines(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin, CoreError> {
     let line_end = match &layout.row_end {
         RowEnds::Exactly(text) => text.as_bytes(),
         RowEnds::Auto => b"\n",
@@ -29,7 +50,7 @@ pub fn skip_lines(file: &File, from: u64, layout: &Layout) -> std::io::Result<Ma
     let mut kept = 0;
     let mut read = 0_u64;
     while skipped.lines < u64::from(layout.skip_lines) {
-        let count = read_some(file, &mut window[kept..], from + read)?;
+        let count = source.read(&mut window[kept..])?;
         if count == 0 {
             // A last line without line end.
             skipped.lines += u64::from(skipped.bytes < read);
@@ -53,36 +74,69 @@ pub fn skip_lines(file: &File, from: u64, layout: &Layout) -> std::io::Result<Ma
     Ok(skipped)
 }
 
-/// What stands before the first row, with the lines that were skipped, and the order of the fields if the header says it.
+/// How rows end: as the layout says, or if that leaves only one, as the first row does, however long it is: `source` is read from
+/// there.
 ///
 /// # Errors
-/// `Source` when the file cannot be read, or its header is missing, has no end, or is not what the layout says; `Specification`
-/// for a layout that means two things.
+/// Those of reading; `Specification` for a layout that means two things.
+pub fn row_end(source: &mut dyn ByteSource, layout: &Layout) -> Result<RowEnd, CoreError> {
+    match &layout.row_end {
+        RowEnds::Exactly(text) => return Ok(RowEnd::Exactly(text.clone())),
+        RowEnds::Auto if layout.mixed_row_ends == MixedRowEnds::Accept => return Ok(RowEnd::Either),
+        RowEnds::Auto => {}
+    }
+    let mut scanner = scanner(layout, &RowEnd::Either)?;
+    let mut window = vec![0; WINDOW_BYTES];
+    let mut previous = 0;
+    loop {
+        let count = source.read(&mut window)?;
+        if count == 0 {
+            return Ok(RowEnd::Either);
+        }
+        if let Some(found) = scanner.next_row_end(&window[..count]) {
+            let before = if found > 0 { window[found - 1] } else { previous };
+            return Ok(if before == b'\r' { RowEnd::OnlyCrlf } else { RowEnd::OnlyLf });
+        }
+        previous = window[count - 1];
+    }
+}
+
+/// Where a header may begin.
+pub struct HeadPlace<'a> {
+    /// The file.
+    pub path: &'a str,
+    /// Place in its text.
+    pub byte: u64,
+    /// Lines before it.
+    pub lines: u64,
+}
+
+/// The header, with comments and blank rows before it, and the order of the fields if it says so. Reads further than that.
+///
+/// # Errors
+/// Those of reading; `Source` when the header is missing, has no end, or is not what the layout says; `Specification` for a layout
+/// that means two things.
 pub fn read_header(
-    file: &File,
-    path: &str,
-    first_byte: u64,
-    skipped: Margin,
+    source: &mut dyn ByteSource,
+    begin: &HeadPlace<'_>,
     layout: &Layout,
     row_end: &RowEnd,
 ) -> Result<(Margin, Fields), CoreError> {
     if layout.header == Header::None {
-        return Ok((skipped, None));
+        return Ok((Margin::default(), None));
     }
     let place = |lines: u64, byte: usize| Location {
-        file: path.to_owned(),
-        row: Some(skipped.lines + lines + 1),
-        byte: Some(first_byte + skipped.bytes + byte as u64),
+        file: begin.path.to_owned(),
+        row: Some(begin.lines + lines + 1),
+        byte: Some(begin.byte + byte as u64),
     };
     let failed = |what: &str| CoreError::new(ErrorKind::Source, what);
     let (mut text, mut ended) = (Vec::new(), false);
     loop {
-        let from = text.len();
-        text.resize((2 * from).max(WINDOW_BYTES), 0);
-        let mut length = from;
+        let mut length = text.len();
+        text.resize((2 * length).max(WINDOW_BYTES), 0);
         while length < text.len() && !ended {
-            let at = first_byte + skipped.bytes + length as u64;
-            let count = read_some(file, &mut text[length..], at).map_err(|error| unreadable(path, &error))?;
+            let count = source.read(&mut text[length..])?;
             ended = count == 0;
             length += count;
         }
@@ -95,10 +149,10 @@ pub fn read_header(
                     Header::Skip | Header::None => Ok(None),
                 };
                 let fields = fields.map_err(|unlike| unlike.error().at(place(header.skipped_lines, header.start)))?;
-                return Ok((behind(skipped, &header), fields));
+                return Ok((Margin { bytes: header.next as u64, lines: header.skipped_lines + 1 }, fields));
             }
             HeaderSearch::Nothing(lines) if layout.header == Header::Skip => {
-                return Ok((Margin { bytes: skipped.bytes + text.len() as u64, lines: skipped.lines + lines }, None));
+                return Ok((Margin { bytes: text.len() as u64, lines }, None));
             }
             HeaderSearch::Nothing(lines) => {
                 return Err(failed("a file has no header")
@@ -122,10 +176,6 @@ pub fn read_header(
             HeaderSearch::More => {}
         }
     }
-}
-
-fn behind(skipped: Margin, header: &HeaderRow) -> Margin {
-    Margin { bytes: skipped.bytes + header.next as u64, lines: skipped.lines + header.skipped_lines + 1 }
 }
 
 /// Why a header is not that of the layout.

@@ -3,23 +3,28 @@
 mod cuts;
 mod foot;
 mod head;
+mod looks;
+mod packed;
 
 use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
 use headrace_parse::{Automaton, Parser, RowScanner};
-use headrace_types::{CoreError, ErrorKind, Layout, MixedRowEnds, RowEnd, RowEnds};
+use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
 use serde::{Deserialize, Serialize};
 
 use self::cuts::Cutter;
-use crate::source::{modified_ns, open_file};
-use crate::spec::{FileSpec, Margin, SliceSpec};
+use self::looks::{Look, is_stream, look, stream};
+use self::packed::cut_pieces;
+use crate::spec::{Compression, FileSpec, SliceSpec, TextRange};
+
+pub use self::head::{HeadPlace, discard, read_header, row_end, skip_lines};
 
 /// Bytes read at once when looking for a row end.
 const WINDOW_BYTES: usize = 64 * 1024;
 
 /// What to cut.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlicingSpec {
     /// Absolute paths.
@@ -28,6 +33,18 @@ pub struct SlicingSpec {
     pub slice_bytes: u64,
     /// Dialect of the files.
     pub layout: Layout,
+    /// How they are compressed.
+    #[serde(default)]
+    pub compression: Compression,
+    /// How long the first byte of a stream may take, seconds.
+    #[serde(default)]
+    pub wait_seconds: u64,
+    /// Text that a slice should have at most, because as much is committed at once; where a file is not its text.
+    #[serde(default)]
+    pub most_text_bytes: Option<u64>,
+    /// Whether a last row must have a row end; none for that of a stream only.
+    #[serde(default)]
+    pub needs_last_row_end: Option<bool>,
 }
 
 /// Files as they are now, and their slices, numbered from 1 in file order. An empty file has none.
@@ -39,6 +56,17 @@ pub struct Slicing {
     pub slices: Vec<SliceSpec>,
 }
 
+impl Slicing {
+    /// The slices of a file between these cuts, with their texts where these are not the same bytes.
+    fn add(&mut self, file: usize, cuts: &[u64], texts: &[TextRange]) {
+        for (index, range) in cuts.windows(2).enumerate() {
+            let number = self.slices.len() as u32 + 1;
+            let text = texts.get(index).copied();
+            self.slices.push(SliceSpec { number, file, begin_byte: range[0], end_byte: range[1], text });
+        }
+    }
+}
+
 /// Cuts all files.
 ///
 /// # Errors
@@ -48,50 +76,36 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
     Parser::new(&spec.layout)?;
     let mut slicing = Slicing { files: Vec::new(), slices: Vec::new() };
     for path in &spec.files {
-        let (file, metadata) = open_file(path)?;
-        let failed = |error: std::io::Error| unreadable(path, &error);
-        let first_byte = byte_order_mark(&file).map_err(failed)?;
-        let skipped = head::skip_lines(&file, first_byte, &spec.layout).map_err(failed)?;
-        let row_end = match &spec.layout.row_end {
-            RowEnds::Exactly(text) => RowEnd::Exactly(text.clone()),
-            RowEnds::Auto if spec.layout.mixed_row_ends == MixedRowEnds::Accept => RowEnd::Either,
-            RowEnds::Auto => {
-                let from = first_byte + skipped.bytes;
-                first_row_end(&file, from, scanner(&spec.layout, &RowEnd::Either)?).map_err(failed)?
-            }
-        };
-        let (head, columns) = head::read_header(&file, path, first_byte, skipped, &spec.layout, &row_end)?;
-        let automaton = Automaton::of_rows(&spec.layout, &row_end).map_err(refused)?;
-        let mut planned = FileSpec {
-            path: path.clone(),
-            size_bytes: metadata.len(),
-            modified_ns: modified_ns(&metadata),
-            inode: metadata.ino(),
-            row_end,
-            first_byte,
-            head,
-            foot: Margin::default(),
-            columns,
-        };
-        if spec.layout.footer_rows > 0 {
-            planned.foot = foot::find(&file, &planned, &spec.layout, &automaton)?;
-        }
-        let cuts = cut(&file, &planned, spec, &automaton).map_err(failed)?;
         let index = slicing.files.len();
-        for range in cuts.windows(2) {
-            let number = slicing.slices.len() as u32 + 1;
-            slicing.slices.push(SliceSpec { number, file: index, begin_byte: range[0], end_byte: range[1] });
+        if is_stream(path) {
+            slicing.files.push(stream(path, spec)?);
+            slicing.add(index, &[0, 0], &[TextRange::default()]);
+            continue;
+        }
+        let Look { file, planned, pieces } = look(path, spec)?;
+        let automaton = Automaton::of_rows(&spec.layout, &planned.row_end).map_err(refused)?;
+        let failed = |error| unreadable(path, error);
+        if planned.compression == Compression::None {
+            slicing.add(index, &cut(&file, &planned, spec, &automaton).map_err(failed)?, &[]);
+        } else {
+            let pieces = pieces.unwrap_or_default();
+            let (cuts, texts) = cut_pieces(&planned, &pieces, spec, &automaton).map_err(failed)?;
+            slicing.add(index, &cuts, &texts);
         }
         slicing.files.push(planned);
     }
     Ok(slicing)
 }
 
-fn unreadable(path: &str, error: &std::io::Error) -> CoreError {
-    CoreError::new(ErrorKind::Source, "cannot read a source file")
-        .at_file(path)
-        .found(error.to_string())
-        .hint("Check the disk or mount that holds it.")
+/// What went wrong while a file was looked through.
+fn unreadable(path: &str, error: std::io::Error) -> CoreError {
+    match error.downcast::<CoreError>() {
+        Ok(error) => error,
+        Err(error) => CoreError::new(ErrorKind::Source, "cannot read a source file")
+            .at_file(path)
+            .found(error.to_string())
+            .hint("Check the disk or mount that holds it."),
+    }
 }
 
 fn refused(text: String) -> CoreError {
@@ -130,31 +144,6 @@ fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automato
     Ok(cuts)
 }
 
-/// Row ends of a file, by its first row, however long it is: even if it is rejected, the others keep no carriage return.
-fn first_row_end(file: &File, from: u64, mut scanner: RowScanner) -> std::io::Result<RowEnd> {
-    let mut window = vec![0; WINDOW_BYTES];
-    let (mut at, mut previous) = (from, 0);
-    loop {
-        let count = read_some(file, &mut window, at)?;
-        if count == 0 {
-            return Ok(RowEnd::Either);
-        }
-        if let Some(found) = scanner.next_row_end(&window[..count]) {
-            let before = if found > 0 { window[found - 1] } else { previous };
-            return Ok(if before == b'\r' { RowEnd::OnlyCrlf } else { RowEnd::OnlyLf });
-        }
-        previous = window[count - 1];
-        at += count as u64;
-    }
-}
-
-/// Length of the UTF-8 byte order mark at the start, if there is one.
-fn byte_order_mark(file: &File) -> std::io::Result<u64> {
-    let mut start = [0; 3];
-    let count = read_some(file, &mut start, 0)?;
-    Ok(if start[..count] == *b"\xEF\xBB\xBF" { 3 } else { 0 })
-}
-
 fn read_some(file: &File, into: &mut [u8], at: u64) -> std::io::Result<usize> {
     loop {
         match file.read_at(into, at) {
@@ -187,7 +176,7 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, content).unwrap();
         let files = vec![path.to_str().unwrap().to_owned()];
-        plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap()
+        plan_slices(&SlicingSpec { files, slice_bytes, layout, ..SlicingSpec::default() }).unwrap()
     }
 
     #[test]
@@ -228,11 +217,15 @@ mod tests {
 
     #[test]
     fn the_end_of_a_first_row_longer_than_max_row_is_found() {
-        let file = tempfile::tempfile().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
         // In front of it a hole: no disk is filled.
-        file.write_all_at(b"\r\n", (64 << 20) + 3 * WINDOW_BYTES as u64).unwrap();
+        File::create(&path).unwrap().write_all_at(b"\r\n", (64 << 20) + 3 * WINDOW_BYTES as u64).unwrap();
         let layout = Layout { delimiter: "|".to_owned(), ..Layout::default() };
-        assert_eq!(first_row_end(&file, 0, scanner(&layout, &RowEnd::Either).unwrap()).unwrap(), RowEnd::OnlyCrlf);
+        let layout = Layout { mixed_row_ends: MixedRowEnds::Reject, ..layout };
+        let files = vec![path.to_str().unwrap().to_owned()];
+        let slicing = plan_slices(&SlicingSpec { files, slice_bytes: 1 << 40, layout, ..SlicingSpec::default() });
+        assert_eq!(slicing.unwrap().files[0].row_end, RowEnd::OnlyCrlf);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 #[allow(dead_code)]
 #[path = "../../../parse/tests/parser/drive.rs"]
 mod drive;
+mod inflate;
 #[allow(dead_code)]
 #[path = "../../../parse/tests/parser/fuzzing/input.rs"]
 mod input;
@@ -44,6 +45,11 @@ fn replay(target: &str, check: fn(&[u8])) {
             std::panic::resume_unwind(panic);
         }
     }
+}
+
+#[test]
+fn inflate_corpus() {
+    replay("inflate", inflate::check);
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub fn check(bytes: &[u8]) {
     layout.columns.push(Column::new("a", ColumnType::String, true));
     (layout.skip_lines, layout.mixed_row_ends) = (skip_lines, MixedRowEnds::Reject);
     let files = vec![write(&content)];
-    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap();
+    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout, ..SlicingSpec::default() }).unwrap();
 
     let (file, end) = (&slicing.files[0], content.len() as u64);
     let start = if content.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };

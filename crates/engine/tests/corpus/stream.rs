@@ -250,7 +250,7 @@ impl Place {
         self.file.set_len(0).unwrap();
         self.file.write_all_at(content, 0).unwrap();
         let files = vec![self.path("data")];
-        plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone() }).unwrap()
+        plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone(), ..SlicingSpec::default() }).unwrap()
     }
 
     fn path(&self, name: &str) -> String {

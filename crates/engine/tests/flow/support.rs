@@ -10,7 +10,9 @@ use arrow_array::{Array, RecordBatch};
 use headrace_engine::Flow;
 use headrace_engine::report::{FlowReport, LocatedReject, SliceReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{CommittedSlice, FlowSpec, MemorySpec, RejectSpec, RoutingSpec, SinkSpec, SourceSpec};
+use headrace_engine::spec::{
+    CommittedSlice, Compression, FlowSpec, MemorySpec, RejectSpec, RoutingSpec, SinkSpec, SourceSpec,
+};
 use headrace_types::{Column, ColumnType, CoreError, Layout};
 use tempfile::TempDir;
 
@@ -55,6 +57,8 @@ pub struct Job {
     pub null_sink: bool,
     pub committed: HashMap<u32, CommittedSlice>,
     pub routing: Option<RoutingSpec>,
+    pub compression: Compression,
+    pub needs_last_row_end: Option<bool>,
 }
 
 impl Job {
@@ -83,6 +87,8 @@ impl Job {
             null_sink: true,
             committed: HashMap::new(),
             routing: None,
+            compression: Compression::None,
+            needs_last_row_end: None,
         }
     }
 
@@ -95,7 +101,14 @@ impl Job {
     /// Cuts the files and plans the flow.
     pub fn plan(&self) -> Result<FlowSpec, CoreError> {
         let files = self.files.iter().map(|path| path.to_str().unwrap().to_owned()).collect();
-        let slicing = plan_slices(&SlicingSpec { files, slice_bytes: self.slice_bytes, layout: self.layout.clone() })?;
+        let slicing = plan_slices(&SlicingSpec {
+            files,
+            slice_bytes: self.slice_bytes,
+            layout: self.layout.clone(),
+            compression: self.compression,
+            needs_last_row_end: self.needs_last_row_end,
+            ..SlicingSpec::default()
+        })?;
         let columns = self.layout.columns.iter().map(|column| column.name.clone()).collect();
         Ok(FlowSpec {
             name: "test".to_owned(),

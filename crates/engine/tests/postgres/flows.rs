@@ -25,7 +25,8 @@ fn flow(server: &Server, folder: &Path, texts: &[&str], names: &[&str], commit: 
         {"name": "id", "type": {"kind": "int64"}, "nullable": false},
         {"name": "name", "type": {"kind": "string"}, "nullable": false}]});
     let columns: Layout = serde_json::from_value(layout.clone()).unwrap();
-    let slicing = plan_slices(&SlicingSpec { files, slice_bytes: 1 << 30, layout: columns }).unwrap();
+    let slicing =
+        plan_slices(&SlicingSpec { files, slice_bytes: 1 << 30, layout: columns, ..SlicingSpec::default() }).unwrap();
     let tables = std::iter::zip(1.., names).map(|(slice, name)| {
         json!({"name": name, "partition": "", "slices": [slice], "owned": false, "begin": "BEGIN",
             "copy": format!("COPY {name} (id, name) FROM STDIN (FORMAT binary)")})
@@ -211,7 +212,9 @@ fn flow_as(
     std::fs::write(&file, text).unwrap();
     let columns: Layout = serde_json::from_value(layout.clone()).unwrap();
     let names: Vec<String> = columns.columns.iter().map(|column| column.name.clone()).collect();
-    let slicing = plan_slices(&SlicingSpec { files: vec![file], slice_bytes: 20_000, layout: columns }).unwrap();
+    let slicing =
+        plan_slices(&SlicingSpec { files: vec![file], slice_bytes: 20_000, layout: columns, ..SlicingSpec::default() })
+            .unwrap();
     let slices: Vec<u32> = slicing.slices.iter().map(|slice| slice.number).collect();
     let columns: Vec<Value> =
         std::iter::zip(&names, forms).map(|(name, form)| json!({"source": name, "form": form})).collect();

@@ -1,36 +1,15 @@
-//! Where the bytes of a slice come from.
+//! Regular files, as they were when the plan was made.
 
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use headrace_generate::{TpchTable, TpchText};
 use headrace_types::{CoreError, ErrorKind, Location};
 
-use crate::spec::{FileSpec, SliceSpec, SourceSpec};
+use super::ByteSource;
+use crate::spec::FileSpec;
 
-/// The bytes of one slice, in order.
-pub trait ByteSource {
-    /// Fills the front of `into` and says how much; 0 only at the end of the slice.
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, CoreError>;
-}
-
-/// Opens a slice.
-pub fn open(source: &SourceSpec, slice: &SliceSpec) -> Result<Box<dyn ByteSource>, CoreError> {
-    let file = &source.files[slice.file];
-    match &source.generate {
-        Some(generate) => {
-            let failed = |text: String| CoreError::new(ErrorKind::Specification, text).at_file(&file.path);
-            let table: TpchTable = generate.table.parse().map_err(|error| failed(format!("{error}")))?;
-            let text = TpchText::new(table, generate.scale, slice.number, generate.chunks);
-            Ok(Box::new(Generated(text.map_err(|error| failed(error.to_string()))?)))
-        }
-        None => Ok(Box::new(FileSlice::open(file, slice)?)),
-    }
-}
-
-/// Opens a regular file and compares it with the plan.
+/// Opens a regular file and looks at it.
 pub fn open_file(path: &str) -> Result<(File, std::fs::Metadata), CoreError> {
     let refuse = |what: &str, error: std::io::Error| {
         let kind = error.kind();
@@ -81,34 +60,37 @@ pub fn modified_ns(metadata: &std::fs::Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
-struct FileSlice {
+/// A range of a file.
+pub struct FileRange {
     file: File,
     planned: FileSpec,
+    begin_byte: u64,
     at_byte: u64,
     end_byte: u64,
 }
 
-impl FileSlice {
-    fn open(planned: &FileSpec, slice: &SliceSpec) -> Result<Self, CoreError> {
+impl FileRange {
+    /// # Errors
+    /// Those of opening; `FileChanged`.
+    pub fn open(planned: &FileSpec, begin_byte: u64, end_byte: u64) -> Result<Self, CoreError> {
         let (file, metadata) = open_file(&planned.path)?;
         check_unchanged(planned, &metadata)?;
+        let length = end_byte.saturating_sub(begin_byte);
         // Advice only; a refusal changes nothing but speed.
         // SAFETY: a system call on a descriptor we own; no memory is involved.
         unsafe {
             libc::posix_fadvise(
                 file.as_raw_fd(),
-                slice.begin_byte as libc::off_t,
-                slice.bytes() as libc::off_t,
+                begin_byte as libc::off_t,
+                length as libc::off_t,
                 libc::POSIX_FADV_SEQUENTIAL,
             )
         };
-        let end_byte = slice.end_byte.min(planned.data_end());
-        let at_byte = slice.begin_byte.max(planned.data_begin()).min(end_byte);
-        Ok(FileSlice { file, planned: planned.clone(), at_byte, end_byte })
+        Ok(FileRange { file, planned: planned.clone(), begin_byte, at_byte: begin_byte, end_byte })
     }
 }
 
-impl ByteSource for FileSlice {
+impl ByteSource for FileRange {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, CoreError> {
         let wanted = into.len().min(usize::try_from(self.end_byte - self.at_byte).unwrap_or(usize::MAX));
         if wanted == 0 {
@@ -136,12 +118,8 @@ impl ByteSource for FileSlice {
             }
         }
     }
-}
 
-struct Generated(TpchText);
-
-impl ByteSource for Generated {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, CoreError> {
-        self.0.read(into).map_err(|error| CoreError::new(ErrorKind::Internal, format!("generator: {error}")))
+    fn taken_bytes(&self) -> u64 {
+        self.at_byte - self.begin_byte
     }
 }
