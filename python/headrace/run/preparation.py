@@ -22,6 +22,7 @@ from headrace.planning import (
     RunPlan,
     SkippedTask,
     SourceSnapshot,
+    Unlisted,
     display_name,
     engine_bytes,
     is_enforced,
@@ -30,6 +31,7 @@ from headrace.planning import (
     own_tables,
     plan_data_flow,
     table_after,
+    with_outside_keys,
 )
 from headrace.run.key_answers import KeyAnswers
 from headrace.run.redact import Redactor
@@ -194,6 +196,7 @@ def plan_run(
             _refuse_second_replace(item.task, earlier, display_name(destination, target.default_schema))
             earlier.append(item.task)
         taken = names.of(target, key[:2], destination) if target.capabilities.makes_parts else frozenset()
+        facts = _key_facts(item, target, tables[key], package.streams, keys)
         plan = plan_data_flow(
             item.task,
             item.source,
@@ -203,9 +206,10 @@ def plan_run(
             package.streams,
             default_schema=target.default_schema,
             file_stem=stem,
-            key_facts=_key_facts(item, target, tables[key], package.streams, keys),
+            key_facts=facts,
             taken_names=taken,
         )
+        plan = with_outside_keys(plan, facts, _asked(target, destination))
         names.follow(key[:2], plan, tables[key])
         tables[key] = table_after(plan, tables[key])
         planned.append(plan.continued(progress.slices))
@@ -264,6 +268,10 @@ def _key_facts(
     name = display_name(task.destination, target.default_schema)
     question = key_question(task, catalog, target.capabilities, name)
     return keys.facts(task.id, question, item.source, task.source.layout, streams)
+
+
+def _asked(target: Target, destination: Destination) -> Unlisted:
+    return lambda keys, values: target.unlisted_keys(destination.schema, destination.table, keys, values)
 
 
 def _refuse_second_replace(task: DataFlowTask, earlier: Sequence[DataFlowTask], table: str) -> None:

@@ -118,8 +118,8 @@ fn check_way(flow: &FlowSpec, sink: &PostgresSinkSpec, places: Option<u32>) -> R
         return refuse("a table of strays belongs to way `home`, and to no other".to_owned());
     }
     match (sink.way, places) {
-        (Way::Plain, None) => return Ok(()),
-        (Way::Plain, Some(_)) => return refuse("rows that are routed need way `home` or `shared`".to_owned()),
+        // Rows may be routed there too: then those outside are rejected, and all others go into the table of their slice.
+        (Way::Plain, _) => return Ok(()),
         (_, None) => return refuse("ways `home` and `shared` need rows that are routed".to_owned()),
         (_, Some(places)) if sink.tables.len() != places as usize => {
             return refuse(format!("{} tables for {places} partitions", sink.tables.len()));
