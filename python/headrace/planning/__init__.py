@@ -2,7 +2,6 @@
 
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
-from headrace.planning.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
 from headrace.planning.key_questions import FileKeys, KeyFacts, KeyQuestion, KeyScan, key_question
 from headrace.planning.memory import MemoryBudget, MemorySplit, engine_bytes
 from headrace.planning.outside_keys import Unlisted, with_outside_keys
@@ -39,10 +38,6 @@ from headrace.planning.wording import counted
 
 __all__ = [
     "ALL_PARTITIONS",
-    "HASH_KEYS",
-    "HASH_KINDS",
-    "LIST_KINDS",
-    "RANGE_KINDS",
     "STRAYS",
     "WHOLE_TABLE",
     "Capabilities",
