@@ -33,8 +33,8 @@ def check_lists(case: PostgresProject, column: str, key: str) -> None:
         expected = {"keys_eu": ["De", "FR", "fr"], "keys_rest": ["cN"], "keys_default": ["None", "xx"]}
         assert found == {name: sorted(keys * times) for name, keys in expected.items()}
     write(case, LISTS % "" + ", partitions: [keys_eu]", type="string")
-    keys_file(case, "a", ["de"])
-    run(case, verified=False)
+    keys_file(case, "a", ["de", "cn", "\\N", "xx"])
+    assert run(case, verified=False).summary["rows_rejected"] == 3
     assert by_partition(case)["keys_eu"] == ["de"]
 
 

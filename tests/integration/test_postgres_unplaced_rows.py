@@ -85,7 +85,7 @@ def test_too_many_fail_the_load_as_with_every_other_way(warehouse: PostgresProje
         errors.append(warehouse.stable(ended.error).replace(type, "TYPE"))
         assert rejects(warehouse)[0][0]["value"] == "XX"
     assert errors[0] == errors[1]
-    assert "limit is 2" in errors[0] if limit else "HR601" in errors[0] or "no partition" in errors[0]
+    assert ("limit is 2" in errors[0]) == bool(limit)
 
 
 def test_more_partitions_than_have_writers(warehouse: PostgresProject) -> None:
@@ -163,9 +163,9 @@ def test_lists_with_null(warehouse: PostgresProject) -> None:
     any_case_operators(warehouse.target)
     warehouse.execute(OWN_LISTS.replace("'de'", "'de', NULL"))
     write(warehouse, LISTS.replace("DE", "de, null"), "append", type="string")
-    keys_file(warehouse, "a", ["\\N", "it's", "fr", "a,b", '"', "\\", "{}", "ä€😀"])
+    keys_file(warehouse, "a", ["\\N", "it's", "fr", "a,b", '"', "\\", "{}", "ä€😀", "NULL", " "])
     summary = run(warehouse, verified=False).summary
-    assert (summary["rows_loaded"], summary["rows_rejected"]) == (2, 6)
+    assert (summary["rows_loaded"], summary["rows_rejected"]) == (2, 8)
 
 
 def test_too_many_different_keys(warehouse: PostgresProject) -> None:

@@ -7,11 +7,13 @@
 //! | `ledger` | commit rows of a unit's slices |
 //! | `home` | a stream with a unit of its own, and one for strays (ways `plain` and `home`) |
 //! | `shared` | a unit per table, fed by all streams (way `shared`) |
+//! | `side_by_side` | the same for many connections, each of which mostly waits for the server |
 
 mod home;
 mod ledger;
 mod remembered;
 mod shared;
+mod side_by_side;
 mod unit;
 
 use std::collections::{HashMap, HashSet};
@@ -118,7 +120,11 @@ fn check_way(flow: &FlowSpec, sink: &PostgresSinkSpec, places: Option<u32>) -> R
         return refuse("a table of strays belongs to way `home`, and to no other".to_owned());
     }
     match (sink.way, places) {
-        // Rows may be routed there too: then those outside are rejected, and all others go into the table of their slice.
+        (Way::Plain, Some(_)) if sink.tables.len() > 1 => {
+            return refuse(
+                "rows that are routed need way `home` or `shared`, or one table that takes them all".to_owned(),
+            );
+        }
         (Way::Plain, _) => return Ok(()),
         (_, None) => return refuse("ways `home` and `shared` need rows that are routed".to_owned()),
         (_, Some(places)) if sink.tables.len() != places as usize => {
