@@ -33,6 +33,7 @@ use sink::{Buckets, Found, KeySink};
 const BLOCK_BYTES: usize = 512 * 1024;
 /// A longer row is no row: flows reject it.
 const MAX_ROW_BYTES: usize = 64 << 20;
+const CANCELLED: &str = "the scan of the keys was cancelled";
 /// Time between two looks whether the scan was cancelled.
 const STEP: Duration = Duration::from_millis(20);
 
@@ -165,10 +166,13 @@ fn distinct(spec: &KeyScanSpec, most: usize, is_cancelled: &mut dyn FnMut() -> b
 /// Reads all slices into a sink, or until `stops` says so.
 fn run_flow(spec: &KeyScanSpec, sink: Arc<dyn Sink>, stops: &mut dyn FnMut() -> bool) -> Result<FlowReport, CoreError> {
     let flow = Flow::into_sink(flow_spec(spec), sink)?;
+    if stops() {
+        return Err(CoreError::new(ErrorKind::Cancelled, CANCELLED)); // a short scan would end before it is asked again
+    }
     flow.start()?;
     loop {
         if stops() {
-            flow.cancel("the scan of the keys was cancelled");
+            flow.cancel(CANCELLED);
         }
         if let Some(report) = flow.join(STEP) {
             return Ok(report);
