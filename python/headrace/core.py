@@ -102,10 +102,12 @@ def key_scan(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda:
 
     `spec` has `files` and `slices` (as `plan_slices` replied), `layout`, `column`, `streams` and `want`:
     `{"periods": {"unit": "hour|day|week|month|quarter|year"}}` for dates and timestamps, `{"periods": {"step": "9"}}`
-    for numbers, or `{"quantiles": N}` (exact; up to 10,000). The reply has `minimum` and `maximum` (canonical text,
-    None without keys), `rows`, `nulls`, and either `periods`, the first key of each period in which keys lie, or
-    `quantiles`, the first key of each of up to N parts of equally many keys but the first; both ascend. Rows that do
-    not conform to the layout's shape or whose key does not convert are left out; other columns are not looked at.
+    for numbers, `{"quantiles": N}` (exact; up to 10,000), or `{"distinct": N}` for texts. The reply has `minimum` and
+    `maximum` (canonical text, None without keys and for texts), `rows`, `nulls`, and one of these, ascending:
+    `periods`, the first key of each period in which keys lie; `quantiles`, the first key of each of up to N parts of
+    equally many keys but the first; `distinct`, the different keys, left out if they are more than N or 16 MB. Rows
+    that do not conform to the layout's shape or whose key does not convert are left out; other columns are not looked
+    at.
 
     `is_cancelled` is asked every few milliseconds on the calling thread; CancelledError when it says so, and what it
     raises, as Ctrl-C does, goes through. Raises SourceError or FileChangedError for the files, and InternalError for a

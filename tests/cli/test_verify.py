@@ -95,6 +95,16 @@ def test_equal_tables(headrace: CommandLine, folder: Path) -> None:
     assert (archive["status"], archive["rows_in_table"]) == ("not_comparable", None)
 
 
+def test_instants_that_their_offset_moves_out_of_the_calendar(headrace: CommandLine, folder: Path) -> None:
+    """A database calls the year before the first one 1 BC."""
+    (folder / "load.yaml").write_text(PACKAGE.replace("name: day, type: date", "name: day, type: timestamptz"))
+    (folder / "orders.csv").write_text("1;0001-01-01 00:00:00.5+01:00;;\n2;9999-12-31 23:59:59-01:00;;\n")
+    load(headrace)
+    assert headrace("verify", "--quiet").exit_code == 0
+    change("UPDATE orders SET day = day + INTERVAL 1 MICROSECOND WHERE id = 1")
+    assert headrace("verify", "--quiet").exit_code == 1
+
+
 def test_different_tables(headrace: CommandLine, folder: Path) -> None:
     load(headrace)
     change("UPDATE orders SET amount = 120.51, note = NULL, day = '2026-01-29' WHERE id = 1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.integration.postgres import Content, PostgresProject
+from tests.integration.postgres import Content, PostgresProject, any_case_operators
 from tests.servers.cluster import Cluster, Database
 
 PACKAGE = """
@@ -44,7 +45,7 @@ tasks:
 
 FILES = 4
 ROWS_PER_FILE = 20_000
-# Rows of which no partition by month takes one, and rows that do not conform.
+# Rows of which no partition by month or country takes one, and rows that do not conform.
 OUTSIDE, UNREADABLE = 3, 2
 COMMIT_BYTES = 400_000
 
@@ -53,16 +54,18 @@ MONTHS = "partition: {range: {column: day, every: 1 month, from: 2024-01-01, to:
 HASH = "partition: {hash: {column: id, parts: 5}}"
 # Only the server knows where it puts values of char(n).
 COUNTRIES = "partition: {list: {column: country, values: {eu: [FR, DE], asia: [CN, JP]}}}"
+ANY_CASE = "partition: {list: {column: country, values: {eu: [fr, DE], asia: [CN, jp]}}}"
 COMMIT = f"commit: {{bytes: {COMMIT_BYTES}}}"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A way of loading. `takes_from`: the parameter `target` of the run that is disturbed."""
+    """A way of loading. `target`: the parameter of the run that is disturbed."""
 
     clauses: str
     target: str = "replace"
     is_visible: bool = False  # what is committed on the way is seen at once
+    any_case: bool = False  # the table exists, and its lists take FR for fr
 
     @property
     def is_committing(self) -> bool:
@@ -77,6 +80,8 @@ CASES = {
     "months append": Case(MONTHS, "append"),
     "hash": Case(HASH),
     "server": Case(COUNTRIES),
+    "server any case": Case(ANY_CASE, any_case=True),
+    "server any case append committing": Case(f"{ANY_CASE}, {COMMIT}", "append", any_case=True),
     "home committing": Case(f"{HOME}, {COMMIT}"),
     "months committing": Case(f"{MONTHS}, {COMMIT}"),
     "hash append committing": Case(f"{HASH}, {COMMIT}", "append"),
@@ -84,6 +89,10 @@ CASES = {
     "plain committing": Case(f"load: single, {COMMIT}"),
     "plain append committing": Case(f"load: single, {COMMIT}", "append", is_visible=True),
 }
+ANY_CASE_TABLE = """
+CREATE TABLE sold (id bigint NOT NULL, day date, country text, amount numeric(9,2), note text)
+PARTITION BY LIST (country any_case_ops)
+"""
 VERIFY = [sys.executable, "-m", "headrace", "verify", "--runs-dir", "runs", "--json"]
 COMMITTING = [name for name, case in CASES.items() if case.is_committing]
 
@@ -101,7 +110,7 @@ def write_files(folder: Path) -> None:
         ids[one], ids[other] = ids[other], ids[one]
     rows = [_row(number) for number in ids]
     for place in rng.sample(inner, OUTSIDE):
-        rows[place] = rows[place].replace("|2024-", "|2023-")
+        rows[place] = re.sub(r"\|2024-(.....)\|..\|", r"|2023-\1|ZZ|", rows[place])
     for place in rng.sample(inner, UNREADABLE):
         rows[place] = rows[place].replace("|2024-", "|never-").replace("|2023-", "|never-")
     for number in range(FILES):
@@ -145,6 +154,9 @@ class Scene:
         (folder / "before").mkdir()
         scene = cls(name, files, template, Content(()), Content(()), {})
         project = scene._project(folder / "before", template)
+        if scene.case.any_case:
+            any_case_operators(template)
+            project.execute(ANY_CASE_TABLE)
         project.run(files="early", target="replace").succeeded()
         before = project.content()
         with cluster.database(options=f'TEMPLATE "{template.name}"') as database:
@@ -156,6 +168,8 @@ class Scene:
             dump = folder / "after.csv"
             database.psql(f"\\copy (SELECT tableoid::regclass::text AS partition, * FROM sold) TO '{dump}'")
         assert before != after
+        by_key = "day" in scene.case.clauses or "country" in scene.case.clauses
+        assert summary["rows_rejected"] == UNREADABLE + OUTSIDE * by_key
         template.as_loader(
             "CREATE SCHEMA oracle; CREATE TABLE oracle.sold AS SELECT NULL::text AS partition, * FROM sold LIMIT 0"
         )

@@ -50,6 +50,10 @@ ORDER BY 1
 """
 
 
+# Of a btree operator class, by strategy.
+OPERATORS = {1: "<", 2: "<=", 3: "=", 4: ">=", 5: ">"}
+
+
 def literal(text: str) -> str:
     """The text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
@@ -57,6 +61,25 @@ def literal(text: str) -> str:
 
 def _relations(database: Database) -> list[str]:
     return [str(name) for (name,) in database.rows(_RELATIONS)]
+
+
+def any_case_operators(database: Database) -> None:
+    """An operator class by which `fr` is `FR`."""
+    made = [
+        "CREATE FUNCTION any_cmp(text, text) RETURNS int LANGUAGE sql IMMUTABLE "
+        "AS 'SELECT bttextcmp(lower($1), lower($2))'"
+    ]
+    for number, name in OPERATORS.items():
+        made.append(
+            f"CREATE FUNCTION any_{number}(text, text) RETURNS bool LANGUAGE sql IMMUTABLE "
+            f"AS 'SELECT lower($1) {name} lower($2)'; "
+            f"CREATE OPERATOR {name}# (LEFTARG = text, RIGHTARG = text, FUNCTION = any_{number})"
+        )
+    members = ", ".join(f"OPERATOR {number} {name}#" for number, name in OPERATORS.items())
+    made.append(
+        f"CREATE OPERATOR CLASS any_case_ops FOR TYPE text USING btree AS {members}, FUNCTION 1 any_cmp(text, text)"
+    )
+    database.psql(";".join(made))
 
 
 @dataclass(frozen=True)

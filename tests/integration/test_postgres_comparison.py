@@ -8,33 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.postgres import PostgresProject
+from tests.integration.postgres import OPERATORS, PostgresProject, any_case_operators
 from tests.integration.test_postgres_declared import by_partition, keys_file, run, write
-from tests.servers.cluster import Cluster, Database, ServerError
+from tests.servers.cluster import Cluster, ServerError
 
 PLAN = [sys.executable, "-m", "headrace", "plan", "package.yaml"]
 COLLATION = "CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
-OPERATORS = {1: "<", 2: "<=", 3: "=", 4: ">=", 5: ">"}
 LISTS = "partition: {list: {column: id, values: {eu: [FR, DE], rest: [CN]}}%s}"
-
-
-def any_case_operators(database: Database) -> None:
-    """An operator class by which `fr` is `FR`."""
-    made = [
-        "CREATE FUNCTION any_cmp(text, text) RETURNS int LANGUAGE sql IMMUTABLE "
-        "AS 'SELECT bttextcmp(lower($1), lower($2))'"
-    ]
-    for number, name in OPERATORS.items():
-        made.append(
-            f"CREATE FUNCTION any_{number}(text, text) RETURNS bool LANGUAGE sql IMMUTABLE "
-            f"AS 'SELECT lower($1) {name} lower($2)'; "
-            f"CREATE OPERATOR {name}# (LEFTARG = text, RIGHTARG = text, FUNCTION = any_{number})"
-        )
-    members = ", ".join(f"OPERATOR {number} {name}#" for number, name in OPERATORS.items())
-    made.append(
-        f"CREATE OPERATOR CLASS any_case_ops FOR TYPE text USING btree AS {members}, FUNCTION 1 any_cmp(text, text)"
-    )
-    database.psql(";".join(made))
 
 
 def check_lists(case: PostgresProject, column: str, key: str) -> None:
@@ -53,8 +33,8 @@ def check_lists(case: PostgresProject, column: str, key: str) -> None:
         expected = {"keys_eu": ["De", "FR", "fr"], "keys_rest": ["cN"], "keys_default": ["None", "xx"]}
         assert found == {name: sorted(keys * times) for name, keys in expected.items()}
     write(case, LISTS % "" + ", partitions: [keys_eu]", type="string")
-    keys_file(case, "a", ["de"])
-    run(case, verified=False)
+    keys_file(case, "a", ["de", "cn", "\\N", "xx"])
+    assert run(case, verified=False).summary["rows_rejected"] == 3
     assert by_partition(case)["keys_eu"] == ["de"]
 
 

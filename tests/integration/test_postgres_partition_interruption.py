@@ -171,6 +171,7 @@ BETWEEN = {
     "months committing": (5, 12 + 7),
     "hash append committing": (3, 3 * 5 + 2),
     "server committing": (3,),
+    "server any case append committing": (2,),
     "plain committing": (4,),
     "plain append committing": (4,),
 }

@@ -7,6 +7,7 @@
 //! whatever order the rows have and wherever slices begin.
 
 mod counts;
+mod distinct;
 mod periods;
 mod quantiles;
 mod sink;
@@ -14,12 +15,15 @@ mod sink;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headrace_types::{CoreError, ErrorKind, Layout};
+use headrace_types::{ColumnType, CoreError, ErrorKind, Layout};
 use serde::{Deserialize, Serialize};
 
 use crate::flow::Flow;
 use crate::key_column::KeyColumn;
+use crate::report::FlowReport;
+use crate::sink::Sink;
 use crate::spec::{FileSpec, FlowSpec, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec};
+use distinct::DistinctSink;
 pub use periods::Every;
 use periods::Periods;
 use quantiles::Quantiles;
@@ -29,6 +33,7 @@ use sink::{Buckets, Found, KeySink};
 const BLOCK_BYTES: usize = 512 * 1024;
 /// A longer row is no row: flows reject it.
 const MAX_ROW_BYTES: usize = 64 << 20;
+const CANCELLED: &str = "the scan of the keys was cancelled";
 /// Time between two looks whether the scan was cancelled.
 const STEP: Duration = Duration::from_millis(20);
 
@@ -42,7 +47,7 @@ pub struct KeyScanSpec {
     pub slices: Vec<SliceSpec>,
     /// Columns and dialect.
     pub layout: Layout,
-    /// Column of the layout: whole numbers, decimals, dates or timestamps.
+    /// Column of the layout: whole numbers, decimals, dates or timestamps, or texts.
     pub column: String,
     /// Threads; at least 1.
     pub streams: usize,
@@ -58,6 +63,8 @@ pub enum Want {
     Periods(Every),
     /// Bounds of about equally many rows between them: the number of parts, 1 to 10,000.
     Quantiles(usize),
+    /// The different keys of a column of texts, if there are not more than so many.
+    Distinct(usize),
 }
 
 /// What the keys are, as canonical text.
@@ -78,14 +85,21 @@ pub struct KeyScan {
     /// begins at key i * n / N, rounded down; a part that would begin with the least key is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantiles: Option<Vec<String>>,
+    /// The different keys, in the order of their bytes; not there if they are too many or too long to be kept, and then rows and
+    /// nulls are those that were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distinct: Option<Vec<String>>,
 }
 
 /// Reads the keys. Asks `is_cancelled` every few milliseconds, on the calling thread.
 ///
 /// # Errors
-/// `Specification` for a column that is not in the layout or has no order, for a period that does not fit its type, and for
+/// `Specification` for a column that is not in the layout or whose keys are not of the kind that is asked for, for a period that does not fit its type, and for
 /// periods or parts that are too many; `Source` and `FileChanged` for the files; `Cancelled`.
 pub fn key_scan(spec: &KeyScanSpec, is_cancelled: &mut dyn FnMut() -> bool) -> Result<KeyScan, CoreError> {
+    if let Want::Distinct(most) = spec.want {
+        return distinct(spec, most, is_cancelled);
+    }
     let Some(column) = KeyColumn::of(&spec.layout, &spec.column) else {
         return Err(refusal(format!("`{}` is not a column whose values can be keys", spec.column)));
     };
@@ -107,9 +121,10 @@ pub fn key_scan(spec: &KeyScanSpec, is_cancelled: &mut dyn FnMut() -> bool) -> R
             }
             (found, None, texts(quantiles.bounds()))
         }
+        Want::Distinct(_) => return Err(refusal("different keys are no order")),
     };
     let (minimum, maximum) = found.range.map(|(least, greatest)| (column.text(least), column.text(greatest))).unzip();
-    Ok(KeyScan { minimum, maximum, rows: found.rows, nulls: found.nulls, periods, quantiles })
+    Ok(KeyScan { minimum, maximum, rows: found.rows, nulls: found.nulls, periods, quantiles, distinct: None })
 }
 
 /// Reads all slices once.
@@ -120,22 +135,49 @@ fn run_pass(
     is_cancelled: &mut dyn FnMut() -> bool,
 ) -> Result<Found, CoreError> {
     let sink = Arc::new(KeySink::new(column, buckets));
-    let flow = Flow::into_sink(flow_spec(spec), sink.clone())?;
-    // Asked before the start as well: small files are read before there is time for a question.
-    let mut ask = || {
-        if is_cancelled() {
-            flow.cancel("the scan of the keys was cancelled");
-        }
-    };
-    ask();
-    flow.start()?;
-    let report = loop {
-        ask();
-        if let Some(report) = flow.join(STEP) {
-            break report;
-        }
-    };
+    let report = run_flow(spec, sink.clone(), is_cancelled)?;
     report.error.map_or_else(|| Ok(sink.found()), Err)
+}
+
+/// The different keys. Reads no further than until there are too many.
+fn distinct(spec: &KeyScanSpec, most: usize, is_cancelled: &mut dyn FnMut() -> bool) -> Result<KeyScan, CoreError> {
+    let column = spec.layout.columns.iter().position(|column| column.name == spec.column);
+    let is_text = |index: &usize| {
+        let column_type = spec.layout.columns[*index].column_type;
+        matches!(column_type, ColumnType::String | ColumnType::Varchar { .. } | ColumnType::Char { .. })
+    };
+    let Some(column) = column.filter(is_text) else {
+        return Err(refusal(format!("`{}` is not a column of texts", spec.column)));
+    };
+    let sink = Arc::new(DistinctSink::new(column, most));
+    let mut was_cancelled = false;
+    let report = run_flow(spec, sink.clone(), &mut || {
+        was_cancelled = was_cancelled || is_cancelled();
+        was_cancelled || sink.is_full()
+    })?;
+    let is_enough = sink.is_full() && !was_cancelled;
+    if let Some(error) = report.error.filter(|error| !(is_enough && error.kind == ErrorKind::Cancelled)) {
+        return Err(error);
+    }
+    let (distinct, rows, nulls) = sink.found();
+    Ok(KeyScan { rows, nulls, distinct, ..KeyScan::default() })
+}
+
+/// Reads all slices into a sink, or until `stops` says so.
+fn run_flow(spec: &KeyScanSpec, sink: Arc<dyn Sink>, stops: &mut dyn FnMut() -> bool) -> Result<FlowReport, CoreError> {
+    let flow = Flow::into_sink(flow_spec(spec), sink)?;
+    if stops() {
+        return Err(CoreError::new(ErrorKind::Cancelled, CANCELLED)); // a short scan would end before it is asked again
+    }
+    flow.start()?;
+    loop {
+        if stops() {
+            flow.cancel(CANCELLED);
+        }
+        if let Some(report) = flow.join(STEP) {
+            return Ok(report);
+        }
+    }
 }
 
 fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {

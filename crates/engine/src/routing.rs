@@ -54,6 +54,10 @@ impl Router {
                 return Err(refused("partitions by hash have no default".to_owned()));
             }
             MethodSpec::Hash(hash) => Method::Hash(hash_of(column_type, hash)?),
+            MethodSpec::AllBut(_) if default.is_some() => {
+                return Err(refused("rows that the destination places have no default".to_owned()));
+            }
+            MethodSpec::AllBut(keys) => Method::List(all_but(column_type, keys)?),
         };
         Ok(Router { column, method, count })
     }
@@ -115,6 +119,7 @@ impl MethodSpec {
             MethodSpec::Range(ranges) => ranges.len(),
             MethodSpec::List(lists) => lists.len(),
             MethodSpec::Hash(hash) => hash.modulus as usize,
+            MethodSpec::AllBut(_) => 1,
         }
     }
 }
@@ -154,6 +159,23 @@ fn list_of(
         true => ListPartitions::of_bytes(bytes, null, default),
         false => ListPartitions::of_keys(keys, null, default),
     })
+}
+
+/// Everything goes to place 0 but rows with these texts as keys.
+fn all_but(column_type: ColumnType, keys: &[Option<String>]) -> Result<ListPartitions, CoreError> {
+    use ColumnType::*;
+    if !matches!(column_type, String | Varchar { .. } | Char { .. }) {
+        return Err(refused(format!("keys of {column_type} are no texts")));
+    }
+    let mut null = 0;
+    let mut bytes = Vec::new();
+    for key in keys {
+        match key {
+            None => null = OUTSIDE,
+            Some(text) => bytes.push((text.clone().into_bytes(), OUTSIDE)),
+        }
+    }
+    Ok(ListPartitions::of_bytes(bytes, Some(null), Some(0)))
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -266,6 +288,21 @@ mod tests {
         assert_eq!(places(kind("string"), texts.clone(), None, "FR,\"\",\"a|b\n\",,DE ,DE"), [0, 0, 0, 1, 2, -1]);
         let char = json!({"kind": "char", "length": 5});
         assert_eq!(places(char, texts, None, "FR  ,\"\",DE"), [0, 0, 2], "trailing blanks mean nothing");
+    }
+
+    #[test]
+    fn keys_that_no_partition_takes_are_told_byte_by_byte() {
+        let text = "FR,fr,XX,xx,,\"\",FR ";
+        let kind = |kind: &str| json!({"kind": kind});
+        let keys = json!({"all_but": ["XX", "fr", "FR "]});
+        assert_eq!(places(kind("string"), keys, None, text), [0, -1, -1, 0, 0, 0, -1]);
+        let with_null = json!({"all_but": [null, ""]});
+        assert_eq!(places(kind("string"), with_null, None, text), [0, 0, 0, 0, -1, -1, 0]);
+        let char = json!({"kind": "char", "length": 2});
+        // A longer key is in the file all the same: such a row is a reject for another reason.
+        assert_eq!(places(char, json!({"all_but": ["FR", "much longer"]}), None, "FR ,XX"), [-1, 0]);
+        assert_eq!(places(kind("string"), json!({"all_but": []}), None, text), [0; 7]);
+        assert!(all_but(ColumnType::Int32, &[]).is_err());
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{FileSpec, Margin, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use crate::spec::{FileSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
     use headrace_types::{Column, ColumnType, Layout};
 
     #[test]

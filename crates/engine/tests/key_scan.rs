@@ -114,6 +114,7 @@ proptest! {
             nulls,
             periods: None,
             quantiles: Some(quantiles(&sorted, parts)),
+            distinct: None,
         };
         prop_assert_eq!(&found, &expected);
 
@@ -169,6 +170,32 @@ fn files_without_keys() {
     assert_eq!(nulls, KeyScan { rows: 2, nulls: 2, ..nothing });
 }
 
+const TEXT: &str = r#"{"kind": "string"}"#;
+
+#[test]
+fn different_keys_are_told_if_they_are_few() {
+    let keys: Vec<_> = (0..3000).map(|row| (row % 11 != 0).then(|| format!("k{}", row % 7))).collect();
+    let (front, back) = keys.split_at(1000);
+    for streams in 1..4 {
+        let want = |most: usize| format!(r#"{{"distinct": {most}}}"#);
+        let texts = [text(front, false), text(back, false)];
+        let found = scan(&texts, &layout(TEXT, true, false), 500, streams, &want(8));
+        let expected: BTreeSet<String> = keys.iter().flatten().cloned().collect();
+        let nulls = keys.iter().filter(|key| key.is_none()).count() as u64;
+        // Rows whose text is no number are rows here: a text is what the column wants.
+        let mut distinct: BTreeSet<String> = found.distinct.clone().unwrap().into_iter().collect();
+        distinct.retain(|key| key.starts_with('k'));
+        assert_eq!((distinct, found.nulls, found.minimum.as_ref()), (expected, nulls, None));
+        let found = scan(&texts, &layout(TEXT, true, false), 500, streams, &want(6));
+        assert_eq!(found.distinct, None);
+        // A char(n) has no blanks at its end.
+        let blanks = ["front|key|back\n1|a |x\n2|a|y\n3|b|z\n".to_owned()];
+        let found = scan(&blanks, &layout(r#"{"kind": "char", "length": 3}"#, false, false), 9, streams, &want(2));
+        assert_eq!(found.distinct, Some(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(scan(&[], &layout(TEXT, true, false), 10, streams, &want(0)).distinct, Some(vec![]));
+    }
+}
+
 #[test]
 fn what_cannot_be_scanned_is_refused() {
     let text = [text(&scattered(20), false)];
@@ -182,6 +209,8 @@ fn what_cannot_be_scanned_is_refused() {
     refused(INT64, "back", r#"{"quantiles": 4}"#);
     refused(r#"{"kind": "float64"}"#, "key", r#"{"quantiles": 4}"#);
     refused(INT64, "key", r#"{"quantiles": 0}"#);
+    refused(INT64, "key", r#"{"distinct": 4}"#);
+    refused(INT64, "nowhere", r#"{"distinct": 4}"#);
     refused(INT64, "key", r#"{"quantiles": 10001}"#);
     refused(INT64, "key", r#"{"periods": {"unit": "month"}}"#);
 }

@@ -23,6 +23,7 @@ from headrace.model.connections import (
 )
 from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
+from headrace.model.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
 from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
 from headrace.model.load import load_package
@@ -44,6 +45,10 @@ from headrace.model.redaction import redact, redact_data
 from headrace.model.schema import layout_schema, package_schema
 
 __all__ = [
+    "HASH_KEYS",
+    "HASH_KINDS",
+    "LIST_KINDS",
+    "RANGE_KINDS",
     "BoundPackage",
     "BoundTask",
     "Column",

@@ -273,7 +273,7 @@ class TaskBinder:
         is_divided = spec.partition is not None and spec.partition.column is not None
         if spec.partition is not None:
             binder = PartitionBinder(self._document, self._problems, (*path, "partition"))
-            clause = binder.bind(spec.partition, source, destination.columns)
+            clause = binder.bind(spec.partition, source, destination.columns, is_reload=bool(spec.partitions))
         if spec.partitions is not None and not is_divided:
             self._problems.add(
                 self._document,

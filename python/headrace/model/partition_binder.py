@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from headrace.model.bound import GenerateSource, Source
+from headrace.model.key_kinds import HASH_KINDS
 from headrace.model.key_values import KeyType, key_type
 from headrace.model.layout_column import Column
 from headrace.model.literals import canonical_text
@@ -38,8 +39,12 @@ class PartitionBinder:
         self._problems = problems
         self._path = path
 
-    def bind(self, spec: PartitionSpec, source: Source, columns: Mapping[str, str] | None) -> PartitionClause | None:
-        """The clause; None without partitions, or with a problem. `columns` is the destination's mapping."""
+    def bind(
+        self, spec: PartitionSpec, source: Source, columns: Mapping[str, str] | None, *, is_reload: bool
+    ) -> PartitionClause | None:
+        """The clause; None without partitions, or with a problem. `columns` is the destination's mapping; `is_reload`:
+        partitions that exist are loaded, so that no new bounds are looked for.
+        """
         settings = PartitionSettings(spec.outside, tuple(spec.tablespaces or ()), spec.keep)
         strategy = "range" if spec.range else "list" if spec.list else "hash"
         clause = spec.range or spec.list or spec.hash
@@ -50,9 +55,14 @@ class PartitionBinder:
         if column is None:
             return None
         if isinstance(clause, RangePartitionSpec):
-            return self._range(clause, clause.column, column, source, settings, path)
+            found = self._range(clause, clause.column, column, source, settings, path)
+            is_by_files = found is not None and found.bounds == "files" and not is_reload
+            return None if is_by_files and not self._ends_can_be_found(source, path) else found
         if isinstance(clause, ListPartitionSpec):
             return self._list(clause, clause.column, column, settings, path)
+        if column.type.kind not in HASH_KINDS:
+            self._without_hash(column, path)
+            return None
         return HashPartition(clause.column, clause.parts, settings)
 
     def _key(self, name: str, source: Source, columns: Mapping[str, str] | None, path: DocumentPath) -> Column | None:
@@ -112,6 +122,30 @@ class PartitionBinder:
             hint="Give the bounds, leave `partition` out, or load files.",
         )
         return False
+
+    def _ends_can_be_found(self, source: Source, path: DocumentPath) -> bool:
+        """Whether the last row of a file can: with a qualifier only who has read all of it knows where it begins."""
+        if source.layout.qualifier is None or isinstance(source, GenerateSource):
+            return True
+        self._problems.add(
+            self._document,
+            (*path, "column"),
+            "files with a qualifier cannot be partitions: their last rows are found only by reading all of them",
+            found="a layout with a qualifier",
+            expected="`bounds` as a list of keys, `every` or `parts`",
+            hint="Give one of these, or leave the qualifier out if the files do without.",
+        )
+        return False
+
+    def _without_hash(self, column: Column, path: DocumentPath) -> None:
+        self._problems.add(
+            self._document,
+            (*path, "column"),
+            f"the column `{show_name(column.name)}` cannot be divided by hash",
+            found=f"type {column.type}",
+            expected=f"a type whose values have a hash: {', '.join(sorted(HASH_KINDS))}",
+            hint="Choose another column.",
+        )
 
     def _without_order(self, column: Column, path: DocumentPath) -> None:
         self._problems.add(

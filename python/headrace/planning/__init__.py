@@ -2,9 +2,9 @@
 
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
-from headrace.planning.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
 from headrace.planning.key_questions import FileKeys, KeyFacts, KeyQuestion, KeyScan, key_question
 from headrace.planning.memory import MemoryBudget, MemorySplit, engine_bytes
+from headrace.planning.outside_keys import Unlisted, with_outside_keys
 from headrace.planning.partition_key import bounds_of_files, is_enforced, is_partitioned, key_column
 from headrace.planning.partitioning import (
     ALL_PARTITIONS,
@@ -38,10 +38,6 @@ from headrace.planning.wording import counted
 
 __all__ = [
     "ALL_PARTITIONS",
-    "HASH_KEYS",
-    "HASH_KINDS",
-    "LIST_KINDS",
-    "RANGE_KINDS",
     "STRAYS",
     "WHOLE_TABLE",
     "Capabilities",
@@ -72,6 +68,7 @@ __all__ = [
     "SourceSnapshot",
     "StagingTable",
     "Step",
+    "Unlisted",
     "bounds_of_files",
     "check_tablespaces",
     "counted",
@@ -86,4 +83,5 @@ __all__ = [
     "plan_source_pass",
     "rule_from_dict",
     "table_after",
+    "with_outside_keys",
 ]

@@ -13,9 +13,19 @@ from headrace.planning.existing import check_dropped
 from headrace.planning.hash_parts import hash_parts
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.list_parts import list_parts
+from headrace.planning.outside_keys import OUTSIDE_FAILS
 from headrace.planning.part_names import part_names
 from headrace.planning.partition_key import bounds_of_files
-from headrace.planning.partitioning import DefaultRule, ListRule, Partition, Partitioning, RangeRule, Way
+from headrace.planning.partitioning import (
+    DefaultRule,
+    Judge,
+    ListRule,
+    Partition,
+    Partitioning,
+    RangeRule,
+    Strategy,
+    Way,
+)
 from headrace.planning.partitions import FilePartitions
 from headrace.planning.parts import Part, default_of, staying
 from headrace.planning.plan import OutputColumn, SourceSnapshot
@@ -70,7 +80,8 @@ def divide(
     strategy = strategy_of(clause)
     choice = choose_way(parts, strategy, key, table.catalog, table.capabilities, files)
     partitions = _named(table, parts, clause.settings.tablespaces)
-    notes += _notes(table, parts, partitions, key, clause, choice.way)
+    judge = _judge(table, parts, strategy, choice.way, facts)
+    notes += _notes(table, parts, partitions, key, clause, choice.way, judge)
     notes.append(_NO_KEY if parts[0].action == "discard" else choice.reason)
     partitioning = Partitioning(
         strategy,
@@ -82,6 +93,7 @@ def divide(
         has_strays=choice.way == "home",
         drops=window.drops,
         hash_key=choice.hash_key,
+        judge=judge,
     )
     every_slice = tuple(int(item["number"]) for item in source.slices)
     homes = {
@@ -139,6 +151,18 @@ def _ranges(
     return ranges.equal(facts.scan), None
 
 
+def _judge(table: TargetTable, parts: Sequence[Part], strategy: Strategy, way: Way, facts: KeyFacts) -> Judge:
+    """Who knows which rows are outside, also where the target finds the partition of the others."""
+    if way != "server":
+        return "core"
+    if strategy == "hash" or any(isinstance(part.rule, DefaultRule) for part in parts):
+        return "target"  # none is outside
+    partitioning = table.catalog.partitioning if table.catalog else None
+    if partitioning is None or partitioning.comparison is None:
+        return "core"
+    return "keys" if facts.scan is not None and facts.scan.distinct is not None else "target"
+
+
 def _in_order(parts: Sequence[Part], clause: PartitionClause, kind: KeyType | None) -> list[Part]:
     """Ranges by their keys; others have their order."""
     if not isinstance(clause, RangePartition) or kind is None:
@@ -187,6 +211,7 @@ def _notes(
     key: OutputColumn,
     clause: PartitionClause,
     way: Way,
+    judge: Judge,
 ) -> list[str]:
     notes = []
     if key.type.kind == "timestamptz" and not isinstance(clause, HashPartition):
@@ -194,15 +219,15 @@ def _notes(
     takes_all = any(isinstance(part.rule, DefaultRule) for part in parts)
     takes_null = takes_all or any(isinstance(part.rule, ListRule) and None in part.rule.values for part in parts)
     is_hash = isinstance(clause, HashPartition)
-    if key.nullable and way != "server" and not (is_hash or takes_null):
+    if key.nullable and judge != "target" and not (is_hash or takes_null):
         notes.append(f"a NULL in `{key.source}` is a reject, because no partition takes it")
     if table.destination.partitions:
         notes.append("only these partitions are loaded anew: rows that belong into others are rejects")
         if clause.settings.outside == "default":
             notes.append("`outside: default` has no effect on partitions that are loaded anew")
     filled = [partition.table for partition in partitions if partition.action == "insert"]
-    if way == "server" and not (is_hash or takes_all):
-        notes.append("a row that no partition takes fails the load: the server takes all rows of a COPY or none")
+    if judge == "target" and not (is_hash or takes_all):
+        notes.append(OUTSIDE_FAILS)
     if filled and way == "merged":
         notes.append(f"{counted(len(filled), 'existing partition')} may take rows: {', '.join(filled)}")
     elif filled:

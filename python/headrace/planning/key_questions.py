@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from headrace.model import DataFlowTask, Every, Quantiles, RangePartition
+from headrace.model import DataFlowTask, Every, FileSource, ListPartition, Quantiles, RangePartition
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogTable
 from headrace.planning.partition_key import (
@@ -16,6 +16,10 @@ from headrace.planning.partition_key import (
     is_partitioned,
     key_column,
 )
+from headrace.planning.types_match import TEXT_KINDS
+
+# Of so many a table's own comparison is asked for each: a moment, and a few MB. The core keeps 16 MB of text.
+MOST_DIFFERENT_KEYS: Final = 100_000
 
 
 @dataclass(frozen=True)
@@ -30,13 +34,15 @@ class FileKeys:
 class KeyScan:
     """What all keys of a source are, as canonical texts in rising order.
 
-    `periods`: the first key of each period in which keys lie; `quantiles`: the first key of each part but the first.
+    `periods`: the first key of each period in which keys lie; `quantiles`: the first key of each part but the first;
+    `distinct`: the different keys, None if they were not asked for or are too many.
     """
 
     rows: int
     nulls: int
     periods: tuple[str, ...] = ()
     quantiles: tuple[str, ...] = ()
+    distinct: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,9 @@ class KeyFacts:
         if question.scan is None:
             return cls(files=[FileKeys(file["first"], file["last"]) for file in reply["files"]], cpus=cpus)
         periods, quantiles = reply.get("periods") or (), reply.get("quantiles") or ()
-        return cls(scan=KeyScan(reply["rows"], reply["nulls"], tuple(periods), tuple(quantiles)), cpus=cpus)
+        distinct = tuple(reply["distinct"]) if "distinct" in reply else None
+        scan = KeyScan(reply["rows"], reply["nulls"], tuple(periods), tuple(quantiles), distinct)
+        return cls(scan=scan, cpus=cpus)
 
 
 def key_question(
@@ -91,6 +99,13 @@ def key_question(
         return None  # the rule of the whole table follows from the package
     if catalog is not None:
         check_partitioning(catalog, clause, column, capabilities, (table_name, destination.name))
+    if isinstance(clause, ListPartition):
+        may_reject = clause.settings.outside == "reject" or destination.partitions
+        by_own_rules = catalog is not None and catalog.partitioning is not None and catalog.partitioning.comparison
+        # Which keys belong nowhere is asked of the target, because only it knows which keys are equal.
+        is_asked = may_reject and by_own_rules and column.type.kind in TEXT_KINDS
+        is_asked = is_asked and isinstance(task.source, FileSource)
+        return KeyQuestion(column.name, {"distinct": MOST_DIFFERENT_KEYS}) if is_asked else None
     if not isinstance(clause, RangePartition) or destination.partitions:
         return None
     if bounds_of_files(clause, destination.partitions):

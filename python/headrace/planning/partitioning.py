@@ -18,6 +18,9 @@ Strategy = Literal["range", "list", "hash"]
 # server does the rest. `merged`: the rows of all streams come as one stream, each with its place, and the target puts
 # them into the tables of their partitions. `whole`: one table takes them all; what is outside is rejected.
 Way = Literal["home", "shared", "server", "merged", "whole"]
+# Who knows which rows no partition takes. `core`: it looks at the rules; `keys`: it looks for single keys of the
+# source, about which the target was asked before; `target`: it alone, row by row, if there can be such rows at all.
+Judge = Literal["core", "keys", "target"]
 # What the switch does with a hidden table. `attach`: it becomes a new partition; `insert`: a partition that exists
 # takes its rows; `exchange`: it takes the place of a partition that exists; `discard`: it stays empty and is dropped,
 # because no row has a key by which partitions could be made.
@@ -132,7 +135,8 @@ class Partitioning:
     the load may fill, by place; a default partition is the last one, those by hash stand in the order of their
     remainders. `has_strays`: rows of other partitions may come (`home` only). `drops`: partitions that the switch drops
     because their time is over. `hash_key`: how the target hashes its column, as the core calls it; None if the core
-    does not place by hash.
+    does not place by hash. `judge`: who knows which rows are outside; `outside_keys`: with `keys`, those of the source
+    that no partition takes, None for NULL.
     """
 
     strategy: Strategy
@@ -144,6 +148,8 @@ class Partitioning:
     has_strays: bool = False
     drops: tuple[str, ...] = ()
     hash_key: str | None = None
+    judge: Judge = "core"
+    outside_keys: tuple[str | None, ...] = ()
 
     @property
     def has_tables(self) -> bool:
@@ -155,7 +161,7 @@ class Partitioning:
         """From its JSON-ready form."""
         partitions = tuple(Partition.from_dict(partition) for partition in members["partitions"])
         kept = {"type": DataType.parse(members["type"]), "partitions": partitions, "drops": tuple(members["drops"])}
-        return cls(**{**members, **kept})
+        return cls(**{**members, **kept, "outside_keys": tuple(members["outside_keys"])})
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
@@ -169,6 +175,8 @@ class Partitioning:
             "has_strays": self.has_strays,
             "drops": list(self.drops),
             "hash_key": self.hash_key,
+            "judge": self.judge,
+            "outside_keys": list(self.outside_keys),
         }
 
 

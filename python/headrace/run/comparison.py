@@ -6,6 +6,7 @@ says how a text is read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +15,8 @@ from typing import Any, Final
 from headrace.planning import OutputColumn
 from headrace.targets import TableAggregates
 
+# `0001-12-31 23:00:00 BC` of PostgreSQL, `0001-12-31 (BC) 23:00:00` of DuckDB.
+_BEFORE_CHRIST: Final = re.compile(r"(?P<year>\d+)(?P<day>-\d\d-\d\d)(?: \(BC\))?(?P<time>.*?)(?: BC)?")
 _RANGE: Final = ("min", "max")
 _NUMBER: Final = ("sum", *_RANGE)
 _LENGTHS: Final = ("min_length", "max_length", "total_length")
@@ -105,8 +108,13 @@ def _float(text: str) -> object:
 
 
 def _moment(text: str) -> str:
-    """A date, time, timestamp or instant in UTC: without the offset, final zeros of the fraction, and midnight."""
+    """A date, time, timestamp or instant in UTC: without the offset, final zeros of the fraction, and midnight.
+
+    An offset can move an instant before the year 1: that is the year 0 of the core and 1 BC of databases.
+    """
     text = text.removesuffix("+00:00")
+    if "BC" in text and (found := _BEFORE_CHRIST.fullmatch(text)):
+        text = f"{1 - int(found['year']):04}{found['day']}{found['time']}"
     if "." in text:
         text = text.rstrip("0").removesuffix(".")
     return text.removesuffix(" 00:00:00")

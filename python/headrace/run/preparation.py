@@ -22,6 +22,7 @@ from headrace.planning import (
     RunPlan,
     SkippedTask,
     SourceSnapshot,
+    Unlisted,
     display_name,
     engine_bytes,
     is_enforced,
@@ -30,6 +31,7 @@ from headrace.planning import (
     own_tables,
     plan_data_flow,
     table_after,
+    with_outside_keys,
 )
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
@@ -214,6 +216,7 @@ def plan_run(
             _refuse_second_replace(item.task, earlier, display_name(destination, target.default_schema))
             earlier.append(item.task)
         taken = names.of(target, key[:2], destination) if target.capabilities.makes_parts else frozenset()
+        facts = _key_facts(item, target, tables[key], package.streams, keys)
         plan = plan_data_flow(
             item.task,
             item.source,
@@ -223,9 +226,10 @@ def plan_run(
             package.streams,
             default_schema=target.default_schema,
             file_stem=stem,
-            key_facts=_key_facts(item, target, tables[key], package.streams, keys),
+            key_facts=facts,
             taken_names=taken,
         )
+        plan = with_outside_keys(plan, facts, _asked(target, destination))
         names.follow(key[:2], plan, tables[key])
         tables[key] = table_after(plan, tables[key])
         planned.append(plan.continued(progress.slices))
@@ -283,6 +287,8 @@ def _key_facts(
         return None
     name = display_name(task.destination, target.default_schema)
     question = key_question(task, catalog, target.capabilities, name)
+    if question is not None and item.source.streams and "distinct" in (question.scan or {}):
+        question = None  # as of generated rows: the first row outside is the target's to refuse
     if question is not None:
         hint = f"Give the bounds in `partition` of destination `{task.destination.name}`."
         _refuse_streams(item, f"the bounds of the partitions of {name} cannot be found", hint)
@@ -300,6 +306,10 @@ def _refuse_streams(item: PreparedFlow, what: str, hint: str) -> None:
     if item.source.streams:
         name = stream_name(item.source.streams[0])
         raise SourceError(what, found=f"task `{item.task.id}` reads {name}, which can be read once only", hint=hint)
+
+
+def _asked(target: Target, destination: Destination) -> Unlisted:
+    return lambda keys, values: target.unlisted_keys(destination.schema, destination.table, keys, values)
 
 
 def _refuse_second_replace(task: DataFlowTask, earlier: Sequence[DataFlowTask], table: str) -> None:

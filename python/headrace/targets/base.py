@@ -223,6 +223,15 @@ class Target(Protocol):
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         """Writes the planned slices of one task into the ledger."""
 
+    def unlisted_keys(
+        self, schema: str | None, table: str, keys: Sequence[str], values: Sequence[str]
+    ) -> Sequence[str] | None:
+        """Those of the keys that equal none of the values, in their order, as the existing table compares its key of
+        partitions. None: it does not say.
+
+        Asked for tables that compare their keys in a way of their own.
+        """
+
     def names_in_schema(self, schema: str | None) -> frozenset[str]:
         """Names of the schema's tables, views and whatever else a new table cannot be called.
 

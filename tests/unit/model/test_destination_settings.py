@@ -85,8 +85,12 @@ TYPED = change(
 )
 
 
-def clause(text: str) -> str:
-    return destination(f"target: replace, partition: {{{text}}}", TYPED)
+WITH_JSON = change("      - {name: share, type: float64}", "      - {name: share, type: json}", TYPED)
+QUALIFIED = change("    delimiter:", "    qualifier: '\"'\n    delimiter:", TYPED)
+
+
+def clause(text: str, package: str = TYPED) -> str:
+    return destination(f"target: replace, partition: {{{text}}}", package)
 
 
 DECLARED: dict[str, PartitionClause] = {
@@ -171,6 +175,8 @@ REFUSED = {
     "partition_several_declarations": clause("range: {column: id, every: 10, parts: 4}"),
     "partition_from_without_every": clause("range: {column: id, bounds: [1], from: 0}"),
     "partition_of_texts": clause("range: {column: word, bounds: [a, b]}"),
+    "partition_files_with_a_qualifier": clause("range: {column: id}", QUALIFIED),
+    "partition_hash_of_json": clause("hash: {column: share}", WITH_JSON),
     "partition_left_of_the_last": clause("range: {column: id, bounds: [5, 9223372036854775807], boundary: left}"),
     "partition_from_inside_a_month": clause("range: {column: day, every: 1 month, from: 2024-01-02, to: 2024-03-05}"),
     "partition_from_inside_an_hour": clause("range: {column: instant, every: 6 hours, from: '2024-01-01 00:30+01'}"),

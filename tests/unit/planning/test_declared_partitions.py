@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -36,7 +37,9 @@ from headrace.planning import (
     RangeRule,
     key_question,
     table_after,
+    with_outside_keys,
 )
+from headrace.planning.key_questions import MOST_DIFFERENT_KEYS
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from tests.snapshots import assert_snapshot
 from tests.unit.planning import samples
@@ -259,8 +262,10 @@ def test_the_core_takes_the_partitions(case: str) -> None:
 
 
 def test_every_row_of_a_divided_table_is_placed() -> None:
-    """By the core, or by the server itself: there is no plan in which a slice alone says where its rows go."""
-    ways = set()
+    """By the core, or by the server itself: there is no plan in which a slice alone says where its rows go. What is
+    outside is known to the core, unless a collation of the table's own decides.
+    """
+    ways, judges = set(), set()
     for case, (clause, catalog, members) in PLANS.items():
         planned = plan(clause, catalog, **members)
         routing, divided = planned.flow_spec("/run/rejects", {}).get("routing"), planned.partitioning
@@ -268,9 +273,11 @@ def test_every_row_of_a_divided_table_is_placed() -> None:
             assert routing is None, case
             continue
         ways.add(divided.way)
-        assert (routing is None) == (divided.way == "server"), case
-        if routing is None:
+        judges.add(divided.judge)
+        assert (routing is None) == (divided.judge == "target"), case
+        if divided.way == "server":
             continue
+        assert routing is not None, case
         # A place is the index of a partition, and of the table that takes its rows.
         tables = [table.partition for table in planned.staging if table.partition != STRAYS]
         assert tables == [part.name for part in divided.partitions], case
@@ -284,6 +291,84 @@ def test_every_row_of_a_divided_table_is_placed() -> None:
             assert len(rules) == len(divided.partitions) - has_default, case
             assert routing["default"] == (len(rules) if has_default else None), case
     assert ways == {"home", "shared", "server"}
+    assert judges == {"core", "target"}
+
+
+# --- rows outside, where the server finds the partition of each row ---------------------------------------------------
+
+OWN_LISTS = ListPartition("o_status", (("open", ("O",)), ("done", ("F", "P"))))
+OWN_TABLE = replace(COLLATED, partitioning=replace(cast("CatalogPartitioning", COLLATED.partitioning), partitions=()))
+
+
+def keys_of(*keys: str, nulls: int = 0) -> KeyFacts:
+    return KeyFacts(scan=KeyScan(len(keys) + nulls, nulls, distinct=keys))
+
+
+@pytest.mark.parametrize(
+    ("clause", "catalog", "judge"),
+    [
+        (ListPartition("o_country", (("eu", ("FR",)),)), None, "core"),
+        (ListPartition("o_country", (("eu", ("FR",)),), PartitionSettings(outside="default")), None, "target"),
+        (RangePartition("o_orderkey", Every("1", None, "0", "300")), None, "core"),
+        (HashPartition("o_orderkey", 300), None, "target"),
+        (OWN_LISTS, OWN_TABLE, "target"),
+    ],
+    ids=["char", "default", "ranges", "hash", "collation"],
+)
+def test_who_knows_the_rows_outside(clause: Any, catalog: CatalogTable | None, judge: str) -> None:
+    divided = plan(clause, catalog, target="append").partitioning
+    assert divided is not None
+    assert (divided.way, divided.judge) == ("server", judge)
+
+
+def test_keys_outside_are_asked_for_where_only_the_target_compares_them() -> None:
+    def question(clause: Any, catalog: CatalogTable | None, **members: Any) -> KeyQuestion | None:
+        task = samples.task(partition=clause, load="staged", layout=ORDERS, **{"target": "append", **members})
+        return key_question(task, catalog, samples.SERVER, "orders")
+
+    assert question(OWN_LISTS, OWN_TABLE) == KeyQuestion("o_status", {"distinct": MOST_DIFFERENT_KEYS})
+    assert question(OWN_LISTS, None) is None
+    with_default = replace(OWN_LISTS, settings=PartitionSettings(outside="default"))
+    assert question(with_default, OWN_TABLE) is None
+    reloaded = question(with_default, OWN_TABLE, target="replace", partitions=("p",))
+    assert reloaded == KeyQuestion("o_status", {"distinct": MOST_DIFFERENT_KEYS})
+
+
+def test_keys_outside_are_those_that_the_target_tells() -> None:
+    facts = keys_of("O", "o", "X", nulls=1)
+    planned = plan(LISTS, COLLATED, target="append", facts=facts)
+    assert planned.partitioning is not None
+    assert planned.partitioning.judge == "keys"
+    asked: list[Any] = []
+
+    def unlisted(keys: Sequence[str], values: Sequence[str]) -> list[str]:
+        asked.append((keys, values))
+        return ["X"]
+
+    known = with_outside_keys(planned, facts, unlisted)
+    assert asked == [(("O", "o", "X"), ["O", "F", "P", "L"])]
+    routing = known.flow_spec("/run/rejects", {})["routing"]
+    assert routing == {"column": "o_status", "method": {"all_but": ["X"]}, "default": None}
+    assert known.notes[-1].startswith("the source has 3 different keys; 1 belongs into no partition")
+    assert known.partitioning is not None
+    assert Partitioning.from_dict(json.loads(json.dumps(known.partitioning.to_dict()))) == known.partitioning
+    core.Flow(known.flow_spec("/run/rejects", {"kind": "null"}))
+    planned = plan(OWN_LISTS, OWN_TABLE, target="append", facts=facts)
+    divided = with_outside_keys(planned, facts, unlisted).partitioning
+    assert divided is not None
+    assert divided.outside_keys == ("X", None)
+
+
+@pytest.mark.parametrize(
+    ("facts", "answer"), [(keys_of("O", "X"), None), (KeyFacts(scan=KeyScan(9, 0)), ["X"])], ids=["target", "too many"]
+)
+def test_what_is_not_known_fails_the_load(facts: KeyFacts, answer: list[str] | None) -> None:
+    planned = plan(OWN_LISTS, OWN_TABLE, target="append", facts=facts)
+    planned = with_outside_keys(planned, facts, lambda *_: answer)
+    assert planned.partitioning is not None
+    assert planned.partitioning.judge == "target"
+    assert any("a row that no partition takes fails the load" in note for note in planned.notes)
+    assert "routing" not in planned.flow_spec("/run/rejects", {})
 
 
 PLAIN_RANGE = existing("range", "o_orderdate")

@@ -283,7 +283,8 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, text).unwrap();
         let files = vec![path.to_str().unwrap().to_owned()];
-        let mut slicing = plan_slices(&SlicingSpec { files, slice_bytes: 9, layout: layout.clone() })?;
+        let mut slicing =
+            plan_slices(&SlicingSpec { files, slice_bytes: 9, layout: layout.clone(), ..SlicingSpec::default() })?;
         let file = slicing.files.remove(0);
         let begins = slicing.slices.first().map(|slice| slice.begin_byte);
         assert_eq!(begins, Some(file.first_byte).filter(|first| *first < text.len() as u64));

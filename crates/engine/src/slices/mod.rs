@@ -156,7 +156,7 @@ fn read_some(file: &File, into: &mut [u8], at: u64) -> std::io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headrace_types::{Column, ColumnType, Header};
+    use headrace_types::{Column, ColumnType, Header, MixedRowEnds};
 
     fn plan(content: &[u8], slice_bytes: u64, skip_lines: u32) -> Slicing {
         plan_layout(content, slice_bytes, Layout { skip_lines, ..layout() })

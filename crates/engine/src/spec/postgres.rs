@@ -44,7 +44,8 @@ pub struct PostgresSinkSpec {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
-    /// All rows of a slice go into the one table that has the slice. A stream has a unit of its own. No row is routed.
+    /// All rows of a slice go into the one table that has the slice. A stream has a unit of its own. If rows are routed,
+    /// those that no place takes are rejected, and one table takes the others, whatever their places.
     #[default]
     Plain,
     /// The same, but for rows of other partitions: a second unit of the stream takes them into the table of strays, and

@@ -24,6 +24,10 @@ pub enum MethodSpec {
     List(Vec<Vec<Option<String>>>),
     /// PostgreSQL's hash.
     Hash(HashSpec),
+    /// The destination places the rows; these are the keys of those that no partition takes, None among them for rows without
+    /// a key. There is one place.
+    #[serde(rename = "all_but")]
+    AllBut(Vec<Option<String>>),
 }
 
 /// A range of keys.

@@ -221,6 +221,7 @@ fn flows_that_contradict_themselves_are_refused_before_the_first_row() {
     into_tables(&home).unwrap();
     into_tables(&[("/sink/way", json!("plain")), ("/sink/tables", homes.clone()), ("/routing", Value::Null)]).unwrap();
 
+    into_tables(&[("/sink/way", json!("plain")), ("/sink/tables", json!([with(&[1, 2])]))]).unwrap();
     refused(&[("/sink/way", json!("plain"))], "rows that are routed need way");
     refused(&[("/routing", Value::Null)], "need rows that are routed");
     refused(&[("/sink/tables", homes.clone())], "has not all slices");

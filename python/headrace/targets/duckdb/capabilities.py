@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.planning import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS, Capabilities
+from headrace.model import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
+from headrace.planning import Capabilities
 from headrace.targets.duckdb.types import STORED_KINDS
 
 # Blanks at the end of a char(n) are cut before the rows get their places.

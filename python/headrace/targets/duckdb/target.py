@@ -96,6 +96,11 @@ class DuckdbTarget(ClosedBehind):
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         self._ledger().record_slices(run_id, plan)
 
+    def unlisted_keys(
+        self, schema: str | None, table: str, keys: Sequence[str], values: Sequence[str]
+    ) -> Sequence[str] | None:
+        return None
+
     def names_in_schema(self, schema: str | None) -> frozenset[str]:
         return names_in_schema(self._connection, schema or "main") if self._attached else frozenset()
 

@@ -52,6 +52,11 @@ class NullTarget(ClosedBehind):
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         return None
 
+    def unlisted_keys(
+        self, schema: str | None, table: str, keys: Sequence[str], values: Sequence[str]
+    ) -> Sequence[str] | None:
+        return None
+
     def names_in_schema(self, schema: str | None) -> frozenset[str]:
         return frozenset()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.planning import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS, Capabilities
+from headrace.model import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
+from headrace.planning import Capabilities
 from headrace.targets.postgres.types import STORED_KINDS
 
 # NAMEDATALEN - 1: the server cuts longer names silently.

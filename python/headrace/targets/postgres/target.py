@@ -42,6 +42,7 @@ from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.failures import explained, ledger_failure, sqlstate
 from headrace.targets.postgres.hidden_tables import planned_units
 from headrace.targets.postgres.inspection import inspect_server
+from headrace.targets.postgres.key_equality import unlisted_keys
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import lock_holder, try_lock
@@ -100,6 +101,16 @@ class PostgresTarget(ClosedBehind):
             return read_table(self._control, name)
         except HeadraceError as error:
             raise explained(error, f"looking at table {self._model.name}.{name}") from error
+
+    def unlisted_keys(
+        self, schema: str | None, table: str, keys: Sequence[str], values: Sequence[str]
+    ) -> Sequence[str] | None:
+        name = self._name(schema, table)
+        try:
+            with self._control.cancellable(self._options.is_cancelled):
+                return unlisted_keys(self._control, name, keys, values)
+        except HeadraceError as error:
+            raise explained(error, f"comparing keys of table {self._model.name}.{name}") from error
 
     def names_in_schema(self, schema: str | None) -> frozenset[str]:
         return names_in_schema(self._control, schema or self.default_schema or "")

@@ -7,11 +7,13 @@
 //! | `ledger` | commit rows of a unit's slices |
 //! | `home` | a stream with a unit of its own, and one for strays (ways `plain` and `home`) |
 //! | `shared` | a unit per table, fed by all streams (way `shared`) |
+//! | `side_by_side` | the same for many connections, each of which mostly waits for the server |
 
 mod home;
 mod ledger;
 mod remembered;
 mod shared;
+mod side_by_side;
 mod unit;
 
 use std::collections::{HashMap, HashSet};
@@ -118,8 +120,12 @@ fn check_way(flow: &FlowSpec, sink: &PostgresSinkSpec, places: Option<u32>) -> R
         return refuse("a table of strays belongs to way `home`, and to no other".to_owned());
     }
     match (sink.way, places) {
-        (Way::Plain, None) => return Ok(()),
-        (Way::Plain, Some(_)) => return refuse("rows that are routed need way `home` or `shared`".to_owned()),
+        (Way::Plain, Some(_)) if sink.tables.len() > 1 => {
+            return refuse(
+                "rows that are routed need way `home` or `shared`, or one table that takes them all".to_owned(),
+            );
+        }
+        (Way::Plain, _) => return Ok(()),
         (_, None) => return refuse("ways `home` and `shared` need rows that are routed".to_owned()),
         (_, Some(places)) if sink.tables.len() != places as usize => {
             return refuse(format!("{} tables for {places} partitions", sink.tables.len()));

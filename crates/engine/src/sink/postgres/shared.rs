@@ -11,6 +11,7 @@ use headrace_wire::postgres::CopyEncoder;
 
 use super::ledger::{SliceRows, check_counted, missing};
 use super::remembered::ENTRIES;
+use super::side_by_side::side_by_side;
 use super::unit::{FRAME_BYTES, LONG_FRAME_BYTES, Source, Unit};
 use super::{Base, encoder, internal};
 use crate::outcome::lock;
@@ -102,34 +103,38 @@ impl SharedUnits {
         let mut ended = lock(&base.ended)[before..].to_vec();
         self.ended_before.store(before + ended.len(), Ordering::Release);
         ended.sort_by_key(|slice| slice.number);
-        for (place, unit) in self.units.iter().enumerate() {
-            lock(unit).opened(self, place)?.send_last(base)?;
-        }
-        let mut complete = Vec::with_capacity(self.units.len());
-        for (place, (unit, table)) in std::iter::zip(&self.units, &base.sink.tables).enumerate() {
-            let SharedUnit { unit, loaded, idle: _ } = std::mem::take(&mut *lock(unit));
-            let unit = unit.ok_or_else(|| self.stopped())?;
-            let rows = ended.iter().map(|slice| {
-                let of_one = |count| if place == 0 { count } else { 0 };
-                SliceRows {
-                    number: slice.number,
-                    loaded: loaded.get(&slice.number).copied().unwrap_or(0),
-                    rejected: of_one(slice.rejected),
-                    skipped: of_one(slice.skipped),
-                    text_bytes: of_one(slice.bytes),
-                }
-            });
-            let commits = [(table.partition.as_str(), missing(table, rows))];
-            complete.push(unit.end(base, table, &commits)?);
-        }
-        complete.into_iter().map(|connection| base.commit(connection)).collect()
+        side_by_side(0..self.units.len(), |place| lock(&self.units[place]).opened(self, place)?.send_last(base))?;
+        let complete = side_by_side(0..self.units.len(), |place| self.end_unit(place, &ended))?;
+        side_by_side(complete, |connection| base.commit(connection))
     }
 
-    /// The end of an epoch: the units of the next one go on in the same connections.
+    /// Ends the COPY of one table, and writes the commit rows of these slices.
+    fn end_unit(&self, place: usize, ended: &[SliceReport]) -> Result<Connection, CoreError> {
+        let table = &self.base.sink.tables[place];
+        let SharedUnit { unit, loaded, idle: _ } = std::mem::take(&mut *lock(&self.units[place]));
+        let unit = unit.ok_or_else(|| self.stopped())?;
+        let rows = ended.iter().map(|slice| {
+            let of_one = |count| if place == 0 { count } else { 0 };
+            SliceRows {
+                number: slice.number,
+                loaded: loaded.get(&slice.number).copied().unwrap_or(0),
+                rejected: of_one(slice.rejected),
+                skipped: of_one(slice.skipped),
+                text_bytes: of_one(slice.bytes),
+            }
+        });
+        unit.end(&self.base, table, &[(table.partition.as_str(), missing(table, rows))])
+    }
+
+    /// The end of an epoch: the units of the next one go on in the same connections. They are opened at once, because every
+    /// table needs its commit rows.
     fn end_epoch(&self) -> Result<(), CoreError> {
-        for (unit, connection) in std::iter::zip(&self.units, self.end()?) {
-            lock(unit).idle = connection;
-        }
+        let connections = self.end()?;
+        side_by_side(connections.into_iter().enumerate(), |(place, connection)| {
+            let mut own = lock(&self.units[place]);
+            own.idle = connection;
+            own.opened(self, place).map(|_| ())
+        })?;
         Ok(())
     }
 

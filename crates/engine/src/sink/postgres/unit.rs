@@ -14,7 +14,7 @@ use crate::locate::locate;
 use crate::outcome::lock;
 use crate::postgres::{Connection, CopyIn};
 use crate::sink::Origin;
-use crate::spec::CopyTable;
+use crate::spec::{CopyTable, Way};
 
 /// Text of one CopyData message. The server's cost per byte falls up to 64 KB and not beyond; larger ones save the client
 /// system calls.
@@ -187,9 +187,9 @@ fn explained(base: &Base, batches: &Remembered, error: CoreError) -> CoreError {
 }
 
 impl Base {
-    /// The place in its file of a row of a text, only rows of one place counted.
+    /// The place in its file of a row of a text, only rows of one place counted; in way `plain` all rows that some place takes.
     fn locate(&self, origin: Origin, row: u64, place: u32) -> Result<Option<Location>, CoreError> {
         let ended = lock(&self.ended).clone();
-        locate(&self.flow, &ended, origin, row, Some(place))
+        locate(&self.flow, &ended, origin, row, (self.sink.way != Way::Plain).then_some(place))
     }
 }
