@@ -153,6 +153,34 @@ CASES = {
         ["HR107", "HR107"],
         skipped=1,
     ),
+    "blanks": Case(
+        [*QUOTED, "trim: both"],
+        ' 1 ,\t a b ,"  c "\n2 ,"",  \n',
+        [(1, "a b", "  c "), (2, "", None)],
+    ),
+    "blanks of one side, per column": Case(
+        [*QUOTED, "trim: left"],
+        " 1, a , b \n 2,  ,c\n",
+        [(1, " a", "b "), (2, None, "c")],
+        columns={"name": "trim: right"},
+    ),
+    "empty fields": Case(
+        [*QUOTED, "empty: text", "qualified_empty: null", "short_rows: fill"],
+        '1,,""\n,"",\n3\n',
+        [(1, "", None), (None, None, ""), (3, "", "")],
+    ),
+    "values for empty fields": Case(
+        [*QUOTED, "trim: both", "empty: {value: '-7'}"],
+        '1,,a\n , ,""\n',
+        [(1, "unknown, as nobody has said it", "a"), (-7, "unknown, as nobody has said it", "")],
+        columns={"name": "empty: {value: 'unknown, as nobody has said it'}"},
+    ),
+    "null tokens of columns": Case(
+        [*QUOTED, "null_tokens: [NA]", "qualified_null_tokens: true", "empty: text"],
+        '1,NA,NA\nNA,"-","NA"\n3,-,-\n',
+        [(1, "NA", None), (None, None, None), (3, None, "-")],
+        columns={"name": "null_tokens: ['-']"},
+    ),
     "a header that is checked": Case(
         [*QUOTED, "skip_lines: 2", "header: check", "comment: '#'"],
         'Report "of all,\n\n\n# head\nID, name ,"NOTE"\n1,a,b\n2,x\n3,c,d\n',
@@ -227,6 +255,14 @@ def test_a_header_that_does_not_fit_is_refused(project: Project, name: str) -> N
     ended = project.command(project.arguments())
     assert ended.exit_code == 1
     assert_snapshot(f"header_{name}", project.stable(ended.error))
+
+
+def test_a_value_for_empty_fields_that_is_none_is_refused(project: Project) -> None:
+    project.package(package([*QUOTED], {"id": "empty: {value: none}"}))
+    (project.inbox / "rows").write_text("1,a,b\n")
+    ended = project.command(project.arguments())
+    assert ended.exit_code == 1
+    assert_snapshot("empty_value_refused", project.stable(ended.error))
 
 
 def test_every_file_has_its_own_order_of_fields(project: Project) -> None:
