@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, RowEnds, Rule};
+use headrace_types::{Column, CoreError, ErrorKind, Layout, RowEnd, RowEnds, Rule};
 
 use crate::automaton::RowScanner;
 use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, Rewriting, Unescaped};
@@ -129,9 +129,11 @@ impl Parser {
         let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens, layout.escape));
         let columns: Vec<ColumnPlan> = columns.collect();
         if let Some(column) = columns.iter().find(|column| !column.takes_constant()) {
-            let name = &layout.columns[column.index].name;
-            let what = format!("layout: what `empty` of column `{name}` gives is no value of its type");
-            return Err(CoreError::new(ErrorKind::Specification, what));
+            let Column { name, column_type, .. } = &layout.columns[column.index];
+            let what = format!("layout: what `empty` of column `{name}` gives is no value of it");
+            return Err(CoreError::new(ErrorKind::Specification, what)
+                .expected(format!("a text of the type {column_type}, in the format of the column"))
+                .hint("Correct `empty` of the column, or of the layout."));
         }
         let fields = arrow_schema(layout).project(wanted).map_err(|error| internal(&error.to_string()))?;
         let row_end = match &layout.row_end {

@@ -120,7 +120,7 @@ pub fn settle(layout: &mut Layout, row_end: &mut RowEnd) {
 }
 
 /// Texts for empty fields that are no values of their columns.
-fn leave_out_wrong_values(layout: &mut Layout) {
+pub fn leave_out_wrong_values(layout: &mut Layout) {
     for index in 0..layout.columns.len() {
         let alone =
             Layout { delimiter: ";".to_owned(), columns: vec![layout.columns[index].clone()], ..Layout::default() };

@@ -98,6 +98,7 @@ pub fn settle(layout: &mut Layout) {
             }
         }
     }
+    super::dialects::leave_out_wrong_values(layout);
 }
 
 fn number(column_type: ColumnType, input: &mut Input<'_>) -> NumberFormat {
