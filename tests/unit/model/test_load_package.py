@@ -324,9 +324,20 @@ def test_a_layout_in_a_file(tmp_path: Path) -> None:
     text = layout_in_file(tmp_path, "delimiter: ';'\nnull_tokens: [NA]\ncolumns:\n  - {name: a, type: date}\n")
     layout = file_source(tmp_path, text).layout
     core = layout.to_core()
-    assert (core["delimiter"], core["row_end"], core["qualifier"], core["null_tokens"]) == (";", "auto", None, ["NA"])
+    assert (core["delimiter"], core["row_end"], core["qualifier"]) == (";", "auto", None)
     assert core["columns"] == [
-        {"name": "a", "type": {"kind": "date"}, "nullable": True, "delimiter": None, "qualified": True}
+        {
+            "name": "a",
+            "type": {"kind": "date"},
+            "nullable": True,
+            "delimiter": None,
+            "qualified": True,
+            "trim": "none",
+            "empty": "null",
+            "qualified_empty_is_null": False,
+            "null_tokens": ["NA"],
+            "qualified_null_tokens": False,
+        }
     ]
     assert layout.to_core({"a"})["columns"][0]["nullable"] is False
 
