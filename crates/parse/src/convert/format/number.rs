@@ -334,14 +334,18 @@ impl<B: Base> Convert for Numbers<'_, B> {
         if matches!(self.rules.loops, Loops::None) {
             return false;
         }
-        if !self.rules.is_decorated() {
-            return self.digits_of_tile(tile, values, inexact);
-        }
-        let mut peeled = Peeled::new(self.rules, tile);
-        let is_known = self.digits_of_tile(peeled.inner(tile), values, inexact);
-        for (row, (value, inexact)) in std::iter::zip(values, inexact).enumerate() {
-            *value = if peeled.negative[row] { B::negated(*value) } else { *value };
-            *inexact |= peeled.refused[row];
+        let mut peeled = self.rules.is_decorated().then(|| Peeled::new(self.rules, tile));
+        // One place that calls the loops: they are compiled into it.
+        let digits = match &mut peeled {
+            Some(peeled) => peeled.inner(tile),
+            None => tile,
+        };
+        let is_known = self.digits_of_tile(digits, values, inexact);
+        if let Some(peeled) = &peeled {
+            for (row, (value, inexact)) in std::iter::zip(values, inexact).enumerate() {
+                *value = if peeled.negative[row] { B::negated(*value) } else { *value };
+                *inexact |= peeled.refused[row];
+            }
         }
         is_known
     }
@@ -381,7 +385,8 @@ impl Peeled {
         peeled
     }
 
-    fn inner<'a>(&mut self, tile: Tile<'a, '_>) -> Tile<'a, '_> {
+    #[inline(always)]
+    fn inner<'m>(&'m mut self, tile: Tile<'m, 'm>) -> Tile<'m, 'm> {
         tile.peeled(&self.front[..self.rows], &self.behind[..self.rows], &mut self.memory)
     }
 }

@@ -183,26 +183,61 @@ impl Patterns {
 
     /// The loops of those patterns that have any, the later ones where the earlier ones did not know the text.
     #[inline(always)]
-    fn convert_tile<T: Copy + Default>(
+    fn convert_tile<L: Loops>(
         &self,
+        loops: &L,
         tile: Tile<'_, '_>,
-        values: &mut [T],
+        values: &mut [L::Value],
         inexact: &mut [u8],
-        convert: impl Fn(&TilePattern, Tile<'_, '_>, &mut [T], &mut [u8]),
     ) -> bool {
-        let mut loops = self.patterns.iter().filter_map(|pattern| pattern.loops.as_ref());
-        let Some(first) = loops.next() else { return false };
-        convert(first, tile, values, inexact);
-        for pattern in loops {
-            if inexact.iter().all(|&inexact| inexact == 0) {
+        let (mut others, mut not_others) = ([L::Value::default(); TILE_ROWS], [0; TILE_ROWS]);
+        let (others, not_others) = (&mut others[..tile.rows()], &mut not_others[..tile.rows()]);
+        let mut is_first = true;
+        for pattern in self.patterns.iter().filter_map(|pattern| pattern.loops.as_ref()) {
+            if !is_first && inexact.iter().all(|&inexact| inexact == 0) {
                 break;
             }
-            let (mut others, mut not_others) = ([T::default(); TILE_ROWS], [0; TILE_ROWS]);
-            let (others, not_others) = (&mut others[..tile.rows()], &mut not_others[..tile.rows()]);
-            convert(pattern, tile, others, not_others);
-            merge(values, inexact, others, not_others);
+            // One place that runs the loops: they are compiled into it.
+            loops.run(pattern, tile, others, not_others);
+            if is_first {
+                values.copy_from_slice(others);
+                inexact.copy_from_slice(not_others);
+            } else {
+                merge(values, inexact, others, not_others);
+            }
+            is_first = false;
         }
-        true
+        !is_first
+    }
+}
+
+/// What the loops over tiles make of texts. A trait, because a closure would be compiled for any processor.
+trait Loops {
+    type Value: Copy + Default;
+    fn run(&self, pattern: &TilePattern, tile: Tile<'_, '_>, values: &mut [Self::Value], inexact: &mut [u8]);
+}
+
+/// Dates.
+struct Days;
+
+impl Loops for Days {
+    type Value = i32;
+
+    #[inline(always)]
+    fn run(&self, pattern: &TilePattern, tile: Tile<'_, '_>, values: &mut [i32], inexact: &mut [u8]) {
+        pattern.dates(tile, values, inexact);
+    }
+}
+
+/// Times and timestamps so far east of UTC.
+struct Moments(i64);
+
+impl Loops for Moments {
+    type Value = i64;
+
+    #[inline(always)]
+    fn run(&self, pattern: &TilePattern, tile: Tile<'_, '_>, values: &mut [i64], inexact: &mut [u8]) {
+        pattern.moments(tile, self.0, values, inexact);
     }
 }
 
@@ -263,8 +298,7 @@ impl Convert for PatternDate<'_> {
 
     #[inline(always)]
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [i32], inexact: &mut [u8]) -> bool {
-        self.0
-            .convert_tile(tile, values, inexact, |pattern, tile, values, inexact| pattern.dates(tile, values, inexact))
+        self.0.convert_tile(&Days, tile, values, inexact)
     }
 }
 
@@ -289,9 +323,6 @@ impl Convert for PatternMoment<'_> {
 
     #[inline(always)]
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [i64], inexact: &mut [u8]) -> bool {
-        let offset = self.patterns.offset_microseconds;
-        self.patterns.convert_tile(tile, values, inexact, |pattern, tile, values, inexact| {
-            pattern.moments(tile, offset, values, inexact);
-        })
+        self.patterns.convert_tile(&Moments(self.patterns.offset_microseconds), tile, values, inexact)
     }
 }
