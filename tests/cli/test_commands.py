@@ -33,7 +33,7 @@ connections:
 layouts:
   orders:
     delimiter: ";"
-    header: skip
+    header_rows: 1
     columns:
       - {name: id, type: int32, nullable: false}
       - {name: day, type: date}

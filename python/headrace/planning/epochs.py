@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from headrace.planning.partitioning import CommitSize
 from headrace.planning.plan import SourceSnapshot
-from headrace.planning.slicing import text_bytes
 
 
 def epochs(source: SourceSnapshot, commit: CommitSize, streams: int) -> list[list[int]]:
@@ -18,7 +17,7 @@ def epochs(source: SourceSnapshot, commit: CommitSize, streams: int) -> list[lis
     groups: list[list[int]] = []
     filled = 0
     for item in source.slices:
-        length = text_bytes(item)
+        length = max(1, int(item["end_byte"]) - int(item["begin_byte"]))
         if not groups or filled + length > limit:
             groups.append([])
             filled = 0

@@ -5,7 +5,6 @@
 mod back_pressure;
 mod changing_files;
 mod long_rows;
-mod packed;
 mod positions;
 mod qualified;
 mod rejects;

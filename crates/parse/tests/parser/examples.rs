@@ -7,10 +7,12 @@ use proptest::sample::select;
 /// A layout of one column.
 pub fn one_column(column_type: ColumnType, nullable: bool, null_tokens: &[&str]) -> Layout {
     Layout {
-        delimiter: "|".to_owned(),
+        delimiter: '|',
+        qualifier: None,
+        trailing_delimiter: false,
+        header_rows: 0,
         null_tokens: null_tokens.iter().map(|token| (*token).to_owned()).collect(),
-        columns: vec![Column::new("value", column_type, nullable)],
-        ..Layout::default()
+        columns: vec![Column { name: "value".to_owned(), column_type, nullable }],
     }
 }
 
