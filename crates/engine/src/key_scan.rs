@@ -15,6 +15,7 @@ mod sink;
 use std::sync::Arc;
 use std::time::Duration;
 
+use headrace_transform::partition::Key;
 use headrace_types::{ColumnType, CoreError, ErrorKind, Layout};
 use serde::{Deserialize, Serialize};
 
@@ -94,37 +95,45 @@ pub struct KeyScan {
 /// Reads the keys. Asks `is_cancelled` every few milliseconds, on the calling thread.
 ///
 /// # Errors
-/// `Specification` for a column that is not in the layout or whose keys are not of the kind that is asked for, for a period that does not fit its type, and for
-/// periods or parts that are too many; `Source` and `FileChanged` for the files; `Cancelled`.
+/// `Specification` for a column that is not in the layout or whose keys are not of the kind that is asked for, for a period
+/// that does not fit its type, and for periods or parts that are too many; `Source` and `FileChanged` for the files;
+/// `Cancelled`.
 pub fn key_scan(spec: &KeyScanSpec, is_cancelled: &mut dyn FnMut() -> bool) -> Result<KeyScan, CoreError> {
-    if let Want::Distinct(most) = spec.want {
-        return distinct(spec, most, is_cancelled);
-    }
-    let Some(column) = KeyColumn::of(&spec.layout, &spec.column) else {
-        return Err(refusal(format!("`{}` is not a column whose values can be keys", spec.column)));
-    };
-    let mut pass = |buckets| run_pass(spec, column, buckets, is_cancelled);
-    let texts = |keys: Vec<_>| Some(keys.into_iter().map(|key| column.text(key)).collect());
-    let (found, periods, quantiles) = match &spec.want {
+    match &spec.want {
         Want::Periods(every) => {
+            let column = ordered_column(spec)?;
             let periods = Periods::new(column, every)?;
-            let found = pass(Buckets::Periods(periods))?;
+            let found = run_pass(spec, column, Buckets::Periods(periods), is_cancelled)?;
             let begins = periods.begins(&found.counts)?;
-            (found, texts(begins), None)
+            Ok(KeyScan { periods: Some(texts(column, begins)), ..summary(column, &found) })
         }
         Want::Quantiles(parts) => {
-            let found = pass(Buckets::All)?;
+            let column = ordered_column(spec)?;
+            let found = run_pass(spec, column, Buckets::All, is_cancelled)?;
             let mut quantiles = Quantiles::new(*parts, &found)?;
             while let Some(parents) = quantiles.open() {
-                let narrower = pass(Buckets::Inside(Arc::new(parents)))?;
+                let narrower = run_pass(spec, column, Buckets::Inside(Arc::new(parents)), is_cancelled)?;
                 quantiles.narrow(&narrower.counts)?;
             }
-            (found, None, texts(quantiles.bounds()))
+            Ok(KeyScan { quantiles: Some(texts(column, quantiles.bounds())), ..summary(column, &found) })
         }
-        Want::Distinct(_) => return Err(refusal("different keys are no order")),
-    };
+        Want::Distinct(most) => distinct(spec, *most, is_cancelled),
+    }
+}
+
+fn ordered_column(spec: &KeyScanSpec) -> Result<KeyColumn, CoreError> {
+    let refused = || refusal(format!("`{}` is not a column whose values can be keys", spec.column));
+    KeyColumn::of(&spec.layout, &spec.column).ok_or_else(refused)
+}
+
+fn texts(column: KeyColumn, keys: Vec<Key>) -> Vec<String> {
+    keys.into_iter().map(|key| column.text(key)).collect()
+}
+
+/// What every scan of keys with an order tells.
+fn summary(column: KeyColumn, found: &Found) -> KeyScan {
     let (minimum, maximum) = found.range.map(|(least, greatest)| (column.text(least), column.text(greatest))).unzip();
-    Ok(KeyScan { minimum, maximum, rows: found.rows, nulls: found.nulls, periods, quantiles, distinct: None })
+    KeyScan { minimum, maximum, rows: found.rows, nulls: found.nulls, ..KeyScan::default() }
 }
 
 /// Reads all slices once.

@@ -36,11 +36,16 @@ pub fn side_by_side<T: Send, R: Send>(
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..threads {
-            // Without a thread the others do it.
-            let _ = std::thread::Builder::new().name("headrace-end".to_owned()).spawn_scoped(scope, run);
-        }
+        let spawn = |_| std::thread::Builder::new().name("headrace-end".to_owned()).spawn_scoped(scope, run);
+        // Without a thread the others do it.
+        let helpers: Vec<_> = (1..threads).filter_map(|number| spawn(number).ok()).collect();
         run();
+        // The scope itself waits for their work only, and not for their end.
+        for helper in helpers {
+            if let Err(panic) = helper.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
     });
     let mut done = std::mem::take(&mut *lock(&done));
     done.sort_unstable_by_key(|(index, _)| *index);
@@ -79,6 +84,12 @@ mod tests {
         })
         .unwrap();
         assert!((2..=MOST_THREADS).contains(&most.load(Ordering::SeqCst)));
+    }
+
+    #[test]
+    fn a_panic_is_the_callers() {
+        let run = || side_by_side(0..4, |item| if item == 2 { panic!("item {item}") } else { Ok(item) });
+        assert!(std::panic::catch_unwind(run).is_err());
     }
 
     #[test]
