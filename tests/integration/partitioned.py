@@ -24,6 +24,7 @@ from headrace.planning import (
 from headrace.planning.partitioning import PartitionAction, Strategy, Way
 from headrace.targets import LoadTimes
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
+from headrace.targets.postgres.connection import Connection
 from headrace.targets.postgres.target import PostgresTarget
 from tests.integration.test_postgres_target import Run, plan, record
 from tests.integration.unit_flow import UnitFlow
@@ -158,15 +159,38 @@ def load(
         return times
 
 
-def start(database: Database, planned: DataFlowPlan, placed: Placed, **members: Any) -> Run:
-    """A run whose flow dies; what it raises is passed over, and its control connection goes."""
+class DyingConnection:
+    """One of a process that is killed in front of its statement `number`, from 0."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self._connection = connection
+        self._left = number
+
+    def execute(self, sql: str) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise ProcessLookupError(f"killed before {sql}")
+        self._connection.execute(sql)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def start(
+    database: Database, planned: DataFlowPlan, placed: Placed, statements: int | None = None, **members: Any
+) -> Run:
+    """A run whose flow dies, or its process behind some of the `statements` that make the shared tables. What it raises
+    is passed over, and its control connection goes.
+    """
     run = Run(database)
     run.begin()
     run.target.record_slices(run.run_id, planned)
     sink = run.sink = run.target.sink_spec(run.run_id, planned)
-    for text in run.target._staging[planned.task].shared_statements():
-        run.target._control.execute(text)
+    control: Any = run.target._control
     try:
+        run.target._staging[planned.task].make_shared(
+            control if statements is None else DyingConnection(control, statements)
+        )
         PlacingFlow(sink, placed, **members).start()
     except ProcessLookupError:
         pass

@@ -86,6 +86,32 @@ def test_a_load_that_dies_before_any_commit_is_resumed(database: Database, way: 
         restore(database, target)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_that_dies_while_it_makes_hidden_tables_is_resumed(database: Database, way: Way) -> None:
+    """Before each of its statements: what is there is complete, with its place in the table and its indexes."""
+    load(database, partitioned("create", "shared", PARTS, slices=3), PLACED)
+    database.as_loader("CREATE INDEX by_note ON orders (note)")
+    planned = partitioned("replace", way, PARTS, slices=3, owned=False)
+    got_through: list[str] = []
+
+    def die(partition: str) -> None:
+        got_through.append(partition)
+        raise ProcessLookupError
+
+    for number in itertools.count():
+        run = start(database, planned, PLACED, statements=number, dies=die)
+        resume(database, run, planned, PLACED)
+        assert by_partition(database) == KEYS, f"killed before statement {number}"
+        assert left(database) == []
+        indexes = database.rows("SELECT count(*) FROM pg_indexes WHERE indexdef LIKE '% (note)'")
+        assert indexes == [(str(1 + len(PARTS)),)], f"killed before statement {number}"
+        quiet = database.rows("SELECT relname FROM pg_class WHERE 'autovacuum_enabled=false' = ANY (reloptions)")
+        assert quiet == [], f"killed before statement {number}"
+        if got_through:
+            assert number > 0 or way == "home"
+            break
+
+
 def twice(keys: Sequence[str | None]) -> list[str | None]:
     return [key for key in keys for _ in range(2)]
 

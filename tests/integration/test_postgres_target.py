@@ -160,8 +160,7 @@ class Run:
         self.begin()
         self.target.record_slices(self.run_id, planned)
         sink = self.sink = self.target.sink_spec(self.run_id, planned)
-        for text in self.target._staging[planned.task].shared_statements():
-            self.target._control.execute(text)
+        self.target._staging[planned.task].make_shared(self.target._control)
         sink["tables"][0]["slices"] = list(committed)
         flow = InsertingFlow(sink, {number: rows[number] for number in committed})
         flow.start()

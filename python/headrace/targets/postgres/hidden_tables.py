@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -89,9 +89,9 @@ class HiddenTables:
         self._hashing_table = self._expression_of_oid() if partitioning is not None else None
         self.tables = tuple(self._tables())
 
-    def create_parent(self) -> list[str]:
-        """Statements that make the partitioned table, if it is not there."""
-        if self.parent is None or self.parent.name in self._there:
+    def create_parent(self, there: Collection[str]) -> list[str]:
+        """Statements that make the partitioned table, if its name is not among those that are there."""
+        if self.parent is None or self.parent.name in there:
             return []
         if self._relation is None:
             return [ddl.create_parent(self.parent, self._plan)]

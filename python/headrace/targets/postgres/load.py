@@ -172,8 +172,7 @@ class TableLoad:
             refuse_half_appended(self._ledger, target, self._run_id)
         self._require_rights()
         self._require_ledger()
-        for text in self._staging.shared_statements():
-            self._control.execute(text)
+        self._staging.make_shared(self._control)
         self._refuse_other_hash()
         if self._keeps_others_out:
             # Readers go on; nobody else writes what the switch would lose.

@@ -9,7 +9,7 @@ from headrace.errors import TargetError
 from headrace.planning import STRAYS, DataFlowPlan, StagingTable
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import column_types, find_relation, names_in_schema
-from headrace.targets.postgres.connection import Connection, Row, one_value, sql
+from headrace.targets.postgres.connection import Connection, Row, one_value, sql, transaction
 from headrace.targets.postgres.hidden_tables import HiddenTables, Staging, planned_units
 from headrace.targets.postgres.indexes import built_on, create_indexes, hidden_index_name
 from headrace.targets.postgres.names import TableName, staging_name
@@ -86,17 +86,20 @@ class TableStaging:
             "commit": "together" if self.is_direct and size is None else "unit",
         }
 
-    def shared_statements(self) -> list[str]:
-        """Statements for the tables that no unit makes: those that several fill, and those that only strays fill.
+    def make_shared(self, connection: Connection) -> None:
+        """Makes the tables that no unit makes: those that several fill, and those that only strays fill.
 
-        One of an earlier attempt goes on.
+        One of an earlier attempt goes on. So each is made in a transaction of its own: what is there is complete.
         """
         if self.is_direct:
-            return []
+            return
         by_unit = {table.partition for table in self._plan.staging if table.owned and table.slices}
-        there = names_in_schema(self._connection, self.hidden_schema)  # by now
+        there = names_in_schema(connection, self.hidden_schema)  # by now
         missing = [item for item in self.tables if item.partition not in by_unit and item.table.name not in there]
-        return [*self._hidden.create_parent(), *(text for staging in missing for text in staging.create)]
+        for statements in [self._hidden.create_parent(there), *(staging.create for staging in missing)]:
+            with transaction(connection):
+                for text in statements:
+                    connection.execute(text)
 
     def not_found(self, names: Collection[str | None]) -> list[str | None]:
         """Which of these hidden tables (None: the target itself) this load would not switch in, with all their rows."""
