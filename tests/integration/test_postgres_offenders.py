@@ -26,7 +26,7 @@ layouts:
   customers:
     delimiter: ";"
     qualifier: '"'
-    header_rows: 2
+    skip_lines: 2
     columns: [{name: code, type: string}, {name: place, type: string}, {name: since, type: date}]
 streams: 2
 tasks:

@@ -58,8 +58,12 @@ pub struct SliceReport {
     pub bytes: u64,
     /// Lines of any kind.
     pub lines: u64,
-    /// Header and blank lines.
+    /// Lines of the head and foot of the file, comments, blank rows.
     pub skipped: u64,
+    /// Of the lines that were read now, and that may end in two ways, those that end with a line feed alone.
+    pub lf_lines: u64,
+    /// The same with carriage return and line feed.
+    pub crlf_lines: u64,
     /// Rows.
     pub rows: u64,
     /// Rejected rows.
@@ -79,6 +83,8 @@ impl SliceReport {
             bytes: 0,
             lines: 0,
             skipped: 0,
+            lf_lines: 0,
+            crlf_lines: 0,
             rows: 0,
             rejected: 0,
             out: 0,
@@ -245,8 +251,10 @@ pub struct MemoryReport {
 /// State of a running flow.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Snapshot {
-    /// Bytes parsed.
+    /// Bytes of text parsed.
     pub bytes_read: u64,
+    /// Bytes of files and pipes that they came from.
+    pub source_bytes_read: u64,
     /// Rows parsed.
     pub rows_read: u64,
     /// Rows given to the sink.

@@ -4,12 +4,21 @@
 
 mod column_type;
 mod error;
+mod format;
 mod layout;
+mod pattern;
 mod rule;
 mod server_fields;
 
 pub use column_type::{ColumnType, MAX_DECIMAL64_PRECISION};
 pub use error::{CoreError, ErrorKind, Location};
-pub use layout::{Column, Layout, RowEnd};
+pub use format::{
+    EpochFormat, EpochUnit, Format, GroupFormat, Negative, NumberFormat, PatternFormat, TruthFormat, folded, is_blank,
+};
+pub use layout::{
+    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Header, Layout, MixedRowEnds, OtherColumns, RowEnd,
+    RowEndInFields, RowEnds, ShortRows, Trim,
+};
+pub use pattern::{Element, MAX_FRACTION_DIGITS, Part, parse_pattern};
 pub use rule::Rule;
 pub use server_fields::ServerFields;

@@ -16,6 +16,10 @@ pub enum Rule {
     TextAfterQualifier,
     /// A qualifier that opens a field and is never closed.
     UnclosedQualifier,
+    /// An escape character with nothing behind it.
+    UnfinishedEscape,
+    /// Another row end than that of the file's first row.
+    OtherRowEnd,
     /// An empty field or null token in a column that is not nullable.
     NullNotAllowed,
     /// Not a whole number.
@@ -54,12 +58,14 @@ pub enum Rule {
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 22] = [
+    pub const ALL: [Rule; 24] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
         Rule::TextAfterQualifier,
         Rule::UnclosedQualifier,
+        Rule::UnfinishedEscape,
+        Rule::OtherRowEnd,
         Rule::NullNotAllowed,
         Rule::BadInteger,
         Rule::BadDecimal,
@@ -122,6 +128,16 @@ impl Rule {
                 "HR105",
                 "a closing qualifier",
                 "Close the field, or leave `qualifier` out of the layout if this file has none.",
+            ),
+            UnfinishedEscape => (
+                "HR106",
+                "a character behind an escape",
+                "Double the escape if it is data, or leave `escape` out of the layout.",
+            ),
+            OtherRowEnd => (
+                "HR107",
+                "the row end of the file's first row",
+                "Set `mixed_row_ends: accept` in the layout if both are right, or repair the row.",
             ),
             NullNotAllowed => (
                 "HR201",
@@ -191,6 +207,8 @@ impl std::fmt::Display for Rule {
             RowTooLong => "row_too_long",
             TextAfterQualifier => "text_after_qualifier",
             UnclosedQualifier => "unclosed_qualifier",
+            UnfinishedEscape => "unfinished_escape",
+            OtherRowEnd => "other_row_end",
             NullNotAllowed => "null_not_allowed",
             BadInteger => "bad_integer",
             BadDecimal => "bad_decimal",

@@ -191,7 +191,16 @@ class TaskBinder:
         if connection is None or layout is None:
             return None
         return FileSource(
-            name, spec.connection, connection.path, spec.files, layout, missing=spec.missing, empty=spec.empty
+            name,
+            spec.connection,
+            connection.path,
+            spec.files,
+            layout,
+            missing=spec.missing,
+            empty=spec.empty,
+            compression=spec.compression,
+            last_row_end=spec.last_row_end,
+            wait_seconds=spec.wait_seconds,
         )
 
     def _destination(self, name: str, spec: DestinationSpec, path: DocumentPath) -> Destination | None:

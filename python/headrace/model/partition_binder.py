@@ -8,7 +8,7 @@ from itertools import pairwise
 from headrace.model.bound import GenerateSource, Source
 from headrace.model.key_kinds import HASH_KINDS
 from headrace.model.key_values import KeyType, key_type
-from headrace.model.layout import Column
+from headrace.model.layout_column import Column
 from headrace.model.literals import canonical_text
 from headrace.model.partition import (
     MAXIMUM_PARTITIONS,

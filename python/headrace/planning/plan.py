@@ -51,8 +51,24 @@ class SourceSnapshot:
 
     @property
     def bytes_total(self) -> int:
-        """Bytes of text to read; 0 when they are generated."""
-        return sum(int(file["size_bytes"]) for file in self.files)
+        """Bytes of files to read, compressed or not; 0 when they are generated, or not known."""
+        return 0 if self.streams else sum(int(file["size_bytes"]) for file in self.files)
+
+    @property
+    def streams(self) -> list[str]:
+        """Paths of what can be read once only: named pipes, and `-` for standard input."""
+        return [str(file["path"]) for file in self.files if file.get("stream")]
+
+    @property
+    def compressions(self) -> list[str]:
+        """How files are compressed, as far as that is known: each way once."""
+        found = dict.fromkeys(str(file.get("compression", "none")) for file in self.files)
+        return [name for name in found if name not in ("none", "auto")]
+
+    def decoding_bytes(self, streams: int) -> int:
+        """Memory of the decoders that are at work at the same time, at most."""
+        needed = (int(self.files[item["file"]].get("decoder_bytes", 0)) for item in self.slices)
+        return sum(sorted(needed, reverse=True)[:streams])
 
     def to_core(self) -> dict[str, Any]:
         """The `source` member of a flow spec."""

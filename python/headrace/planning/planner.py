@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.errors import TargetError
-from headrace.model import DataFlowTask, FileSource
+from headrace.model import DataFlowTask
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
 from headrace.planning.columns import ColumnMapping, map_columns
@@ -65,10 +65,6 @@ def plan_data_flow(
     )
     notes += mapping.notes
     check_view_columns(table, load, mapping)
-    if layout.qualifier is not None and isinstance(task.source, FileSource):
-        # Whether a line break ends a row is only known to who has read the file up to it.
-        whole = ", and committed whole" if destination.commit is not None and capabilities.commits_inside else ""
-        notes.append(f"the layout has a qualifier: every file is one slice, read by one stream{whole}")
     working_streams = _working_streams(source, _writers(table, load, streams, notes), notes)
     commit = _commit(table, notes)
     facts = key_facts or KeyFacts()
@@ -103,7 +99,9 @@ def plan_data_flow(
             layout.columns,
             working_streams,
             capabilities.memory_share,
-            qualified=layout.qualifier is not None,
+            rewrites=layout.rewrites_texts,
+            fills=layout.short_rows == "fill",
+            decoding_bytes=source.decoding_bytes(working_streams),
         ),
         sink_kind=capabilities.sink_kind,
         rejects_limit=task.rejects_limit,
@@ -155,7 +153,13 @@ def plan_source_pass(
         steps=(),
         notes=(),
         memory=split_memory(
-            budget, layout.columns, working_streams, capabilities.memory_share, qualified=layout.qualifier is not None
+            budget,
+            layout.columns,
+            working_streams,
+            capabilities.memory_share,
+            rewrites=layout.rewrites_texts,
+            fills=layout.short_rows == "fill",
+            decoding_bytes=source.decoding_bytes(working_streams),
         ),
         sink_kind="null",
         rejects_limit=task.rejects_limit,

@@ -237,6 +237,7 @@ class _Run:
                 task=plan.task,
                 table=plan.table,
                 bytes_read=snapshot["bytes_read"],
+                source_bytes_read=snapshot["source_bytes_read"],
                 bytes_total=plan.source.bytes_total,
                 rows_read=snapshot["rows_read"],
                 rows_rejected=snapshot["rows_rejected"],
@@ -249,8 +250,9 @@ class _Run:
                 self._name_offender(outcome.error, plan, target)
         if outcome.result is not None:
             self._hide_secrets(plan.task, plan.source, outcome.result["rejects"]["files"])
-        self._record(TableResult(plan, outcome))
-        for warning in outcome.warnings:
+        table = TableResult(plan, outcome)
+        self._record(table)
+        for warning in [*outcome.warnings, *table.notes()]:
             self._events.notice(warning, plan.task)
         if outcome.error is not None:
             raise outcome.error

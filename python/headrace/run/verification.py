@@ -17,6 +17,7 @@ from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import LocalExecutor
 from headrace.model import BoundPackage
 from headrace.planning import DataFlowPlan, MemoryBudget, Partitioning, SkippedTask, plan_source_pass
+from headrace.planning.wording import stream_name
 from headrace.run import request as requests
 from headrace.run.comparison import ColumnComparison, Difference, compare_columns
 from headrace.run.folder import VERIFY, RunFolder
@@ -161,6 +162,8 @@ class _Verification:
         """Why the table can hold other rows than those of the task, or none; None if it should hold exactly those."""
         if not target.capabilities.stores_tables:
             return "the destination stores nothing"
+        if item.source.streams:
+            return f"its rows came from {stream_name(item.source.streams[0])}, which cannot be read again"
         if self._loads[self._place(item)] > 1:
             return "several tasks of the run have loaded this table"
         if item.task.destination.target == "append":

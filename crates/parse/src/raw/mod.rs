@@ -4,12 +4,14 @@
 //! - [`fields`]: loads of a few bytes around a field, proved by positions that were checked and by padding.
 //! - [`floating`]: numbers with a point anywhere, one per vector.
 //! - [`structure`]: the structural pass, with one small kernel per instruction set.
+//! - [`candidates`]: the pass that finds the bytes of which tokens are made.
 //! - [`cpu`]: which instructions there are, and code compiled for them.
 //! - [`arrays`]: Arrow arrays of converted values.
 
 #![allow(unsafe_code)]
 
 pub mod arrays;
+pub mod candidates;
 pub mod cpu;
 pub mod fields;
 pub mod floating;

@@ -142,7 +142,7 @@ class Ledger:
 
     def commit_statement(self, run_id: str, task: str) -> str:
         """The last statement of a unit before COMMIT, with $1 partition, $2 slices, $3 rows loaded, $4 rows rejected,
-        $5 header and blank lines.
+        $5 header and blank lines, $6 bytes of text.
 
         It inserts as many rows as there are slices, or none if another attempt or a sweep has taken the run over.
         """
@@ -150,7 +150,7 @@ class Ledger:
 
     def mark_switched(self, run_id: str, task: str) -> None:
         """Writes the commit row of the switch, which holds no rows of its own. Belongs into its transaction."""
-        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", "{0}", "{0}", "{0}")
+        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", "{0}", "{0}", "{0}", "{0}")
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
             raise fenced_off(run_id, self.schema)

@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS target.headrace.commit (
   rows_loaded   BIGINT  NOT NULL,
   rows_rejected BIGINT  NOT NULL,
   rows_skipped  BIGINT  NOT NULL, -- header and blank lines
+  text_bytes    BIGINT  NOT NULL, -- of the slice, whether or not its file is compressed
   committed_at  TIMESTAMP WITH TIME ZONE NOT NULL,
   PRIMARY KEY (run_id, task, slice, "partition")
 );

@@ -1,0 +1,155 @@
+"""A column of a layout: its type, and what its fields stand for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+
+from headrace.model.column_format import FormatSetting
+from headrace.model.column_format_checks import check_format
+from headrace.model.data_type import DataType, DataTypeError
+from headrace.model.settings import SpecModel, errors_below, own_error, setting
+from headrace.model.suggest import quote, show_name
+
+MAXIMUM_COLUMN_NAME_CHARACTERS = 255
+MAXIMUM_TOKEN_CHARACTERS = 16
+
+TYPE_PATTERN = (
+    r"^(int16|int32|int64|float32|float64|bool|date|time|timestamp|timestamptz|string|bytes|uuid|json"
+    r"|decimal\( *[0-9]+ *, *[0-9]+ *\)|(var)?char\( *[0-9]+ *\))$"
+)
+
+
+def _parse_type(value: object) -> DataType:
+    if isinstance(value, DataType):
+        return value
+    if not isinstance(value, str):
+        raise own_error("a type must be text", expected="a type such as int64 or decimal(15,2)")
+    try:
+        return DataType.parse(value)
+    except DataTypeError as error:
+        raise own_error(error.what, expected=error.expected, hint=error.hint) from error
+
+
+TypeSetting = Annotated[
+    DataType,
+    PlainValidator(_parse_type),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": TYPE_PATTERN}),
+]
+
+
+def _check_column_name(name: str) -> str:
+    if not name or len(name) > MAXIMUM_COLUMN_NAME_CHARACTERS or any(ord(character) < 32 for character in name):
+        raise own_error(
+            "this cannot be the name of a column",
+            expected=f"1 to {MAXIMUM_COLUMN_NAME_CHARACTERS} characters without control characters",
+        )
+    return name
+
+
+def _check_delimiter(delimiter: str) -> str:
+    expected = (
+        f"1 to {MAXIMUM_TOKEN_CHARACTERS} characters, not only letters and digits, without NUL, no line break alone"
+    )
+    if delimiter == "\\t":
+        raise own_error(
+            "the delimiter is a backslash and a t", expected=expected, hint='For a tab write "\\t" in double quotes.'
+        )
+    if not 0 < len(delimiter) <= MAXIMUM_TOKEN_CHARACTERS:
+        raise own_error(f"the delimiter has {len(delimiter)} characters", expected=expected)
+    if delimiter.isalnum() or "\0" in delimiter or delimiter in ("\r", "\n", "\r\n"):
+        raise own_error(f"{quote(delimiter)} cannot be the delimiter", expected=expected)
+    return delimiter
+
+
+DelimiterSetting = Annotated[str, AfterValidator(_check_delimiter)]
+
+
+def _check_null_tokens(tokens: list[str]) -> list[str]:
+    for number, token in enumerate(tokens):
+        if any(character in token for character in "\r\n\0"):
+            raise own_error(
+                f"the null token {quote(token)} cannot stand in a field",
+                expected="texts without line breaks and NUL",
+                path=(number,),
+            )
+        if token in tokens[:number]:
+            raise own_error(f"the null token {quote(token)} is given twice", expected="each token once", path=(number,))
+    return tokens
+
+
+class EmptyValue(SpecModel):
+    """The text that empty fields stand for."""
+
+    value: Annotated[str, Field(min_length=1)] = setting("The text that is read in the place of an empty field.")
+
+
+def _null_is_a_word(value: object) -> object:
+    """YAML's own null is what `empty: null` says."""
+    return "null" if value is None else value
+
+
+TrimSetting = Literal["none", "left", "right", "both"]
+EmptySetting = Annotated[Literal["null", "text"] | EmptyValue, BeforeValidator(_null_is_a_word)]
+QualifiedEmptySetting = Annotated[Literal["text", "null"], BeforeValidator(_null_is_a_word)]
+NullTokensSetting = Annotated[list[str], AfterValidator(_check_null_tokens)]
+
+
+class Column(SpecModel):
+    """One column of a flat file."""
+
+    name: Annotated[str, AfterValidator(_check_column_name)] = setting("Name of the column, unique in the layout.")
+    type: TypeSetting = setting(
+        "int16, int32, int64, decimal(p,s), float32, float64, bool, date, time, timestamp, timestamptz, string, "
+        "char(n), varchar(n), bytes, uuid or json."
+    )
+    nullable: bool = setting("Whether the column may be null; a null in a column that may not be rejects the row.",
+                             default=True)  # fmt: skip
+    delimiter: DelimiterSetting | None = setting(
+        "What stands between this column and the next, if not the delimiter of the layout.", default=None
+    )
+    qualified: bool = setting(
+        "Whether the qualifier of the layout means anything in this column; otherwise it is text.", default=True
+    )
+    trim: TrimSetting | None = setting("As in the layout, for this column.", default=None)
+    empty: EmptySetting | None = setting("As in the layout, for this column.", default=None)
+    qualified_empty: QualifiedEmptySetting | None = setting("As in the layout, for this column.", default=None)
+    null_tokens: NullTokensSetting | None = setting("As in the layout, for this column.", default=None)
+    qualified_null_tokens: bool | None = setting("As in the layout, for this column.", default=None)
+    format: FormatSetting = setting(
+        "How the texts are written: a pattern such as dd.MM.yyyy, a list of patterns, or a mapping.", default=None
+    )
+
+    @model_validator(mode="after")
+    def _check_format(self) -> Self:
+        if self.format is not None:
+            with errors_below("format"):
+                check_format(self.format, self.type.kind)
+        return self
+
+
+def check_columns(columns: list[Column]) -> list[Column]:
+    if not columns:
+        raise own_error("the layout has no columns", expected="at least one column")
+    seen: dict[str, int] = {}
+    for number, column in enumerate(columns, start=1):
+        # Databases compare names of columns without regard to case.
+        first = seen.setdefault(column.name.lower(), number)
+        if first != number:
+            raise own_error(
+                f"column {number} has the name of column {first}: `{show_name(column.name)}`",
+                expected="different names (upper and lower case are the same)",
+                hint="Rename one of the two.",
+                path=(number - 1, "name"),
+            )
+    return columns
