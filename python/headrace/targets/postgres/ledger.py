@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from headrace.errors import HeadraceError, LedgerError
 from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, counted
@@ -22,6 +23,8 @@ from headrace.targets.postgres.connection import (
 from headrace.targets.postgres.failures import ledger_failure
 from headrace.targets.postgres.names import TableName, ledger_lock_key, literal, quote
 
+# A ledger that has it has everything.
+_NEWEST_COLUMN: Final = "text_bytes"
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
 # Who takes a run over does not wait for its writers, but ends them.
@@ -269,7 +272,7 @@ class Ledger:
         )
         if one_value(self._connection, "SELECT pg_catalog.to_regnamespace($1)", (schema,)) is None:
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        if not self.exists():
+        if one_value(self._connection, sql("has_column"), (f"{schema}.commit", _NEWEST_COLUMN)) is None:
             self._connection.execute(self._sql("ledger"))
 
     def _sql(self, name: str, **members: str) -> str:

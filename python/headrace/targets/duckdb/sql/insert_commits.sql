@@ -1,5 +1,6 @@
 -- The slices, and slice 0 for the task as a whole.
 INSERT INTO target.headrace.commit
+  (run_id, task, slice, "partition", rows_loaded, rows_rejected, rows_skipped, text_bytes, committed_at)
 SELECT $run_id, $task, slice, $partition, rows_loaded, rows_rejected, rows_skipped, text_bytes, $now
 FROM (
   SELECT unnest($slices::INTEGER[]) AS slice,

@@ -57,3 +57,5 @@ CREATE TABLE IF NOT EXISTS {schema}.commit (
   committed_at  timestamptz NOT NULL,
   PRIMARY KEY (run_id, task, slice, "partition")
 );
+-- A ledger that was made before this column was.
+ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS text_bytes bigint NOT NULL DEFAULT 0;
