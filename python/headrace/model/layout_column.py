@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -99,8 +100,33 @@ def _null_is_a_word(value: object) -> object:
     return "null" if value is None else value
 
 
+def _check_empty(value: object) -> object:
+    """One error for what is neither a word nor a value: the members of the union would each report their own."""
+    if value is None:
+        return "null"  # YAML's own
+    if isinstance(value, EmptyValue) or value in ("null", "text"):
+        return value
+    text: object = value
+    path: tuple[str, ...] = ()
+    if isinstance(value, Mapping):
+        text, path = value.get("value"), ("value",) * ("value" in value)
+        if set(value) == {"value"} and isinstance(text, str) and text:
+            return value
+    raise own_error(
+        "this is not what an empty field can stand for",
+        expected="null, text, or the key value with a text that is not empty",
+        hint=f"A text to be read in its place: `empty: {{value: {quote(str(text))}}}`." if _is_plain(text) else None,
+        path=path,
+    )
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
+
+
 TrimSetting = Literal["none", "left", "right", "both"]
-EmptySetting = Annotated[Literal["null", "text"] | EmptyValue, BeforeValidator(_null_is_a_word)]
+EmptySetting = Annotated[Literal["null", "text"] | EmptyValue, BeforeValidator(_check_empty)]
+OwnEmptySetting = Annotated[Literal["null", "text"] | EmptyValue | None, BeforeValidator(_check_empty)]
 QualifiedEmptySetting = Annotated[Literal["text", "null"], BeforeValidator(_null_is_a_word)]
 NullTokensSetting = Annotated[list[str], AfterValidator(_check_null_tokens)]
 
@@ -122,7 +148,7 @@ class Column(SpecModel):
         "Whether the qualifier of the layout means anything in this column; otherwise it is text.", default=True
     )
     trim: TrimSetting | None = setting("As in the layout, for this column.", default=None)
-    empty: EmptySetting | None = setting("As in the layout, for this column.", default=None)
+    empty: OwnEmptySetting = setting("As in the layout, for this column.", default=None)
     qualified_empty: QualifiedEmptySetting | None = setting("As in the layout, for this column.", default=None)
     null_tokens: NullTokensSetting | None = setting("As in the layout, for this column.", default=None)
     qualified_null_tokens: bool | None = setting("As in the layout, for this column.", default=None)

@@ -204,6 +204,8 @@ CASES: dict[str, str | bytes] = {
     "layout_qualifier_begins_a_null_token": change(
         'delimiter: "|"', 'delimiter: "|"\n    qualifier: \'"\'\n    null_tokens: [NA, \'""\']'
     ),
+    "layout_empty_is_a_value": change('delimiter: "|"', 'delimiter: "|"\n    empty: 0'),
+    "layout_empty_has_no_text": change('delimiter: "|"', 'delimiter: "|"\n    empty: {value: ""}'),
     "layout_skip_lines_negative": change('delimiter: "|"', 'delimiter: "|"\n    skip_lines: -1'),
     "layout_footer_rows_too_many": change('delimiter: "|"', 'delimiter: "|"\n    footer_rows: 101'),
     "layout_header_unknown": change('delimiter: "|"', 'delimiter: "|"\n    header: "yes"'),
