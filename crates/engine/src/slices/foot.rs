@@ -127,7 +127,8 @@ mod tests {
         let layout =
             Layout { delimiter: "|".to_owned(), qualifier, footer_rows, comment, columns, ..Layout::default() };
         let files = vec![path.to_str().unwrap().to_owned()];
-        let slicing = plan_slices(&SlicingSpec { files, slice_bytes: 7, layout, ..SlicingSpec::default() }).unwrap();
+        let slice_bytes = 7.max(text.len() as u64 / 50);
+        let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout, ..SlicingSpec::default() }).unwrap();
         let file = &slicing.files[0];
         assert_eq!(slicing.slices.last().map_or(0, |slice| slice.end_byte), text.len() as u64);
         assert!(slicing.slices.iter().all(|slice| slice.begin_byte <= file.data_end()));
