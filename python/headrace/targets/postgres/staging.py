@@ -96,7 +96,8 @@ class TableStaging:
         by_unit = {table.partition for table in self._plan.staging if table.owned and table.slices}
         there = names_in_schema(connection, self.hidden_schema)  # by now
         missing = [item for item in self.tables if item.partition not in by_unit and item.table.name not in there]
-        for statements in [self._hidden.create_parent(there), *(staging.create for staging in missing)]:
+        tables = [self._hidden.create_parent(there), *(staging.create for staging in missing)]
+        for statements in filter(None, tables):
             with transaction(connection):
                 for text in statements:
                     connection.execute(text)
