@@ -27,6 +27,9 @@ _NO_DOUBLE: Final = "a doubled qualifier is one qualifier in every layout"
 _LETTERS: Final = "letters cannot be marks of a dialect: they are the first bytes of ordinary fields"
 _NUL: Final = "NUL is in no text that a database stores, and in no mark: such rows are rejects, such layouts refused"
 _TYPES: Final = "types are declared per column, and never guessed from what stands between qualifiers"
+_BLANK_BEHIND: Final = (
+    "a blank behind a closing qualifier is text, and so a reject, unless `blanks_around_qualifier` is set"
+)
 _OPTION: Final = "an option of the suite that is none of a layout"
 
 DECISIONS: Final = {
@@ -37,6 +40,62 @@ DECISIONS: Final = {
                 ["Contact Phone Number", "Location Coordinates", "Cities", "Counties"],
                 ["2095257564", "37�36'37.8\"N 121�2'17.9\"W", "Modesto", "Stanislaus"],
             ]
+        ),
+    ),
+    "commons_csv: test_default": Decision(
+        _BLANK_BEHIND,
+        Outcome(
+            rows=[
+                ["A", "B", "C", "D"],
+                ["# plain values", "", "", ""],
+                ["a", "b", "c", "d"],
+                ["# spaces before and after", "", "", ""],
+                [" e ", "f ", " g", "h "],
+                ["# quoted: with spaces before and after", "", "", ""],
+                ["# empty values", "", "", ""],
+                ["", "", "", ""],
+                ["# empty quoted values", "", "", ""],
+                ["", "", "", ""],
+                ["# 3 empty lines", "", "", ""],
+                ["# EOF on next line", "", "", ""],
+            ],
+            rejects=["text_after_qualifier"],
+        ),
+    ),
+    "commons_csv: test_default_comment": Decision(
+        _BLANK_BEHIND,
+        Outcome(
+            rows=[
+                ["A", "B", "C", "D"],
+                ["a", "b", "c", "d"],
+                [" e ", "f ", " g", "h "],
+                ["", "", "", ""],
+                ["", "", "", ""],
+            ],
+            rejects=["text_after_qualifier"],
+        ),
+    ),
+    "commons_csv: test_rfc4180": Decision(
+        _BLANK_BEHIND,
+        Outcome(
+            rows=[
+                ["A", "B", "C", "D"],
+                ["# plain values", "", "", ""],
+                ["a", "b", "c", "d"],
+                ["# spaces before and after", "", "", ""],
+                [" e ", "f ", " g", "h "],
+                ["# quoted: with spaces before and after", "", "", ""],
+                ["# empty values", "", "", ""],
+                ["", "", "", ""],
+                ["# empty quoted values", "", "", ""],
+                ["", "", "", ""],
+                ["# 3 empty lines", "", "", ""],
+                ["", "", "", ""],
+                ["", "", "", ""],
+                ["", "", "", ""],
+                ["# EOF on next line", "", "", ""],
+            ],
+            rejects=["text_after_qualifier"],
         ),
     ),
     "go: LazyQuotes": Decision(_LENIENT, Outcome(rejects=["unclosed_qualifier"])),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-SUITES: Final = ("csv_spectrum", "go", "rust_csv_core", "cpython", "papaparse")
+SUITES: Final = ("csv_spectrum", "commons_csv", "go", "rust_csv_core", "cpython", "papaparse")
 _FOLDER: Final = Path(__file__).parent / "suites"
 _BLANKS_BEFORE: Final = {"trim": "left", "blanks_around_qualifier": True}
 Row = list[str]
@@ -83,6 +83,17 @@ def _go(options: Mapping[str, Any]) -> dict[str, Any]:
     return layout  # LazyQuotes: there is no such leniency
 
 
+def _commons(options: Mapping[str, str]) -> dict[str, Any]:
+    layout: dict[str, Any] = {}
+    if "CommentStart" in options:
+        layout["comment"] = options["CommentStart"]
+    if options.get("IgnoreSpaces") == "true":
+        layout.update({"trim": "both", "blanks_around_qualifier": True})
+    if options.get("IgnoreEmpty") != "true":
+        layout.update({"blank_rows": "keep", "short_rows": "fill"})
+    return layout
+
+
 def _papaparse(options: Mapping[str, Any]) -> dict[str, Any]:
     layout: dict[str, Any] = {}
     comments = options.get("comments")
@@ -124,6 +135,7 @@ def _cpython(options: Mapping[str, Any]) -> dict[str, Any]:
 
 _OPTIONS: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     "csv_spectrum": lambda _options: {},
+    "commons_csv": _commons,
     "go": _go,
     "papaparse": _papaparse,
     "rust_csv_core": _rust,
