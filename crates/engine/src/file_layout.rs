@@ -31,13 +31,17 @@ impl FileSpec {
         self.columns.as_ref().map_or(Some(field), |fields| fields.get(field).copied().flatten())
     }
 
-    /// A parser of the file's rows whose batches have the columns `wanted` of the layout.
+    /// A parser of the file's rows whose batches have the columns `wanted` of the layout, made ones behind the others.
     ///
     /// # Errors
     /// Those of [`Parser::of_columns`].
     pub fn parser(&self, layout: &Layout, wanted: &[usize]) -> Result<Parser, CoreError> {
-        let fields: Vec<usize> = wanted.iter().map(|&column| self.field(column)).collect();
-        Parser::of_columns(&self.layout(layout), &fields)
+        let own = self.layout(layout);
+        let place = |&column: &usize| match column.checked_sub(layout.columns.len()) {
+            None => self.field(column),
+            Some(made) => own.columns.len() + made,
+        };
+        Parser::of_columns(&own, &wanted.iter().map(place).collect::<Vec<_>>())
     }
 
     /// First byte of the data.

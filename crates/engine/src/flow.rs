@@ -17,6 +17,7 @@ use crate::queue::Queue;
 use crate::rejects::{RejectStore, SliceRejects};
 use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
 use crate::routing::Router;
+use crate::row_counts::RowCounts;
 use crate::row_numbers::first_lines;
 use crate::sink::arrow::BatchReader;
 use crate::sink::{self, Sink};
@@ -57,6 +58,8 @@ pub struct Shared {
     /// Live counters.
     pub counters: Counters,
     filling_large_row: AtomicUsize,
+    /// Lines before the slices, where they are asked for.
+    pub row_counts: RowCounts,
     /// Groups of slices, each for one stream.
     pub queue: Queue,
     slices: Mutex<Vec<SliceReport>>,
@@ -151,6 +154,7 @@ impl Flow {
             rejects: RejectStore::new(&spec),
             counters: Counters::default(),
             filling_large_row: AtomicUsize::new(0),
+            row_counts: RowCounts::new(&spec),
             queue,
             slices: Mutex::new(known),
             streams: Mutex::default(),
@@ -376,7 +380,7 @@ impl Shared {
         let is_whole =
             |slice: &&SliceSpec| bytes(slice).is_none_or(|bytes| wanted(slice).is_none_or(|wanted| bytes == wanted));
         match planned.iter().find(|slice| self.spec.source.generate.is_none() && !is_whole(slice)) {
-            None => Ok(()),
+            None => self.row_counts.check(&ended),
             Some(slice) => {
                 let what = format!("slice {} was not read to its end", slice.number);
                 let found = format!("{} of {} bytes", bytes(slice).unwrap_or(0), wanted(slice).unwrap_or(0));

@@ -19,6 +19,7 @@ mod queue;
 mod rejects;
 pub mod report;
 mod routing;
+mod row_counts;
 mod row_numbers;
 pub mod row_position;
 mod sink;

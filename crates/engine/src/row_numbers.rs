@@ -34,14 +34,18 @@ pub fn first_lines(spec: &FlowSpec, ended: &[SliceReport], wanted: &[u32]) -> Re
         if last_wanted[slice.file] != Some(index) {
             lines[slice.file] += match known.get(&slice.number) {
                 Some(own) => *own,
-                None => count_lines(spec, slice)?,
+                None => count_lines(spec, slice, &|| false)?,
             };
         }
     }
     Ok(result)
 }
 
-fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {
+/// Lines of a slice, its head included; fewer if it was stopped.
+///
+/// # Errors
+/// Those of reading the source.
+pub fn count_lines(spec: &FlowSpec, slice: &SliceSpec, stopped: &dyn Fn() -> bool) -> Result<u64, CoreError> {
     let file = &spec.source.files[slice.file];
     let (text, head) = (slice.text(), file.head_of(slice));
     let mut source = read_again(&spec.source, slice, text.begin + head.bytes, text.end)?;
@@ -50,7 +54,7 @@ fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {
     let mut lines = head.lines;
     loop {
         let count = source.read(&mut window)?;
-        if count == 0 {
+        if count == 0 || stopped() {
             return Ok(lines);
         }
         let mut rest = &window[..count];

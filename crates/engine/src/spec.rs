@@ -345,11 +345,14 @@ impl FlowSpec {
         {
             return refuse(error.to_string());
         }
+        if self.source.generate.is_some() && !self.layout.made.is_empty() {
+            return refuse("generated rows stand in no file: their columns are not made".to_owned());
+        }
         if let Some(text) = self.source.misplaced_slice() {
             return refuse(text);
         }
         if let SinkSpec::Arrow { columns, position, place_column } = &self.sink {
-            let is_in_layout = |name: &String| self.layout.columns.iter().any(|column| column.name == *name);
+            let is_in_layout = |name: &String| self.layout.index_of(name).is_some();
             if let Some(name) = columns.iter().find(|name| !is_in_layout(name)) {
                 return refuse(format!("the sink's column `{name}` is not in the layout"));
             }

@@ -29,7 +29,10 @@ const LONG_ROW_SHOWN_BYTES: usize = 1000;
 /// Runs one stream until the queue is empty or the flow was stopped.
 pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreError> {
     let layout = &shared.spec.layout;
-    let wanted = shared.sink.wanted_columns().unwrap_or_else(|| (0..layout.columns.len()).collect());
+    let wanted = shared.sink.wanted_columns().unwrap_or_else(|| (0..layout.all_columns().count()).collect());
+    let start = Instant::now();
+    let is_counted = shared.row_counts.count(&shared.spec, &shared.outcome)?;
+    let counting_seconds = start.elapsed().as_secs_f64();
     let mut stream = Stream {
         shared,
         parser: Parser::of_columns(layout, &wanted)?,
@@ -40,7 +43,8 @@ pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreErro
         places: Vec::new(),
         report: StreamReport { number, ..StreamReport::default() },
     };
-    if stream.run_groups()? {
+    stream.report.stages.read.busy_seconds += counting_seconds;
+    if is_counted && stream.run_groups()? {
         stream.writer.finish(&mut stream.report.stages.write)?;
     }
     stream.report.cpu_seconds = thread_cpu_seconds();
@@ -139,6 +143,7 @@ impl<'a> Stream<'a> {
         }
         let (head, foot) = (file.head_of(slice), file.foot_of(slice));
         self.parser.begin_slice(&file.row_end, head.lines)?;
+        self.parser.place_slice(&file.path, self.shared.row_counts.lines_before(slice.number));
         let at_byte = file.text_begin(slice);
         self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
         let mut progress = Progress {

@@ -193,6 +193,17 @@ impl Finder {
         }
     }
 
+    /// Line of a well-formed row, and its first byte; relative to the block.
+    pub fn start(&self, row: usize) -> (u32, u32) {
+        match &self.way {
+            Way::Structural(way) => {
+                let line = way.rows.line_of_row.get(row).copied().unwrap_or(row as u32);
+                (line, way.rows.marks(&way.structure)[row * way.rows.stride].wrapping_add(1))
+            }
+            Way::Walked { walk, .. } => (walk.rows[row].line, walk.rows[row].start),
+        }
+    }
+
     /// A field of a well-formed row, as it stands in the text.
     pub fn field(&self, row: usize, column: usize) -> Range<usize> {
         match &self.way {

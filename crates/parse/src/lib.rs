@@ -14,6 +14,7 @@ mod automaton;
 mod convert;
 mod finder;
 mod header;
+mod made;
 mod parser;
 mod raw;
 mod reject;

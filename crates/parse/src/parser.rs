@@ -12,6 +12,7 @@ use headrace_types::{Column, CoreError, ErrorKind, Layout, RowEnd, RowEnds, Rule
 use crate::automaton::RowScanner;
 use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, Rewriting, Unescaped};
 use crate::finder::Finder;
+use crate::made::{MadeColumns, RowStart};
 use crate::raw::cpu::{CpuPath, Task, cpu_path};
 use crate::raw::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
 use crate::raw::memory::{Carver, Memory, PADDING_BYTES, carved_bytes};
@@ -68,11 +69,11 @@ impl Parsed {
     }
 }
 
-/// Arrow schema of a layout's parsed columns.
+/// Arrow schema of a layout's columns: those that are parsed, and behind them those that are made.
 pub fn arrow_schema(layout: &Layout) -> SchemaRef {
-    let fields: Vec<_> =
-        layout.columns.iter().map(|column| column.column_type.arrow_field(&column.name, column.nullable)).collect();
-    Arc::new(Schema::new(fields))
+    let parsed = layout.columns.iter().map(|column| column.column_type.arrow_field(&column.name, column.nullable));
+    let made = layout.made.iter().map(|column| column.from.column_type().arrow_field(&column.name, false));
+    Arc::new(Schema::new(parsed.chain(made).collect::<Vec<_>>()))
 }
 
 /// Parses the blocks of one slice after the other. Holds no text between calls, only positions and counters.
@@ -80,7 +81,10 @@ pub struct Parser {
     layout: Layout,
     rewriting: Rewriting,
     columns: Vec<ColumnPlan>,
+    made: MadeColumns,
     schema: SchemaRef,
+    /// That of the columns that are parsed.
+    parsed_schema: SchemaRef,
     cpu_path: CpuPath,
     // State of the current slice.
     row_end: RowEnd,
@@ -112,20 +116,22 @@ impl Parser {
     /// # Errors
     /// `Specification` when the layout cannot be parsed, or the processor lacks what `HEADRACE_CPU` asks for.
     pub fn new(layout: &Layout) -> Result<Self, CoreError> {
-        Self::of_columns(layout, &(0..layout.columns.len()).collect::<Vec<_>>())
+        Self::of_columns(layout, &(0..layout.all_columns().count()).collect::<Vec<_>>())
     }
 
-    /// The same, but only the columns `wanted` (indexes in the layout) are converted: batches have no others, and what
-    /// stands in the others is looked at only to find where rows and fields end.
+    /// The same, but only the columns `wanted` (indexes among all of the layout, those that are made behind those of the file)
+    /// are converted or made: batches have no others, and what stands in the others is looked at only to find where rows and
+    /// fields end. Columns that are made stand behind the others, whatever the order of `wanted`.
     ///
     /// # Errors
     /// Those of [`Parser::new`]; `Specification` for a column that is not in the layout.
     pub fn of_columns(layout: &Layout, wanted: &[usize]) -> Result<Self, CoreError> {
         layout.check().map_err(|text| CoreError::new(ErrorKind::Specification, text))?;
-        if let Some(index) = wanted.iter().find(|&&index| index >= layout.columns.len()) {
+        if let Some(index) = wanted.iter().find(|&&index| index >= layout.all_columns().count()) {
             return Err(CoreError::new(ErrorKind::Specification, format!("the layout has no column {}", index + 1)));
         }
-        let columns = wanted.iter().map(|&index| (index, &layout.columns[index]));
+        let (parsed, made): (Vec<usize>, Vec<usize>) = wanted.iter().partition(|&&index| index < layout.columns.len());
+        let columns = parsed.iter().map(|&index| (index, &layout.columns[index]));
         let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens, layout.escape));
         let columns: Vec<ColumnPlan> = columns.collect();
         if let Some(column) = columns.iter().find(|column| !column.takes_constant()) {
@@ -135,7 +141,11 @@ impl Parser {
                 .expected(format!("a text of the type {column_type}, in the format of the column"))
                 .hint("Correct `empty` of the column, or of the layout."));
         }
-        let fields = arrow_schema(layout).project(wanted).map_err(|error| internal(&error.to_string()))?;
+        let project = |columns: &[usize]| {
+            arrow_schema(layout).project(columns).map(Arc::new).map_err(|error| internal(&error.to_string()))
+        };
+        let schema = project(&[&parsed[..], &made].concat())?;
+        let parsed_schema = project(&parsed)?;
         let row_end = match &layout.row_end {
             RowEnds::Auto => RowEnd::default(),
             RowEnds::Exactly(text) => RowEnd::Exactly(text.clone()),
@@ -147,7 +157,9 @@ impl Parser {
                 codes: layout.escape_codes,
             },
             columns,
-            schema: Arc::new(fields),
+            made: MadeColumns::new(made.iter().map(|&index| &layout.made[index - layout.columns.len()])),
+            schema,
+            parsed_schema,
             cpu_path: cpu_path()?,
             next_line: 0,
             finder: Finder::new(layout, &row_end)?,
@@ -180,6 +192,11 @@ impl Parser {
         }
         self.next_line = lines;
         Ok(())
+    }
+
+    /// Says where the rows of the slice stand: in this file, behind so many lines of it. Asked for by columns that are made.
+    pub fn place_slice(&mut self, file_path: &str, lines_before: u64) {
+        self.made.begin_slice(file_path, lines_before);
     }
 
     /// A scanner at the start of a row of the present file.
@@ -248,6 +265,7 @@ impl Parser {
             let text_buffer = buffer.slice_with_length(PADDING_BYTES + from, text.len());
             let converted = self.convert(text, &text_buffer, suspicious, slab)?;
             parsed.batch = self.without_bad_rows(converted)?;
+            parsed.batch = parsed.batch.take().map(|batch| self.with_made(batch, first_byte)).transpose()?;
         }
         parsed.rejected += self.bad.found.len() as u64;
         let first_line = self.next_line;
@@ -264,7 +282,8 @@ impl Parser {
     /// Most rows of a batch: their columns take no more memory than those of other texts of this length.
     fn most_rows(&self, length: usize) -> usize {
         // Of eight rows, so that bits are counted.
-        let bytes: usize = self.columns.iter().map(|column| column.slab_bytes(8)).sum();
+        let parsed: usize = self.columns.iter().map(|column| column.slab_bytes(8)).sum();
+        let bytes = parsed + 8 * self.made.row_bytes();
         (8 * SLAB_FACTOR * length.max(LEAST_SLAB_TEXT_BYTES) / bytes.max(1)).max(TILE_ROWS)
     }
 
@@ -352,6 +371,21 @@ impl Parser {
         let arrays: Vec<ArrayRef> = std::iter::zip(&self.columns, converted)
             .map(|(column, values)| column.array(values, rows, &slab, &texts))
             .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.parsed_schema.clone(), arrays, &options)
+            .map_err(|error| internal(&error.to_string()))
+    }
+
+    /// The batch, of the rows that are not bad, with the columns that are made. `first_byte`: place in the file of its block.
+    fn with_made(&mut self, batch: RecordBatch, first_byte: u64) -> Result<RecordBatch, CoreError> {
+        let (rows, mut arrays) = (batch.num_rows(), batch.columns().to_vec());
+        let (finder, bad, first_line) = (&self.finder, &self.bad, self.next_line);
+        let start = |row| {
+            let (line, byte) = finder.start(row);
+            RowStart { line: first_line + u64::from(line), byte: first_byte + u64::from(byte) }
+        };
+        let starts = (0..finder.found().rows).filter(|&row| !bad.contains(row)).map(start);
+        arrays.extend(self.made.arrays(rows, &starts));
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
             .map_err(|error| internal(&error.to_string()))

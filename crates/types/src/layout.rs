@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ColumnType, Format};
+use crate::{ColumnType, Format, MadeColumn, MadeFrom};
 
 /// One column of a layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -292,9 +292,23 @@ pub struct Layout {
     pub null_tokens: Vec<String>,
     /// Columns in file order.
     pub columns: Vec<Column>,
+    /// Columns that are made, and not read. In batches they stand behind the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<MadeColumn>,
 }
 
 impl Layout {
+    /// Names and types of the columns in batches: those of the file, and behind them those that are made.
+    pub fn all_columns(&self) -> impl Iterator<Item = (&str, ColumnType)> {
+        let read = self.columns.iter().map(|column| (column.name.as_str(), column.column_type));
+        read.chain(self.made.iter().map(|column| (column.name.as_str(), column.from.column_type())))
+    }
+
+    /// Place of a column among all.
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.all_columns().position(|(own, _)| own == name)
+    }
+
     /// Whether the parser can read files of this layout; the text says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         let delimiters = self.columns.iter().filter_map(|column| column.delimiter.as_ref()).chain([&self.delimiter]);
@@ -321,6 +335,15 @@ impl Layout {
             }
             let checked = column.column_type.check().and_then(|()| self.check_format(column));
             checked.map_err(|text| format!("column `{}`: {text}", column.name))?;
+        }
+        for (index, column) in self.made.iter().enumerate() {
+            let others = self.made[..index].iter().map(|other| &other.name);
+            if self.columns.iter().map(|other| &other.name).chain(others).any(|name| *name == column.name) {
+                return Err(format!("column name `{}` stands twice", column.name));
+            }
+            if column.from == MadeFrom::LoadTime(None) {
+                return Err(format!("column `{}`: nobody has said when the run began", column.name));
+            }
         }
         if self.header == Header::ByName && self.columns.iter().any(|column| column.delimiter.is_some()) {
             return Err("columns with delimiters of their own stand in the order of the layout".to_owned());
@@ -435,6 +458,22 @@ mod tests {
         }
         let with_token = Layout { null_tokens: vec!["\"\"".to_owned()], ..qualified('"') };
         assert!(with_token.check().is_err_and(|text| text.starts_with("null token ")));
+    }
+
+    #[test]
+    fn made_columns_stand_behind_the_others() {
+        let made = |name: &str, from| MadeColumn { name: name.to_owned(), from };
+        let of = |columns| Layout { made: columns, ..layout("|", &["a"]) };
+        let good = of(vec![made("row", MadeFrom::RowNumber), made("time", MadeFrom::LoadTime(Some(0)))]);
+        assert_eq!(good.check(), Ok(()));
+        assert_eq!((good.index_of("a"), good.index_of("time"), good.index_of("b")), (Some(0), Some(2), None));
+        assert_eq!(good.all_columns().last(), Some(("time", ColumnType::TimestampTz)));
+        let twice = of(vec![made("row", MadeFrom::RowNumber), made("row", MadeFrom::FileName)]);
+        for bad in [of(vec![made("a", MadeFrom::RowNumber)]), twice, of(vec![made("b", MadeFrom::LoadTime(None))])] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+        let alone = Layout { columns: vec![], ..good };
+        assert!(alone.check().is_err_and(|text| text.contains("no columns")));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod column_type;
 mod error;
 mod format;
 mod layout;
+mod made;
 mod pattern;
 mod rule;
 mod server_fields;
@@ -19,6 +20,7 @@ pub use layout::{
     BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Header, Layout, MixedRowEnds, OtherColumns, RowEnd,
     RowEndInFields, RowEnds, ShortRows, Trim,
 };
+pub use made::{MadeColumn, MadeFrom};
 pub use pattern::{Element, MAX_FRACTION_DIGITS, Part, parse_pattern};
 pub use rule::Rule;
 pub use server_fields::ServerFields;

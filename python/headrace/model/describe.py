@@ -80,13 +80,22 @@ def _source(source: Source) -> dict[str, object]:
 def _layout(layout: Layout) -> dict[str, object]:
     dialect = layout.to_core()
     return {
-        **{name: value for name, value in dialect.items() if name != "columns"},
+        **{name: value for name, value in dialect.items() if name not in ("columns", "made")},
         "row_end": layout.row_end,
         "columns": [
             {**column, "type": str(own.type), "nullable": own.nullable}
-            for own, column in zip(layout.columns, dialect["columns"], strict=True)
+            for own, column in zip(layout.fields, dialect["columns"], strict=True)
         ],
+        **_made(layout),
     }
+
+
+def _made(layout: Layout) -> dict[str, object]:
+    made = [
+        {"name": column.name, "from": column.from_, "type": str(column.type), "nullable": column.nullable}
+        for column in layout.made
+    ]
+    return {"made": made} if made else {}
 
 
 def _destination(destination: Destination) -> dict[str, object]:

@@ -22,6 +22,7 @@ from headrace.model.layout_column import (
     TrimSetting,
     check_columns,
 )
+from headrace.model.made_column import LOAD_TIME
 from headrace.model.settings import SettingKind, SpecModel, errors_below, own_error, setting
 from headrace.model.suggest import quote, show_name
 
@@ -189,7 +190,9 @@ class Layout(SpecModel):
     formats: Annotated[Formats, AfterValidator(_check_formats)] = setting(
         "Formats of all columns of a type that have none of their own.", default=Formats()
     )
-    columns: Annotated[list[Column], AfterValidator(check_columns)] = setting("The columns in the order of the file.")
+    columns: Annotated[list[Column], AfterValidator(check_columns)] = setting(
+        "The columns in the order of the file; those with `from` may stand anywhere."
+    )
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -232,7 +235,7 @@ class Layout(SpecModel):
                 expected="`header: by_name` beside it",
                 path=("other_columns",),
             )
-        own = [column.name for column in self.columns if column.delimiter]
+        own = [column.name for column in self.fields if column.delimiter]
         if self.header == "by_name" and own:
             raise own_error(
                 f"column `{show_name(own[0])}` has a delimiter of its own, so that fields cannot stand in any order",
@@ -268,9 +271,9 @@ class Layout(SpecModel):
 
     def _refuse_delimiters_in_formats(self) -> None:
         """A delimiter in a value: fields that are neither qualified nor escaped could not be told apart."""
-        for number, column in enumerate(self.columns):
+        for number, column in self._numbered_fields():
             column_format, path = self._format_of(column)
-            is_last_of_all = self.row_end_in_fields == "data" and number == len(self.columns) - 1
+            is_last_of_all = self.row_end_in_fields == "data" and column is self.fields[-1]
             is_told_apart = self.escape is not None or (self.qualifier is not None and column.qualified)
             if column_format is None or is_told_apart or is_last_of_all:
                 continue
@@ -317,7 +320,7 @@ class Layout(SpecModel):
 
     def _check_trim(self) -> None:
         """Behind an escape a blank at the end of a field is text, and nobody looks for escapes from the end."""
-        for number, column in enumerate(self.columns):
+        for number, column in self._numbered_fields():
             if self.escape is not None and self._of(column, "trim") in ("right", "both"):
                 raise own_error(
                     f"blanks behind the text of column `{show_name(column.name)}` may be escaped",
@@ -331,7 +334,7 @@ class Layout(SpecModel):
         return getattr(self, name) if own is None else own
 
     def _check_kept(self) -> None:
-        last = self.columns[-1]
+        last = self.fields[-1]
         if last.type.kind not in ("string", "char", "varchar"):
             raise own_error(
                 f"the last column `{show_name(last.name)}` is of type {last.type} and cannot keep extra fields",
@@ -344,6 +347,19 @@ class Layout(SpecModel):
                 expected="`extra_fields: keep` without `trailing_delimiter`",
                 path=("extra_fields",),
             )
+
+    @property
+    def fields(self) -> list[Column]:
+        """The columns that are read, in the order of the file."""
+        return [column for _, column in self._numbered_fields()]
+
+    @property
+    def made(self) -> list[Column]:
+        """The columns that are made."""
+        return [column for column in self.columns if column.from_ is not None]
+
+    def _numbered_fields(self) -> list[tuple[int, Column]]:
+        return [(number, column) for number, column in enumerate(self.columns) if column.from_ is None]
 
     @property
     def rewrites_texts(self) -> bool:
@@ -362,7 +378,7 @@ class Layout(SpecModel):
         return [name for name, default in defaults.items() if getattr(self, name) != default]
 
     def column_names(self) -> list[str]:
-        """Names of the columns in the order of the file."""
+        """Names of all columns in the order of the layout."""
         return [column.name for column in self.columns]
 
     def to_core(
@@ -370,8 +386,9 @@ class Layout(SpecModel):
     ) -> dict[str, Any]:
         """The layout as the Rust core reads it; `columns_not_null` are those that the target forbids to be null.
 
-        `types`: by column, where the target allows less than the layout.
+        `types`: by column, where the target allows less than the layout; columns are made if they are among them.
         """
+        made = [column for column in self.made if column.name in (types or {})]
         return {
             "delimiter": self.delimiter,
             "row_end": "auto" if self.row_end == "auto" else {"exactly": ROW_ENDS.get(self.row_end, self.row_end)},
@@ -404,8 +421,9 @@ class Layout(SpecModel):
                     "qualified_null_tokens": self._of(column, "qualified_null_tokens"),
                     **self._format_to_core(column, (types or {}).get(column.name, column.type)),
                 }
-                for column in self.columns
+                for column in self.fields
             ],
+            **({"made": [{"name": column.name, "from": _from_to_core(column)} for column in made]} if made else {}),
         }
 
     def _format_to_core(self, column: Column, data_type: DataType) -> dict[str, Any]:
@@ -414,6 +432,11 @@ class Layout(SpecModel):
             return {}
         core = to_core(column_format, data_type, month_names(column_format))
         return {} if core is None else {"format": core}
+
+
+def _from_to_core(column: Column) -> object:
+    # The plan of a run says when that is.
+    return {LOAD_TIME: None} if column.from_ == LOAD_TIME else column.from_
 
 
 def _empty_to_core(empty: str | EmptyValue) -> object:

@@ -18,6 +18,7 @@ from pydantic import (
 from headrace.model.column_format import FormatSetting
 from headrace.model.column_format_checks import check_format
 from headrace.model.data_type import DataType, DataTypeError
+from headrace.model.made_column import MadeFrom, check_made
 from headrace.model.settings import SpecModel, errors_below, own_error, setting
 from headrace.model.suggest import quote, show_name
 
@@ -141,6 +142,12 @@ class Column(SpecModel):
     )
     nullable: bool = setting("Whether the column may be null; a null in a column that may not be rejects the row.",
                              default=True)  # fmt: skip
+    from_: MadeFrom | None = setting(
+        "What the column says of its row, instead of a field of the file: file_name or file_path (string), row_number "
+        "or byte_offset (int64), or load_time (timestamptz), the start of the run.",
+        default=None,
+        alias="from",
+    )
     delimiter: DelimiterSetting | None = setting(
         "What stands between this column and the next, if not the delimiter of the layout.", default=None
     )
@@ -157,6 +164,11 @@ class Column(SpecModel):
     )
 
     @model_validator(mode="after")
+    def _check_made(self) -> Self:
+        check_made(self)
+        return self
+
+    @model_validator(mode="after")
     def _check_format(self) -> Self:
         if self.format is not None:
             with errors_below("format"):
@@ -167,6 +179,11 @@ class Column(SpecModel):
 def check_columns(columns: list[Column]) -> list[Column]:
     if not columns:
         raise own_error("the layout has no columns", expected="at least one column")
+    if all(column.from_ for column in columns):
+        raise own_error(
+            "all columns of the layout are made, and none is read from the file",
+            expected="at least one column without `from`",
+        )
     seen: dict[str, int] = {}
     for number, column in enumerate(columns, start=1):
         # Databases compare names of columns without regard to case.

@@ -78,7 +78,17 @@ class PartitionBinder:
                 expected=one_of(mapping),
                 hint=did_you_mean(name, mapping) or "Name a column that is loaded.",
             )
-        return next((column for column in source.layout.columns if column.name == wanted), None)
+        column = next((column for column in source.layout.columns if column.name == wanted), None)
+        if column is not None and column.from_ is not None:
+            self._problems.add(
+                self._document,
+                path,
+                f"column `{show_name(column.name)}` is made from `{column.from_}`, and cannot be a partition key",
+                expected="a column that is read from the file",
+                hint="Leave `partition` out, or choose another key.",
+            )
+            return None
+        return column
 
     def _range(
         self,

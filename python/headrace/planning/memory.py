@@ -103,11 +103,12 @@ def slab_bytes(columns: Sequence[Column], block_bytes: int, *, rewrites: bool = 
     """Worst case of the typed columns of one text block: rows as short as the layout allows.
 
     A text or nullable field can be empty; any other has at least one character. Each field ends with one delimiter or
-    the row end. `rewrites`: texts whose doubled qualifiers were made single, or escapes undone, are kept besides.
-    `fills`: rows may lack fields; then the core takes fewer rows of a block at once.
+    the row end; made columns need no text. `rewrites`: texts whose doubled qualifiers were made single, or escapes
+    undone, are kept besides. `fills`: rows may lack fields; then the core takes fewer rows of a block at once.
     """
     row_bytes = sum(value_bytes(column.type) for column in columns) + (len(columns) + 7) // 8
-    shortest = sum(1 + int(not column.nullable and column.type.kind in _NEVER_EMPTY) for column in columns)
+    fields = [column for column in columns if column.from_ is None]
+    shortest = sum(1 + int(not column.nullable and column.type.kind in _NEVER_EMPTY) for column in fields)
     typed = (block_bytes // max(1, shortest)) * row_bytes
     if fills:
         typed = max(typed, _FILLED_SLAB_FACTOR * block_bytes)

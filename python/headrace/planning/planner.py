@@ -16,6 +16,7 @@ from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
 from headrace.planning.key_questions import KeyFacts
+from headrace.planning.made_columns import made_notes
 from headrace.planning.memory import MemoryBudget, split_memory
 from headrace.planning.partition_key import check_partitioning, is_enforced, is_partitioned, key_column
 from headrace.planning.partitioning import CommitSize, Partition, Partitioning
@@ -61,9 +62,16 @@ def plan_data_flow(
         check_tablespaces(destination, capabilities, table.name)
     _note_index_memory(table, notes)
     mapping = map_columns(
-        table.name, layout.columns, destination.columns, catalog, capabilities, destination.options.keep_identity
+        table.name,
+        layout.columns,
+        destination.columns,
+        catalog,
+        capabilities,
+        destination.options.keep_identity,
+        source.paths,
     )
     notes += mapping.notes
+    notes += made_notes(layout.made, mapping.types, source)
     check_view_columns(table, load, mapping)
     working_streams = _working_streams(source, _writers(table, load, streams, notes), notes)
     commit = _commit(table, notes)
@@ -132,7 +140,13 @@ def plan_source_pass(
     layout = task.source.layout
     table_name = display_name(destination, default_schema)
     mapping = map_columns(
-        table_name, layout.columns, destination.columns, catalog, capabilities, destination.options.keep_identity
+        table_name,
+        layout.columns,
+        destination.columns,
+        catalog,
+        capabilities,
+        destination.options.keep_identity,
+        source.paths,
     )
     working_streams = _working_streams(source, streams, [])
     return DataFlowPlan(

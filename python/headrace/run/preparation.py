@@ -179,8 +179,11 @@ def plan_run(
     targets: OpenTargets,
     resumed_run: str | None = None,
     keys: KeyAnswers | None = None,
+    began_us: int | None = None,
 ) -> RunPlan:
     """Plans every data flow against its destination as it will be when the flow starts.
+
+    `began_us`: when the run began, microseconds since 1970; None for a plan that is only read.
 
     With `resumed_run`, the id of a run that had an earlier attempt, only what that attempt has left. `keys` answers
     questions about the keys of sources.
@@ -232,7 +235,7 @@ def plan_run(
         plan = with_outside_keys(plan, facts, _asked(target, destination))
         names.follow(key[:2], plan, tables[key])
         tables[key] = table_after(plan, tables[key])
-        planned.append(plan.continued(progress.slices))
+        planned.append(replace(plan.continued(progress.slices), load_time_us=began_us))
     return RunPlan(
         package=package.name,
         package_hash=package.content_hash,

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from headrace import core
@@ -93,7 +93,8 @@ def verify(package: BoundPackage, folder: RunFolder, cancel: threading.Event) ->
         ) as targets:
             tasks = [item.task.id for item in prepared]
             partitions = requests.load_partitions(folder, tasks, redactor)
-            verification = _Verification(package, folder.run_id, prepared, targets, partitions, cancel)
+            began_us = requests.began(folder)
+            verification = _Verification(package, folder.run_id, began_us, prepared, targets, partitions, cancel)
             for item in prepared:
                 yield redactor.dataclass(verification.verdict(item))
     except HeadraceError as error:
@@ -107,6 +108,7 @@ class _Verification:
         self,
         package: BoundPackage,
         run_id: str,
+        began_us: int | None,
         prepared: Sequence[PreparedFlow],
         targets: OpenTargets,
         partitions: Mapping[str, Partitioning],
@@ -114,6 +116,7 @@ class _Verification:
     ) -> None:
         self._package = package
         self._run_id = run_id
+        self._began_us = began_us
         self._targets = targets
         self._partitions = partitions
         self._cancel = cancel
@@ -141,6 +144,7 @@ class _Verification:
             default_schema=target.default_schema,
             partitioning=self._partitions.get(item.task.id),
         )
+        plan = replace(plan, load_time_us=self._began_us)
         source = self._read_source(plan)
         stored = self._read_table(target, plan)
         rows = sum(int(piece["out"]) for piece in source["slices"])

@@ -215,6 +215,31 @@ CASES: dict[str, str | bytes] = {
     ).replace("    columns:\n      - header", "    header"),
     "layout_null_token_twice": change('delimiter: "|"', 'delimiter: "|"\n    null_tokens: [NA, NULL, NA]'),
     "layout_null_token_null": change('delimiter: "|"', 'delimiter: "|"\n    null_tokens: [null]'),
+    "layout_made_of_another_type": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: int32, from: row_number}"
+    ),
+    "layout_made_time_of_another_type": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: timestamp, from: load_time}"
+    ),
+    "layout_made_with_settings_of_fields": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: string, from: file_name, null_tokens: [NA]}"
+    ),
+    "layout_made_with_a_format": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: timestamptz, from: load_time, format: yyyy}"
+    ),
+    "layout_made_from_something_else": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: int64, from: row_numbers}"
+    ),
+    "layout_all_columns_are_made": change(
+        COMPLETE[COMPLETE.index("    columns:") : COMPLETE.index("tasks:")],
+        "    columns:\n      - {name: id, type: int64, from: row_number}\n",
+    ),
+    "generate_with_made_columns": change(SOURCE, "rows: {generate: {tpch: orders}, layout: orders}").replace(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: int64, from: byte_offset}"
+    ),
+    "partition_key_that_is_made": change(
+        DESTINATION, DESTINATION[:-1] + ", load: staged, partition: {hash: {column: id, parts: 2}}}"
+    ).replace("{name: id, type: int64, nullable: false}", "{name: id, type: int64, from: byte_offset}"),
     "layout_no_columns": COMPLETE[: COMPLETE.index("    columns:")]
     + "    columns: []\n"
     + COMPLETE[COMPLETE.index("tasks:") :],

@@ -5,6 +5,7 @@
 mod back_pressure;
 mod changing_files;
 mod long_rows;
+mod made;
 mod packed;
 mod positions;
 mod qualified;

@@ -26,7 +26,7 @@ fn block(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn bgzf(text: &[u8], block_bytes: usize) -> Vec<u8> {
+pub fn bgzf(text: &[u8], block_bytes: usize) -> Vec<u8> {
     text.chunks(block_bytes).chain([b"".as_slice()]).flat_map(block).collect()
 }
 

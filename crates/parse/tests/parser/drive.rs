@@ -10,7 +10,7 @@ use headrace_parse::memory::{Memory, PADDING_BYTES};
 use headrace_parse::{Block, CpuPath, Parser, arrow_schema};
 use headrace_types::{ColumnType, Layout, RowEnd};
 
-use crate::reference::{Outcome, Value};
+use crate::reference::{self, Outcome, Value};
 
 /// How a slice is handed to the parser.
 #[derive(Debug, Clone)]
@@ -35,6 +35,7 @@ impl Driver {
         let mut parser = Parser::new(layout).unwrap().with_cpu_path(self.cpu_path);
         assert_eq!(*parser.schema(), arrow_schema(layout));
         parser.begin_slice(row_end, 0).unwrap();
+        parser.place_slice(reference::FILE_PATH, reference::LINES_BEFORE);
         let mut outcome = Outcome::default();
         let mut carry: Vec<u8> = vec![];
         let (mut at, mut at_byte) = (0, first_byte);
@@ -138,8 +139,8 @@ pub fn rows(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<Value>> {
         array.to_data().validate_full().unwrap();
     }
     let value = |row| {
-        let columns = std::iter::zip(&layout.columns, batch.columns());
-        columns.map(|(column, array)| value(column.column_type, array, row)).collect()
+        let columns = std::iter::zip(layout.all_columns(), batch.columns());
+        columns.map(|((_, column_type), array)| value(column_type, array, row)).collect()
     };
     (0..batch.num_rows()).map(value).collect()
 }

@@ -1,6 +1,8 @@
 //! Random layouts, files and cuts: the parser against the reference.
 
-use headrace_types::{Column, ColumnType, ExtraFields, Layout, RowEnd, RowEndInFields, ShortRows};
+use headrace_types::{
+    Column, ColumnType, ExtraFields, Layout, MadeColumn, MadeFrom, RowEnd, RowEndInFields, ShortRows,
+};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -84,7 +86,24 @@ fn field_of(column: &Column, dirt: u32) -> BoxedStrategy<Vec<u8>> {
     prop_oneof![9 => written, 1 => plain].boxed()
 }
 
+/// The same layout, sometimes with columns that are made.
 fn layout() -> impl Strategy<Value = (Layout, RowEnd)> {
+    let froms = [
+        MadeFrom::FileName,
+        MadeFrom::RowNumber,
+        MadeFrom::LoadTime(Some(1_700_000_000_123_456)),
+        MadeFrom::ByteOffset,
+        MadeFrom::FilePath,
+    ];
+    let made = prop_oneof![3 => Just(vec![]), 2 => subsequence(froms.to_vec(), 1..=5)];
+    (read_layout(), made).prop_map(|((mut layout, row_end), made)| {
+        let made = std::iter::zip(1.., made);
+        layout.made = made.map(|(number, from)| MadeColumn { name: format!("made {number}"), from }).collect();
+        (layout, row_end)
+    })
+}
+
+fn read_layout() -> impl Strategy<Value = (Layout, RowEnd)> {
     prop_oneof![
         1 => (plain_layout(), select(vec![RowEnd::Lf, RowEnd::Either, RowEnd::OnlyLf, RowEnd::OnlyCrlf])),
         1 => formatted((plain_layout(), select(vec![RowEnd::Lf, RowEnd::Either]))),

@@ -3,10 +3,16 @@
 
 use headrace_parse::Reject;
 use headrace_types::{
-    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, Rule, ShortRows, Trim,
+    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, MadeFrom, RowEnd, RowEndInFields, Rule, ShortRows,
+    Trim,
 };
 
 use crate::{reference_formats, reference_values};
+
+/// File that the rows of slices are said to stand in, and lines of it before the slice.
+pub const FILE_PATH: &str = "/some/folder/a file with a long name.csv.gz";
+/// The same.
+pub const LINES_BEFORE: u64 = 1_000_000_007;
 
 /// One converted value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +68,10 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
                 false => parse_row(layout, &dialect, &row),
             };
             match parsed {
-                Ok(row) => outcome.rows.push(row),
+                Ok(mut row) => {
+                    row.extend(layout.made.iter().map(|column| made(column.from, outcome.lines, row_byte)));
+                    outcome.rows.push(row);
+                }
                 Err(bad) => outcome.rejects.push(Reject {
                     line: outcome.lines,
                     row_byte,
@@ -79,6 +88,17 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
         at = next;
     }
     outcome
+}
+
+/// What a made column says of a row on this line of the slice, from 0.
+fn made(from: MadeFrom, line: u64, row_byte: u64) -> Value {
+    match from {
+        MadeFrom::FileName => Value::Text("a file with a long name.csv.gz".to_owned()),
+        MadeFrom::FilePath => Value::Text(FILE_PATH.to_owned()),
+        MadeFrom::RowNumber => Value::Number((LINES_BEFORE + line + 1).into()),
+        MadeFrom::ByteOffset => Value::Number(row_byte.into()),
+        MadeFrom::LoadTime(time) => Value::Number(time.unwrap().into()),
+    }
 }
 
 /// Whether a row without a byte is the empty field of the only column.

@@ -3,7 +3,7 @@
 //! The first bytes decide the layout and how the file is handed over, the rest is a little program that writes the file:
 //! runs of plausible rows, so that tiles and vector groups fill up, single rows field by field, raw bytes, and patches.
 
-use headrace_types::{ColumnType, Layout, RowEnd, ShortRows};
+use headrace_types::{ColumnType, Layout, MadeColumn, MadeFrom, RowEnd, ShortRows};
 
 use super::input::{Input, Random};
 use super::{Case, MOST_BYTES, column, dialect, dialects, formats, null_tokens, texts};
@@ -66,6 +66,12 @@ fn layout(input: &mut Input<'_>) -> (Layout, Option<RowEnd>) {
         }
     }
     formats::settle(&mut layout);
+    if flags & 0x10 != 0 {
+        let made = |(name, from): (&str, MadeFrom)| MadeColumn { name: name.to_owned(), from };
+        layout.made = [("row", MadeFrom::RowNumber), ("byte", MadeFrom::ByteOffset), ("file", MadeFrom::FileName)]
+            .map(made)
+            .into();
+    }
     if let Some(row_end) = &mut row_end {
         dialects::per_column(&mut layout, input);
         dialects::settle(&mut layout, row_end);
