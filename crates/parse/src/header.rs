@@ -102,7 +102,7 @@ impl Reader<'_> {
 
     fn end_row(&mut self, before: &[u8], next: usize) -> HeaderSearch {
         let is_closed = self.layout.trailing_delimiter && self.row.field_start == before.len();
-        if !(is_closed && !self.row.names.is_empty()) {
+        if !is_closed || self.row.names.is_empty() {
             self.end_field(before, next);
         }
         let names = std::mem::take(&mut self.row.names);
