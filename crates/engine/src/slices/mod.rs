@@ -222,8 +222,7 @@ mod tests {
         let path = folder.path().join("file");
         // In front of it a hole: no disk is filled.
         File::create(&path).unwrap().write_all_at(b"\r\n", (64 << 20) + 3 * WINDOW_BYTES as u64).unwrap();
-        let layout = Layout { delimiter: "|".to_owned(), ..Layout::default() };
-        let layout = Layout { mixed_row_ends: MixedRowEnds::Reject, ..layout };
+        let layout = layout();
         let files = vec![path.to_str().unwrap().to_owned()];
         let slicing = plan_slices(&SlicingSpec { files, slice_bytes: 1 << 40, layout, ..SlicingSpec::default() });
         assert_eq!(slicing.unwrap().files[0].row_end, RowEnd::OnlyCrlf);
