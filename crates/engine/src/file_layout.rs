@@ -3,21 +3,30 @@
 use std::borrow::Cow;
 
 use headrace_parse::Parser;
-use headrace_types::{Column, ColumnType, CoreError, Layout};
+use headrace_types::{Column, ColumnType, CoreError, Encoding, Layout};
 
 use crate::spec::{FileSpec, Margin, SliceSpec};
 
 impl FileSpec {
     /// The layout with columns in the order of the file's fields. Fields that are of no column are texts that nobody wants.
     pub fn layout<'a>(&self, layout: &'a Layout) -> Cow<'a, Layout> {
-        let Some(fields) = &self.columns else { return Cow::Borrowed(layout) };
+        let encoding = self.encoding_in(layout);
+        let Some(fields) = &self.columns else {
+            let own = || Cow::Owned(Layout { encoding, ..layout.clone() });
+            return if encoding == layout.encoding { Cow::Borrowed(layout) } else { own() };
+        };
         let column = |(number, field): (usize, &Option<usize>)| match field.and_then(|index| layout.columns.get(index))
         {
             Some(column) => column.clone(),
             None => Column::new(format!("field {number} that is not loaded"), ColumnType::String, true),
         };
         let columns = std::iter::zip(1.., fields).map(column).collect();
-        Cow::Owned(Layout { columns, ..layout.clone() })
+        Cow::Owned(Layout { columns, encoding, ..layout.clone() })
+    }
+
+    /// Its encoding: that of the layout, if it says in which order bytes stand.
+    pub fn encoding_in(&self, layout: &Layout) -> Encoding {
+        if layout.encoding == Encoding::Utf16 && self.encoding.is_utf16() { self.encoding } else { layout.encoding }
     }
 
     /// The field of a column of the layout.

@@ -53,7 +53,7 @@ pub fn locate(
                 return Ok(Some(Location {
                     file: file.path.clone(),
                     row: Some(before + origin.first_line + line + 1),
-                    byte: Some(origin.at_byte + start as u64),
+                    byte: Some(origin.at_byte + spec.layout.encoding.source_bytes(&text[..start])),
                 }));
             }
             rows_before += 1;
@@ -75,8 +75,11 @@ fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<
     // Generated text can only be read from its start.
     let is_generated = spec.source.generate.is_some();
     let mut skip = if is_generated { origin.at_byte - slice.begin_byte } else { 0 };
-    let mut source = read_again(&spec.source, slice, origin.at_byte, Some(origin.at_byte + origin.bytes))?;
-    let mut text = vec![0; origin.bytes as usize];
+    let mut source =
+        read_again(&spec.source, &spec.layout, slice, origin.at_byte, Some(origin.at_byte + origin.bytes))?;
+    // What was UTF-16 is longer by a half at most.
+    let factor = if spec.layout.encoding.is_utf16() { 2 } else { 1 };
+    let mut text = vec![0; factor * origin.bytes as usize];
     let mut length = 0;
     while length < text.len() {
         let wanted = if skip > 0 { text.len().min(skip as usize) } else { text.len() };
@@ -186,6 +189,8 @@ mod tests {
             skipped: 0,
             lf_lines: 0,
             crlf_lines: 0,
+            is_utf8: None,
+            replaced: Default::default(),
             rows: lines,
             rejected: 0,
             out: lines,

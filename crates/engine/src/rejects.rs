@@ -107,9 +107,9 @@ impl RejectStore {
         files.bad.write_all(&reject.row).map_err(failed)?;
         files.bad_bytes += reject.row.len() as u64;
         // The last row of a file may lack its row end; the next row must not run into it.
-        if reject.row.last().is_some_and(|&last| last != b'\n') {
-            files.bad.write_all(b"\n").map_err(failed)?;
-            files.bad_bytes += 1;
+        if !reject.row.is_empty() && !reject.row.ends_with(reject.line_feed) {
+            files.bad.write_all(reject.line_feed).map_err(failed)?;
+            files.bad_bytes += reject.line_feed.len() as u64;
         }
         files.written += 1;
         self.written.fetch_add(1, Ordering::Relaxed);
@@ -359,6 +359,10 @@ impl RejectStore {
             Rule::WouldRound => format!("a value for {place} has more digits after the point than {kind} keeps"),
             Rule::TooLong => format!("a value for {place} is longer than {kind}"),
             Rule::InvalidUtf8 => format!("a value for {place} is not UTF-8"),
+            Rule::Unmappable => {
+                let hole = reject.note.as_deref().unwrap_or("a byte");
+                format!("a value for {place} holds {hole}, which is no character of {}", self.layout.encoding)
+            }
             Rule::NulByte => format!("a value for {place} has a NUL byte"),
             Rule::TextAfterQualifier => format!("text follows the closing qualifier of a value for {place}"),
             Rule::UnclosedQualifier => format!("the qualifier of a value for {place} is never closed"),

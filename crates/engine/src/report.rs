@@ -64,6 +64,13 @@ pub struct SliceReport {
     pub lf_lines: u64,
     /// The same with carriage return and line feed.
     pub crlf_lines: u64,
+    /// Whether its text, in a page of one byte per character, holds characters of UTF-8 and nothing that is none; not told if all of
+    /// it is ASCII.
+    #[serde(default)]
+    pub is_utf8: Option<bool>,
+    /// Characters that were read now as U+FFFD, by column of the layout, from 0; in rows that were rejected, too.
+    #[serde(default)]
+    pub replaced: BTreeMap<usize, u64>,
     /// Rows.
     pub rows: u64,
     /// Rejected rows.
@@ -85,6 +92,8 @@ impl SliceReport {
             skipped: 0,
             lf_lines: 0,
             crlf_lines: 0,
+            is_utf8: None,
+            replaced: BTreeMap::new(),
             rows: 0,
             rejected: 0,
             out: 0,

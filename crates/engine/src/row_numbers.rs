@@ -48,7 +48,7 @@ pub fn first_lines(spec: &FlowSpec, ended: &[SliceReport], wanted: &[u32]) -> Re
 pub fn count_lines(spec: &FlowSpec, slice: &SliceSpec, stopped: &dyn Fn() -> bool) -> Result<u64, CoreError> {
     let file = &spec.source.files[slice.file];
     let (text, head) = (slice.text(), file.head_of(slice));
-    let mut source = read_again(&spec.source, slice, text.begin + head.bytes, text.end)?;
+    let mut source = read_again(&spec.source, &spec.layout, slice, text.begin + head.bytes, text.end)?;
     let mut scanner = scanner(&spec.layout, &file.row_end)?;
     let mut window = vec![0; WINDOW_BYTES];
     let mut lines = head.lines;

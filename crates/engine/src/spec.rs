@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use headrace_generate::TpchTable;
-use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
+use headrace_types::{CoreError, Encoding, ErrorKind, Layout, RowEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::report::SliceReport;
@@ -88,6 +88,9 @@ pub struct FileSpec {
     /// the layout's order.
     #[serde(default)]
     pub columns: Option<Vec<Option<usize>>>,
+    /// How bytes stand for characters; of the layout's UTF-16 the one that its mark says.
+    #[serde(default, skip_serializing_if = "Encoding::is_utf8")]
+    pub encoding: Encoding,
     /// How its text is compressed.
     #[serde(default)]
     pub compression: Compression,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
-use headrace_parse::{Block, Parsed, Parser, Reject, RowScanner};
+use headrace_parse::{Block, Guess, Parsed, Parser, Reject, RowScanner};
 use headrace_types::{CoreError, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
@@ -137,7 +137,8 @@ impl<'a> Stream<'a> {
         self.carry.clear();
         let start = Instant::now();
         let Opened { source, file } = open(&self.shared.spec, slice, &self.shared.outcome)?;
-        if self.fields != file.columns {
+        let is_other = self.parser.encoding() != file.encoding_in(&self.shared.spec.layout);
+        if is_other || self.fields != file.columns {
             self.parser = file.parser(&self.shared.spec.layout, &self.wanted)?;
             self.fields.clone_from(&file.columns);
         }
@@ -316,7 +317,18 @@ impl<'a> Stream<'a> {
         while let Some(end) = scanner.next_row_end(&text[at..]) {
             (at, line) = (at + end + 1, line + 1);
         }
-        if at == text.len() { Ok(()) } else { Err(no_last_row_end(progress, &file.path, at as u64, line, &text[at..])) }
+        let behind = self.parser.encoding().source_bytes(&text[..at]);
+        if at == text.len() {
+            Ok(())
+        } else {
+            Err(no_last_row_end(
+                progress,
+                &file.path,
+                behind,
+                line,
+                &headrace_parse::shown(self.parser.encoding(), &text[at..]),
+            ))
+        }
     }
 
     /// Parses rows of a block and writes their batch: the bytes consumed, and whether there are more rows. `None` when the flow was
@@ -343,7 +355,9 @@ impl<'a> Stream<'a> {
             shared.reject(slice, &Reject { column, ..reject }, rejects)
         })?;
         let Parsed { consumed, more, lines, skipped, line_ends, .. } = parsed;
-        let real = consumed.min(block.real_length - block.from) as u64;
+        let real_length = consumed.min(block.real_length - block.from);
+        let start_of_text = PADDING_BYTES + block.from;
+        let real = self.parser.encoding().source_bytes(&block.buffer[start_of_text..start_of_text + real_length]);
         let rows = parsed.rows();
         let rejected = parsed.rejected + refused;
         let out = placed.as_ref().map_or(0, |placed| placed.batch.num_rows() as u64);
@@ -354,6 +368,13 @@ impl<'a> Stream<'a> {
         account.skipped += skipped;
         account.lf_lines += line_ends.lf;
         account.crlf_lines += line_ends.crlf;
+        account.is_utf8 = match self.parser.guess() {
+            Guess::Either => None,
+            guess => Some(guess == Guess::Utf8),
+        };
+        for (column, replaced) in self.wanted.iter().zip(&parsed.replaced).filter(|(_, replaced)| **replaced > 0) {
+            *account.replaced.entry(*column).or_default() += replaced;
+        }
         account.rows += rows;
         account.rejected += rejected;
         add_work(&mut self.report.stages, rows, real, out);
@@ -396,6 +417,7 @@ impl<'a> Stream<'a> {
         mut scanner: RowScanner,
     ) -> Result<bool, CoreError> {
         let Held { memory, length, _large } = held;
+        let encoding = self.parser.encoding();
         let text = &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length];
         let reject = Reject {
             line: self.parser.next_line(),
@@ -403,13 +425,14 @@ impl<'a> Stream<'a> {
             byte: progress.at_byte,
             column: None,
             rule: Rule::RowTooLong,
-            value: text[..LONG_ROW_SHOWN_BYTES.min(length)].to_vec(),
+            value: headrace_parse::shown(encoding, &text[..LONG_ROW_SHOWN_BYTES.min(length)]),
             note: None,
             row: Vec::new(),
+            line_feed: encoding.line_feed(),
         };
+        let mut skipped = encoding.source_bytes(text);
         // The end of the row may be far away: others may need the large-row memory meanwhile.
         drop((memory, _large));
-        let mut skipped = length as u64;
         let (mut ended, mut was_found) = (false, false);
         // At most a block at once: what stands behind the row end must fit the next block.
         let mut window = vec![0; self.shared.spec.memory.block_bytes];
@@ -420,7 +443,7 @@ impl<'a> Stream<'a> {
             self.report.stages.read.bytes += count as u64;
             ended = at_end;
             let found = scanner.next_row_end(&window[..count]);
-            skipped += found.map_or(count, |at| at + 1) as u64;
+            skipped += encoding.source_bytes(&window[..found.map_or(count, |at| at + 1)]);
             if let Some(at) = found {
                 was_found = true;
                 self.carry.extend_from_slice(&window[at + 1..count]);
@@ -447,12 +470,12 @@ impl<'a> Stream<'a> {
 }
 
 /// What stands `behind` the place of `progress` and is the last of its file ends in the middle of a row, perhaps.
-fn no_last_row_end(progress: &Progress<'_>, file: &str, behind: u64, row: u64, text: &[u8]) -> CoreError {
+fn no_last_row_end(progress: &Progress<'_>, file: &str, behind: u64, row: u64, found: &[u8]) -> CoreError {
     // The last slice of a file that is cut has rows in front of it that nobody has counted yet.
     let row = (progress.slice.text().begin <= UTF8_MARK_BYTES).then_some(row);
     CoreError::new(ErrorKind::Source, "the last row of a source has no row end")
         .at(Location { file: file.to_owned(), row, byte: Some(progress.at_byte + behind) })
-        .found(shown(&text_of(&text[..LONG_ROW_SHOWN_BYTES.min(text.len())])))
+        .found(shown(&text_of(found)))
         .expected("a row end: what was cut off, or whose writer has died, ends without one")
         .hint("Nothing was loaded. If it is whole, set `last_row_end: optional` of the source.")
 }

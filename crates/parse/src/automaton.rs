@@ -122,7 +122,7 @@ impl Automaton {
     /// As [`Automaton::new`].
     pub fn of_rows(layout: &Layout, row_end: &RowEnd) -> Result<Automaton, String> {
         let mut fields = fields(layout);
-        let ends: Vec<u8> = row_ends(row_end).concat();
+        let ends: Vec<u8> = row_ends(layout, row_end).concat();
         let hides_end = |field: &Field| field.delimiter.iter().flatten().any(|byte| ends.contains(byte));
         let is_simple =
             |field: &Field| field.ends_row && !hides_end(field) && !(field.is_raw && layout.escape.is_some());
@@ -255,7 +255,7 @@ fn fields(layout: &Layout) -> Vec<Field> {
         let other_end = layout.row_end_in_fields == RowEndInFields::Data;
         let delimiter = column.and_then(|column| column.delimiter.as_ref()).unwrap_or(&layout.delimiter);
         Field {
-            delimiter: (!(to_the_end || (is_last && other_end))).then(|| delimiter.as_bytes().to_vec()),
+            delimiter: (!(to_the_end || (is_last && other_end))).then(|| layout.encoded(delimiter)),
             is_qualified: layout.qualifier.is_some() && !to_the_end && column.is_none_or(|column| column.qualified),
             ends_row: !other_end || is_last,
             is_raw: to_the_end,
@@ -273,11 +273,11 @@ fn fields(layout: &Layout) -> Vec<Field> {
 }
 
 /// The texts that end a row.
-fn row_ends(row_end: &RowEnd) -> Vec<Vec<u8>> {
+fn row_ends(layout: &Layout, row_end: &RowEnd) -> Vec<Vec<u8>> {
     match row_end {
         RowEnd::Lf => vec![b"\n".to_vec()],
         RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => vec![b"\n".to_vec(), b"\r\n".to_vec()],
-        RowEnd::Exactly(text) => vec![text.as_bytes().to_vec()],
+        RowEnd::Exactly(text) => vec![layout.encoded(text)],
     }
 }
 
@@ -326,7 +326,7 @@ struct Builder {
 
 impl Builder {
     fn new(layout: &Layout, row_end: &RowEnd, fields: Vec<Field>) -> Self {
-        let token = |kind, text: &str| Token { kind, bytes: text.as_bytes().to_vec() };
+        let token = |kind, text: &str| Token { kind, bytes: layout.encoded(text) };
         let blanks =
             if layout.blanks_around_qualifier && layout.qualifier.is_some() { vec![" ", "\t"] } else { vec![] };
         // A tab that is the qualifier stays one, so that the layout is refused.
@@ -336,7 +336,7 @@ impl Builder {
         };
         Builder {
             blanks: blanks.into_iter().filter(is_other).map(|blank| token(Kind::Blank, blank)).collect(),
-            row_ends: row_ends(row_end).into_iter().map(|bytes| Token { kind: Kind::RowEnd, bytes }).collect(),
+            row_ends: row_ends(layout, row_end).into_iter().map(|bytes| Token { kind: Kind::RowEnd, bytes }).collect(),
             qualifier: layout.qualifier.map(|qualifier| token(Kind::Qualifier, &qualifier.to_string())),
             escape: layout.escape.map(|escape| token(Kind::Escape, &escape.to_string())),
             comment: layout.comment.as_deref().map(|comment| token(Kind::Comment, comment)),

@@ -79,7 +79,7 @@ impl Finder {
         };
         let way = match is_structural(layout, row_end) {
             true => Way::Structural(Box::new(Structural {
-                delimiter: layout.delimiter.as_bytes().first().copied().unwrap_or_default(),
+                delimiter: layout.encoded(&layout.delimiter).first().copied().unwrap_or_default(),
                 qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
                 automaton: Automaton::new(layout, &RowEnd::Lf).map_err(refused)?,
                 structure: Structure::default(),
@@ -244,7 +244,7 @@ impl Structural {
 
 /// Whether the structural pass knows everything that the layout says.
 fn is_structural(layout: &Layout, row_end: &RowEnd) -> bool {
-    let plain = |text: &str| text.len() == 1 && text.is_ascii();
+    let plain = |text: &str| layout.encoded(text).len() == 1;
     plain(&layout.delimiter)
         && !matches!(row_end, RowEnd::Exactly(text) if text != "\n")
         && layout.row_end_in_fields == RowEndInFields::EndsRow

@@ -111,7 +111,7 @@ impl Reader<'_> {
 
     /// The text that a field stands for.
     fn name(&self, field: &[u8], is_qualified: bool) -> String {
-        let text = String::from_utf8_lossy(field);
+        let text = self.layout.encoding.shown(field);
         let mut rest = text.trim_matches([' ', '\t']);
         let qualifier = self.layout.qualifier.filter(|_| is_qualified);
         if let Some(inner) = qualifier.and_then(|qualifier| rest.strip_prefix(qualifier)?.strip_suffix(qualifier)) {

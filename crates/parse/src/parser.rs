@@ -1,5 +1,6 @@
 //! The parser: a block of bytes in; a batch, rejects and the number of consumed bytes out.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,16 +8,17 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use headrace_types::{Column, CoreError, ErrorKind, Layout, RowEnd, RowEnds, Rule};
+use headrace_types::{Column, CoreError, Encoding, ErrorKind, Layout, RowEnd, RowEnds, Rule, Unmappable};
 
 use crate::automaton::RowScanner;
-use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, Rewriting, Unescaped};
+use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, MOST_GROWTH_BYTES, Rewriting, Unescaped};
 use crate::finder::Finder;
 use crate::made::{MadeColumns, RowStart};
 use crate::raw::cpu::{CpuPath, Task, cpu_path};
 use crate::raw::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
+use crate::raw::high::HighBytes;
 use crate::raw::memory::{Carver, Memory, PADDING_BYTES, carved_bytes};
-use crate::reject::{Reject, cut};
+use crate::reject::{Reject, shown};
 use crate::rows::{BadShape, LineEnds, Shape};
 use crate::walk::Open;
 
@@ -41,6 +43,8 @@ pub struct Parsed {
     pub batch: Option<RecordBatch>,
     /// Rows that do not.
     pub rejected: u64,
+    /// Characters that were replaced, by column of the batch; empty if there were none.
+    pub replaced: Vec<u64>,
     /// Whether there are more rows in the block than one batch may have: those behind `consumed` are to be parsed next.
     pub more: bool,
 }
@@ -89,10 +93,24 @@ pub struct Parser {
     // State of the current slice.
     row_end: RowEnd,
     next_line: u64,
+    guess: Guess,
     // Scratch, reused for every block.
     finder: Finder,
+    high: HighBytes,
     bad: BadRows,
     block: BlockPlace,
+}
+
+/// Whether text in a page of one byte per character could be UTF-8 as well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Guess {
+    /// It is ASCII, or nobody wants to know.
+    #[default]
+    Either,
+    /// All of it is UTF-8, with characters of several bytes.
+    Utf8,
+    /// It is not.
+    Page,
 }
 
 /// Where the last block stands, and what its rejects need of it besides its text.
@@ -101,9 +119,10 @@ struct BlockPlace {
     /// Bytes in front that were parsed before, and bytes of text behind them.
     from: usize,
     length: usize,
-    /// First byte of the text, and the byte after the last one, in the file.
+    /// First byte of the text in the file.
     first_byte: u64,
-    real_end: u64,
+    /// Bytes of the text that are the file's.
+    real_bytes: usize,
     /// Line of the slice, from 0.
     first_line: u64,
     /// A field that never ends.
@@ -132,7 +151,7 @@ impl Parser {
         }
         let (parsed, made): (Vec<usize>, Vec<usize>) = wanted.iter().partition(|&&index| index < layout.columns.len());
         let columns = parsed.iter().map(|&index| (index, &layout.columns[index]));
-        let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens, layout.escape));
+        let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, layout));
         let columns: Vec<ColumnPlan> = columns.collect();
         if let Some(column) = columns.iter().find(|column| !column.takes_constant()) {
             let Column { name, column_type, .. } = &layout.columns[column.index];
@@ -155,6 +174,8 @@ impl Parser {
                 qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
                 escape: layout.escape.map(|escape| escape as u8),
                 codes: layout.escape_codes,
+                encoding: layout.encoding,
+                unmappable: layout.unmappable,
             },
             columns,
             made: MadeColumns::new(made.iter().map(|&index| &layout.made[index - layout.columns.len()])),
@@ -162,6 +183,8 @@ impl Parser {
             parsed_schema,
             cpu_path: cpu_path()?,
             next_line: 0,
+            guess: Guess::Either,
+            high: HighBytes::default(),
             finder: Finder::new(layout, &row_end)?,
             row_end,
             bad: BadRows::default(),
@@ -191,12 +214,23 @@ impl Parser {
             self.row_end = row_end.clone();
         }
         self.next_line = lines;
+        self.guess = Guess::Either;
         Ok(())
     }
 
     /// Says where the rows of the slice stand: in this file, behind so many lines of it. Asked for by columns that are made.
     pub fn place_slice(&mut self, file_path: &str, lines_before: u64) {
         self.made.begin_slice(file_path, lines_before);
+    }
+
+    /// Whether the texts of the slice so far could be UTF-8, if they are read as those of another page.
+    pub fn guess(&self) -> Guess {
+        self.guess
+    }
+
+    /// How bytes stand for characters.
+    pub fn encoding(&self) -> Encoding {
+        self.layout.encoding
     }
 
     /// A scanner at the start of a row of the present file.
@@ -244,13 +278,29 @@ impl Parser {
         let whole = buffer.as_slice();
         let text = whole.get(from..).and_then(|rest| Text::new(rest, length.checked_sub(from)?));
         let text = text.ok_or_else(|| internal("a block is smaller than its text and padding"))?;
-        let real_end = first_byte + real_length.saturating_sub(from) as u64;
+        let real_bytes = real_length.saturating_sub(from);
         let most_rows = self.most_rows(text.len());
         self.finder.find(self.cpu_path, text, ended, real_length < length, most_rows);
         self.bad.clear();
         let found = self.finder.found();
         let consumed = &text.bytes()[..found.consumed];
-        let suspicious = found.nul || (found.non_ascii && simdutf8::basic::from_utf8(consumed).is_err());
+        let encoding = self.layout.encoding;
+        let is_utf8 = |text: &[u8]| simdutf8::basic::from_utf8(text).is_ok();
+        let is_decoded = found.non_ascii
+            && match encoding {
+                Encoding::Page(_) => true,
+                Encoding::Utf8 if self.layout.unmappable == Unmappable::Reject => false,
+                _ => !is_utf8(consumed),
+            };
+        let is_invalid = found.non_ascii && !is_decoded && encoding.is_utf8() && !is_utf8(consumed);
+        let suspicious = found.nul || is_invalid;
+        if found.non_ascii && encoding.page().is_some() && self.guess != Guess::Page {
+            self.guess = if is_utf8(consumed) { Guess::Utf8 } else { Guess::Page };
+        }
+        self.high.clear();
+        if is_decoded {
+            self.high.find(self.cpu_path, text.bytes());
+        }
         let (open, more) = (found.open, found.rows >= most_rows && !self.finder.needs_row_end());
         let mut parsed = Parsed {
             consumed: found.consumed,
@@ -259,17 +309,23 @@ impl Parser {
             line_ends: found.line_ends,
             batch: None,
             rejected: found.bad.len() as u64,
+            replaced: Vec::new(),
             more,
         };
         if found.rows > 0 {
             let text_buffer = buffer.slice_with_length(PADDING_BYTES + from, text.len());
-            let converted = self.convert(text, &text_buffer, suspicious, slab)?;
+            let (converted, replaced) = self.convert(text, &text_buffer, suspicious, slab)?;
+            parsed.replaced = replaced;
             parsed.batch = self.without_bad_rows(converted)?;
-            parsed.batch = parsed.batch.take().map(|batch| self.with_made(batch, first_byte)).transpose()?;
+            parsed.batch = parsed
+                .batch
+                .take()
+                .map(|batch| self.with_made(batch, &Places::new(text.bytes(), encoding, first_byte)))
+                .transpose()?;
         }
         parsed.rejected += self.bad.found.len() as u64;
         let first_line = self.next_line;
-        self.block = BlockPlace { from, length: text.len(), first_byte, real_end, first_line, open };
+        self.block = BlockPlace { from, length: text.len(), first_byte, real_bytes, first_line, open };
         if open.is_some() {
             parsed.consumed = length - from;
             parsed.lines += 1;
@@ -307,10 +363,12 @@ impl Parser {
         block: &Buffer,
         on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
     ) -> Result<(), CoreError> {
-        let BlockPlace { from, length, first_byte, real_end, first_line, open } = self.block;
+        let BlockPlace { from, length, first_byte, real_bytes, first_line, open } = self.block;
         let start = PADDING_BYTES + from;
         let text = block.get(start..start + length).ok_or_else(|| internal("rejects of another block"))?;
-        let origin = Origin { text, first_byte, first_line, real_end };
+        let encoding = self.layout.encoding;
+        let places = Places::new(text, encoding, first_byte);
+        let origin = Origin { text, encoding, first_line, real_bytes, places };
         self.reject_complete_rows(&origin, on_reject)?;
         if let Some(open) = open {
             on_reject(self.unclosed(&origin, open))?;
@@ -322,7 +380,7 @@ impl Parser {
     /// The reject of everything behind the last row end: a row whose last qualifier or escape has no end.
     fn unclosed(&self, origin: &Origin<'_>, open: Open) -> Reject {
         let column = Some(open.column).filter(|&column| column < self.layout.columns.len());
-        let end = origin.text.len().min((origin.real_end - origin.first_byte) as usize);
+        let end = origin.text.len().min(origin.real_bytes);
         let row = open.row_start as usize..origin.text.len();
         let rule = if open.is_qualifier { Rule::UnclosedQualifier } else { Rule::UnfinishedEscape };
         origin.reject(self.finder.found().lines, row, open.start as usize..end, column, rule, None)
@@ -334,12 +392,15 @@ impl Parser {
         text_buffer: &Buffer,
         suspicious: bool,
         slab: impl FnOnce(usize) -> Memory,
-    ) -> Result<RecordBatch, CoreError> {
+    ) -> Result<(RecordBatch, Vec<u64>), CoreError> {
         let found = self.finder.found();
-        let rows = found.rows;
+        let (rows, high_bytes) = (found.rows, self.high.count);
         let table = self.finder.table(text, self.cpu_path);
         let table = table.ok_or_else(|| internal("the structural positions do not ascend"))?;
-        let unescaped_bytes = if found.rewritten { text.len() } else { 0 };
+        let table = table.decoded((high_bytes > 0).then_some(&self.high));
+        let is_rewritten = found.rewritten || high_bytes > 0;
+        // Behind the last text three bytes are written whatever its length.
+        let unescaped_bytes = if is_rewritten { text.len() + MOST_GROWTH_BYTES * high_bytes + 3 } else { 0 };
         let columns_bytes: usize = self.columns.iter().map(|column| column.slab_bytes(rows)).sum();
         let mut slab = slab(columns_bytes + carved_bytes::<u8>(unescaped_bytes));
         let mut carver = Carver::new(&mut slab);
@@ -347,7 +408,7 @@ impl Parser {
         for column in &self.columns {
             outputs.push(column.output(rows, &mut carver).ok_or_else(too_small)?);
         }
-        let unescaped = match found.rewritten {
+        let unescaped = match is_rewritten {
             true => {
                 let (offset, bytes) = carver.carve(unescaped_bytes).ok_or_else(too_small)?;
                 Some(Unescaped::new(self.rewriting, offset, bytes))
@@ -360,8 +421,15 @@ impl Parser {
             unescaped: unescaped.as_ref(),
             text_behind: found.text_behind,
         };
-        let tiles =
-            ConvertTiles { table: &table, columns: &self.columns, facts, outputs: &mut outputs, bad: &mut self.bad };
+        let mut replaced = Vec::new();
+        let tiles = ConvertTiles {
+            table: &table,
+            columns: &self.columns,
+            facts,
+            outputs: &mut outputs,
+            bad: &mut self.bad,
+            replaced: &mut replaced,
+        };
         self.cpu_path.run(tiles).ok_or_else(too_small)?;
         let used = facts.unescaped.map(Unescaped::used).filter(|&(_, length)| length > 0);
         let converted: Vec<_> = outputs.into_iter().map(ColumnOutput::finish).collect();
@@ -373,16 +441,17 @@ impl Parser {
             .collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.parsed_schema.clone(), arrays, &options)
+            .map(|batch| (batch, replaced))
             .map_err(|error| internal(&error.to_string()))
     }
 
-    /// The batch, of the rows that are not bad, with the columns that are made. `first_byte`: place in the file of its block.
-    fn with_made(&mut self, batch: RecordBatch, first_byte: u64) -> Result<RecordBatch, CoreError> {
+    /// The batch, of the rows that are not bad, with the columns that are made.
+    fn with_made(&mut self, batch: RecordBatch, places: &Places<'_>) -> Result<RecordBatch, CoreError> {
         let (rows, mut arrays) = (batch.num_rows(), batch.columns().to_vec());
         let (finder, bad, first_line) = (&self.finder, &self.bad, self.next_line);
         let start = |row| {
             let (line, byte) = finder.start(row);
-            RowStart { line: first_line + u64::from(line), byte: first_byte + u64::from(byte) }
+            RowStart { line: first_line + u64::from(line), byte: places.of(byte as usize) }
         };
         let starts = (0..finder.found().rows).filter(|&row| !bad.contains(row)).map(start);
         arrays.extend(self.made.arrays(rows, &starts));
@@ -409,7 +478,8 @@ impl Parser {
             }
             let whole = place.start as usize..place.next as usize;
             let value = self.finder.field(row, column);
-            on_reject(origin.reject(u64::from(place.line), whole, value, Some(column), rule, None))?;
+            let note = (rule == Rule::Unmappable).then(|| origin.hole(value.clone()));
+            on_reject(origin.reject(u64::from(place.line), whole, value, Some(column), rule, note))?;
         }
         shapes.try_for_each(|bad| on_reject(origin.bad_shape(bad, shape)))
     }
@@ -431,6 +501,8 @@ struct ConvertTiles<'a, 'o> {
     facts: BlockFacts<'a>,
     outputs: &'a mut [ColumnOutput<'o>],
     bad: &'a mut BadRows,
+    /// By column, if there are any.
+    replaced: &'a mut Vec<u64>,
 }
 
 impl Task for ConvertTiles<'_, '_> {
@@ -440,9 +512,14 @@ impl Task for ConvertTiles<'_, '_> {
     fn run(self) -> Option<()> {
         let mut memory = TileMemory::default();
         for first_row in (0..self.table.rows()).step_by(TILE_ROWS) {
-            for (column, output) in std::iter::zip(self.columns, &mut *self.outputs) {
+            for (index, (column, output)) in std::iter::zip(self.columns, &mut *self.outputs).enumerate() {
                 let tile = self.table.load(column.index, first_row, column.trim, &mut memory)?;
                 column.convert_tile(tile, self.facts, output, self.bad)?;
+                let replaced = self.facts.unescaped.map_or(0, Unescaped::take_replaced);
+                if replaced > 0 {
+                    self.replaced.resize(self.columns.len(), 0);
+                    self.replaced[index] += replaced;
+                }
             }
         }
         Some(())
@@ -456,11 +533,37 @@ fn too_small() -> CoreError {
 /// Where the text of a block stands in its file.
 struct Origin<'a> {
     text: &'a [u8],
-    first_byte: u64,
+    encoding: Encoding,
     /// Line of the slice, from 0.
     first_line: u64,
-    /// Byte after the last one of the file that is in the block: a row end behind it was added by the caller.
-    real_end: u64,
+    /// Bytes of the text that are the file's: a row end behind them was added by the caller.
+    real_bytes: usize,
+    places: Places<'a>,
+}
+
+/// Places in the file of what stands in a text.
+struct Places<'a> {
+    text: &'a [u8],
+    encoding: Encoding,
+    first_byte: u64,
+    /// A place in the text, and where it is in the file.
+    counted: Cell<(usize, u64)>,
+}
+
+impl<'a> Places<'a> {
+    /// `first_byte`: place of the text.
+    fn new(text: &'a [u8], encoding: Encoding, first_byte: u64) -> Self {
+        Places { text, encoding, first_byte, counted: Cell::new((0, first_byte)) }
+    }
+
+    /// Place in the file. Asked for in about ascending order, so that nothing is counted twice.
+    fn of(&self, at: usize) -> u64 {
+        let (before, place) =
+            Some(self.counted.get()).filter(|(before, _)| *before <= at).unwrap_or((0, self.first_byte));
+        let place = place + self.encoding.source_bytes(&self.text[before..at]);
+        self.counted.set((at, place));
+        place
+    }
 }
 
 impl Origin<'_> {
@@ -479,17 +582,25 @@ impl Origin<'_> {
         rule: Rule,
         note: Option<String>,
     ) -> Reject {
-        let row_byte = self.first_byte + row.start as u64;
-        let real_length = usize::try_from(self.real_end - row_byte).unwrap_or(usize::MAX);
+        let whole = &self.text[row.start..row.end.min(self.real_bytes).max(row.start)];
         Reject {
             line: self.first_line + line,
-            row_byte,
-            byte: self.first_byte + value.start as u64,
+            row_byte: self.places.of(row.start),
+            byte: self.places.of(value.start),
             column,
             rule,
-            value: cut(&self.text[value]),
+            value: shown(self.encoding, &self.text[value]),
             note,
-            row: self.text[row.start..row.end.min(row.start.saturating_add(real_length))].to_vec(),
+            row: self.encoding.source_text(whole),
+            line_feed: self.encoding.line_feed(),
+        }
+    }
+
+    /// What is no character in a value, and where.
+    fn hole(&self, value: Range<usize>) -> String {
+        match self.encoding.first_hole(&self.text[value.clone()]) {
+            Some((at, what)) => format!("{what} at byte {}", self.places.of(value.start + at)),
+            None => "an escaped number".to_owned(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ColumnType, Format, MadeColumn, MadeFrom};
+use crate::{ColumnType, Encoding, Format, MadeColumn, MadeFrom, Unmappable};
 
 /// One column of a layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,6 +236,12 @@ pub enum OtherColumns {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
+    /// How bytes stand for characters.
+    #[serde(default)]
+    pub encoding: Encoding,
+    /// What happens to bytes that are no character.
+    #[serde(default)]
+    pub unmappable: Unmappable,
     /// What stands between two fields: one or more characters.
     pub delimiter: String,
     /// How rows end.
@@ -309,6 +315,12 @@ impl Layout {
         self.all_columns().position(|(own, _)| own == name)
     }
 
+    /// A text of the layout as it stands in files, and as the parser sees it.
+    pub fn encoded(&self, text: &str) -> Vec<u8> {
+        // `check` refuses what the encoding lacks.
+        self.encoding.encode(text).unwrap_or_else(|| text.as_bytes().to_vec())
+    }
+
     /// Whether the parser can read files of this layout; the text says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         let delimiters = self.columns.iter().filter_map(|column| column.delimiter.as_ref()).chain([&self.delimiter]);
@@ -326,6 +338,7 @@ impl Layout {
             return Err("a row end of its own leaves no other to reject".to_owned());
         }
         self.check_characters()?;
+        self.check_encoding()?;
         if self.columns.is_empty() {
             return Err("the layout has no columns".to_owned());
         }
@@ -379,6 +392,26 @@ impl Layout {
             Some(text) if !is_told_apart => Err(format!("its format holds the delimiter: {text:?}")),
             _ => Ok(()),
         }
+    }
+
+    /// Every text of the layout stands in files.
+    fn check_encoding(&self) -> Result<(), String> {
+        let named = matches!(self.header, Header::Check | Header::ByName);
+        let of_column = |column: &Column| {
+            let formats = column.format.iter().flat_map(|format| format.texts(column.column_type));
+            let tokens = column.null_tokens.iter().flatten().cloned();
+            let name = named.then(|| column.name.clone());
+            formats.chain(tokens).chain(name).chain(column.delimiter.clone()).collect::<Vec<_>>()
+        };
+        let row_end = if let RowEnds::Exactly(text) = &self.row_end { Some(text.clone()) } else { None };
+        let of_layout = [self.delimiter.clone()].into_iter().chain(row_end).chain(self.comment.clone());
+        let texts = of_layout.chain(self.null_tokens.iter().cloned()).chain(self.columns.iter().flat_map(of_column));
+        for text in texts {
+            if let Some(character) = self.encoding.lacks(&text) {
+                return Err(format!("{} lacks {character:?} of {text:?}", self.encoding));
+            }
+        }
+        Ok(())
     }
 
     /// Qualifier and escape.
@@ -474,6 +507,19 @@ mod tests {
         }
         let alone = Layout { columns: vec![], ..good };
         assert!(alone.check().is_err_and(|text| text.contains("no columns")));
+    }
+
+    #[test]
+    fn texts_that_the_encoding_lacks_are_refused() {
+        let cyrillic = |name: &str| Layout {
+            encoding: Encoding::try_from(name.to_owned()).unwrap(),
+            null_tokens: vec!["нет".to_owned()],
+            ..layout("¦", &["a"])
+        };
+        assert_eq!(cyrillic("windows-1251").check(), Ok(()));
+        assert_eq!(cyrillic("utf-16").check(), Ok(()));
+        assert_eq!(cyrillic("windows-1252").check(), Err("windows-1252 lacks 'н' of \"нет\"".to_owned()));
+        assert_eq!(cyrillic("koi8-r").check(), Err("koi8-r lacks '¦' of \"¦\"".to_owned()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Lowest layer: no I/O, no threads, no Python.
 
 mod column_type;
+mod encoding;
 mod error;
 mod format;
 mod layout;
@@ -12,6 +13,7 @@ mod rule;
 mod server_fields;
 
 pub use column_type::{ColumnType, MAX_DECIMAL64_PRECISION};
+pub use encoding::{Encoding, Page, Piece, Unmappable, half_pair, odd_byte};
 pub use error::{CoreError, ErrorKind, Location};
 pub use format::{
     EpochFormat, EpochUnit, Format, GroupFormat, Negative, NumberFormat, PatternFormat, TruthFormat, folded, is_blank,

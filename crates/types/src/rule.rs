@@ -50,6 +50,8 @@ pub enum Rule {
     TooLong,
     /// Bytes that are not UTF-8.
     InvalidUtf8,
+    /// Bytes that are no character of the file's encoding.
+    Unmappable,
     /// A NUL byte in a text column.
     NulByte,
     /// A key that belongs to no partition of the destination.
@@ -58,7 +60,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 24] = [
+    pub const ALL: [Rule; 25] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
@@ -81,6 +83,7 @@ impl Rule {
         Rule::WouldRound,
         Rule::TooLong,
         Rule::InvalidUtf8,
+        Rule::Unmappable,
         Rule::NulByte,
         Rule::Partition,
     ];
@@ -187,8 +190,21 @@ impl Rule {
             TooLong => {
                 ("HR403", "no more characters than the column's length", "Use a longer type: Headrace never truncates.")
             }
-            InvalidUtf8 => ("HR501", "UTF-8 text", "The file has another encoding, or is damaged."),
-            NulByte => ("HR502", "text without NUL bytes", "The file is damaged, or is not a text file."),
+            InvalidUtf8 => (
+                "HR501",
+                "UTF-8 text",
+                "Set `encoding` of the layout to that of the file, for example windows-1252, or repair the row.",
+            ),
+            Unmappable => (
+                "HR503",
+                "characters of the file's encoding",
+                "Correct `encoding` of the layout, or set `unmappable: replace`: then such bytes are read as U+FFFD.",
+            ),
+            NulByte => (
+                "HR502",
+                "text without NUL bytes",
+                "The file is damaged, is not a text file, or is UTF-16: then set `encoding: utf-16le`.",
+            ),
             Partition => (
                 "HR601",
                 "a key that one of the partitions takes",
@@ -224,6 +240,7 @@ impl std::fmt::Display for Rule {
             WouldRound => "would_round",
             TooLong => "too_long",
             InvalidUtf8 => "invalid_utf8",
+            Unmappable => "unmappable",
             NulByte => "nul_byte",
             Partition => "partition",
         })

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, model_validator
 from headrace.model.column_format import ColumnFormat, Formats, to_core
 from headrace.model.column_format_checks import check_format, month_names, texts_of
 from headrace.model.data_type import DataType
+from headrace.model.encoding import EncodingSetting, refuse_lacking
 from headrace.model.layout_column import (
     MAXIMUM_TOKEN_CHARACTERS,
     Column,
@@ -28,6 +29,8 @@ from headrace.model.suggest import quote, show_name
 
 MAXIMUM_SKIPPED_LINES = 1_000_000
 MAXIMUM_FOOTER_ROWS = 100
+# UTF-8 of a character that is one byte in a file, as the core makes room for it.
+MOST_BYTES_OF_A_BYTE: Final = 3
 # Row ends that have a name.
 _WORDS: Final = {"row_end": "row end", "delimiter": "delimiter", "comment": "comment mark"}
 ROW_ENDS: Final = {"auto": "", "lf": "\n", "crlf": "\r\n", "cr": "\r"}
@@ -81,6 +84,17 @@ def _check_formats(formats: Formats) -> Formats:
 class Layout(SpecModel):
     """Dialect and columns of a flat file."""
 
+    encoding: EncodingSetting = setting(
+        "How bytes stand for characters: utf-8, utf-16 (with a byte order mark), utf-16le, utf-16be, or the name of a "
+        "page of one byte per character.",
+        default="utf-8",
+        kind=SettingKind.VALUE,
+    )
+    unmappable: Literal["reject", "replace"] = setting(
+        "What happens to bytes that are no character: their row is rejected, or they are read as U+FFFD and counted.",
+        default="reject",
+        kind=SettingKind.VALUE,
+    )
     delimiter: DelimiterSetting = setting("The text between two fields.", kind=SettingKind.VALUE)
     row_end: Annotated[str, AfterValidator(_check_row_end)] = setting(
         "How rows end: auto (LF or CRLF, each row for itself), lf, crlf, cr, or the text itself.",
@@ -205,6 +219,7 @@ class Layout(SpecModel):
                 hint="Leave `escape` out: a qualifier that is text stands doubled.",
                 path=("escape",),
             )
+        refuse_lacking(self.encoding, self._texts())
         self._check_null_tokens()
         self._check_trim()
         self._refuse_alike()
@@ -227,6 +242,28 @@ class Layout(SpecModel):
                 path=(other,),
             )
         return self
+
+    def _texts(self) -> list[tuple[tuple[str | int, ...], str]]:
+        """The texts of the layout that stand in files, with their places."""
+        own = {name: getattr(self, name) for name in ("delimiter", "qualifier", "escape", "comment")}
+        texts: list[tuple[tuple[str | int, ...], str]] = [((name,), text) for name, text in own.items() if text]
+        texts.append((("row_end",), ROW_ENDS.get(self.row_end, self.row_end)))
+        texts += [(("null_tokens", number), token) for number, token in enumerate(self.null_tokens)]
+        for number, column in enumerate(self.columns):
+            path: tuple[str | int, ...] = ("columns", number)
+            if self.header in ("check", "by_name"):
+                texts.append(((*path, "name"), column.name))
+            if column.delimiter:
+                texts.append(((*path, "delimiter"), column.delimiter))
+            texts += [((*path, "null_tokens", place), token) for place, token in enumerate(column.null_tokens or [])]
+            column_format, key = self._format_of(column)
+            if column_format is not None:
+                above = (*path, "format") if key is None else ("formats", key)
+                inner = texts_of(column_format, column.type.kind)
+                texts += [((*above, *place), text) for place, text in inner]
+                months = [name for names in month_names(column_format).values() for own in names for name in own]
+                texts += [(above, name) for name in months]
+        return texts
 
     def _check_header(self) -> None:
         if self.other_columns == "ignore" and self.header != "by_name":
@@ -362,9 +399,11 @@ class Layout(SpecModel):
         return [(number, column) for number, column in enumerate(self.columns) if column.from_ is None]
 
     @property
-    def rewrites_texts(self) -> bool:
-        """Whether the text of a field may not be what stands in the file."""
-        return self.qualifier is not None or self.escape is not None
+    def rewritten_blocks(self) -> int:
+        """How many times the text of a block those texts may take that are not what stands in the file."""
+        if self.encoding != "utf-8" or self.unmappable == "replace":
+            return MOST_BYTES_OF_A_BYTE
+        return int(self.qualifier is not None or self.escape is not None)
 
     def hidden_row_ends(self) -> list[str]:
         """Settings because of which not every line break ends a row, or other texts do."""
@@ -375,7 +414,8 @@ class Layout(SpecModel):
             "row_end": "auto",
             "row_end_in_fields": "ends_row",
         }
-        return [name for name, default in defaults.items() if getattr(self, name) != default]
+        hidden = [name for name, default in defaults.items() if getattr(self, name) != default]
+        return hidden + (["encoding"] if self.encoding.startswith("utf-16") else [])
 
     def column_names(self) -> list[str]:
         """Names of all columns in the order of the layout."""
@@ -390,6 +430,8 @@ class Layout(SpecModel):
         """
         made = [column for column in self.made if column.name in (types or {})]
         return {
+            "encoding": self.encoding,
+            "unmappable": self.unmappable,
             "delimiter": self.delimiter,
             "row_end": "auto" if self.row_end == "auto" else {"exactly": ROW_ENDS.get(self.row_end, self.row_end)},
             "mixed_row_ends": self.mixed_row_ends,

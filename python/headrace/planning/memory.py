@@ -99,12 +99,13 @@ def value_bytes(data_type: DataType) -> int:
     return _FIXED_WIDTH_BYTES.get(data_type.kind, _VIEW_BYTES)
 
 
-def slab_bytes(columns: Sequence[Column], block_bytes: int, *, rewrites: bool = False, fills: bool = False) -> int:
+def slab_bytes(columns: Sequence[Column], block_bytes: int, *, rewrites: int = 0, fills: bool = False) -> int:
     """Worst case of the typed columns of one text block: rows as short as the layout allows.
 
     A text or nullable field can be empty; any other has at least one character. Each field ends with one delimiter or
-    the row end; made columns need no text. `rewrites`: texts whose doubled qualifiers were made single, or escapes
-    undone, are kept besides. `fills`: rows may lack fields; then the core takes fewer rows of a block at once.
+    the row end; made columns need no text. `rewrites`: texts whose doubled qualifiers were made single, escapes undone,
+    or bytes decoded, are kept besides, and take at most so many times the text of the block.
+    `fills`: rows may lack fields; then the core takes fewer rows of a block at once.
     """
     row_bytes = sum(value_bytes(column.type) for column in columns) + (len(columns) + 7) // 8
     fields = [column for column in columns if column.from_ is None]
@@ -112,7 +113,7 @@ def slab_bytes(columns: Sequence[Column], block_bytes: int, *, rewrites: bool = 
     typed = (block_bytes // max(1, shortest)) * row_bytes
     if fills:
         typed = max(typed, _FILLED_SLAB_FACTOR * block_bytes)
-    return typed + (block_bytes if rewrites else 0)
+    return typed + rewrites * block_bytes
 
 
 # As the core has it: SLAB_FACTOR of crate parse.
@@ -131,7 +132,7 @@ def split_memory(
     streams: int,
     engine_share: float,
     *,
-    rewrites: bool = False,
+    rewrites: int = 0,
     fills: bool = False,
     decoding_bytes: int = 0,
 ) -> MemorySplit:

@@ -70,6 +70,29 @@ class TableResult:
         ]
         if len(mixed) > _NAMED_FILES:
             notes.append(f"lines end in two ways in {len(mixed) - _NAMED_FILES:,} more files")
+        return notes + self._encoding_notes()
+
+    def _encoding_notes(self) -> list[str]:
+        """Files that seem to be UTF-8 and were read as something else, and what was replaced."""
+        seen: dict[int, bool] = {}
+        replaced: dict[int, int] = {}
+        for item in self.outcome.result["slices"] if self.outcome.result else []:
+            if item.get("is_utf8") is not None:
+                seen[item["file"]] = seen.get(item["file"], True) and bool(item["is_utf8"])
+            for column, count in item.get("replaced", {}).items():
+                replaced[int(column)] = replaced.get(int(column), 0) + int(count)
+        layout = self.plan.layout
+        files = [self.plan.source.files[file]["path"] for file, is_utf8 in sorted(seen.items()) if is_utf8]
+        notes = [
+            f"{path} is read as {layout['encoding']}, and all of it is valid UTF-8: is `encoding: utf-8` meant?"
+            for path in files[:_NAMED_FILES]
+        ]
+        if len(files) > _NAMED_FILES:
+            notes.append(f"{len(files) - _NAMED_FILES:,} more files are valid UTF-8 and read as {layout['encoding']}")
+        for column, count in sorted(replaced.items()):
+            name = layout["columns"][column]["name"]
+            what = "1 character was" if count == 1 else f"{count:,} characters were"
+            notes.append(f"column `{name}`: {what} unmappable and read as U+FFFD")
         return notes
 
     def _rows_read_now(self) -> int:

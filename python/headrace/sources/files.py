@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import SourceError
-from headrace.model import CommitInterval, FileSource
+from headrace.model import CommitInterval, FileSource, Layout
 from headrace.planning import SourceSnapshot, counted
 from headrace.planning.slicing import MINIMUM_COMMIT_BYTES, slice_bytes
 from headrace.sources.globbing import find_files, no_files
@@ -93,7 +93,11 @@ def snapshot_files(
     if len(empty) == len(cut["files"]) and source.empty == "error":
         raise _nothing_but_empty(source, empty)
     return replace(
-        snapshot, notes=found.notes + _empty_notes(empty) + source_notes(snapshot, commits=commit is not None)
+        snapshot,
+        notes=found.notes
+        + _empty_notes(empty)
+        + encoding_notes(source.layout)
+        + source_notes(snapshot, commits=commit is not None),
     )
 
 
@@ -144,6 +148,15 @@ def _nothing_but_empty(source: FileSource, empty: list[str]) -> SourceError:
         found="0 bytes",
         hint=f"Set `empty: allow` for source `{source.name}` if this is right; `replace` then empties the table.",
     )
+
+
+def encoding_notes(layout: Layout) -> list[str]:
+    """What the plan says of files that are not UTF-8, or may hold what is no character."""
+    replaced = "bytes that are no character are read as U+FFFD" if layout.unmappable == "replace" else ""
+    if layout.encoding == "utf-8":
+        return [replaced] if replaced else []
+    how = "decoded while it is read" if layout.encoding.startswith("utf-16") else "texts that are not ASCII are decoded"
+    return [f"encoding {layout.encoding}: {how}" + (f"; {replaced}" if replaced else "")]
 
 
 def format_notes(slow: Sequence[tuple[str, str]]) -> list[str]:

@@ -13,9 +13,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use headrace_parse::{Automaton, START};
+use headrace_types::{CoreError, Encoding, ErrorKind};
 
 use super::read_some;
 use crate::outcome::lock;
+use crate::source::{ByteSource, decoded};
 
 /// Bytes read at once.
 const WINDOW_BYTES: usize = 256 << 10;
@@ -30,13 +32,56 @@ const MOST_STATES: u32 = 64;
 
 /// Text that can be read from any place of it.
 pub trait Text: Sync {
-    /// Reads on from there.
-    fn reader(&self, from: u64) -> io::Result<Box<dyn Read + '_>>;
+    /// The stage text of the bytes between two places.
+    fn reader(&self, from: u64, to: u64) -> io::Result<Box<dyn Read + '_>>;
+
+    /// How its bytes stand for characters.
+    fn encoding(&self) -> Encoding;
 }
 
-impl Text for File {
-    fn reader(&self, from: u64) -> io::Result<Box<dyn Read + '_>> {
-        Ok(Box::new(FileFrom { file: self, at: from }))
+/// Text of a file that is not compressed.
+pub struct FileText<'a> {
+    /// The file.
+    pub file: &'a File,
+    /// How its bytes stand for characters.
+    pub encoding: Encoding,
+}
+
+impl Text for FileText<'_> {
+    fn reader(&self, from: u64, to: u64) -> io::Result<Box<dyn Read + '_>> {
+        let bytes = FileFrom { file: self.file, at: from }.take(to.saturating_sub(from));
+        if !self.encoding.is_utf16() {
+            return Ok(Box::new(bytes));
+        }
+        Ok(Box::new(Reader(decoded(Bytes(bytes), self.encoding))))
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+}
+
+/// A source, read as others are.
+pub struct Reader<'a>(pub Box<dyn ByteSource + 'a>);
+
+impl Read for Reader<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into).map_err(io::Error::other)
+    }
+}
+
+/// What can be read, as a source.
+struct Bytes<R>(R);
+
+impl<R: Read + Send> ByteSource for Bytes<R> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, CoreError> {
+        let failed =
+            |error: io::Error| CoreError::new(ErrorKind::Source, "cannot read a source file").found(error.to_string());
+        self.0.read(into).map_err(failed)
+    }
+
+    fn taken_bytes(&self) -> u64 {
+        0
     }
 }
 
@@ -81,20 +126,21 @@ impl Lanes {
         Lanes { starts: vec![0], states: vec![state], row_end: None }
     }
 
-    /// Runs through bytes that stand at `at_byte` of the file.
-    fn run(&mut self, automaton: &Automaton, bytes: &[u8], at_byte: u64) {
-        for (piece, at_byte) in std::iter::zip(bytes.chunks(STEP_BYTES), (at_byte..).step_by(STEP_BYTES)) {
+    /// Runs through text that stands at `at_byte` of the file.
+    fn run(&mut self, automaton: &Automaton, encoding: Encoding, text: &[u8], mut at_byte: u64) {
+        for piece in text.chunks(STEP_BYTES) {
             let is_one = self.states.len() == 1;
             for state in &mut self.states {
                 let mut at = 0;
                 while let (next, Some(end)) = automaton.next_row_end(*state, &piece[at..]) {
                     (*state, at) = (next, at + end + 1);
                     if is_one {
-                        self.row_end.get_or_insert(at_byte + at as u64);
+                        self.row_end.get_or_insert_with(|| at_byte + encoding.source_bytes(&piece[..at]));
                     }
                 }
                 *state = automaton.next_row_end(*state, &piece[at..]).0;
             }
+            at_byte += encoding.source_bytes(piece);
             self.merge();
         }
     }
@@ -138,6 +184,7 @@ impl<'a> Cutter<'a> {
     /// For each of the ascending places the byte behind a row end at or after it; `None` where there is none before the end of
     /// the file. `begin` is the first byte of a row, before all places.
     pub fn cuts(&self, begin: u64, places: &[u64]) -> io::Result<Vec<Option<u64>>> {
+        let places = &self.aligned(places)?[..];
         if self.automaton.states() > MOST_STATES {
             return self.serial(begin, places);
         }
@@ -184,25 +231,55 @@ impl<'a> Cutter<'a> {
         if self.automaton.states() > MOST_STATES {
             return Ok(vec![None; places.len()]);
         }
-        side_by_side(places, |&place| match self.near(place) {
+        let places = self.aligned(places)?;
+        side_by_side(&places, |&place| match self.near(place) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             other => other,
         })
+    }
+
+    /// The places at which, or right behind which, a character begins.
+    fn aligned(&self, places: &[u64]) -> io::Result<Vec<u64>> {
+        if !self.encoding().is_utf16() {
+            return Ok(places.to_vec());
+        }
+        // A mark has two bytes, so that units begin at even places.
+        let aligned = |&place: &u64| {
+            let place = place.next_multiple_of(2).min(self.end);
+            let mut first = [0; 2];
+            let mut text = self.text.reader(place, self.end.min(place + 2))?;
+            let (mut length, mut count) = (0, 1);
+            while count > 0 && length < 2 {
+                count = text.read(&mut first[length..])?;
+                length += count;
+            }
+            // The second half of a pair.
+            let is_behind = first[0] == 0xED && first[1] >= 0xB0;
+            Ok(if is_behind { (place + 2).min(self.end) } else { place })
+        };
+        places.iter().map(aligned).collect()
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.text.encoding()
     }
 
     /// A row end behind the first bytes after a place whatever stands before it; none if the states do not meet, or too late.
     fn near(&self, place: u64) -> io::Result<Option<u64>> {
         let mut lanes = Lanes::of_all(self.automaton);
         let mut window = vec![0; NEAR_WINDOW_BYTES];
-        let mut text = self.text.reader(place)?;
+        let mut text = self.text.reader(place, self.end)?;
         let mut at = place;
-        while at < self.end && at - place < NEAR_BYTES {
-            let count = read(&mut text, &mut window, self.end - at)?;
-            lanes.run(self.automaton, &window[..count], at);
+        while at - place < NEAR_BYTES {
+            let count = read(&mut text, &mut window, at < self.end)?;
+            if count == 0 {
+                break;
+            }
+            lanes.run(self.automaton, self.encoding(), &window[..count], at);
             if let Some(cut) = lanes.row_end {
                 return Ok(Some(cut).filter(|cut| *cut < self.end));
             }
-            at += count as u64;
+            at += self.encoding().source_bytes(&window[..count]);
         }
         Ok(None)
     }
@@ -210,30 +287,35 @@ impl<'a> Cutter<'a> {
     /// Where the bytes between two places lead.
     fn through(&self, mut lanes: Lanes, from: u64, to: u64) -> io::Result<Lanes> {
         let mut window = vec![0; WINDOW_BYTES];
-        let mut text = self.text.reader(from)?;
+        let mut text = self.text.reader(from, to)?;
         let mut at = from;
-        while at < to {
-            let count = read(&mut text, &mut window, to - at)?;
-            lanes.run(self.automaton, &window[..count], at);
-            at += count as u64;
+        loop {
+            let count = read(&mut text, &mut window, at < to)?;
+            if count == 0 {
+                return Ok(lanes);
+            }
+            lanes.run(self.automaton, self.encoding(), &window[..count], at);
+            at += self.encoding().source_bytes(&window[..count]);
         }
-        Ok(lanes)
     }
 
     /// Byte behind the next row end, from a place whose state is known.
     fn next_from(&self, place: u64, mut state: u32) -> io::Result<Option<u64>> {
         let mut window = vec![0; WINDOW_BYTES];
-        let mut text = self.text.reader(place)?;
+        let mut text = self.text.reader(place, self.end)?;
         let mut at = place;
-        while at < self.end {
-            let count = read(&mut text, &mut window, self.end - at)?;
+        loop {
+            let count = read(&mut text, &mut window, at < self.end)?;
+            if count == 0 {
+                return Ok(None);
+            }
             let (next, found) = self.automaton.next_row_end(state, &window[..count]);
             if let Some(found) = found {
-                return Ok(Some(at + found as u64 + 1).filter(|cut| *cut < self.end));
+                let cut = at + self.encoding().source_bytes(&window[..=found]);
+                return Ok(Some(cut).filter(|cut| *cut < self.end));
             }
-            (state, at) = (next, at + count as u64);
+            (state, at) = (next, at + self.encoding().source_bytes(&window[..count]));
         }
-        Ok(None)
     }
 
     /// All cuts by one reading from the front.
@@ -249,12 +331,11 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Reads at most `most` bytes, and at least one.
-fn read(text: &mut dyn Read, window: &mut [u8], most: u64) -> io::Result<usize> {
-    let wanted = usize::try_from(most).unwrap_or(usize::MAX).min(window.len());
-    match text.read(&mut window[..wanted])? {
+/// Reads some bytes, or none at the end, if there may be an end.
+fn read(text: &mut dyn Read, window: &mut [u8], is_more: bool) -> io::Result<usize> {
+    match text.read(window)? {
         // Whoever reads the slices says so better.
-        0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was cut")),
+        0 if is_more => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was cut")),
         count => Ok(count),
     }
 }
@@ -330,7 +411,8 @@ mod tests {
         let automaton = Automaton::of_rows(layout, row_end).unwrap();
         let ends = row_ends(&automaton, bytes);
         let end = bytes.len() as u64;
-        let cutter = Cutter::new(&file, &automaton, end);
+        let text = FileText { file: &file, encoding: layout.encoding };
+        let cutter = Cutter::new(&text, &automaton, end);
         for cuts in [cutter.cuts(0, places).unwrap(), cutter.serial(0, places).unwrap()] {
             for (place, cut) in places.iter().zip(&cuts) {
                 // None: perhaps there is one before the states have met.
@@ -347,6 +429,40 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn utf_16_is_cut_behind_the_same_rows(
+            index in 0_usize..8,
+            text in prop::collection::vec(prop::sample::select("\"\",,\n\n\r|\\#aß€😀😁".chars().collect::<Vec<_>>()), 1..600),
+            mut places in prop::collection::vec(0_u64..1200, 1..6),
+        ) {
+            let (mut layout, row_end) = layouts()[index].clone();
+            layout.encoding = Encoding::Utf16Le;
+            // A delimiter of two units that differ little from those of other characters.
+            if layout.columns[0].delimiter.is_some() {
+                layout.columns[0].delimiter = Some("😁".to_owned());
+            }
+            let text: String = text.into_iter().collect();
+            let bytes = layout.encoding.source_text(text.as_bytes());
+            let end = bytes.len() as u64;
+            places.iter_mut().for_each(|place| *place %= end);
+            places.sort_unstable();
+            let file = tempfile::tempfile().unwrap();
+            file.write_all_at(&bytes, 0).unwrap();
+            let automaton = Automaton::of_rows(&layout, &row_end).unwrap();
+            let ends = row_ends(&automaton, text.as_bytes());
+            let ends: Vec<u64> =
+                ends.into_iter().map(|at| layout.encoding.source_bytes(&text.as_bytes()[..at as usize])).collect();
+            let file = FileText { file: &file, encoding: layout.encoding };
+            let cutter = Cutter::new(&file, &automaton, end);
+            for cuts in [cutter.cuts(0, &places).unwrap(), cutter.serial(0, &cutter.aligned(&places).unwrap()).unwrap()] {
+                for (place, cut) in places.iter().zip(&cuts) {
+                    if let Some(cut) = cut {
+                        prop_assert!(cut > place && *cut < end && ends.contains(cut), "{place} {cut} {ends:?}");
+                    }
+                }
+            }
+        }
 
         #[test]
         fn cuts_are_row_ends_of_one_pass_from_the_front(
@@ -382,7 +498,8 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&open, 0).unwrap();
         let automaton = Automaton::of_rows(layout, row_end).unwrap();
-        let cuts = Cutter::new(&file, &automaton, open.len() as u64).cuts(0, &places).unwrap();
+        let text = FileText { file: &file, encoding: layout.encoding };
+        let cuts = Cutter::new(&text, &automaton, open.len() as u64).cuts(0, &places).unwrap();
         let first = rows.len() as u64 + 4;
         assert_eq!(cuts[..4], [Some(first); 4], "all of it is one field");
         assert!(cuts[4].is_some_and(|cut| cut > 6 << 20) && cuts[5] > cuts[4]);

@@ -6,8 +6,8 @@ use std::fs::File;
 use headrace_parse::{Automaton, Event, START};
 use headrace_types::{BlankRows, CoreError, Layout};
 
-use super::cuts::Cutter;
-use super::{read_some, refused, unreadable};
+use super::cuts::{Cutter, FileText, Text};
+use super::{refused, unreadable};
 use crate::spec::{FileSpec, Margin};
 
 /// How far before the end the rows are looked for at first.
@@ -24,15 +24,16 @@ pub fn find(file: &File, planned: &FileSpec, layout: &Layout) -> Result<Margin, 
     let automaton = Automaton::new(layout, &planned.row_end).map_err(refused)?;
     let rows = Automaton::of_rows(layout, &planned.row_end).map_err(refused)?;
     let (begin, end) = (planned.data_begin(), planned.size_bytes);
+    let text = FileText { file, encoding: planned.encoding };
     let mut distance = FIRST_BYTES;
     loop {
         // Where a row begins, whatever stands before it.
         let from = match end.checked_sub(distance).filter(|place| *place > begin) {
-            Some(place) => Cutter::new(file, &rows, end).cuts(begin, &[place]).map_err(failed)?[0],
+            Some(place) => Cutter::new(&text, &rows, end).cuts(begin, &[place]).map_err(failed)?[0],
             None => Some(begin),
         };
         if let Some(from) = from {
-            let starts = LastRows::new(layout).read(file, &automaton, from, end).map_err(failed)?;
+            let starts = LastRows::new(layout).read(&text, &automaton, from, end).map_err(failed)?;
             if starts.len() == layout.footer_rows as usize || from == begin {
                 let (byte, lines) = starts.front().copied().unwrap_or((end, 0));
                 return Ok(Margin { bytes: end - byte, lines });
@@ -71,30 +72,33 @@ impl LastRows {
     /// Reads from the start of a row to the end of the file: first bytes of the last rows, and the lines from there on.
     fn read(
         mut self,
-        file: &File,
+        text: &FileText<'_>,
         automaton: &Automaton,
         from: u64,
         end: u64,
     ) -> std::io::Result<VecDeque<(u64, u64)>> {
         let mut window = vec![0; WINDOW_BYTES];
         let (mut state, mut at, mut row, mut lines) = (START, from, from, 0_u64);
-        while at < end {
-            let wanted = WINDOW_BYTES.min((end - at) as usize);
-            let count = read_some(file, &mut window[..wanted], at)?;
+        let mut reader = text.reader(from, end)?;
+        // Bytes of the present row.
+        let mut length = 0_u64;
+        loop {
+            let count = reader.read(&mut window)?;
             if count == 0 {
                 break;
             }
             for &byte in &window[..count] {
-                at += 1;
+                at += text.encoding.source_bytes(&[byte]);
+                length += 1;
                 let step = automaton.step(state, byte);
                 state = step.state;
                 match step.event {
-                    Event::RowEnd if self.skips_blank && at - u64::from(step.length) == row => {}
+                    Event::RowEnd if self.skips_blank && length == u64::from(step.length) => {}
                     Event::RowEnd => self.add(row, lines),
                     Event::CommentEnd => {}
                     _ => continue,
                 }
-                (row, lines) = (at, lines + 1);
+                (row, lines, length) = (at, lines + 1, 0);
             }
         }
         if row < at {

@@ -40,35 +40,37 @@ pub fn discard(source: &mut dyn ByteSource, bytes: u64) -> Result<(), CoreError>
 /// Those of reading.
 pub fn skip_lines(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin, CoreError> {
     let line_end = match &layout.row_end {
-        RowEnds::Exactly(text) => text.as_bytes(),
-        RowEnds::Auto => b"\n",
+        RowEnds::Exactly(text) => layout.encoded(text),
+        RowEnds::Auto => b"\n".to_vec(),
     };
-    let finder = memchr::memmem::Finder::new(line_end);
+    let encoding = layout.encoding;
+    let finder = memchr::memmem::Finder::new(&line_end);
     let mut window = vec![0; WINDOW_BYTES];
     let mut skipped = Margin::default();
     // Bytes of the window that may be the beginning of a line end.
     let mut kept = 0;
-    let mut read = 0_u64;
+    // Bytes of the file before them.
+    let mut start = 0_u64;
     while skipped.lines < u64::from(layout.skip_lines) {
         let count = source.read(&mut window[kept..])?;
         if count == 0 {
             // A last line without line end.
-            skipped.lines += u64::from(skipped.bytes < read);
-            skipped.bytes = read;
+            let end = start + encoding.source_bytes(&window[..kept]);
+            skipped.lines += u64::from(skipped.bytes < end);
+            skipped.bytes = end;
             break;
         }
-        let start = read - kept as u64;
         let text = &window[..kept + count];
         let mut at = 0;
         while skipped.lines < u64::from(layout.skip_lines)
             && let Some(found) = finder.find(&text[at..])
         {
             at += found + line_end.len();
-            skipped = Margin { bytes: start + at as u64, lines: skipped.lines + 1 };
+            skipped = Margin { bytes: start + encoding.source_bytes(&text[..at]), lines: skipped.lines + 1 };
         }
-        read += count as u64;
         kept = (line_end.len() - 1).min(text.len() - at);
         let length = text.len();
+        start += encoding.source_bytes(&text[..length - kept]);
         window.copy_within(length - kept..length, 0);
     }
     Ok(skipped)
@@ -125,10 +127,10 @@ pub fn read_header(
     if layout.header == Header::None {
         return Ok((Margin::default(), None));
     }
-    let place = |lines: u64, byte: usize| Location {
+    let place = |lines: u64, before: &[u8]| Location {
         file: begin.path.to_owned(),
         row: Some(begin.lines + lines + 1),
-        byte: Some(begin.byte + byte as u64),
+        byte: Some(begin.byte + layout.encoding.source_bytes(before)),
     };
     let failed = |what: &str| CoreError::new(ErrorKind::Source, what);
     let (mut text, mut ended) = (Vec::new(), false);
@@ -148,28 +150,35 @@ pub fn read_header(
                     Header::ByName => by_name(layout, &header.names).map(Some),
                     Header::Skip | Header::None => Ok(None),
                 };
-                let fields = fields.map_err(|unlike| unlike.error().at(place(header.skipped_lines, header.start)))?;
-                return Ok((Margin { bytes: header.next as u64, lines: header.skipped_lines + 1 }, fields));
+                let fields =
+                    fields.map_err(|unlike| unlike.error().at(place(header.skipped_lines, &text[..header.start])))?;
+                return Ok((
+                    Margin {
+                        bytes: layout.encoding.source_bytes(&text[..header.next]),
+                        lines: header.skipped_lines + 1,
+                    },
+                    fields,
+                ));
             }
             HeaderSearch::Nothing(lines) if layout.header == Header::Skip => {
-                return Ok((Margin { bytes: text.len() as u64, lines }, None));
+                return Ok((Margin { bytes: layout.encoding.source_bytes(&text), lines }, None));
             }
             HeaderSearch::Nothing(lines) => {
                 return Err(failed("a file has no header")
-                    .at(place(lines, text.len()))
+                    .at(place(lines, &text))
                     .found(if text.is_empty() { "the end of the file" } else { "comments and blank rows only" })
                     .expected("a row with the names of the columns")
                     .hint("Take the file out of the source, or set `header: skip`: then a file may be empty."));
             }
             HeaderSearch::Unclosed(byte, lines) => {
                 return Err(failed("the header of a file never ends")
-                    .at(place(lines, byte))
+                    .at(place(lines, &text[..byte]))
                     .found("a qualifier that is not closed")
                     .hint("Set `skip_lines` to the number of lines before the header."));
             }
             HeaderSearch::More if text.len() >= MOST_HEADER_BYTES => {
                 return Err(failed("the header of a file never ends")
-                    .at(place(0, 0))
+                    .at(place(0, b""))
                     .found(format!("no row end in {} MB", MOST_HEADER_BYTES >> 20))
                     .hint("Correct `row_end`, `qualifier` or `comment` of the layout."));
             }

@@ -8,8 +8,8 @@ use headrace_types::{CoreError, ErrorKind};
 use super::head::{HeadPlace, discard, read_header, row_end, skip_lines};
 use super::{SlicingSpec, foot, unreadable};
 use crate::source::{
-    HEAD_BYTES, Pieces, STANDARD_INPUT, bgzf, byte_order_mark, check_text, compression, decoder_bytes, first_bytes,
-    from_start, modified_ns, open_file, zstd_frames,
+    HEAD_BYTES, Pieces, STANDARD_INPUT, bgzf, check_text, compression, decoded, decoder_bytes, first_bytes, from_start,
+    modified_ns, open_file, text_start, zstd_frames,
 };
 use crate::spec::{Compression, FileSpec, Margin, StreamSpec};
 
@@ -83,11 +83,12 @@ pub fn look(path: &str, spec: &SlicingSpec) -> Result<Look, CoreError> {
         planned.decoder_bytes = decoder_bytes(planned.compression, window_bytes);
         check_text(path, planned.compression, &first_bytes(from_start(&planned)?.as_mut(), HEAD_BYTES)?)?;
     }
-    let first_byte = byte_order_mark(from_start(&planned)?.as_mut())?;
-    planned.first_byte = first_byte as u64;
+    let head = first_bytes(from_start(&planned)?.as_mut(), HEAD_BYTES)?;
+    let (first_byte, encoding) = text_start(path, &head, spec.layout.encoding)?;
+    (planned.first_byte, planned.encoding) = (first_byte as u64, encoding);
     let text_from = |byte: u64| {
         let mut text = from_start(&planned)?;
-        discard(text.as_mut(), byte).map(|()| text)
+        discard(text.as_mut(), byte).map(|()| decoded(text, encoding))
     };
     let skipped = skip_lines(text_from(planned.first_byte)?.as_mut(), &spec.layout)?;
     let begin = HeadPlace { path, byte: planned.first_byte + skipped.bytes, lines: skipped.lines };

@@ -13,7 +13,7 @@ use headrace_parse::{Automaton, Parser, RowScanner};
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
 use serde::{Deserialize, Serialize};
 
-use self::cuts::Cutter;
+use self::cuts::{Cutter, FileText};
 use self::looks::{Look, is_stream, look, stream};
 use self::packed::cut_pieces;
 use crate::spec::{Compression, FileSpec, SliceSpec, TextRange};
@@ -134,7 +134,8 @@ fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automato
     // From the byte before: a cut that falls right behind a row end stays there.
     let places: Vec<u64> =
         (1..pieces).map(|piece| begin + piece * step).filter(|place| *place < end).map(|place| place - 1).collect();
-    for found in Cutter::new(file, automaton, end).cuts(begin, &places)?.into_iter().flatten() {
+    let text = FileText { file, encoding: planned.encoding };
+    for found in Cutter::new(&text, automaton, end).cuts(begin, &places)?.into_iter().flatten() {
         // A row longer than a slice swallows the cuts inside it.
         if found > cuts[cuts.len() - 1] {
             cuts.push(found);

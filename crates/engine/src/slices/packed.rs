@@ -4,10 +4,11 @@
 use std::io::{self, Read};
 
 use headrace_parse::Automaton;
+use headrace_types::Encoding;
 
 use super::SlicingSpec;
-use super::cuts::{Cutter, Text};
-use crate::source::{ByteSource, Pieces, Place, from_place};
+use super::cuts::{Cutter, Reader, Text};
+use crate::source::{Pieces, Place, decoded, from_place};
 use crate::spec::{FileSpec, TextRange};
 
 /// Text that is decoded from the piece in front of the place where reading begins.
@@ -16,18 +17,14 @@ struct PackedText<'a> {
     pieces: &'a Pieces,
 }
 
-struct Reader(Box<dyn ByteSource>);
-
-impl Read for Reader {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.0.read(into).map_err(io::Error::other)
-    }
-}
-
 impl Text for PackedText<'_> {
-    fn reader(&self, from: u64) -> io::Result<Box<dyn Read + '_>> {
-        let text = from_place(self.planned, self.pieces.before(from), from).map_err(io::Error::other)?;
-        Ok(Box::new(Reader(text)))
+    fn reader(&self, from: u64, to: u64) -> io::Result<Box<dyn Read + '_>> {
+        let text = from_place(self.planned, self.pieces.before(from), from, to).map_err(io::Error::other)?;
+        Ok(Box::new(Reader(decoded(text, self.planned.encoding))))
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.planned.encoding
     }
 }
 

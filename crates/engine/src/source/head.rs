@@ -4,8 +4,6 @@ use headrace_types::{CoreError, ErrorKind};
 
 use super::ByteSource;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-
 /// At most that many bytes from the front.
 pub fn first_bytes(source: &mut dyn ByteSource, most: usize) -> Result<Vec<u8>, CoreError> {
     let mut head = vec![0; most];
@@ -18,12 +16,6 @@ pub fn first_bytes(source: &mut dyn ByteSource, most: usize) -> Result<Vec<u8>, 
     }
     head.truncate(length);
     Ok(head)
-}
-
-/// Length of the UTF-8 byte order mark at the start, if there is one.
-pub fn byte_order_mark(source: &mut dyn ByteSource) -> Result<usize, CoreError> {
-    let head = first_bytes(source, BYTE_ORDER_MARK.len())?;
-    Ok(if head == BYTE_ORDER_MARK { head.len() } else { 0 })
 }
 
 /// Keeps what is read, so that it can be read once more.

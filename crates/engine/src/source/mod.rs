@@ -4,6 +4,7 @@ mod ahead;
 mod content;
 mod decoder;
 mod decoding;
+mod encoding;
 mod file;
 mod generated;
 mod gzip;
@@ -12,12 +13,13 @@ mod pieces;
 mod pipe;
 #[cfg(test)]
 mod tests;
+mod utf16;
 mod zstd;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use headrace_types::CoreError;
+use headrace_types::{CoreError, Layout};
 
 use self::ahead::{Abandoned, Ahead};
 use self::decoding::{Compressed, Decoding};
@@ -30,8 +32,9 @@ use crate::slices::{HeadPlace, discard, read_header, row_end, skip_lines};
 use crate::spec::{Compression, FileSpec, FlowSpec, Margin, SliceSpec, SourceSpec, StreamSpec, TextRange};
 
 pub use self::content::{HEAD_BYTES, check_text, compression};
+pub use self::encoding::{decoded, text_start};
 pub use self::file::{check_unchanged, modified_ns, open_file};
-pub use self::head::{byte_order_mark, first_bytes};
+pub use self::head::first_bytes;
 pub use self::pieces::{Pieces, Place, bgzf, zstd_frames};
 pub use self::pipe::STANDARD_INPUT;
 
@@ -47,6 +50,26 @@ pub trait ByteSource: Send {
 
     /// Bytes of the file or pipe that what was read came from, for progress; 0 if it came from neither.
     fn taken_bytes(&self) -> u64;
+}
+
+impl<S: ByteSource + ?Sized> ByteSource for Box<S> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, CoreError> {
+        (**self).read(into)
+    }
+
+    fn taken_bytes(&self) -> u64 {
+        (**self).taken_bytes()
+    }
+}
+
+impl<S: ByteSource + ?Sized> ByteSource for &mut S {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, CoreError> {
+        (**self).read(into)
+    }
+
+    fn taken_bytes(&self) -> u64 {
+        (**self).taken_bytes()
+    }
 }
 
 /// A slice that is open.
@@ -75,7 +98,7 @@ pub fn open(spec: &FlowSpec, slice: &SliceSpec, outcome: &Arc<Outcome>) -> Resul
             Box::new(Ahead::start(Box::new(decode(file, slice, text)?), Abandoned::default())?)
         }
     };
-    Ok(Opened { source, file: file.clone() })
+    Ok(Opened { source: decoded(source, file.encoding_in(&spec.layout)), file: file.clone() })
 }
 
 /// Part of the text of a slice once more, for single rows: decoded by the calling thread, from the front of the slice.
@@ -84,6 +107,7 @@ pub fn open(spec: &FlowSpec, slice: &SliceSpec, outcome: &Arc<Outcome>) -> Resul
 /// Those of opening and reading; `Source` for a stream, which cannot be read twice.
 pub fn read_again(
     source: &SourceSpec,
+    layout: &Layout,
     slice: &SliceSpec,
     begin: u64,
     end: Option<u64>,
@@ -92,9 +116,10 @@ pub fn read_again(
     if let Some(generate) = &source.generate {
         return Ok(Box::new(Generated::open(generate, file, slice)?));
     }
+    let encoding = file.encoding_in(layout);
     match file.compression {
-        Compression::None => Ok(Box::new(FileRange::open(file, begin, end.unwrap_or(slice.end_byte))?)),
-        _ => Ok(Box::new(decode(file, slice, TextRange { begin, end, ..slice.text() })?)),
+        Compression::None => Ok(decoded(FileRange::open(file, begin, end.unwrap_or(slice.end_byte))?, encoding)),
+        _ => Ok(decoded(decode(file, slice, TextRange { begin, end, ..slice.text() })?, encoding)),
     }
 }
 
@@ -109,7 +134,7 @@ pub fn decoder_bytes(compression: Compression, window_bytes: Option<u64>) -> u64
     (ahead::RING_BYTES + decoding::INPUT_BYTES) as u64 + state
 }
 
-/// The text of a file from its start, while it is planned.
+/// The bytes of the text of a file from its start, while it is planned.
 pub fn from_start(file: &FileSpec) -> Result<Box<dyn ByteSource>, CoreError> {
     match file.compression {
         Compression::None => Ok(Box::new(FileRange::open(file, 0, file.size_bytes)?)),
@@ -117,9 +142,9 @@ pub fn from_start(file: &FileSpec) -> Result<Box<dyn ByteSource>, CoreError> {
     }
 }
 
-/// The same from `begin` on, decoded from a place in front of it.
-pub fn from_place(file: &FileSpec, place: Place, begin: u64) -> Result<Box<dyn ByteSource>, CoreError> {
-    let text = TextRange { piece_begin: place.text_byte, piece_end: None, begin, end: None };
+/// The same from `begin` to `end`, decoded from a place in front of it.
+pub fn from_place(file: &FileSpec, place: Place, begin: u64, end: u64) -> Result<Box<dyn ByteSource>, CoreError> {
+    let text = TextRange { piece_begin: place.text_byte, piece_end: None, begin, end: Some(end) };
     Ok(Box::new(decode_from(file, place.file_byte, text, 0)?))
 }
 
@@ -162,9 +187,10 @@ fn open_stream(
         check_text(&file.path, compression, &first_bytes(&mut recording, HEAD_BYTES)?)?;
         recording = Recording::new(Box::new(recording.replayed(0)), spec.memory.max_row_bytes);
     }
-    let first_byte = byte_order_mark(&mut recording)?;
+    let head = first_bytes(&mut recording, HEAD_BYTES)?;
+    let (first_byte, encoding) = text_start(&file.path, &head, spec.layout.encoding)?;
     let mut recording = Recording::new(Box::new(recording.replayed(first_byte)), spec.memory.max_row_bytes);
-    let skipped = skip_lines(&mut recording, &spec.layout)?;
+    let skipped = skip_lines(decoded(&mut recording, encoding).as_mut(), &spec.layout)?;
     let most = spec.memory.max_row_bytes;
     let behind = |recording: Recording| -> Result<Recording, CoreError> {
         let mut text = recording.replayed(0);
@@ -172,13 +198,13 @@ fn open_stream(
         Ok(Recording::new(Box::new(text), most))
     };
     let mut recording = behind(recording)?;
-    let row_end = row_end(&mut recording, &spec.layout)?;
+    let row_end = row_end(decoded(&mut recording, encoding).as_mut(), &spec.layout)?;
     let mut recording = Recording::new(Box::new(recording.replayed(0)), most);
     let place = HeadPlace { path: &file.path, byte: first_byte as u64 + skipped.bytes, lines: skipped.lines };
-    let (header, columns) = read_header(&mut recording, &place, &spec.layout, &row_end)?;
+    let (header, columns) = read_header(decoded(&mut recording, encoding).as_mut(), &place, &spec.layout, &row_end)?;
     let mut source = recording.replayed(0);
     discard(&mut source, header.bytes)?;
     let head = Margin { bytes: skipped.bytes + header.bytes, lines: skipped.lines + header.lines };
-    let file = FileSpec { row_end, first_byte: first_byte as u64, head, columns, ..file.clone() };
-    Ok(Opened { source: Box::new(source), file })
+    let file = FileSpec { row_end, first_byte: first_byte as u64, encoding, head, columns, ..file.clone() };
+    Ok(Opened { source: decoded(source, encoding), file })
 }

@@ -14,6 +14,8 @@ mod json;
 #[allow(dead_code)]
 #[path = "../../../parse/tests/parser/reference.rs"]
 mod reference;
+#[path = "../../../parse/tests/parser/reference_encodings.rs"]
+mod reference_encodings;
 #[path = "../../../parse/tests/parser/reference_formats.rs"]
 mod reference_formats;
 #[path = "../../../parse/tests/parser/reference_values.rs"]

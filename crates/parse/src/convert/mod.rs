@@ -16,13 +16,13 @@ mod unescape;
 use headrace_types::Rule;
 
 use crate::raw::cpu::CpuPath;
-use crate::raw::fields::{Field, REWRITTEN, TILE_ROWS, Tile};
+use crate::raw::fields::{Field, OTHER_TEXT, TILE_ROWS, Tile};
 use crate::raw::memory::Plain;
 
 pub use format::field_by_field;
 pub use nulls::{Constant, NullRule};
 pub use plan::{ColumnOutput, ColumnPlan};
-pub use unescape::{Rewriting, Unescaped, note_text_behind};
+pub use unescape::{MOST_GROWTH_BYTES, Rewriting, Unescaped, note_text_behind};
 
 /// Converts one field. Never panics; allocates in rare paths only.
 trait Convert {
@@ -135,7 +135,7 @@ fn convert_tile<C: Convert>(
     // What stands there is not the text of a rewritten field.
     if facts.unescaped.is_some() && !C::IS_TEXT {
         for (inexact, flags) in std::iter::zip(&mut *inexact, tile.flags()) {
-            *inexact |= flags & REWRITTEN;
+            *inexact |= flags & OTHER_TEXT;
         }
     }
     // A null token that the type takes for a value looks exact: fields of its length are looked at one by one.

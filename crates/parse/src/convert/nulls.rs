@@ -1,7 +1,7 @@
 //! What stands for NULL in a column, or for another value than what stands there.
 
 use arrow_buffer::Buffer;
-use headrace_types::{Column, EmptyField};
+use headrace_types::{Column, EmptyField, Encoding};
 
 use crate::raw::fields::{Field, Text};
 use crate::raw::memory::PADDING_BYTES;
@@ -69,14 +69,15 @@ impl Lengths {
 }
 
 impl NullRule {
-    /// Of a column whose null tokens are these. `is_value` says whether a text is also that of a value.
-    pub fn new(column: &Column, tokens: &[String], is_value: impl Fn(&[u8]) -> bool) -> Self {
+    /// Of a column whose null tokens are these, in files of this encoding. `is_value` says whether a text is also that of a value.
+    pub fn new(column: &Column, tokens: &[String], encoding: Encoding, is_value: impl Fn(&[u8]) -> bool) -> Self {
+        let encoded = |token: &String| encoding.encode(token).unwrap_or_else(|| token.as_bytes().to_vec());
         let mut lengths_of_values = None;
         for token in tokens.iter().filter(|token| is_value(token.as_bytes())) {
-            lengths_of_values.get_or_insert_with(Lengths::default).add(token.len());
+            lengths_of_values.get_or_insert_with(Lengths::default).add(encoded(token).len());
         }
         NullRule {
-            tokens: tokens.iter().map(|token| token.as_bytes().to_vec()).collect(),
+            tokens: tokens.iter().map(encoded).collect(),
             lengths_of_values,
             empty: match &column.empty {
                 EmptyField::Text if column.column_type.is_text() => Empty::Text,

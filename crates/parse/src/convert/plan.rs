@@ -4,7 +4,7 @@ use arrow_array::ArrayRef;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
-use headrace_types::{Column, ColumnType, MAX_DECIMAL64_PRECISION, Rule, Trim};
+use headrace_types::{Column, ColumnType, Layout, MAX_DECIMAL64_PRECISION, Rule, Trim};
 use std::sync::Arc;
 
 use super::bytes::{Uuid, decode_hexadecimal};
@@ -160,8 +160,9 @@ macro_rules! with_converter {
 }
 
 impl ColumnPlan {
-    /// How column `index` of a layout with such null tokens and such an escape is converted.
-    pub fn new(index: usize, column: &Column, null_tokens: &[String], escape: Option<char>) -> Self {
+    /// How column `index` of a layout is converted.
+    pub fn new(index: usize, column: &Column, layout: &Layout) -> Self {
+        let (null_tokens, escape) = (&layout.null_tokens, layout.escape);
         // Tokens are compared with what stands there: `\N` is also the escaped text `N`, which may be a value.
         let is_rewritten = |text: &[u8]| escape.is_some_and(|escape| text.contains(&(escape as u8)));
         let kind = Kind { column_type: column.column_type, format: column.format.as_ref().map(Compiled::new) };
@@ -169,9 +170,12 @@ impl ColumnPlan {
             index,
             arrow_type: column.column_type.arrow_type(),
             nullable: column.nullable,
-            nulls: NullRule::new(column, column.null_tokens.as_deref().unwrap_or(null_tokens), |token| {
-                is_rewritten(token) || is_value(&kind, token)
-            }),
+            nulls: NullRule::new(
+                column,
+                column.null_tokens.as_deref().unwrap_or(null_tokens),
+                layout.encoding,
+                |token| is_rewritten(token) || is_value(&kind, token),
+            ),
             trim: column.trim,
             kind,
         }

@@ -4,7 +4,7 @@
 use headrace_types::Rule;
 
 use super::{Convert, Unescaped};
-use crate::raw::fields::{Field, REWRITTEN, TILE_ROWS, Tile};
+use crate::raw::fields::{Field, OTHER_TEXT, TILE_ROWS, Tile};
 use crate::raw::memory::PADDING_BYTES;
 
 /// Longest text a view holds itself.
@@ -96,7 +96,7 @@ impl Convert for Texts<'_> {
         }
         if self.unescaped.is_some() {
             for (inexact, flags) in std::iter::zip(inexact, tile.flags()) {
-                *inexact |= flags & REWRITTEN;
+                *inexact |= flags & OTHER_TEXT;
             }
         }
         true

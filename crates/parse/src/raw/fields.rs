@@ -3,6 +3,7 @@
 use headrace_types::Trim;
 
 use super::cpu::{CpuPath, Task};
+use super::high::HighBytes;
 use super::memory::PADDING_BYTES;
 
 /// A block's text with [`PADDING_BYTES`] readable bytes on both sides.
@@ -52,6 +53,10 @@ pub const QUALIFIED: u8 = 1;
 pub const REWRITTEN: u8 = 2;
 /// Text stands behind its closing qualifier.
 pub const TEXT_BEHIND: u8 = 4;
+/// Its bytes are to be decoded.
+pub const DECODED: u8 = 8;
+/// What stands there is not its text.
+pub const OTHER_TEXT: u8 = REWRITTEN | DECODED;
 
 macro_rules! load {
     ($name:ident, $type:ty, $anchor:ident, $offset:expr, $doc:literal) => {
@@ -115,6 +120,18 @@ impl<'a> Field<'a> {
     /// Whether its text is not what stands there.
     #[inline(always)]
     pub fn is_rewritten(&self) -> bool {
+        self.flags & OTHER_TEXT != 0
+    }
+
+    /// Whether bytes of it are to be decoded.
+    #[inline(always)]
+    pub fn is_decoded(&self) -> bool {
+        self.flags & DECODED != 0
+    }
+
+    /// Whether its qualifiers are doubled, or characters escaped.
+    #[inline(always)]
+    pub fn is_escaped(&self) -> bool {
         self.flags & REWRITTEN != 0
     }
 
@@ -152,6 +169,8 @@ pub struct FieldTable<'a> {
     places: Places<'a>,
     rows: usize,
     columns: usize,
+    /// Bytes that are to be decoded; none if none are.
+    high: Option<&'a HighBytes>,
 }
 
 /// Where fields are.
@@ -199,7 +218,13 @@ impl<'a> FieldTable<'a> {
         let fits = stride >= columns && marks.len() > (rows.max(1) - 1) * stride + columns;
         let length = text.len();
         let proved = fits && (path.run(Ascend { marks, length }) || rows_ascend(marks, stride, rows, columns, length));
-        proved.then_some(FieldTable { text, places: Places::Marks { marks, stride, qualifiers }, rows, columns })
+        proved.then_some(FieldTable {
+            text,
+            places: Places::Marks { marks, stride, qualifiers },
+            rows,
+            columns,
+            high: None,
+        })
     }
 
     /// `None` when a span does not fit the text: then no load would be proved safe. `blanks`: whether blanks may stand around
@@ -211,7 +236,12 @@ impl<'a> FieldTable<'a> {
             span.start <= span.end && span.end as usize <= length && is_long_enough
         };
         let proved = spans.len() == rows * columns && spans.iter().all(fits);
-        proved.then_some(FieldTable { text, places: Places::Spans { spans, blanks }, rows, columns })
+        proved.then_some(FieldTable { text, places: Places::Spans { spans, blanks }, rows, columns, high: None })
+    }
+
+    /// The same, with the bytes of the text that are to be decoded.
+    pub fn decoded(self, high: Option<&'a HighBytes>) -> Self {
+        FieldTable { high, ..self }
     }
 
     /// Rows.
@@ -250,6 +280,15 @@ impl<'a> FieldTable<'a> {
         }
         if trim != Trim::None {
             self.trim(trim, tile, rows);
+        }
+        if let Some(high) = self.high {
+            let places = std::iter::zip(&tile.starts[..rows], &tile.ends[..rows]);
+            // Rows ascend, and so do the fields of a column.
+            if rows > 0 && high.is_near(tile.starts[0], tile.ends[rows - 1]) {
+                for ((&start, &end), flags) in places.zip(&mut tile.flags[..rows]) {
+                    *flags |= high.any(start, end) * DECODED;
+                }
+            }
         }
         let (starts, ends) = (&tile.starts[..rows], &tile.ends[..rows]);
         Some(Tile { text: self.text, starts, ends, flags: &tile.flags[..rows], first_row })

@@ -38,6 +38,15 @@ impl Kernel for Neon {
     }
 
     #[inline(always)]
+    fn high(chunk: &Chunk) -> u64 {
+        // SAFETY: as above.
+        unsafe {
+            let lowest = vdupq_n_u8(0x80);
+            bits(parts_of(chunk).map(|part| vcgeq_u8(part, lowest)))
+        }
+    }
+
+    #[inline(always)]
     fn non_ascii(chunk: &Chunk) -> u64 {
         // SAFETY: as above.
         unsafe { u64::from(vmaxvq_u8(any(parts_of(chunk))) >> 7) }

@@ -51,6 +51,12 @@ impl Kernel for Portable {
     }
 
     #[inline(always)]
+    fn high(chunk: &Chunk) -> u64 {
+        let words = chunk.as_chunks::<8>().0.iter().enumerate();
+        words.fold(0, |found, (index, word)| found | low_bits((u64::from_le_bytes(*word) & HIGH) >> 7) << (8 * index))
+    }
+
+    #[inline(always)]
     fn non_ascii(chunk: &Chunk) -> u64 {
         chunk.as_chunks::<8>().0.iter().fold(0, |any, word| any | (u64::from_le_bytes(*word) & HIGH))
     }

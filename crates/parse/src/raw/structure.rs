@@ -58,6 +58,9 @@ pub trait Kernel {
     /// Not 0 when one of 64 bytes is 0x80 or above.
     fn non_ascii(chunk: &Chunk) -> u64;
 
+    /// A bit for every one of 64 bytes that is 0x80 or above.
+    fn high(chunk: &Chunk) -> u64;
+
     /// Writes the positions of the bits of `marks`, each plus `base`, to the front of `room`.
     #[inline(always)]
     fn store(mut marks: u64, base: u32, room: &mut [MaybeUninit<u32>; MARKS_PER_CHUNK]) {

@@ -27,6 +27,12 @@ impl Kernel for Avx2 {
         // SAFETY: as above.
         unsafe { non_ascii_avx2(chunk) }
     }
+
+    #[inline(always)]
+    fn high(chunk: &Chunk) -> u64 {
+        // One bit per byte, as it is.
+        Self::non_ascii(chunk)
+    }
 }
 
 #[inline]
@@ -97,6 +103,12 @@ impl Kernel for Avx512 {
     fn non_ascii(chunk: &Chunk) -> u64 {
         // SAFETY: as above.
         unsafe { non_ascii_avx512(chunk) }
+    }
+
+    #[inline(always)]
+    fn high(chunk: &Chunk) -> u64 {
+        // One bit per byte, as it is.
+        Self::non_ascii(chunk)
     }
 
     #[inline(always)]

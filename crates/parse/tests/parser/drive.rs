@@ -91,7 +91,8 @@ impl Driver {
         loop {
             // A block must not take more than was planned, however short its rows are; 128 rows are always taken.
             let columns = parser.schema().fields().len();
-            let most_bytes = (17 * text.len().max(64 << 10)).max(128 * 17 * columns) + text.len() + 128 * (columns + 1);
+            let most_bytes =
+                (17 * text.len().max(64 << 10)).max(128 * 17 * columns) + 3 * text.len() + 128 * (columns + 1);
             let slab = |size| {
                 assert!(size <= most_bytes, "a slab of {size} bytes for {} of text", text.len());
                 let mut slab = Memory::new(size + 64);

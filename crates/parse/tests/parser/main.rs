@@ -14,6 +14,7 @@ mod json;
 mod qualified;
 mod random;
 pub mod reference;
+mod reference_encodings;
 mod reference_formats;
 mod reference_values;
 mod rows;

@@ -104,12 +104,16 @@ fn layout() -> impl Strategy<Value = (Layout, RowEnd)> {
 }
 
 fn read_layout() -> impl Strategy<Value = (Layout, RowEnd)> {
-    prop_oneof![
+    let layout = prop_oneof![
         1 => (plain_layout(), select(vec![RowEnd::Lf, RowEnd::Either, RowEnd::OnlyLf, RowEnd::OnlyCrlf])),
         1 => formatted((plain_layout(), select(vec![RowEnd::Lf, RowEnd::Either]))),
         2 => general_layout(),
         1 => formatted(general_layout()),
-    ]
+    ];
+    (layout, 0_u8..16).prop_map(|((mut layout, row_end), decision)| {
+        dialects::encoding(&mut layout, &row_end, decision);
+        (layout, row_end)
+    })
 }
 
 /// What happens to a row on its way into the file.
@@ -397,10 +401,12 @@ proptest! {
     /// Tokens of the dialect and parts of them, one after the other.
     #[test]
     fn parser_equals_reference_on_tokens(
-        (layout, row_end) in (general_layout(), any::<bool>()).prop_map(|(layout, nullable)| texts(layout, nullable)),
+        ((mut layout, row_end), decision) in
+            (general_layout(), any::<bool>()).prop_map(|(layout, nullable)| texts(layout, nullable)).prop_flat_map(|one| (Just(one), 0_u8..16)),
         pieces in telling(120),
         reads in prop::collection::vec(1_usize..200, 1..4),
     ) {
+        dialects::encoding(&mut layout, &row_end, decision);
         let made = dialects::pieces(&layout, &row_end);
         let bytes = Tailor { layout: &layout, row_end: &row_end, pieces: made }.telling(&pieces);
         check(&Case { layout, row_end, bytes, first_byte: 2, reads, padding: b"|1\n".to_vec() });

@@ -7,7 +7,7 @@ use headrace_types::{
     Trim,
 };
 
-use crate::{reference_formats, reference_values};
+use crate::{reference_encodings, reference_formats, reference_values};
 
 /// File that the rows of slices are said to stand in, and lines of it before the slice.
 pub const FILE_PATH: &str = "/some/folder/a file with a long name.csv.gz";
@@ -78,9 +78,15 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
                     byte: row_byte + bad.offset as u64,
                     column: bad.column,
                     rule: bad.rule,
-                    value: bad.value.iter().copied().take(1000).collect(),
-                    note: bad.note,
+                    note: match bad.rule {
+                        Rule::Unmappable => {
+                            Some(reference_encodings::hole(layout, &bad.value, row_byte + bad.offset as u64))
+                        }
+                        _ => bad.note,
+                    },
+                    value: reference_encodings::shown(layout, &bad.value[..bad.value.len().min(1000)]),
                     row: if bad.rule == Rule::RowTooLong { vec![] } else { bytes[at..next].to_vec() },
+                    line_feed: b"\n",
                 }),
             }
         }
@@ -173,7 +179,10 @@ enum Stop {
 struct Dialect<'l> {
     layout: &'l Layout,
     row_end: &'l RowEnd,
-    row_ends: Vec<&'l [u8]>,
+    row_ends: Vec<Vec<u8>>,
+    /// Those of the columns, and of fields too many.
+    delimiters: Vec<Vec<u8>>,
+    comment: Option<Vec<u8>>,
     /// Whether a carriage return at the end of the slice is the front half of a row end.
     is_crlf: bool,
     /// What may stand around qualifiers.
@@ -183,12 +192,21 @@ struct Dialect<'l> {
 impl<'l> Dialect<'l> {
     fn new(layout: &'l Layout, row_end: &'l RowEnd) -> Self {
         let row_ends = match row_end {
-            RowEnd::Lf => vec![b"\n".as_slice()],
-            RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => vec![b"\r\n".as_slice(), b"\n"],
-            RowEnd::Exactly(text) => vec![text.as_bytes()],
+            RowEnd::Lf => vec![b"\n".to_vec()],
+            RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => vec![b"\r\n".to_vec(), b"\n".to_vec()],
+            RowEnd::Exactly(text) => vec![reference_encodings::encoded(layout, text)],
         };
-        let mut dialect =
-            Dialect { layout, row_end, row_ends, is_crlf: row_end.takes_carriage_return(), blanks: vec![] };
+        let own = layout.columns.iter().map(|column| column.delimiter.as_ref()).chain([None]);
+        let own = own.map(|own| reference_encodings::encoded(layout, own.unwrap_or(&layout.delimiter)));
+        let mut dialect = Dialect {
+            layout,
+            row_end,
+            row_ends,
+            delimiters: own.collect(),
+            comment: layout.comment.as_ref().map(|mark| reference_encodings::encoded(layout, mark)),
+            is_crlf: row_end.takes_carriage_return(),
+            blanks: vec![],
+        };
         if layout.blanks_around_qualifier {
             // Fields too many have the layout's delimiter.
             let is_delimiter =
@@ -207,13 +225,12 @@ impl<'l> Dialect<'l> {
         self.layout.row_end_in_fields == RowEndInFields::EndsRow || column + 1 >= self.layout.columns.len()
     }
 
-    fn delimiter(&self, column: usize) -> Option<&'l [u8]> {
+    fn delimiter(&self, column: usize) -> Option<&[u8]> {
         let only_row_ends = self.layout.row_end_in_fields == RowEndInFields::Data && self.ends_row(column);
         if self.is_raw(column) || only_row_ends {
             return None;
         }
-        let own = self.layout.columns.get(column).and_then(|column| column.delimiter.as_ref());
-        Some(own.unwrap_or(&self.layout.delimiter).as_bytes())
+        self.delimiters.get(column).or(self.delimiters.last()).map(Vec::as_slice)
     }
 
     fn qualifier(&self, column: usize) -> Option<u8> {
@@ -231,7 +248,7 @@ impl<'l> Dialect<'l> {
             // The file is cut off between the two.
             return Some(1);
         }
-        self.row_ends.iter().find(|end| bytes.starts_with(end)).map(|end| end.len())
+        self.row_ends.iter().find(|end| bytes.starts_with(end)).map(Vec::len)
     }
 
     /// What ends a field of the column here.
@@ -256,7 +273,7 @@ impl<'l> Dialect<'l> {
             has_end: false,
             ending: b"",
         };
-        if let Some(mark) = self.layout.comment.as_ref().filter(|mark| bytes.starts_with(mark.as_bytes())) {
+        if let Some(mark) = self.comment.as_ref().filter(|mark| bytes.starts_with(mark)) {
             row.is_comment = true;
             for at in mark.len()..bytes.len() {
                 if let Some(length) = self.row_end_at(&bytes[at..]) {
@@ -426,12 +443,14 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
         let column = &layout.columns[index];
         let converted = match &field.form {
             Form::Qualified(inner) if is_null(layout, column, inner, true) => null(column),
-            Form::Qualified(inner) => convert(column, &dialect.text(index, inner, true)),
+            Form::Qualified(inner) => reference_encodings::decoded(layout, dialect.text(index, inner, true))
+                .and_then(|text| convert(column, &text)),
             Form::TextBehind => Err(Rule::TextAfterQualifier),
             Form::Plain if is_null(layout, column, trimmed(column.trim, field.raw), false) => null(column),
             Form::Plain => match (trimmed(column.trim, field.raw), &column.empty) {
                 (b"", EmptyField::Value(text)) => convert(column, text.as_bytes()),
-                (text, _) => convert(column, &dialect.text(index, text, false)),
+                (text, _) => reference_encodings::decoded(layout, dialect.text(index, text, false))
+                    .and_then(|text| convert(column, &text)),
             },
         };
         match converted {
@@ -462,7 +481,7 @@ fn trimmed(trim: Trim, raw: &[u8]) -> &[u8] {
 /// Null token or what else is null.
 fn is_null(layout: &Layout, column: &Column, raw: &[u8], is_qualified: bool) -> bool {
     let tokens = column.null_tokens.as_ref().unwrap_or(&layout.null_tokens);
-    let is_token = tokens.iter().any(|token| token.as_bytes() == raw);
+    let is_token = tokens.iter().any(|token| reference_encodings::encoded(layout, token) == raw);
     let is_empty_null = match &column.empty {
         EmptyField::Null => true,
         EmptyField::Text => !column.column_type.is_text(),

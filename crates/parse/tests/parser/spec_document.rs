@@ -36,7 +36,8 @@ fn rules() -> Vec<Rule> {
         WouldRound => Some(TooLong),
         TooLong => Some(InvalidUtf8),
         InvalidUtf8 => Some(NulByte),
-        NulByte => Some(Partition),
+        NulByte => Some(Unmappable),
+        Unmappable => Some(Partition),
         Partition => None,
     };
     std::iter::successors(Some(TooFewFields), |rule| next(*rule)).collect()

@@ -2,7 +2,8 @@
 
 use headrace_parse::Parser;
 use headrace_types::{
-    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, RowEnds, ShortRows, Trim,
+    BlankRows, Column, EmptyField, Encoding, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, RowEnds,
+    ShortRows, Trim, Unmappable,
 };
 
 use super::input::Input;
@@ -46,6 +47,23 @@ pub fn dialect(input: &mut Input<'_>) -> (Layout, RowEnd) {
         layout.null_tokens = vec![input.pick(TOKENS).to_owned()];
     }
     (layout, row_end)
+}
+
+/// Gives the layout an encoding, if its files can hold its texts then. `decision`: 0 to 15.
+pub fn encoding(layout: &mut Layout, row_end: &RowEnd, decision: u8) {
+    let (name, unmappable) = match decision {
+        15 => ("utf-8", Unmappable::Replace),
+        14 => ("windows-1257", Unmappable::Reject),
+        13 => ("windows-1252", Unmappable::Replace),
+        12 => ("windows-1252", Unmappable::Reject),
+        11 => ("iso-8859-1", Unmappable::Reject),
+        _ => return,
+    };
+    let encoding = Encoding::try_from(name.to_owned()).unwrap_or_default();
+    let mut encoded = Layout { encoding, unmappable, ..layout.clone() };
+    if is_accepted(&mut encoded, row_end) {
+        *layout = encoded;
+    }
 }
 
 /// Columns with settings of their own.

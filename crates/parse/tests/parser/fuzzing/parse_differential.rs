@@ -80,6 +80,7 @@ fn layout(input: &mut Input<'_>) -> (Layout, Option<RowEnd>) {
             widen(&mut layout, row_end);
         }
     }
+    dialects::encoding(&mut layout, row_end.as_ref().unwrap_or(&RowEnd::Lf), flags >> 1 & 15);
     (layout, row_end)
 }
 
