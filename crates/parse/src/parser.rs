@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use headrace_types::{Column, CoreError, ErrorKind, Layout, RowEnd, RowEnds, Rule};
+use headrace_types::{Column, CoreError, ErrorKind, Layout, RowEnd, Rule};
 
 use crate::automaton::RowScanner;
 use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, Rewriting, Unescaped};
@@ -136,10 +136,7 @@ impl Parser {
                 .hint("Correct `empty` of the column, or of the layout."));
         }
         let fields = arrow_schema(layout).project(wanted).map_err(|error| internal(&error.to_string()))?;
-        let row_end = match &layout.row_end {
-            RowEnds::Auto => RowEnd::default(),
-            RowEnds::Exactly(text) => RowEnd::Exactly(text.clone()),
-        };
+        let row_end = layout.known_row_end().unwrap_or_default();
         Ok(Parser {
             rewriting: Rewriting {
                 qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
@@ -233,7 +230,8 @@ impl Parser {
         self.bad.clear();
         let found = self.finder.found();
         let consumed = &text.bytes()[..found.consumed];
-        let suspicious = found.nul || (found.non_ascii && simdutf8::basic::from_utf8(consumed).is_err());
+        let is_valid = || !found.cut_characters && simdutf8::basic::from_utf8(consumed).is_ok();
+        let suspicious = found.nul || (found.non_ascii && !is_valid());
         let (open, more) = (found.open, found.rows >= most_rows && !self.finder.needs_row_end());
         let mut parsed = Parsed {
             consumed: found.consumed,

@@ -22,6 +22,7 @@ from headrace.model.layout_column import (
     TrimSetting,
     check_columns,
 )
+from headrace.model.layout_places import check_places, places_of, refuse_places
 from headrace.model.settings import SettingKind, SpecModel, errors_below, own_error, setting
 from headrace.model.suggest import quote, show_name
 
@@ -50,6 +51,8 @@ _check_escape = partial(_check_character, name="escape")
 
 
 def _check_row_end(row_end: str) -> str:
+    if row_end == "none":
+        return row_end
     expected = f"auto, lf, crlf, cr, or 1 to {MAXIMUM_TOKEN_CHARACTERS} characters without NUL"
     if row_end not in ROW_ENDS and (not 0 < len(row_end) <= MAXIMUM_TOKEN_CHARACTERS or "\0" in row_end):
         raise own_error(f"{quote(row_end)} cannot be the row end", expected=expected)
@@ -80,9 +83,21 @@ def _check_formats(formats: Formats) -> Formats:
 class Layout(SpecModel):
     """Dialect and columns of a flat file."""
 
-    delimiter: DelimiterSetting = setting("The text between two fields.", kind=SettingKind.VALUE)
+    shape: Literal["delimited", "fixed_width", "ragged_right"] = setting(
+        "What tells fields apart: delimiters, their places in the row, or the same with a last column up to the row "
+        "end.",
+        default="delimited",
+        kind=SettingKind.VALUE,
+    )
+    width_unit: Literal["bytes", "characters"] = setting(
+        "What `start` and `width` of columns count.", default="bytes", kind=SettingKind.VALUE
+    )
+    delimiter: DelimiterSetting | None = setting(
+        "The text between two fields; required with `shape: delimited`.", default=None, kind=SettingKind.VALUE
+    )
     row_end: Annotated[str, AfterValidator(_check_row_end)] = setting(
-        "How rows end: auto (LF or CRLF, each row for itself), lf, crlf, cr, or the text itself.",
+        "How rows end: auto (LF or CRLF, each row for itself), lf, crlf, cr, or the text itself; with `shape: "
+        "fixed_width` also none.",
         default="auto",
         kind=SettingKind.VALUE,
     )
@@ -193,6 +208,10 @@ class Layout(SpecModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
+        if self.shape == "delimited":
+            refuse_places(self)
+        else:
+            check_places(self)
         for name in ("qualifier", "escape", "comment"):
             self._refuse_delimiter(name, getattr(self, name))
         if self.qualifier is not None and self.qualifier == self.escape:
@@ -240,8 +259,11 @@ class Layout(SpecModel):
                 path=("header",),
             )
 
+    def _delimiters(self) -> list[str]:
+        return [token for token in (self.delimiter, *(column.delimiter for column in self.columns)) if token]
+
     def _refuse_delimiter(self, name: str, token: str | None) -> None:
-        delimiters = [self.delimiter, *(column.delimiter for column in self.columns if column.delimiter)]
+        delimiters = self._delimiters()
         if token is not None and any(token in delimiter for delimiter in delimiters):
             raise own_error(
                 f"{quote(token)} is the delimiter and the {name}", expected="different characters", path=(name,)
@@ -250,7 +272,7 @@ class Layout(SpecModel):
     def _refuse_alike(self) -> None:
         """Texts that begin alike: where both may stand nobody could tell them apart. The core looks closer."""
         row_ends = ["\n", "\r\n"] if self.row_end == "auto" else [ROW_ENDS.get(self.row_end, self.row_end)]
-        delimiters = [self.delimiter, *(column.delimiter for column in self.columns if column.delimiter)]
+        delimiters = self._delimiters()
         meets = self.row_end_in_fields == "ends_row"
         pairs = [("row_end", end, "delimiter", delimiter) for end in row_ends for delimiter in delimiters if meets]
         if self.comment is not None:
@@ -272,9 +294,9 @@ class Layout(SpecModel):
             column_format, path = self._format_of(column)
             is_last_of_all = self.row_end_in_fields == "data" and number == len(self.columns) - 1
             is_told_apart = self.escape is not None or (self.qualifier is not None and column.qualified)
-            if column_format is None or is_told_apart or is_last_of_all:
-                continue
             delimiter = column.delimiter or self.delimiter
+            if column_format is None or delimiter is None or is_told_apart or is_last_of_all:
+                continue
             for inner, text in texts_of(column_format, column.type.kind):
                 if delimiter in text:
                     raise own_error(
@@ -308,7 +330,7 @@ class Layout(SpecModel):
                         hint="Write it without qualifiers, and set `qualified_null_tokens: true`.",
                         path=(*path, number),
                     )
-                if delimiter in token and self.qualifier is None and self.escape is None:
+                if delimiter is not None and delimiter in token and self.qualifier is None and self.escape is None:
                     raise own_error(
                         f"the null token {quote(token)} holds the delimiter {quote(delimiter)}",
                         expected="texts that can stand in a field",
@@ -350,6 +372,14 @@ class Layout(SpecModel):
         """Whether the text of a field may not be what stands in the file."""
         return self.qualifier is not None or self.escape is not None
 
+    @property
+    def shortest_row_bytes(self) -> int | None:
+        """Length of the shortest whole row with its row end, where columns stand at places."""
+        if self.shape == "delimited":
+            return None
+        last = places_of(self)[-1]
+        return int(last["start"]) + int(last["width"] or 0) + int(self.row_end != "none")
+
     def hidden_row_ends(self) -> list[str]:
         """Settings because of which not every line break ends a row, or other texts do."""
         defaults = {
@@ -372,9 +402,16 @@ class Layout(SpecModel):
 
         `types`: by column, where the target allows less than the layout.
         """
+        if self.shape == "delimited":
+            told_by: dict[str, Any] = {"delimiter": self.delimiter}
+            places: list[dict[str, Any]] = [{} for _ in self.columns]
+        else:
+            told_by = {"shape": self.shape, "width_unit": self.width_unit}
+            places = [{"place": place} for place in places_of(self)]
+        named = self.row_end in ("auto", "none")
         return {
-            "delimiter": self.delimiter,
-            "row_end": "auto" if self.row_end == "auto" else {"exactly": ROW_ENDS.get(self.row_end, self.row_end)},
+            **told_by,
+            "row_end": self.row_end if named else {"exactly": ROW_ENDS.get(self.row_end, self.row_end)},
             "mixed_row_ends": self.mixed_row_ends,
             "row_end_in_fields": self.row_end_in_fields,
             "qualifier": self.qualifier,
@@ -403,8 +440,9 @@ class Layout(SpecModel):
                     "null_tokens": self._of(column, "null_tokens"),
                     "qualified_null_tokens": self._of(column, "qualified_null_tokens"),
                     **self._format_to_core(column, (types or {}).get(column.name, column.type)),
+                    **place,
                 }
-                for column in self.columns
+                for column, place in zip(self.columns, places, strict=True)
             ],
         }
 

@@ -87,7 +87,7 @@ pub fn look(path: &str, spec: &SlicingSpec) -> Result<Look, CoreError> {
     planned.first_byte = first_byte as u64;
     let text_from = |byte: u64| {
         let mut text = from_start(&planned)?;
-        discard(text.as_mut(), byte).map(|()| text)
+        discard(text.as_mut(), byte).map(|_| text)
     };
     let skipped = skip_lines(text_from(planned.first_byte)?.as_mut(), &spec.layout)?;
     let begin = HeadPlace { path, byte: planned.first_byte + skipped.bytes, lines: skipped.lines };

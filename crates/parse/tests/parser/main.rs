@@ -15,6 +15,7 @@ mod qualified;
 mod random;
 pub mod reference;
 mod reference_formats;
+mod reference_places;
 mod reference_values;
 mod rows;
 mod spec_document;

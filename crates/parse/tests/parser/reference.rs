@@ -3,10 +3,11 @@
 
 use headrace_parse::Reject;
 use headrace_types::{
-    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, RowEnd, RowEndInFields, Rule, ShortRows, Trim,
+    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, LayoutShape, RowEnd, RowEndInFields, Rule,
+    ShortRows, Trim,
 };
 
-use crate::{reference_formats, reference_values};
+use crate::{reference_formats, reference_places, reference_values};
 
 /// One converted value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +84,12 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
 
 /// Whether a row without a byte is the empty field of the only column.
 fn can_be_empty(layout: &Layout) -> bool {
+    if let [Column { place: Some(place), .. }] = &layout.columns[..] {
+        return layout.shape == LayoutShape::RaggedRight && place.start == 0;
+    }
+    if layout.shape != LayoutShape::Delimited {
+        return false;
+    }
     layout.columns.len() == 1 && !layout.trailing_delimiter
 }
 
@@ -166,6 +173,7 @@ impl<'l> Dialect<'l> {
             RowEnd::Lf => vec![b"\n".as_slice()],
             RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => vec![b"\r\n".as_slice(), b"\n"],
             RowEnd::Exactly(text) => vec![text.as_bytes()],
+            RowEnd::Every(_) => vec![],
         };
         let mut dialect =
             Dialect { layout, row_end, row_ends, is_crlf: row_end.takes_carriage_return(), blanks: vec![] };
@@ -246,6 +254,9 @@ impl<'l> Dialect<'l> {
             }
             return row;
         }
+        if self.layout.shape != LayoutShape::Delimited {
+            return self.cut_placed(row, bytes);
+        }
         let mut offset = 0;
         loop {
             let column = row.fields.len();
@@ -268,6 +279,21 @@ impl<'l> Dialect<'l> {
                 Stop::End => return row,
             }
         }
+    }
+
+    /// The same where columns stand at places.
+    fn cut_placed<'a>(&self, mut row: RawRow<'a>, bytes: &'a [u8]) -> RawRow<'a> {
+        if let RowEnd::Every(length) = self.row_end {
+            let length = *length as usize;
+            row.length = bytes.len().min(length);
+            (row.content, row.has_end) = (&bytes[..row.length], row.length == length);
+        } else if let Some((end, length)) = (0..bytes.len()).find_map(|at| Some((at, self.row_end_at(&bytes[at..])?))) {
+            (row.content, row.length, row.ending) = (&bytes[..end], end + length, &bytes[end..end + length]);
+            row.has_end = !(self.is_crlf && row.ending == b"\r");
+        }
+        let fields = reference_places::fields(self.layout, row.content).into_iter();
+        row.fields = fields.map(|(offset, raw)| Field { offset, raw, form: Form::Plain }).collect();
+        row
     }
 
     /// Form of the field at `start`, where it ends, and why. Otherwise what is open there, and since where.
@@ -373,6 +399,11 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
         return Err(Bad { rule, column, offset, value: row.content[offset..].to_vec(), note: None });
     }
     let bad_shape = |rule, note: String| Bad::of(rule, row.content, Some(note));
+    if layout.shape != LayoutShape::Delimited
+        && let Some((rule, note)) = reference_places::wrong_width(layout, row.content)
+    {
+        return Err(bad_shape(rule, note));
+    }
     if row.content.is_empty() && layout.blank_rows == BlankRows::Reject {
         return Err(bad_shape(Rule::TooFewFields, "a blank row".to_owned()));
     }
