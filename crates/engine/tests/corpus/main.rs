@@ -16,6 +16,8 @@ mod json;
 mod reference;
 #[path = "../../../parse/tests/parser/reference_formats.rs"]
 mod reference_formats;
+#[path = "../../../parse/tests/parser/reference_places.rs"]
+mod reference_places;
 #[path = "../../../parse/tests/parser/reference_values.rs"]
 mod reference_values;
 mod slicing;
