@@ -66,7 +66,8 @@ def fixed_rows(random: Random, types: Sequence[str], widths: Sequence[int]) -> I
     aligns = ["<" if type_text.startswith(("char", "varchar")) else ">" for type_text in types]
     forms = [f"{align}{width}" for align, width in zip(aligns, widths, strict=True)]
     while True:
-        fields = [make()[:width] for make, width in zip(makers, widths, strict=True)]
+        # Not of blanks alone: no column may be null.
+        fields = [make()[:width].strip() or "x" for make, width in zip(makers, widths, strict=True)]
         yield "".join([format(field, form) for field, form in zip(fields, forms, strict=True)]) + "\n"
 
 
