@@ -7,7 +7,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
 use headrace_parse::{Block, Guess, Parsed, Parser, Reject, RowScanner};
-use headrace_types::{CoreError, ErrorKind, Location, Rule};
+use headrace_types::{CoreError, ErrorKind, Location, RowEnd, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
 use crate::queue::Next;
@@ -473,10 +473,19 @@ impl<'a> Stream<'a> {
 fn no_last_row_end(progress: &Progress<'_>, file: &str, behind: u64, row: u64, found: &[u8]) -> CoreError {
     // The last slice of a file that is cut has rows in front of it that nobody has counted yet.
     let row = (progress.slice.text().begin <= UTF8_MARK_BYTES).then_some(row);
-    CoreError::new(ErrorKind::Source, "the last row of a source has no row end")
+    let (what, expected) = match progress.file.row_end {
+        RowEnd::Every(bytes) => {
+            ("the last row of a source is not whole", format!("{bytes} bytes: a writer that has died leaves fewer"))
+        }
+        _ => (
+            "the last row of a source has no row end",
+            "a row end: what was cut off, or whose writer has died, ends without one".to_owned(),
+        ),
+    };
+    CoreError::new(ErrorKind::Source, what)
         .at(Location { file: file.to_owned(), row, byte: Some(progress.at_byte + behind) })
         .found(shown(&text_of(found)))
-        .expected("a row end: what was cut off, or whose writer has died, ends without one")
+        .expected(expected)
         .hint("Nothing was loaded. If it is whole, set `last_row_end: optional` of the source.")
 }
 

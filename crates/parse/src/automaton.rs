@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use headrace_types::{ExtraFields, Layout, RowEnd, RowEndInFields};
+use headrace_types::{ExtraFields, Layout, LayoutShape, RowEnd, RowEndInFields};
 
 /// Where in a row a state stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -247,6 +247,10 @@ impl Automaton {
 
 /// What ends the fields of each column, and behind the last one those of fields too many; of one only, if all are the same.
 fn fields(layout: &Layout) -> Vec<Field> {
+    if layout.shape != LayoutShape::Delimited {
+        // Only row ends mean anything.
+        return vec![Field { delimiter: None, is_qualified: false, ends_row: true, is_raw: false }];
+    }
     let count = layout.columns.len();
     let own = |index: usize| {
         let column = layout.columns.get(index);
@@ -278,6 +282,7 @@ fn row_ends(layout: &Layout, row_end: &RowEnd) -> Vec<Vec<u8>> {
         RowEnd::Lf => vec![b"\n".to_vec()],
         RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => vec![b"\n".to_vec(), b"\r\n".to_vec()],
         RowEnd::Exactly(text) => vec![layout.encoded(text)],
+        RowEnd::Every(_) => vec![],
     }
 }
 
@@ -574,6 +579,10 @@ impl Stops {
 pub struct RowScanner {
     automaton: Arc<Automaton>,
     state: u32,
+    /// Bytes of a row without row end.
+    row_bytes: Option<usize>,
+    /// Those of the present row that were taken.
+    taken: usize,
 }
 
 impl RowScanner {
@@ -582,7 +591,9 @@ impl RowScanner {
     /// # Errors
     /// As [`Automaton::new`].
     pub fn new(layout: &Layout, row_end: &RowEnd) -> Result<Self, String> {
-        Ok(RowScanner { automaton: Arc::new(Automaton::of_rows(layout, row_end)?), state: START })
+        let row_bytes = if let RowEnd::Every(bytes) = row_end { Some(*bytes as usize) } else { None };
+        let automaton = Arc::new(Automaton::of_rows(layout, row_end)?);
+        Ok(RowScanner { automaton, state: START, row_bytes, taken: 0 })
     }
 
     /// Whether a qualifier is open: at the end of the text it was never closed.
@@ -598,6 +609,12 @@ impl RowScanner {
 
     /// Takes bytes up to and with the last one of a row end; its place. `None` when the row goes on behind `bytes`.
     pub fn next_row_end(&mut self, bytes: &[u8]) -> Option<usize> {
+        if let Some(row_bytes) = self.row_bytes {
+            let left = row_bytes.saturating_sub(self.taken).max(1);
+            let ends = bytes.len() >= left;
+            self.taken = if ends { 0 } else { self.taken + bytes.len() };
+            return ends.then(|| left - 1);
+        }
         let (state, found) = self.automaton.next_row_end(self.state, bytes);
         self.state = state;
         found

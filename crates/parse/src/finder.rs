@@ -3,9 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use headrace_types::{BlankRows, CoreError, ErrorKind, ExtraFields, Layout, RowEnd, RowEndInFields, ShortRows};
+use headrace_types::{
+    BlankRows, CoreError, ErrorKind, ExtraFields, Layout, LayoutShape, RowEnd, RowEndInFields, ShortRows, WidthUnit,
+};
 
 use crate::automaton::{Automaton, RowScanner};
+use crate::placed::Placed;
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{FieldTable, Qualifiers, REWRITTEN, TEXT_BEHIND, Text};
 use crate::raw::structure::{Find, Structure};
@@ -24,6 +27,8 @@ enum Way {
     Structural(Box<Structural>),
     /// Every other dialect.
     Walked { automaton: Arc<Automaton>, walk: Box<Walk>, blanks: bool },
+    /// Columns stand at places of their rows.
+    Placed(Box<Placed>),
 }
 
 struct Structural {
@@ -60,6 +65,8 @@ pub struct Found<'a> {
     pub text_behind: bool,
     /// A field that never ends.
     pub open: Option<Open>,
+    /// Whether a field may end inside of a character.
+    pub cut_characters: bool,
 }
 
 impl Finder {
@@ -76,8 +83,14 @@ impl Finder {
             wants_carriage_return: row_end.wants_carriage_return(),
             blank_rows: layout.blank_rows,
             short_rows: layout.short_rows,
+            width: (layout.row_width(), layout.width_unit),
+            is_ragged: layout.shape == LayoutShape::RaggedRight || layout.extra_fields == ExtraFields::Keep,
         };
         let way = match is_structural(layout, row_end) {
+            _ if layout.shape != LayoutShape::Delimited => {
+                let automaton = Automaton::new(layout, row_end).map_err(refused)?;
+                Way::Placed(Box::new(Placed::new(layout, row_end, automaton)))
+            }
             true => Way::Structural(Box::new(Structural {
                 delimiter: layout.encoded(&layout.delimiter).first().copied().unwrap_or_default(),
                 qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
@@ -126,6 +139,7 @@ impl Finder {
             Way::Walked { automaton, walk, .. } => {
                 walk.find(path, automaton, &self.shape, text.bytes(), ended, most_rows);
             }
+            Way::Placed(placed) => placed.find(path, &self.shape, text.bytes(), ended, most_rows),
         }
     }
 
@@ -146,6 +160,7 @@ impl Finder {
                     rewritten: seen.doubled,
                     text_behind: seen.text_behind,
                     open: (way.ended && seen.open).then(|| way.open()),
+                    cut_characters: false,
                 }
             }
             Way::Walked { walk, .. } => Found {
@@ -160,6 +175,21 @@ impl Finder {
                 rewritten: walk.flags & REWRITTEN != 0,
                 text_behind: walk.flags & TEXT_BEHIND != 0,
                 open: walk.open,
+                cut_characters: false,
+            },
+            Way::Placed(placed) => Found {
+                consumed: placed.consumed,
+                lines: placed.lines,
+                skipped: placed.skipped,
+                line_ends: placed.line_ends,
+                rows: placed.rows.len(),
+                bad: &placed.bad,
+                nul: placed.nul,
+                non_ascii: placed.non_ascii,
+                rewritten: false,
+                text_behind: false,
+                open: None,
+                cut_characters: self.shape.width.1 == WidthUnit::Bytes,
             },
         }
     }
@@ -178,6 +208,7 @@ impl Finder {
             Way::Walked { walk, blanks, .. } => {
                 FieldTable::of_spans(text, &walk.spans, walk.rows.len(), columns, *blanks)
             }
+            Way::Placed(placed) => placed.table(text),
         }
     }
 
@@ -190,6 +221,7 @@ impl Finder {
                 RowPlace { start: start as u32, next: next as u32, line }
             }
             Way::Walked { walk, .. } => walk.rows[row],
+            Way::Placed(placed) => placed.rows[row],
         }
     }
 
@@ -201,6 +233,7 @@ impl Finder {
                 (line, way.rows.marks(&way.structure)[row * way.rows.stride].wrapping_add(1))
             }
             Way::Walked { walk, .. } => (walk.rows[row].line, walk.rows[row].start),
+            Way::Placed(placed) => (placed.rows[row].line, placed.rows[row].start),
         }
     }
 
@@ -216,6 +249,7 @@ impl Finder {
                 let span = walk.spans[row * self.shape.columns + column];
                 span.start as usize..span.end as usize
             }
+            Way::Placed(placed) => placed.field(row, column),
         }
     }
 
@@ -227,6 +261,7 @@ impl Finder {
                 way.rows.release_surplus();
             }
             Way::Walked { walk, .. } => walk.release_surplus(),
+            Way::Placed(placed) => placed.release_surplus(),
         }
     }
 }

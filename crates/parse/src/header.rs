@@ -1,6 +1,6 @@
 //! The header of a file: its first row, which names the columns.
 
-use headrace_types::{ExtraFields, Layout, RowEnd};
+use headrace_types::{Column, ExtraFields, Layout, LayoutShape, RowEnd, WidthUnit};
 
 use crate::automaton::{Automaton, Event, Mode, START};
 
@@ -35,6 +35,14 @@ pub enum HeaderSearch {
 /// # Errors
 /// Why the layout means two things.
 pub fn find_header(layout: &Layout, row_end: &RowEnd, text: &[u8], ended: bool) -> Result<HeaderSearch, String> {
+    if let RowEnd::Every(bytes) = row_end {
+        let next = text.len().min(*bytes as usize);
+        return Ok(match text.len() {
+            length if length < *bytes as usize && !ended => HeaderSearch::More,
+            0 => HeaderSearch::Nothing(0),
+            _ => Reader { layout, row: Row::at(0), skipped_lines: 0 }.end_row(&text[..next], next),
+        });
+    }
     // Fields too many are what a header is looked at for.
     let automaton = Automaton::new(&Layout { extra_fields: ExtraFields::Reject, ..layout.clone() }, row_end)?;
     let mut reader = Reader { layout, row: Row::at(0), skipped_lines: 0 };
@@ -101,6 +109,15 @@ impl Reader<'_> {
     }
 
     fn end_row(&mut self, before: &[u8], next: usize) -> HeaderSearch {
+        if self.layout.shape != LayoutShape::Delimited {
+            let names = placed_names(self.layout, &before[self.row.start..]);
+            return HeaderSearch::Found(HeaderRow {
+                names,
+                start: self.row.start,
+                next,
+                skipped_lines: self.skipped_lines,
+            });
+        }
         let is_closed = self.layout.trailing_delimiter && self.row.field_start == before.len();
         if !is_closed || self.row.names.is_empty() {
             self.end_field(before, next);
@@ -129,10 +146,24 @@ impl Reader<'_> {
     }
 }
 
+/// What stands in a row at the places of the columns.
+fn placed_names(layout: &Layout, row: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(row);
+    let name = |column: &Column| {
+        let (start, end) = column.place.map_or((0, 0), |place| (place.start as usize, place.end() as usize));
+        let part = match layout.width_unit {
+            WidthUnit::Characters => text.chars().skip(start).take(end - start).collect(),
+            WidthUnit::Bytes => String::from_utf8_lossy(&row[start.min(row.len())..end.min(row.len())]).into_owned(),
+        };
+        part.trim_matches([' ', '\t']).to_owned()
+    };
+    layout.columns.iter().map(name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headrace_types::{Column, ColumnType};
+    use headrace_types::ColumnType;
 
     fn layout() -> Layout {
         let columns = ["a", "b"].map(|name| Column::new(name, ColumnType::Int32, true)).to_vec();

@@ -3,7 +3,7 @@
 //! Sans-I/O: [`Parser::parse`] takes a block of bytes that ends anywhere and says how much of it it consumed. One SIMD pass
 //! ([`raw::structure`]) finds every delimiter and row end of the block, [`rows`] turns them into a table of equal stride and
 //! rejects rows of another shape, and [`convert`] converts tile after tile and column after column by position arithmetic.
-//! Dialects that the structural pass does not know go through [`walk`]. What delimiters, row ends, qualifiers and escapes mean is
+//! Dialects that the structural pass does not know go through [`walk`], and rows whose columns have places through [`placed`]. What delimiters, row ends, qualifiers and escapes mean is
 //! defined by [`automaton`].
 //!
 //! `unsafe` lives in [`raw`] and nowhere else.
@@ -16,6 +16,7 @@ mod finder;
 mod header;
 mod made;
 mod parser;
+mod placed;
 mod raw;
 mod reject;
 mod rows;

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use headrace_types::{Column, CoreError, Encoding, ErrorKind, Layout, RowEnd, RowEnds, Rule, Unmappable};
+use headrace_types::{Column, CoreError, Encoding, ErrorKind, Layout, RowEnd, Rule, Unmappable};
 
 use crate::automaton::RowScanner;
 use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, MOST_GROWTH_BYTES, Rewriting, Unescaped};
@@ -165,10 +165,7 @@ impl Parser {
         };
         let schema = project(&[&parsed[..], &made].concat())?;
         let parsed_schema = project(&parsed)?;
-        let row_end = match &layout.row_end {
-            RowEnds::Auto => RowEnd::default(),
-            RowEnds::Exactly(text) => RowEnd::Exactly(text.clone()),
-        };
+        let row_end = layout.known_row_end().unwrap_or_default();
         Ok(Parser {
             rewriting: Rewriting {
                 qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
@@ -286,13 +283,14 @@ impl Parser {
         let consumed = &text.bytes()[..found.consumed];
         let encoding = self.layout.encoding;
         let is_utf8 = |text: &[u8]| simdutf8::basic::from_utf8(text).is_ok();
+        let is_whole = |text: &[u8]| !found.cut_characters && is_utf8(text);
         let is_decoded = found.non_ascii
             && match encoding {
                 Encoding::Page(_) => true,
                 Encoding::Utf8 if self.layout.unmappable == Unmappable::Reject => false,
-                _ => !is_utf8(consumed),
+                _ => !is_whole(consumed),
             };
-        let is_invalid = found.non_ascii && !is_decoded && encoding.is_utf8() && !is_utf8(consumed);
+        let is_invalid = found.non_ascii && !is_decoded && encoding.is_utf8() && !is_whole(consumed);
         let suspicious = found.nul || is_invalid;
         if found.non_ascii && encoding.page().is_some() && self.guess != Guess::Page {
             self.guess = if is_utf8(consumed) { Guess::Utf8 } else { Guess::Page };

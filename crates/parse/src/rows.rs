@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use headrace_types::{BlankRows, Rule, ShortRows};
+use headrace_types::{BlankRows, Rule, ShortRows, WidthUnit};
 
 use crate::automaton::RowScanner;
 use crate::raw::fields::Text;
@@ -23,9 +23,31 @@ pub struct Shape {
     pub blank_rows: BlankRows,
     /// What happens to rows with fewer fields than columns.
     pub short_rows: ShortRows,
+    /// Width of a whole row, the least or the only one, and what it counts, where columns have places.
+    pub width: (u32, WidthUnit),
+    /// Whether wider rows are whole as well.
+    pub is_ragged: bool,
 }
 
 impl Shape {
+    /// Why a row of that width is none.
+    fn width_note(&self, found: u32) -> String {
+        let (width, unit) = self.width;
+        let unit = match (unit, found) {
+            (WidthUnit::Bytes, 1) => "byte",
+            (WidthUnit::Bytes, _) => "bytes",
+            (WidthUnit::Characters, 1) => "character",
+            (WidthUnit::Characters, _) => "characters",
+        };
+        let more = if self.is_ragged { " or more" } else { "" };
+        let filled = if self.short_rows == ShortRows::Fill && found < width {
+            ", and a part of a field that is no text"
+        } else {
+            ""
+        };
+        format!("{found} {unit} instead of {width}{more}{filled}")
+    }
+
     /// Structural characters of a well-formed row: its delimiters and its line feed.
     pub fn marks(&self) -> usize {
         self.columns + usize::from(self.trailing_delimiter)
@@ -56,7 +78,7 @@ pub struct BadShape {
     pub next: u32,
     /// What is wrong.
     pub rule: Rule,
-    /// Fields it has.
+    /// Fields it has; its width, where columns have places.
     pub fields: u32,
 }
 
@@ -69,6 +91,9 @@ impl BadShape {
         }
         if self.start == self.end && shape.blank_rows == BlankRows::Reject {
             return "a blank row".to_owned();
+        }
+        if matches!(self.rule, Rule::RowTooNarrow | Rule::RowTooWide) {
+            return shape.width_note(self.fields);
         }
         if self.fields as usize == shape.columns {
             return "no delimiter after the last field".to_owned();

@@ -39,6 +39,9 @@ pub struct Column {
     /// How its texts are written; none: as every text of its type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
+    /// Where it stands in a row; none where delimiters say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
 }
 
 /// Which blanks and tabs at the ends of a field are no text. Between qualifiers they always are.
@@ -88,8 +91,50 @@ impl Column {
             qualified_null_tokens: false,
             null_tokens: None,
             format: None,
+            place: None,
         }
     }
+}
+
+/// Where a field stands in its row, in the layout's [`WidthUnit`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Bytes or characters of the row before it.
+    pub start: u32,
+    /// Its own; none: all up to the row end.
+    pub width: Option<u32>,
+}
+
+impl Place {
+    /// What stands before the byte or character behind it; the greatest number where it goes on to the row end.
+    pub fn end(self) -> u32 {
+        self.width.map_or(u32::MAX, |width| self.start.saturating_add(width))
+    }
+}
+
+/// What tells one field of a row from the next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LayoutShape {
+    /// Delimiters.
+    #[default]
+    Delimited,
+    /// Their places in the row.
+    FixedWidth,
+    /// The same, and the last one goes on to the row end.
+    RaggedRight,
+}
+
+/// What places and widths count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WidthUnit {
+    /// Bytes.
+    #[default]
+    Bytes,
+    /// Characters: code points.
+    Characters,
 }
 
 /// How the rows of one file end.
@@ -107,6 +152,8 @@ pub enum RowEnd {
     OnlyCrlf,
     /// This text and nothing else.
     Exactly(String),
+    /// Not at all: a row has so many bytes.
+    Every(u32),
 }
 
 impl RowEnd {
@@ -120,7 +167,7 @@ impl RowEnd {
         match self {
             RowEnd::OnlyLf => Some(false),
             RowEnd::OnlyCrlf => Some(true),
-            RowEnd::Lf | RowEnd::Either | RowEnd::Exactly(_) => None,
+            RowEnd::Lf | RowEnd::Either | RowEnd::Exactly(_) | RowEnd::Every(_) => None,
         }
     }
 }
@@ -145,6 +192,8 @@ pub enum RowEnds {
     Auto,
     /// This text in every file, and nothing else.
     Exactly(String),
+    /// Not at all: all rows are equally long.
+    None,
 }
 
 /// What a row end is inside a field that is not the last one.
@@ -242,7 +291,14 @@ pub struct Layout {
     /// What happens to bytes that are no character.
     #[serde(default)]
     pub unmappable: Unmappable,
-    /// What stands between two fields: one or more characters.
+    /// What tells one field from the next.
+    #[serde(default)]
+    pub shape: LayoutShape,
+    /// What places and widths of columns count.
+    #[serde(default)]
+    pub width_unit: WidthUnit,
+    /// What stands between two fields: one or more characters; nothing where columns have places.
+    #[serde(default)]
     pub delimiter: String,
     /// How rows end.
     #[serde(default)]
@@ -323,8 +379,11 @@ impl Layout {
 
     /// Whether the parser can read files of this layout; the text says what is wrong.
     pub fn check(&self) -> Result<(), String> {
+        if self.shape != LayoutShape::Delimited || self.columns.iter().any(|column| column.place.is_some()) {
+            self.check_places()?;
+        }
         let delimiters = self.columns.iter().filter_map(|column| column.delimiter.as_ref()).chain([&self.delimiter]);
-        for delimiter in delimiters {
+        for delimiter in delimiters.filter(|_| self.shape == LayoutShape::Delimited) {
             if delimiter.is_empty() || delimiter.contains('\0') || matches!(delimiter.as_str(), "\n" | "\r") {
                 return Err(format!("delimiter {delimiter:?} is empty, a row end, or holds NUL"));
             }
@@ -333,6 +392,9 @@ impl Layout {
             && text.is_empty()
         {
             return Err("the row end is empty".to_owned());
+        }
+        if self.row_end == RowEnds::None && self.shape != LayoutShape::FixedWidth {
+            return Err("rows without row end have a fixed width".to_owned());
         }
         if self.mixed_row_ends == MixedRowEnds::Reject && self.row_end != RowEnds::Auto {
             return Err("a row end of its own leaves no other to reject".to_owned());
@@ -383,6 +445,9 @@ impl Layout {
     fn check_format(&self, column: &Column) -> Result<(), String> {
         let Some(format) = &column.format else { return Ok(()) };
         format.check(column.column_type)?;
+        if self.shape != LayoutShape::Delimited {
+            return Ok(());
+        }
         let delimiter = column.delimiter.as_ref().unwrap_or(&self.delimiter);
         let is_told_apart = self.escape.is_some() || (self.qualifier.is_some() && column.qualified);
         // With row ends in fields the last column has no delimiter.

@@ -9,6 +9,7 @@ mod format;
 mod layout;
 mod made;
 mod pattern;
+mod places;
 mod rule;
 mod server_fields;
 
@@ -19,10 +20,11 @@ pub use format::{
     EpochFormat, EpochUnit, Format, GroupFormat, Negative, NumberFormat, PatternFormat, TruthFormat, folded, is_blank,
 };
 pub use layout::{
-    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Header, Layout, MixedRowEnds, OtherColumns, RowEnd,
-    RowEndInFields, RowEnds, ShortRows, Trim,
+    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Header, Layout, LayoutShape, MixedRowEnds, OtherColumns,
+    Place, RowEnd, RowEndInFields, RowEnds, ShortRows, Trim, WidthUnit,
 };
 pub use made::{MadeColumn, MadeFrom};
 pub use pattern::{Element, MAX_FRACTION_DIGITS, Part, parse_pattern};
+pub use places::MAX_ROW_WIDTH;
 pub use rule::Rule;
 pub use server_fields::ServerFields;

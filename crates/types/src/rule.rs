@@ -20,6 +20,10 @@ pub enum Rule {
     UnfinishedEscape,
     /// Another row end than that of the file's first row.
     OtherRowEnd,
+    /// The row ends before its last column does, or in the middle of a field.
+    RowTooNarrow,
+    /// The row goes on behind its last column.
+    RowTooWide,
     /// An empty field or null token in a column that is not nullable.
     NullNotAllowed,
     /// Not a whole number.
@@ -60,7 +64,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 25] = [
+    pub const ALL: [Rule; 27] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
@@ -68,6 +72,8 @@ impl Rule {
         Rule::UnclosedQualifier,
         Rule::UnfinishedEscape,
         Rule::OtherRowEnd,
+        Rule::RowTooNarrow,
+        Rule::RowTooWide,
         Rule::NullNotAllowed,
         Rule::BadInteger,
         Rule::BadDecimal,
@@ -141,6 +147,16 @@ impl Rule {
                 "HR107",
                 "the row end of the file's first row",
                 "Set `mixed_row_ends: accept` in the layout if both are right, or repair the row.",
+            ),
+            RowTooNarrow => (
+                "HR108",
+                "a row as wide as the columns of the layout",
+                "Check `row_end` and the widths of the layout, or repair the row.",
+            ),
+            RowTooWide => (
+                "HR109",
+                "a row as wide as the columns of the layout",
+                "Check `row_end` and the widths of the layout, or repair the row.",
             ),
             NullNotAllowed => (
                 "HR201",
@@ -225,6 +241,8 @@ impl std::fmt::Display for Rule {
             UnclosedQualifier => "unclosed_qualifier",
             UnfinishedEscape => "unfinished_escape",
             OtherRowEnd => "other_row_end",
+            RowTooNarrow => "row_too_narrow",
+            RowTooWide => "row_too_wide",
             NullNotAllowed => "null_not_allowed",
             BadInteger => "bad_integer",
             BadDecimal => "bad_decimal",

@@ -23,6 +23,7 @@ from headrace.model.layout_column import (
     TrimSetting,
     check_columns,
 )
+from headrace.model.layout_places import check_places, places_of, refuse_places
 from headrace.model.made_column import LOAD_TIME
 from headrace.model.settings import SettingKind, SpecModel, errors_below, own_error, setting
 from headrace.model.suggest import quote, show_name
@@ -54,6 +55,8 @@ _check_escape = partial(_check_character, name="escape")
 
 
 def _check_row_end(row_end: str) -> str:
+    if row_end == "none":
+        return row_end
     expected = f"auto, lf, crlf, cr, or 1 to {MAXIMUM_TOKEN_CHARACTERS} characters without NUL"
     if row_end not in ROW_ENDS and (not 0 < len(row_end) <= MAXIMUM_TOKEN_CHARACTERS or "\0" in row_end):
         raise own_error(f"{quote(row_end)} cannot be the row end", expected=expected)
@@ -95,9 +98,21 @@ class Layout(SpecModel):
         default="reject",
         kind=SettingKind.VALUE,
     )
-    delimiter: DelimiterSetting = setting("The text between two fields.", kind=SettingKind.VALUE)
+    shape: Literal["delimited", "fixed_width", "ragged_right"] = setting(
+        "What tells fields apart: delimiters, their places in the row, or the same with a last column up to the row "
+        "end.",
+        default="delimited",
+        kind=SettingKind.VALUE,
+    )
+    width_unit: Literal["bytes", "characters"] = setting(
+        "What `start` and `width` of columns count.", default="bytes", kind=SettingKind.VALUE
+    )
+    delimiter: DelimiterSetting | None = setting(
+        "The text between two fields; required with `shape: delimited`.", default=None, kind=SettingKind.VALUE
+    )
     row_end: Annotated[str, AfterValidator(_check_row_end)] = setting(
-        "How rows end: auto (LF or CRLF, each row for itself), lf, crlf, cr, or the text itself.",
+        "How rows end: auto (LF or CRLF, each row for itself), lf, crlf, cr, or the text itself; with `shape: "
+        "fixed_width` also none.",
         default="auto",
         kind=SettingKind.VALUE,
     )
@@ -210,6 +225,10 @@ class Layout(SpecModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
+        if self.shape == "delimited":
+            refuse_places(self)
+        else:
+            check_places(self)
         for name in ("qualifier", "escape", "comment"):
             self._refuse_delimiter(name, getattr(self, name))
         if self.qualifier is not None and self.qualifier == self.escape:
@@ -280,8 +299,11 @@ class Layout(SpecModel):
                 path=("header",),
             )
 
+    def _delimiters(self) -> list[str]:
+        return [token for token in (self.delimiter, *(column.delimiter for column in self.columns)) if token]
+
     def _refuse_delimiter(self, name: str, token: str | None) -> None:
-        delimiters = [self.delimiter, *(column.delimiter for column in self.columns if column.delimiter)]
+        delimiters = self._delimiters()
         if token is not None and any(token in delimiter for delimiter in delimiters):
             raise own_error(
                 f"{quote(token)} is the delimiter and the {name}", expected="different characters", path=(name,)
@@ -290,7 +312,7 @@ class Layout(SpecModel):
     def _refuse_alike(self) -> None:
         """Texts that begin alike: where both may stand nobody could tell them apart. The core looks closer."""
         row_ends = ["\n", "\r\n"] if self.row_end == "auto" else [ROW_ENDS.get(self.row_end, self.row_end)]
-        delimiters = [self.delimiter, *(column.delimiter for column in self.columns if column.delimiter)]
+        delimiters = self._delimiters()
         meets = self.row_end_in_fields == "ends_row"
         pairs = [("row_end", end, "delimiter", delimiter) for end in row_ends for delimiter in delimiters if meets]
         if self.comment is not None:
@@ -308,13 +330,13 @@ class Layout(SpecModel):
 
     def _refuse_delimiters_in_formats(self) -> None:
         """A delimiter in a value: fields that are neither qualified nor escaped could not be told apart."""
-        for number, column in self._numbered_fields():
+        for number, column in self.numbered_fields():
             column_format, path = self._format_of(column)
             is_last_of_all = self.row_end_in_fields == "data" and column is self.fields[-1]
             is_told_apart = self.escape is not None or (self.qualifier is not None and column.qualified)
-            if column_format is None or is_told_apart or is_last_of_all:
-                continue
             delimiter = column.delimiter or self.delimiter
+            if column_format is None or delimiter is None or is_told_apart or is_last_of_all:
+                continue
             for inner, text in texts_of(column_format, column.type.kind):
                 if delimiter in text:
                     raise own_error(
@@ -348,7 +370,7 @@ class Layout(SpecModel):
                         hint="Write it without qualifiers, and set `qualified_null_tokens: true`.",
                         path=(*path, number),
                     )
-                if delimiter in token and self.qualifier is None and self.escape is None:
+                if delimiter is not None and delimiter in token and self.qualifier is None and self.escape is None:
                     raise own_error(
                         f"the null token {quote(token)} holds the delimiter {quote(delimiter)}",
                         expected="texts that can stand in a field",
@@ -357,7 +379,7 @@ class Layout(SpecModel):
 
     def _check_trim(self) -> None:
         """Behind an escape a blank at the end of a field is text, and nobody looks for escapes from the end."""
-        for number, column in self._numbered_fields():
+        for number, column in self.numbered_fields():
             if self.escape is not None and self._of(column, "trim") in ("right", "both"):
                 raise own_error(
                     f"blanks behind the text of column `{show_name(column.name)}` may be escaped",
@@ -388,14 +410,14 @@ class Layout(SpecModel):
     @property
     def fields(self) -> list[Column]:
         """The columns that are read, in the order of the file."""
-        return [column for _, column in self._numbered_fields()]
+        return [column for _, column in self.numbered_fields()]
 
     @property
     def made(self) -> list[Column]:
         """The columns that are made."""
         return [column for column in self.columns if column.from_ is not None]
 
-    def _numbered_fields(self) -> list[tuple[int, Column]]:
+    def numbered_fields(self) -> list[tuple[int, Column]]:
         return [(number, column) for number, column in enumerate(self.columns) if column.from_ is None]
 
     @property
@@ -404,6 +426,14 @@ class Layout(SpecModel):
         if self.encoding != "utf-8" or self.unmappable == "replace":
             return MOST_BYTES_OF_A_BYTE
         return int(self.qualifier is not None or self.escape is not None)
+
+    @property
+    def shortest_row_bytes(self) -> int | None:
+        """Length of the shortest whole row with its row end, where columns stand at places."""
+        if self.shape == "delimited":
+            return None
+        last = places_of(self)[-1]
+        return int(last["start"]) + int(last["width"] or 0) + int(self.row_end != "none")
 
     def hidden_row_ends(self) -> list[str]:
         """Settings because of which not every line break ends a row, or other texts do."""
@@ -429,11 +459,20 @@ class Layout(SpecModel):
         `types`: by column, where the target allows less than the layout; columns are made if they are among them.
         """
         made = [column for column in self.made if column.name in (types or {})]
+        if self.shape == "delimited":
+            told_by: dict[str, Any] = {"delimiter": self.delimiter}
+            places: list[dict[str, Any]] = [{} for _ in self.fields]
+        else:
+            # A byte of a page is a character.
+            counts_bytes = self.width_unit == "bytes" or not self.encoding.startswith("utf-")
+            told_by = {"shape": self.shape, "width_unit": "bytes" if counts_bytes else "characters"}
+            places = [{"place": place} for place in places_of(self)]
+        named = self.row_end in ("auto", "none")
         return {
             "encoding": self.encoding,
             "unmappable": self.unmappable,
-            "delimiter": self.delimiter,
-            "row_end": "auto" if self.row_end == "auto" else {"exactly": ROW_ENDS.get(self.row_end, self.row_end)},
+            **told_by,
+            "row_end": self.row_end if named else {"exactly": ROW_ENDS.get(self.row_end, self.row_end)},
             "mixed_row_ends": self.mixed_row_ends,
             "row_end_in_fields": self.row_end_in_fields,
             "qualifier": self.qualifier,
@@ -462,8 +501,9 @@ class Layout(SpecModel):
                     "null_tokens": self._of(column, "null_tokens"),
                     "qualified_null_tokens": self._of(column, "qualified_null_tokens"),
                     **self._format_to_core(column, (types or {}).get(column.name, column.type)),
+                    **place,
                 }
-                for column in self.fields
+                for column, place in zip(self.fields, places, strict=True)
             ],
             **({"made": [{"name": column.name, "from": _from_to_core(column)} for column in made]} if made else {}),
         }

@@ -148,6 +148,17 @@ class Column(SpecModel):
         default=None,
         alias="from",
     )
+    start: int | None = setting(
+        "With `shape: fixed_width` or `ragged_right`, where the column begins, from 1; without it, behind the column "
+        "before it.",
+        default=None,
+        ge=1,
+    )
+    width: int | None = setting(
+        "With `shape: fixed_width` or `ragged_right`, how wide the column is; without it, up to the start of the next.",
+        default=None,
+        ge=1,
+    )
     delimiter: DelimiterSetting | None = setting(
         "What stands between this column and the next, if not the delimiter of the layout.", default=None
     )

@@ -99,18 +99,26 @@ def value_bytes(data_type: DataType) -> int:
     return _FIXED_WIDTH_BYTES.get(data_type.kind, _VIEW_BYTES)
 
 
-def slab_bytes(columns: Sequence[Column], block_bytes: int, *, rewrites: int = 0, fills: bool = False) -> int:
+def slab_bytes(
+    columns: Sequence[Column],
+    block_bytes: int,
+    *,
+    rewrites: int = 0,
+    fills: bool = False,
+    row_width: int | None = None,
+) -> int:
     """Worst case of the typed columns of one text block: rows as short as the layout allows.
 
     A text or nullable field can be empty; any other has at least one character. Each field ends with one delimiter or
     the row end; made columns need no text. `rewrites`: texts whose doubled qualifiers were made single, escapes undone,
     or bytes decoded, are kept besides, and take at most so many times the text of the block.
-    `fills`: rows may lack fields; then the core takes fewer rows of a block at once.
+    `fills`: rows may lack fields; then the core takes fewer rows of a block at once. `row_width`: bytes of the shortest
+    row, where they do not follow from delimiters.
     """
     row_bytes = sum(value_bytes(column.type) for column in columns) + (len(columns) + 7) // 8
     fields = [column for column in columns if column.from_ is None]
     shortest = sum(1 + int(not column.nullable and column.type.kind in _NEVER_EMPTY) for column in fields)
-    typed = (block_bytes // max(1, shortest)) * row_bytes
+    typed = (block_bytes // max(1, shortest if row_width is None else row_width)) * row_bytes
     if fills:
         typed = max(typed, _FILLED_SLAB_FACTOR * block_bytes)
     return typed + rewrites * block_bytes
@@ -134,6 +142,7 @@ def split_memory(
     *,
     rewrites: int = 0,
     fills: bool = False,
+    row_width: int | None = None,
     decoding_bytes: int = 0,
 ) -> MemorySplit:
     """Splits `budget` for one data flow; raises MemoryLimitError if it is too small for these streams.
@@ -145,7 +154,7 @@ def split_memory(
     blocks = streams + QUEUE_BLOCKS + BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads)
     flow_limit = budget.total_bytes * _FLOW_SHARE
     for block_bytes in _BLOCK_CHOICES:
-        slab = slab_bytes(columns, block_bytes, rewrites=rewrites, fills=fills)
+        slab = slab_bytes(columns, block_bytes, rewrites=rewrites, fills=fills, row_width=row_width)
         if blocks * (block_bytes + slab) <= flow_limit or block_bytes == _BLOCK_CHOICES[-1]:
             break
     split = MemorySplit(

@@ -56,6 +56,8 @@ def test_slab_is_the_worst_case_of_the_layout() -> None:
     assert slab_bytes(columns(["int64", "string"]), 300, rewrites=True) == 100 * 25 + 300
     # Rows without fields: as many as fit the same memory.
     assert slab_bytes(columns(["int64", "string"]), 300, fills=True) == 17 * 300
+    # Rows of fixed width are never shorter.
+    assert slab_bytes(columns(["int64", "string"]), 300, row_width=30) == 10 * 25
 
 
 @pytest.mark.parametrize("streams", [1, 2, 8, 16, 32])

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 
 use headrace_parse::{Automaton, Event, START};
-use headrace_types::{BlankRows, CoreError, Layout};
+use headrace_types::{BlankRows, CoreError, Layout, RowEnd};
 
 use super::cuts::{Cutter, FileText, Text};
 use super::{refused, unreadable};
@@ -24,6 +24,12 @@ pub fn find(file: &File, planned: &FileSpec, layout: &Layout) -> Result<Margin, 
     let automaton = Automaton::new(layout, &planned.row_end).map_err(refused)?;
     let rows = Automaton::of_rows(layout, &planned.row_end).map_err(refused)?;
     let (begin, end) = (planned.data_begin(), planned.size_bytes);
+    if let RowEnd::Every(bytes) = planned.row_end {
+        // A rest at the end is a row as well, and a bad one.
+        let (bytes, rows) = (u64::from(bytes.max(1)), end.saturating_sub(begin).div_ceil(u64::from(bytes.max(1))));
+        let lines = rows.min(u64::from(layout.footer_rows));
+        return Ok(Margin { bytes: end.saturating_sub(begin + (rows - lines) * bytes), lines });
+    }
     let text = FileText { file, encoding: planned.encoding };
     let mut distance = FIRST_BYTES;
     loop {
@@ -54,10 +60,9 @@ struct LastRows {
 
 impl LastRows {
     fn new(layout: &Layout) -> Self {
-        let can_be_empty = layout.columns.len() == 1 && !layout.trailing_delimiter;
         LastRows {
             count: layout.footer_rows as usize,
-            skips_blank: layout.blank_rows == BlankRows::Skip && !can_be_empty,
+            skips_blank: layout.blank_rows == BlankRows::Skip && !layout.takes_empty_rows(),
             starts: VecDeque::new(),
         }
     }

@@ -17,11 +17,11 @@ const SHOWN_CHARACTERS: usize = 60;
 /// Columns of the layout by field of the file.
 pub type Fields = Option<Vec<Option<usize>>>;
 
-/// Reads up to a place, or to the end of a text that is shorter.
+/// Reads up to a place, or to the end of a text that is shorter: the bytes read.
 ///
 /// # Errors
 /// Those of reading.
-pub fn discard(source: &mut dyn ByteSource, bytes: u64) -> Result<(), CoreError> {
+pub fn discard(source: &mut dyn ByteSource, bytes: u64) -> Result<u64, CoreError> {
     let mut window = vec![0; WINDOW_BYTES];
     let mut left = bytes;
     while left > 0 {
@@ -31,7 +31,7 @@ pub fn discard(source: &mut dyn ByteSource, bytes: u64) -> Result<(), CoreError>
             count => left -= count as u64,
         }
     }
-    Ok(())
+    Ok(bytes - left)
 }
 
 /// The lines that the layout skips: up to row ends, whatever they stand in. Reads further than that.
@@ -42,6 +42,7 @@ pub fn skip_lines(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin
     let line_end = match &layout.row_end {
         RowEnds::Exactly(text) => layout.encoded(text),
         RowEnds::Auto => b"\n".to_vec(),
+        RowEnds::None => return skip_rows(source, layout),
     };
     let encoding = layout.encoding;
     let finder = memchr::memmem::Finder::new(&line_end);
@@ -76,16 +77,24 @@ pub fn skip_lines(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin
     Ok(skipped)
 }
 
+/// The same for rows without row ends: so many of them.
+fn skip_rows(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin, CoreError> {
+    let row_bytes = u64::from(layout.row_width().max(1));
+    let bytes = discard(source, row_bytes * u64::from(layout.skip_lines))?;
+    Ok(Margin { bytes, lines: bytes.div_ceil(row_bytes) })
+}
+
 /// How rows end: as the layout says, or if that leaves only one, as the first row does, however long it is: `source` is read from
 /// there.
 ///
 /// # Errors
 /// Those of reading; `Specification` for a layout that means two things.
 pub fn row_end(source: &mut dyn ByteSource, layout: &Layout) -> Result<RowEnd, CoreError> {
-    match &layout.row_end {
-        RowEnds::Exactly(text) => return Ok(RowEnd::Exactly(text.clone())),
-        RowEnds::Auto if layout.mixed_row_ends == MixedRowEnds::Accept => return Ok(RowEnd::Either),
-        RowEnds::Auto => {}
+    if let Some(known) = layout.known_row_end() {
+        return Ok(known);
+    }
+    if layout.mixed_row_ends == MixedRowEnds::Accept {
+        return Ok(RowEnd::Either);
     }
     let mut scanner = scanner(layout, &RowEnd::Either)?;
     let mut window = vec![0; WINDOW_BYTES];

@@ -88,7 +88,7 @@ pub fn look(path: &str, spec: &SlicingSpec) -> Result<Look, CoreError> {
     (planned.first_byte, planned.encoding) = (first_byte as u64, encoding);
     let text_from = |byte: u64| {
         let mut text = from_start(&planned)?;
-        discard(text.as_mut(), byte).map(|()| decoded(text, encoding))
+        discard(text.as_mut(), byte).map(|_| decoded(text, encoding))
     };
     let skipped = skip_lines(text_from(planned.first_byte)?.as_mut(), &spec.layout)?;
     let begin = HeadPlace { path, byte: planned.first_byte + skipped.bytes, lines: skipped.lines };

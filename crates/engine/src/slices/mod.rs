@@ -135,7 +135,11 @@ fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automato
     let places: Vec<u64> =
         (1..pieces).map(|piece| begin + piece * step).filter(|place| *place < end).map(|place| place - 1).collect();
     let text = FileText { file, encoding: planned.encoding };
-    for found in Cutter::new(&text, automaton, end).cuts(begin, &places)?.into_iter().flatten() {
+    let found = match &planned.row_end {
+        RowEnd::Every(bytes) => equal_cuts(*bytes, begin, &places, end),
+        _ => Cutter::new(&text, automaton, end).cuts(begin, &places)?,
+    };
+    for found in found.into_iter().flatten() {
         // A row longer than a slice swallows the cuts inside it.
         if found > cuts[cuts.len() - 1] {
             cuts.push(found);
@@ -143,6 +147,13 @@ fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automato
     }
     cuts.push(planned.size_bytes);
     Ok(cuts)
+}
+
+/// For each place the first byte of a row behind it, of rows without row end; `None` where there is none.
+fn equal_cuts(row_bytes: u32, begin: u64, places: &[u64], end: u64) -> Vec<Option<u64>> {
+    let row_bytes = u64::from(row_bytes.max(1));
+    let cut = |place: &u64| begin + (place + 1).saturating_sub(begin).div_ceil(row_bytes) * row_bytes;
+    places.iter().map(|place| Some(cut(place)).filter(|cut| *cut < end)).collect()
 }
 
 fn read_some(file: &File, into: &mut [u8], at: u64) -> std::io::Result<usize> {

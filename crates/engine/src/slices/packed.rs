@@ -4,10 +4,10 @@
 use std::io::{self, Read};
 
 use headrace_parse::Automaton;
-use headrace_types::Encoding;
+use headrace_types::{Encoding, RowEnd};
 
-use super::SlicingSpec;
 use super::cuts::{Cutter, Reader, Text};
+use super::{SlicingSpec, equal_cuts};
 use crate::source::{Pieces, Place, decoded, from_place};
 use crate::spec::{FileSpec, TextRange};
 
@@ -44,7 +44,10 @@ pub fn cut_pieces(
     let (Some(end), false) = (text_bytes, places.is_empty()) else { return Ok((cuts, texts)) };
     let text = PackedText { planned, pieces };
     let begins: Vec<u64> = places.iter().map(|place| place.text_byte).collect();
-    let found = Cutter::new(&text, automaton, end).near_cuts(&begins)?;
+    let found = match &planned.row_end {
+        RowEnd::Every(bytes) => equal_cuts(*bytes, planned.data_begin(), &begins, end),
+        _ => Cutter::new(&text, automaton, end).near_cuts(&begins)?,
+    };
     for (place, cut) in std::iter::zip(places, found) {
         let last = texts.len() - 1;
         let Some(cut) = cut.filter(|cut| *cut > planned.data_begin() && *cut > texts[last].begin) else { continue };

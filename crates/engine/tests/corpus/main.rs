@@ -18,6 +18,8 @@ mod reference;
 mod reference_encodings;
 #[path = "../../../parse/tests/parser/reference_formats.rs"]
 mod reference_formats;
+#[path = "../../../parse/tests/parser/reference_places.rs"]
+mod reference_places;
 #[path = "../../../parse/tests/parser/reference_values.rs"]
 mod reference_values;
 mod slicing;

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use headrace_engine::slices::{SlicingSpec, plan_slices};
 use headrace_engine::spec::Margin;
-use headrace_types::{Column, ColumnType, Layout, MixedRowEnds, RowEnd};
+use headrace_types::{Column, ColumnType, Layout, LayoutShape, MixedRowEnds, Place, RowEnd, RowEnds};
 
 use crate::input::Input;
 
@@ -38,6 +38,9 @@ pub fn check(bytes: &[u8]) {
     // Every cut reads a window: thousands of them take long and show nothing new.
     let slice_bytes = wanted.max(content.len() as u64 / 100);
 
+    if flags >> 6 == 3 {
+        return check_equal_rows(&content, slice_bytes, skip_lines, 1 + u32::from(flags >> 4 & 3) * 100);
+    }
     let mut layout: Layout = serde_json::from_str(r#"{"delimiter": "|", "columns": []}"#).unwrap();
     layout.columns.push(Column::new("a", ColumnType::String, true));
     (layout.skip_lines, layout.mixed_row_ends) = (skip_lines, MixedRowEnds::Reject);
@@ -63,6 +66,33 @@ pub fn check(bytes: &[u8]) {
         assert_eq!((slice.file, slice.number as usize), (0, index + 1));
         assert_eq!(slice.end_byte, cuts.get(index + 1).copied().unwrap_or(end));
     }
+}
+
+/// The same for rows without row ends: all cuts are multiples of the row.
+fn check_equal_rows(content: &[u8], slice_bytes: u64, skip_lines: u32, width: u32) {
+    let place = Some(Place { start: 0, width: Some(width) });
+    let columns = vec![Column { place, ..Column::new("a", ColumnType::String, true) }];
+    let shape = LayoutShape::FixedWidth;
+    let layout = Layout { shape, row_end: RowEnds::None, skip_lines, footer_rows: 1, columns, ..Layout::default() };
+    let files = vec![write(content)];
+    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout, ..SlicingSpec::default() }).unwrap();
+
+    let (file, end, width) = (&slicing.files[0], content.len() as u64, u64::from(width));
+    let start = if content.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
+    let begin = end.min(start + width * u64::from(skip_lines));
+    assert_eq!((file.data_begin(), file.row_end.clone()), (begin, RowEnd::Every(width as u32)));
+    let last = (begin..end).step_by(width as usize).last().unwrap_or(end);
+    assert_eq!((file.data_end(), file.foot.lines), (last, u64::from(last < end)));
+    assert_eq!(slicing.slices.first().map_or(end, |slice| slice.begin_byte), start.min(end));
+    assert_eq!(slicing.slices.last().map_or(end, |slice| slice.end_byte), end);
+    let parts = (last - begin).div_ceil(slice_bytes).max(1);
+    assert!(slicing.slices.len() as u64 <= parts);
+    for pair in slicing.slices.windows(2) {
+        let cut = pair[1].begin_byte;
+        assert!(pair[0].end_byte == cut && cut > begin && cut < last && (cut - begin).is_multiple_of(width), "{cut}");
+    }
+    // Every part that is longer than a row begins one, but perhaps the last, which may be short.
+    assert!((last - begin).div_ceil(parts) < width || slicing.slices.len() as u64 + 1 >= parts);
 }
 
 /// Where slices begin: the rows, from `begin` on, in equal parts, each from the first row that starts in it or behind it.

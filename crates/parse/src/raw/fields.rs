@@ -180,6 +180,9 @@ enum Places<'a> {
     Marks { marks: &'a [u32], stride: usize, qualifiers: Option<Qualifiers> },
     /// Field `column` of row r is that of number `r * columns + column`.
     Spans { spans: &'a [Span], blanks: bool },
+    /// Row r begins at `starts[r]` and has `lengths[r]` bytes; its field `column` stands between the two places of the column, or
+    /// as much of it as the row has.
+    Rows { starts: &'a [u32], lengths: &'a [u32], places: &'a [(u32, u32)] },
 }
 
 /// A field with its qualifiers: start and end in the text, and flags.
@@ -244,14 +247,30 @@ impl<'a> FieldTable<'a> {
         FieldTable { high, ..self }
     }
 
+    /// `None` when a row does not fit the text, or a column begins behind its end: then no load would be proved safe.
+    pub fn of_places(text: Text<'a>, starts: &'a [u32], lengths: &'a [u32], places: &'a [(u32, u32)]) -> Option<Self> {
+        let most = text.len() as u64;
+        let rows = std::iter::zip(starts, lengths);
+        let fits = rows.fold(true, |all, (&start, &length)| all & (u64::from(start) + u64::from(length) <= most));
+        let proved = fits && starts.len() == lengths.len() && places.iter().all(|(from, to)| from <= to);
+        let (rows, columns) = (starts.len(), places.len());
+        proved.then_some(FieldTable {
+            text,
+            places: Places::Rows { starts, lengths, places },
+            rows,
+            columns,
+            high: None,
+        })
+    }
+
     /// Rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Points `tile` to the fields of `column` in the rows from `first_row`, [`TILE_ROWS`] or as many as there are; `None`
-    #[inline(always)]
     /// when there is no such column. Blanks at the ends that `trim` names are no part of unqualified ones.
+    #[inline(always)]
     pub fn load<'t>(
         &self,
         column: usize,
@@ -277,6 +296,17 @@ impl<'a> FieldTable<'a> {
                     (tile.starts[row], tile.ends[row], tile.flags[row]) = (span.start, span.end, span.flags);
                 }
             }
+            Places::Rows { starts, lengths, places } => {
+                let ((from, to), own) = (places[column], first_row..first_row + rows);
+                let own = std::iter::zip(&starts[own.clone()], &lengths[own]);
+                let fields = std::iter::zip(&mut tile.starts, &mut tile.ends);
+                for ((field_start, field_end), (&start, &length)) in fields.zip(own) {
+                    // start + length <= text length (`of_places`), and from <= to.
+                    *field_start = start + from.min(length);
+                    *field_end = start + to.min(length);
+                }
+                tile.flags[..rows].fill(0);
+            }
         }
         if trim != Trim::None {
             self.trim(trim, tile, rows);
@@ -294,19 +324,31 @@ impl<'a> FieldTable<'a> {
         Some(Tile { text: self.text, starts, ends, flags: &tile.flags[..rows], first_row })
     }
 
+    #[inline(always)]
     fn trim(&self, trim: Trim, tile: &mut TileMemory, rows: usize) {
-        let text = self.text.bytes();
-        let is_blank = |at: u32| matches!(text[at as usize], b' ' | b'\t');
+        let text = self.text.start();
         let (left, right) = (trim != Trim::Right, trim != Trim::Left);
         let places = std::iter::zip(&mut tile.starts[..rows], &mut tile.ends[..rows]);
-        for ((start, end), flags) in places.zip(&tile.flags[..rows]) {
-            // start <= end still, and neither leaves the field.
-            while left && flags & QUALIFIED == 0 && start < end && is_blank(*start) {
-                *start += 1;
+        for ((start, end), &flags) in places.zip(&tile.flags[..rows]) {
+            if flags & QUALIFIED != 0 {
+                continue;
             }
-            while right && flags & QUALIFIED == 0 && start < end && is_blank(*end - 1) {
-                *end -= 1;
+            // start <= end <= text length still: neither leaves the field.
+            let mut field = Field { text, start: *start, end: *end, flags, lifetime: std::marker::PhantomData };
+            // Most have fewer blanks than a word; what has more is looked at word by word.
+            let mut goes_on = left;
+            while goes_on {
+                let blanks = text_bytes(field.u64_at(0)).trailing_zeros() / 8;
+                field.start += blanks.min(field.end - field.start);
+                goes_on = blanks == 8 && field.start < field.end;
             }
+            goes_on = right;
+            while goes_on {
+                let blanks = text_bytes(field.u64_before(0)).leading_zeros() / 8;
+                field.end -= blanks.min(field.end - field.start);
+                goes_on = blanks == 8 && field.start < field.end;
+            }
+            (*start, *end) = (field.start, field.end);
         }
     }
 
@@ -381,6 +423,18 @@ impl<'a> FieldTable<'a> {
         // Of two qualifiers or more, as `of_spans` checked; whatever the blanks were, start <= end still.
         Span { start: start + 1, end: end.saturating_sub(1).max(start + 1).min(span.end), flags }
     }
+}
+
+/// The high bit of every byte that is neither blank nor tab.
+#[inline(always)]
+fn text_bytes(word: u64) -> u64 {
+    const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
+    // A sum of seven bits carries into the eighth unless they are zero, and never beyond it.
+    let differs = |byte: u8| {
+        let other = word ^ u64::from_ne_bytes([byte; 8]);
+        ((other & LOW) + LOW) | other
+    };
+    differs(b' ') & differs(b'\t') & !LOW
 }
 
 /// Whether a qualifier stands alone: then it closed the field.
@@ -586,6 +640,36 @@ impl<'a, 't> Tile<'a, 't> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blanks_and_tabs_are_told_from_every_other_byte() {
+        for byte in 0..=255_u8 {
+            for place in 0..8 {
+                let mut bytes = *b" \t \t  \t\t";
+                bytes[place] = byte;
+                let expected = if matches!(byte, b' ' | b'\t') { 0 } else { 0x80_u64 << (8 * place) };
+                assert_eq!(text_bytes(u64::from_le_bytes(bytes)), expected, "{byte}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_leave_the_text_are_refused() {
+        let whole = [b'x'; 10 + 2 * PADDING_BYTES];
+        let text = Text::new(&whole, 10).unwrap();
+        let accepts = |starts: &[u32], lengths: &[u32], places: &[(u32, u32)]| {
+            FieldTable::of_places(text, starts, lengths, places).is_some()
+        };
+        assert!(accepts(&[0, 5], &[5, 5], &[(0, 3), (4, u32::MAX)]));
+        assert!(!accepts(&[0, 5], &[5, 6], &[(0, 3)]), "behind the end");
+        assert!(!accepts(&[u32::MAX], &[u32::MAX], &[(0, 3)]), "the sum is greater than any place");
+        assert!(!accepts(&[0, 5], &[5], &[(0, 3)]), "too few");
+        assert!(!accepts(&[0], &[5], &[(3, 2)]), "an end before its start");
+        let table = FieldTable::of_places(text, &[0, 4], &[4, 6], &[(1, 3), (5, u32::MAX)]).unwrap();
+        let mut memory = TileMemory::default();
+        let tile = table.load(1, 0, Trim::None, &mut memory).unwrap();
+        assert_eq!((tile.starts(), tile.ends()), (&[4, 9][..], &[4, 10][..]));
+    }
 
     #[test]
     fn positions_that_do_not_ascend_or_leave_the_text_are_refused() {

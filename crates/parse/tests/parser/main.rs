@@ -16,6 +16,7 @@ mod random;
 pub mod reference;
 mod reference_encodings;
 mod reference_formats;
+mod reference_places;
 mod reference_values;
 mod rows;
 mod spec_document;

@@ -11,6 +11,7 @@ use crate::examples::{column_type, field, hostile_byte};
 use crate::fuzzing::dialects;
 use crate::fuzzing::formats;
 use crate::fuzzing::input::{Input, Random};
+use crate::fuzzing::places;
 use crate::reference;
 
 /// Columns of any types, and a plain dialect that the structural pass knows.
@@ -63,6 +64,23 @@ fn formatted(layout: impl Strategy<Value = (Layout, RowEnd)>) -> impl Strategy<V
             column.format = formats::format(column.column_type, &mut input);
         }
         formats::settle(&mut layout);
+        (layout, row_end)
+    })
+}
+
+/// The columns at places of their rows.
+fn placed_layout() -> impl Strategy<Value = (Layout, RowEnd)> {
+    (plain_layout(), prop::collection::vec(any::<u8>(), 80)).prop_map(|(plain, decisions)| {
+        let mut input = Input::new(&decisions);
+        let mut layout = Layout { qualifier: None, ..plain };
+        for column in &mut layout.columns {
+            dialects::what_stands_for(column, &mut input);
+            if input.below(3) == 0 {
+                column.format = formats::format(column.column_type, &mut input);
+            }
+        }
+        formats::settle(&mut layout);
+        let row_end = places::place(&mut layout, &mut input);
         (layout, row_end)
     })
 }
@@ -352,6 +370,22 @@ proptest! {
     #[test]
     fn parser_equals_reference(case in case()) {
         check(&case);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(500))]
+
+    #[test]
+    fn rows_of_places_equal_the_reference(
+        (layout, row_end) in placed_layout(),
+        (seed, rows, dirt, cut) in (any::<u64>(), 0_usize..200, select(vec![0_u8, 1, 8, 80]), 0_usize..6),
+        reads in prop_oneof![prop::collection::vec(1_usize..300, 1..6), Just(vec![100_000]), Just(vec![1])],
+        first_byte in select(vec![0, 3, 5_000_000_000_u64]),
+    ) {
+        let mut bytes = places::file(&layout, &row_end, rows, dirt, &mut Random(seed));
+        bytes.truncate(bytes.len().saturating_sub(cut));
+        check(&Case { layout, row_end, bytes, first_byte, reads, padding: b" 9\n".to_vec() });
     }
 }
 

@@ -3,11 +3,11 @@
 
 use headrace_parse::Reject;
 use headrace_types::{
-    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, MadeFrom, RowEnd, RowEndInFields, Rule, ShortRows,
-    Trim,
+    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, LayoutShape, MadeFrom, RowEnd, RowEndInFields,
+    Rule, ShortRows, Trim,
 };
 
-use crate::{reference_encodings, reference_formats, reference_values};
+use crate::{reference_encodings, reference_formats, reference_places, reference_values};
 
 /// File that the rows of slices are said to stand in, and lines of it before the slice.
 pub const FILE_PATH: &str = "/some/folder/a file with a long name.csv.gz";
@@ -109,6 +109,12 @@ fn made(from: MadeFrom, line: u64, row_byte: u64) -> Value {
 
 /// Whether a row without a byte is the empty field of the only column.
 fn can_be_empty(layout: &Layout) -> bool {
+    if let [Column { place: Some(place), .. }] = &layout.columns[..] {
+        return layout.shape == LayoutShape::RaggedRight && place.start == 0;
+    }
+    if layout.shape != LayoutShape::Delimited {
+        return false;
+    }
     layout.columns.len() == 1 && !layout.trailing_delimiter
 }
 
@@ -195,6 +201,7 @@ impl<'l> Dialect<'l> {
             RowEnd::Lf => vec![b"\n".to_vec()],
             RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => vec![b"\r\n".to_vec(), b"\n".to_vec()],
             RowEnd::Exactly(text) => vec![reference_encodings::encoded(layout, text)],
+            RowEnd::Every(_) => vec![],
         };
         let own = layout.columns.iter().map(|column| column.delimiter.as_ref()).chain([None]);
         let own = own.map(|own| reference_encodings::encoded(layout, own.unwrap_or(&layout.delimiter)));
@@ -283,6 +290,9 @@ impl<'l> Dialect<'l> {
             }
             return row;
         }
+        if self.layout.shape != LayoutShape::Delimited {
+            return self.cut_placed(row, bytes);
+        }
         let mut offset = 0;
         loop {
             let column = row.fields.len();
@@ -305,6 +315,21 @@ impl<'l> Dialect<'l> {
                 Stop::End => return row,
             }
         }
+    }
+
+    /// The same where columns stand at places.
+    fn cut_placed<'a>(&self, mut row: RawRow<'a>, bytes: &'a [u8]) -> RawRow<'a> {
+        if let RowEnd::Every(length) = self.row_end {
+            let length = *length as usize;
+            row.length = bytes.len().min(length);
+            (row.content, row.has_end) = (&bytes[..row.length], row.length == length);
+        } else if let Some((end, length)) = (0..bytes.len()).find_map(|at| Some((at, self.row_end_at(&bytes[at..])?))) {
+            (row.content, row.length, row.ending) = (&bytes[..end], end + length, &bytes[end..end + length]);
+            row.has_end = !(self.is_crlf && row.ending == b"\r");
+        }
+        let fields = reference_places::fields(self.layout, row.content).into_iter();
+        row.fields = fields.map(|(offset, raw)| Field { offset, raw, form: Form::Plain }).collect();
+        row
     }
 
     /// Form of the field at `start`, where it ends, and why. Otherwise what is open there, and since where.
@@ -410,6 +435,11 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
         return Err(Bad { rule, column, offset, value: row.content[offset..].to_vec(), note: None });
     }
     let bad_shape = |rule, note: String| Bad::of(rule, row.content, Some(note));
+    if layout.shape != LayoutShape::Delimited
+        && let Some((rule, note)) = reference_places::wrong_width(layout, row.content)
+    {
+        return Err(bad_shape(rule, note));
+    }
     if row.content.is_empty() && layout.blank_rows == BlankRows::Reject {
         return Err(bad_shape(Rule::TooFewFields, "a blank row".to_owned()));
     }

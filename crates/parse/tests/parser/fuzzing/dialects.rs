@@ -85,7 +85,7 @@ pub fn per_column(layout: &mut Layout, input: &mut Input<'_>) {
 }
 
 /// What fields of the column stand for that are empty, blank or null tokens.
-fn what_stands_for(column: &mut Column, input: &mut Input<'_>) {
+pub fn what_stands_for(column: &mut Column, input: &mut Input<'_>) {
     const VALUES: &[&str] = &["0", "1", "2000-01-01", "true", "a text of more than twelve bytes", " x ", "\"|"];
     let flags = input.byte();
     column.trim = [Trim::None, Trim::Left, Trim::Right, Trim::Both][usize::from(flags & 3)];
@@ -152,6 +152,7 @@ pub fn leave_out_wrong_values(layout: &mut Layout) {
 pub fn is_accepted(layout: &mut Layout, row_end: &RowEnd) -> bool {
     layout.row_end = match row_end {
         RowEnd::Exactly(text) => RowEnds::Exactly(text.clone()),
+        RowEnd::Every(_) => RowEnds::None,
         _ => RowEnds::Auto,
     };
     Parser::new(layout).is_ok_and(|mut parser| parser.begin_slice(row_end, 0).is_ok())
@@ -168,6 +169,7 @@ pub fn row_end_text(row_end: &RowEnd) -> &[u8] {
         RowEnd::Lf | RowEnd::OnlyLf => b"\n",
         RowEnd::Either | RowEnd::OnlyCrlf => b"\r\n",
         RowEnd::Exactly(text) => text.as_bytes(),
+        RowEnd::Every(_) => b"",
     }
 }
 
@@ -187,7 +189,7 @@ pub fn pieces(layout: &Layout, row_end: &RowEnd) -> Vec<Vec<u8>> {
         [&b"a"[..], b"1", b" ", b"\t", b"n", b"x4", b"0", b"12", b"\r", b"\n", b"N", "é".as_bytes(), b"\xFF", b"b c"]
             .map(<[u8]>::to_vec)
             .to_vec();
-    for token in &tokens {
+    for token in tokens.iter().filter(|token| !token.is_empty()) {
         let (length, token) = (token.len(), token.as_slice());
         pieces.extend([token.to_vec(), token.to_vec(), token[..1].to_vec(), token[1..].to_vec()]);
         pieces.push(token[..length - 1].to_vec());

@@ -5,6 +5,7 @@ pub mod dialects;
 pub mod formats;
 pub mod input;
 pub mod parse_differential;
+pub mod places;
 #[cfg(test)]
 mod replay;
 pub mod texts;

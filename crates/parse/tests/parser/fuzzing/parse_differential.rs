@@ -3,10 +3,10 @@
 //! The first bytes decide the layout and how the file is handed over, the rest is a little program that writes the file:
 //! runs of plausible rows, so that tiles and vector groups fill up, single rows field by field, raw bytes, and patches.
 
-use headrace_types::{ColumnType, Layout, MadeColumn, MadeFrom, RowEnd, ShortRows};
+use headrace_types::{ColumnType, Layout, LayoutShape, MadeColumn, MadeFrom, RowEnd, ShortRows};
 
 use super::input::{Input, Random};
-use super::{Case, MOST_BYTES, column, dialect, dialects, formats, null_tokens, texts};
+use super::{Case, MOST_BYTES, column, dialect, dialects, formats, null_tokens, places, texts};
 
 const DELIMITERS: &[char] =
     &['|', ',', '\t', ';', '|', ',', '5', '.', '-', ' ', '"', '\u{1}', '\u{7f}', 'e', ':', '\''];
@@ -72,7 +72,10 @@ fn layout(input: &mut Input<'_>) -> (Layout, Option<RowEnd>) {
             .map(made)
             .into();
     }
-    if let Some(row_end) = &mut row_end {
+    if flags & 0xF0 == 0x70 {
+        layout.columns.iter_mut().for_each(|column| dialects::what_stands_for(column, input));
+        row_end = Some(places::place(&mut layout, input));
+    } else if let Some(row_end) = &mut row_end {
         dialects::per_column(&mut layout, input);
         dialects::settle(&mut layout, row_end);
         formats::settle(&mut layout);
@@ -219,6 +222,11 @@ impl Writer<'_> {
 
     /// A row; a `shape` of 128 and more is another than the layout's.
     fn row(&mut self, fields: &[Vec<u8>], shape: u8) {
+        if self.layout.shape != LayoutShape::Delimited {
+            let mut random = Random(self.bytes.len() as u64);
+            self.bytes.extend(places::row(self.layout, self.row_end, fields, shape, &mut random));
+            return;
+        }
         let wrong = if shape < 128 { 0 } else { shape % 8 };
         let fields = if wrong == 1 { &fields[1..] } else { fields };
         if let Some(mark) = self.layout.comment.as_ref().filter(|_| wrong == 7) {
