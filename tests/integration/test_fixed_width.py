@@ -54,6 +54,7 @@ class Case:
     skipped: int = 0
     places: dict[str, str] = field(default_factory=lambda: PLACES)
     price_type: str = "int32"
+    encoding: str = "utf-8"
 
 
 CASES = {
@@ -152,6 +153,34 @@ CASES = {
         [(3, "aéb", 10)],
         [("HR501", 1, 3), ("HR501", 2, 16)],
     ),
+    "a page": Case(
+        [*FIXED, "encoding: windows-1252"],
+        "  1äöüß€  10\n  2aé     20\n  3ä\n",
+        [(1, "äöüß€", 10), (2, "aé", 20)],
+        [("HR108", 3, 26)],
+        encoding="windows-1252",
+    ),
+    "a page without row ends, in characters": Case(
+        [*FIXED, "encoding: windows-1251", "row_end: none"],
+        "  1привет 10  2мир     20",
+        [(1, "приве", None), (2, "мир", 20)],
+        encoding="windows-1251",
+        price_type="string",
+        places={**PLACES, "price": "width: 4, null_tokens: ['т 10']"},
+    ),
+    "characters of a page": Case(
+        [*FIXED, "encoding: windows-1252", "width_unit: characters"],
+        "  1äöüß€  10\n  2aé     20\n",
+        [(1, "äöüß€", 10), (2, "aé", 20)],
+        encoding="windows-1252",
+    ),
+    "utf-16": Case(
+        [*FIXED, "encoding: utf-16", "width_unit: characters"],
+        "  1äöüß€  10\r\n  2a😀b€   20\n  3abcdéf 10\n  4\n",
+        [(1, "äöüß€", 10), (2, "a😀b€", 20)],
+        [("HR301", 3, 2 + 2 * 14 + 2 * 14 + 2 * 8), ("HR108", 4, 2 + 2 * 14 + 2 * 14 + 2 * 13)],
+        encoding="utf-16",
+    ),
     "blank rows are rejects": Case(
         [*FIXED, "blank_rows: reject"], "  1abcde  10\n\n", [(1, "abcde", 10)], [("HR108", 2, 13)]
     ),
@@ -188,7 +217,7 @@ def rejects_of(summary: dict[str, object]) -> list[dict[str, object]]:
 def test_fixed_width(project: Project, name: str) -> None:
     case = CASES[name]
     project.package(package(case.layout, case.places, case.price_type))
-    (project.inbox / "rows").write_bytes(case.text.encode())
+    (project.inbox / "rows").write_bytes(case.text.encode(case.encoding))
     summary = project.command(project.arguments()).succeeded()
     price = "price" if case.price_type == "int32" else "price::varchar"
     assert project.query(f"SELECT id, name, {price} FROM orders ORDER BY rowid") == case.rows

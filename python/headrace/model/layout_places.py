@@ -104,7 +104,7 @@ def check_places(layout: Layout) -> None:
         raise own_error(
             f"places of columns in {layout.encoding} count characters",
             expected="`width_unit: characters`",
-            path=("width_unit",),
+            path=("encoding",),
         )
     places_of(layout)
 

@@ -55,6 +55,8 @@ MESSAGES = {
     "delimited_endless": (["delimiter: '|'", "row_end: none"], ["name: id, type: int64", "name: amount, type: string"]),
     "no_delimiter": ([], ["name: id, type: int64", "name: amount, type: string"]),
     "shape": (["shape: fixed"], TWO),
+    "utf_16_bytes": ([*FIXED, "encoding: utf-16"], TWO),
+    "made": (FIXED, [*TWO, "name: file, type: string, from: file_name, width: 9"]),
 }
 
 
@@ -96,3 +98,19 @@ def test_the_shortest_row(tmp_path: Path) -> None:
     assert orders(tmp_path, fixed(FIXED, TWO)).shortest_row_bytes == 15
     assert orders(tmp_path, fixed(["shape: ragged_right"], RAGGED)).shortest_row_bytes == 6
     assert orders(tmp_path, COMPLETE).shortest_row_bytes is None
+
+
+def test_made_columns_have_no_place(tmp_path: Path) -> None:
+    layout = orders(tmp_path, fixed(FIXED, [TWO[0], "name: file, type: string, from: file_name", TWO[1]]))
+    assert [column["place"] for column in layout.to_core()["columns"]] == [
+        {"start": 0, "width": 5},
+        {"start": 5, "width": 9},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "unit"), [("utf-8", "characters"), ("windows-1252", "bytes"), ("utf-16le", "characters")]
+)
+def test_a_byte_of_a_page_is_a_character(tmp_path: Path, encoding: str, unit: str) -> None:
+    layout = orders(tmp_path, fixed([*FIXED, f"encoding: {encoding}", "width_unit: characters"], TWO))
+    assert layout.to_core()["width_unit"] == unit
