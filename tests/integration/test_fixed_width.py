@@ -162,11 +162,11 @@ CASES = {
     ),
     "a page without row ends, in characters": Case(
         [*FIXED, "encoding: windows-1251", "row_end: none"],
-        "  1привет 10  2мир     20",
-        [(1, "приве", None), (2, "мир", 20)],
+        "  1ждицюф 10  2лйф    20",
+        [(1, "ждицю", None), (2, "лйф", "20")],
         encoding="windows-1251",
         price_type="string",
-        places={**PLACES, "price": "width: 4, null_tokens: ['т 10']"},
+        places={**PLACES, "price": "width: 4, null_tokens: ['ф 10']"},
     ),
     "characters of a page": Case(
         [*FIXED, "encoding: windows-1252", "width_unit: characters"],

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, model_validator
 
-from headrace.model.column_format import ColumnFormat, Formats, to_core
+from headrace.model.column_format import ColumnFormat, Formats
 from headrace.model.column_format_checks import check_format, month_names, texts_of
 from headrace.model.data_type import DataType
 from headrace.model.encoding import EncodingSetting, refuse_lacking
@@ -17,14 +17,13 @@ from headrace.model.layout_column import (
     Column,
     DelimiterSetting,
     EmptySetting,
-    EmptyValue,
     NullTokensSetting,
     QualifiedEmptySetting,
     TrimSetting,
     check_columns,
 )
+from headrace.model.layout_for_core import ROW_ENDS, layout_to_core
 from headrace.model.layout_places import check_places, places_of, refuse_places
-from headrace.model.made_column import LOAD_TIME
 from headrace.model.settings import SettingKind, SpecModel, errors_below, own_error, setting
 from headrace.model.suggest import quote, show_name
 
@@ -32,9 +31,7 @@ MAXIMUM_SKIPPED_LINES = 1_000_000
 MAXIMUM_FOOTER_ROWS = 100
 # UTF-8 of a character that is one byte in a file, as the core makes room for it.
 MOST_BYTES_OF_A_BYTE: Final = 3
-# Row ends that have a name.
 _WORDS: Final = {"row_end": "row end", "delimiter": "delimiter", "comment": "comment mark"}
-ROW_ENDS: Final = {"auto": "", "lf": "\n", "crlf": "\r\n", "cr": "\r"}
 
 
 def _check_character(character: str, name: str) -> str:
@@ -275,7 +272,7 @@ class Layout(SpecModel):
             if column.delimiter:
                 texts.append(((*path, "delimiter"), column.delimiter))
             texts += [((*path, "null_tokens", place), token) for place, token in enumerate(column.null_tokens or [])]
-            column_format, key = self._format_of(column)
+            column_format, key = self.format_of(column)
             if column_format is not None:
                 above = (*path, "format") if key is None else ("formats", key)
                 inner = texts_of(column_format, column.type.kind)
@@ -331,7 +328,7 @@ class Layout(SpecModel):
     def _refuse_delimiters_in_formats(self) -> None:
         """A delimiter in a value: fields that are neither qualified nor escaped could not be told apart."""
         for number, column in self.numbered_fields():
-            column_format, path = self._format_of(column)
+            column_format, path = self.format_of(column)
             is_last_of_all = self.row_end_in_fields == "data" and column is self.fields[-1]
             is_told_apart = self.escape is not None or (self.qualifier is not None and column.qualified)
             delimiter = column.delimiter or self.delimiter
@@ -346,7 +343,7 @@ class Layout(SpecModel):
                         path=("columns", number, "format", *inner) if path is None else ("formats", path, *inner),
                     )
 
-    def _format_of(self, column: Column) -> tuple[ColumnFormat | None, str | None]:
+    def format_of(self, column: Column) -> tuple[ColumnFormat | None, str | None]:
         """The format of a column, and the key of `formats` that it comes from, if it does."""
         if column.format is not None:
             return column.format, None
@@ -380,14 +377,14 @@ class Layout(SpecModel):
     def _check_trim(self) -> None:
         """Behind an escape a blank at the end of a field is text, and nobody looks for escapes from the end."""
         for number, column in self.numbered_fields():
-            if self.escape is not None and self._of(column, "trim") in ("right", "both"):
+            if self.escape is not None and self.setting_of(column, "trim") in ("right", "both"):
                 raise own_error(
                     f"blanks behind the text of column `{show_name(column.name)}` may be escaped",
                     expected="`trim: none` or `trim: left` beside `escape`",
                     path=("columns", number, "trim") if column.trim else ("trim",),
                 )
 
-    def _of(self, column: Column, name: str) -> Any:
+    def setting_of(self, column: Column, name: str) -> Any:
         """A setting of a column, or the layout's if it has none of its own."""
         own = getattr(column, name)
         return getattr(self, name) if own is None else own
@@ -458,71 +455,7 @@ class Layout(SpecModel):
 
         `types`: by column, where the target allows less than the layout; columns are made if they are among them.
         """
-        made = [column for column in self.made if column.name in (types or {})]
-        if self.shape == "delimited":
-            told_by: dict[str, Any] = {"delimiter": self.delimiter}
-            places: list[dict[str, Any]] = [{} for _ in self.fields]
-        else:
-            # A byte of a page is a character.
-            counts_bytes = self.width_unit == "bytes" or not self.encoding.startswith("utf-")
-            told_by = {"shape": self.shape, "width_unit": "bytes" if counts_bytes else "characters"}
-            places = [{"place": place} for place in places_of(self)]
-        named = self.row_end in ("auto", "none")
-        return {
-            "encoding": self.encoding,
-            "unmappable": self.unmappable,
-            **told_by,
-            "row_end": self.row_end if named else {"exactly": ROW_ENDS.get(self.row_end, self.row_end)},
-            "mixed_row_ends": self.mixed_row_ends,
-            "row_end_in_fields": self.row_end_in_fields,
-            "qualifier": self.qualifier,
-            "blanks_around_qualifier": self.blanks_around_qualifier,
-            "escape": self.escape,
-            "escape_codes": self.escape_codes,
-            "comment": self.comment,
-            "blank_rows": self.blank_rows,
-            "short_rows": self.short_rows,
-            "extra_fields": self.extra_fields,
-            "trailing_delimiter": self.trailing_delimiter,
-            "skip_lines": self.skip_lines,
-            "header": self.header,
-            "other_columns": self.other_columns,
-            "footer_rows": self.footer_rows,
-            "columns": [
-                {
-                    "name": column.name,
-                    "type": (types or {}).get(column.name, column.type).to_core(),
-                    "nullable": column.nullable and column.name not in columns_not_null,
-                    "delimiter": column.delimiter,
-                    "qualified": column.qualified,
-                    "trim": self._of(column, "trim"),
-                    "empty": _empty_to_core(self._of(column, "empty")),
-                    "qualified_empty_is_null": self._of(column, "qualified_empty") == "null",
-                    "null_tokens": self._of(column, "null_tokens"),
-                    "qualified_null_tokens": self._of(column, "qualified_null_tokens"),
-                    **self._format_to_core(column, (types or {}).get(column.name, column.type)),
-                    **place,
-                }
-                for column, place in zip(self.fields, places, strict=True)
-            ],
-            **({"made": [{"name": column.name, "from": _from_to_core(column)} for column in made]} if made else {}),
-        }
-
-    def _format_to_core(self, column: Column, data_type: DataType) -> dict[str, Any]:
-        column_format, _ = self._format_of(column)
-        if column_format is None:
-            return {}
-        core = to_core(column_format, data_type, month_names(column_format))
-        return {} if core is None else {"format": core}
-
-
-def _from_to_core(column: Column) -> object:
-    # The plan of a run says when that is.
-    return {LOAD_TIME: None} if column.from_ == LOAD_TIME else column.from_
-
-
-def _empty_to_core(empty: str | EmptyValue) -> object:
-    return {"value": empty.value} if isinstance(empty, EmptyValue) else empty
+        return layout_to_core(self, columns_not_null, types or {})
 
 
 class LayoutFile(SpecModel):
