@@ -38,6 +38,8 @@ class Dialect:
     delimiter: str = ","
     trailing_delimiter: bool = False
     qualifier: str | None = None
+    # Of fixed width, in bytes, in place of a delimiter.
+    widths: tuple[int, ...] = ()
 
 
 def duckdb_type(column: Column) -> str:
@@ -85,6 +87,10 @@ def polars_type(column: Column) -> Any:
 
 def headrace_layout(columns: tuple[Column, ...], dialect: Dialect) -> dict[str, Any]:
     """The layout as a package writes it."""
+    if dialect.widths:
+        places = zip(columns, dialect.widths, strict=True)
+        declared = [{"name": item.name, "type": item.type, "nullable": False, "width": width} for item, width in places]
+        return {"shape": "fixed_width", "trim": "both", "columns": declared}
     layout: dict[str, Any] = {"delimiter": dialect.delimiter, "trailing_delimiter": dialect.trailing_delimiter}
     if dialect.qualifier is not None:
         layout["qualifier"] = dialect.qualifier

@@ -26,6 +26,8 @@ def duckdb_columns(table: Table) -> str:
 def duckdb_source(data: DataSet) -> str:
     """read_csv that guesses nothing."""
     table, dialect = data.table, data.table.dialect
+    if dialect.widths:
+        return _duckdb_places(data)
     types = {column.name: duckdb_type(column) for column in table.columns}
     if dialect.trailing_delimiter:
         types[END_OF_ROW] = "VARCHAR"
@@ -36,6 +38,17 @@ def duckdb_source(data: DataSet) -> str:
         f"read_csv([{files}], auto_detect = false, header = false, delim = '{dialect.delimiter}', "
         f"quote = '{qualifier}', escape = '{qualifier}', columns = {{{columns}}})"
     )
+
+
+def _duckdb_places(data: DataSet) -> str:
+    """Rows as one text each, cut and converted by SQL: DuckDB has no reader of fixed width."""
+    files = ", ".join(f"'{file}'" for file in data.files)
+    fields, start = list[str](), 1
+    for column, width in zip(data.table.columns, data.table.dialect.widths, strict=True):
+        fields.append(f"CAST(trim(line[{start}:{start + width - 1}]) AS {duckdb_type(column)}) AS {column.name}")
+        start += width
+    lines = f"read_csv([{files}], auto_detect = false, header = false, delim = '\x01', columns = {{'line': 'VARCHAR'}})"
+    return f"(SELECT {', '.join(fields)} FROM {lines})"
 
 
 def pyarrow_batches(data: DataSet, block_bytes: int) -> Iterator[Any]:

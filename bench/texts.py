@@ -59,6 +59,18 @@ def quoted_rows(random: Random, types: Sequence[str]) -> Iterator[str]:
         yield ",".join(fields) + f',"{comment()}"\n'
 
 
+def fixed_rows(random: Random, types: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """Rows like LINEITEM's, each field as wide as its column."""
+    makers = [_maker(random, type_text) for type_text in types[:-1]]
+    makers.append(lambda: " ".join(random.choices(_WORDS, k=3 + int(random.random() * 2)))[: widths[-1]])
+    aligns = ["<" if type_text.startswith(("char", "varchar")) else ">" for type_text in types]
+    forms = [f"{align}{width}" for align, width in zip(aligns, widths, strict=True)]
+    while True:
+        # Not of blanks alone: no column may be null.
+        fields = [make()[:width].strip() or "x" for make, width in zip(makers, widths, strict=True)]
+        yield "".join([format(field, form) for field, form in zip(fields, forms, strict=True)]) + "\n"
+
+
 def _maker(random: Random, type_text: str) -> Callable[[], str]:
     """A function that makes the text of one value."""
     below = random.random

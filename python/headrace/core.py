@@ -73,6 +73,11 @@ def plan_slices(spec: Mapping[str, Any]) -> Data:
     return _data(_call(_native.plan_slices, json.dumps(spec)))
 
 
+def field_by_field(layout: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Columns of a layout whose format keeps their texts from being converted many at once, and what in it does."""
+    return [(name, reason) for name, reason in json.loads(_call(_native.field_by_field, json.dumps(layout)))]
+
+
 def hash_places(spec: Mapping[str, Any]) -> Data:
     """Where the core puts keys of partitions by hash.
 

@@ -33,7 +33,7 @@ connections:
 layouts:
   orders:
     delimiter: ";"
-    header_rows: 1
+    header: skip
     columns:
       - {name: id, type: int32, nullable: false}
       - {name: day, type: date}

@@ -122,7 +122,9 @@ def test_rows_are_the_same_every_time_and_have_all_fields(name: str) -> None:
     assert rows == list(islice(table.rows(Random(1)), 100))
     assert len(set(rows)) == 100
     assert all(row.endswith("\n") for row in rows)
-    if table.dialect.qualifier is None:
+    if table.dialect.widths:
+        assert {len(row) for row in rows} == {sum(table.dialect.widths) + 1}
+    elif table.dialect.qualifier is None:
         assert {row.count(table.dialect.delimiter) for row in rows} == {len(table.columns) - 1}
         for column, text in zip(table.columns, rows[0].rstrip("\n").split(","), strict=True):
             if column.kind == "decimal":

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from headrace.cli.app import app
@@ -77,6 +81,26 @@ def test_commands_of_a_page(
         for arguments in commands(block):
             code = run_app(app, arguments)
             assert code == block.exit_code, f"headrace {shlex.join(arguments)}\n{capsys.readouterr().err}"
+
+
+def test_the_pipes_of_a_page(tmp_path: Path) -> None:
+    """Through a shell, as they stand there: the other test runs commands of Headrace only."""
+    program = tmp_path / "bin" / "headrace"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m headrace "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    for block in blocks(Path("docs/how-to/read-compressed-files-and-pipes.md")):
+        if block.file is not None:
+            path = tmp_path / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+        for line in block.text.splitlines() if block.language == "console" else []:
+            command = ["bash", "-c", line.removeprefix("$ ")]
+            ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            assert ended.returncode == 0, f"{line}\n{ended.stderr}"
+    with duckdb.connect(str(tmp_path / "sensors.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT sensor, celsius::VARCHAR FROM readings").fetchall() == [("n1", "-3.250")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)

@@ -199,7 +199,7 @@ def test_files_without_a_data_row(data: Path, count: int) -> None:
     execute(data)
     for file in range(1, count + 1):
         (data / f"head.{file}").write_text("id|amount\n" + "\n" * (file - 1))
-    text = PACKAGE.replace('delimiter: "|"', 'delimiter: "|"\n            header_rows: 1')
+    text = PACKAGE.replace('delimiter: "|"', 'delimiter: "|"\n            header: skip')
     assert_snapshot(f"header_only_{count}", failure(execute(data, text, files="head.*"), data))
     assert query(data, "SELECT count(*) FROM orders") == [(2 * ROWS,)]
     assert execute(data, text, files="head.*", empty="allow").failure is None

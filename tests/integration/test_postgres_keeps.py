@@ -404,6 +404,13 @@ def test_without_the_right_to_read_the_ledger(database: Database) -> None:
         assert "Grant what is missing" in str(failure.value.hint)
 
 
+def test_a_ledger_of_an_earlier_version_goes_on(database: Database) -> None:
+    Run(database).load(plan("schema", "create"))
+    database.as_loader('ALTER TABLE headrace."commit" DROP COLUMN text_bytes')
+    Run(database).load(plan("rename"))
+    assert database.rows('SELECT count(*) FROM headrace."commit" WHERE text_bytes IS NULL') == [("0",)]
+
+
 def test_where_the_holder_of_a_lock_is_may_be_hidden(database: Database) -> None:
     orders = TableName("public", "orders")
 

@@ -26,7 +26,8 @@ layouts:
   customers:
     delimiter: ";"
     qualifier: '"'
-    header_rows: 2
+    skip_lines: 1
+    header: skip
     columns: [{name: code, type: string}, {name: place, type: string}, {name: since, type: date}]
 streams: 2
 tasks:
@@ -37,7 +38,7 @@ tasks:
       destinations: {kept: {input: rows, connection: warehouse, table: customers, target: replace}}
 """
 # Two rows, three lines of text.
-HEADER = b'"code";"place";"since\r\nwhen"\r\nunits;;\r\n'
+HEADER = b'units;;\r\n"code";"place";"since\r\nwhen"\r\n'
 
 
 def check_key(ended: Ended, file: Path, row: int, found: str) -> None:

@@ -14,7 +14,7 @@ from tests.snapshots import assert_snapshot
 # What is wrong with a row does not depend on the processor.
 pytestmark = pytest.mark.usefixtures("cpu_path")
 
-QUALIFIED = PACKAGE.replace('delimiter: "|"', "delimiter: ','\n    qualifier: '\"'\n    header_rows: 1")
+QUALIFIED = PACKAGE.replace('delimiter: "|"', "delimiter: ','\n    qualifier: '\"'\n    header: skip")
 HEADER = 'id,amount,"day,\nas it was",customer,note\n'
 # What matters between qualifiers; NULL is nothing at all, an empty text is two qualifiers.
 NOTES = ["plain", "a,b", "line\nbreak", "line\r\nbreak", 'say "no"', '"', '""\n,', "\n\n", "", None, '5" nail', "NULL"]
@@ -77,13 +77,18 @@ def test_qualified_files_load_as_duckdb_reads_them(qualified: Project, row_end: 
     assert {note for (note,) in notes} == set(NOTES)
 
 
-def test_the_plan_says_that_a_file_is_one_slice(qualified: Project) -> None:
-    write(qualified.inbox / "orders.tbl.1", range(100_000), "\n")
+@pytest.mark.parametrize("streams", ["1", "4"])
+def test_a_file_is_cut_behind_rows(qualified: Project, streams: str) -> None:
+    """Whatever the slices: the rows of one pass from the front."""
+    path = qualified.inbox / "orders.tbl.1"
+    write(path, range(300_000), "\n")
     ended = qualified.command([*qualified.arguments()[:3], "plan", "package.yaml", "--json"])
     assert ended.exit_code == 0, ended.stderr
     (flow,) = json.loads(ended.stdout)["tasks"]
-    assert len(flow["slices"]) == 1
-    assert "the layout has a qualifier: every file is one slice, read by one stream" in flow["notes"]
+    assert len(flow["slices"]) > 1
+    summary = qualified.run("--streams", streams).succeeded()
+    assert (summary["rows_loaded"], summary["rows_skipped"]) == (300_000, 1)
+    assert differences(qualified, [path], "\n") == []
 
 
 BAD_ROWS = {

@@ -174,7 +174,7 @@ class RandomTable:
         )
         return (
             f'  {self.name}:\n    delimiter: "{escaped}"\n    trailing_delimiter: {str(self.trailing).lower()}\n'
-            f"    header_rows: {self.header_rows}\n    null_tokens: [{tokens}]\n    columns:\n{columns}"
+            f"    skip_lines: {self.header_rows}\n    null_tokens: [{tokens}]\n    columns:\n{columns}"
         )
 
     @property

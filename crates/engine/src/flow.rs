@@ -11,12 +11,13 @@ use headrace_parse::Reject;
 use headrace_parse::memory::Memory;
 use headrace_types::{CoreError, ErrorKind};
 
-use crate::memory_pool::MemoryPool;
+use crate::memory_pool::{MemoryPool, return_large_memory};
 use crate::outcome::{Outcome, lock};
 use crate::queue::Queue;
 use crate::rejects::{RejectStore, SliceRejects};
 use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
 use crate::routing::Router;
+use crate::row_counts::RowCounts;
 use crate::row_numbers::first_lines;
 use crate::sink::arrow::BatchReader;
 use crate::sink::{self, Sink};
@@ -57,6 +58,8 @@ pub struct Shared {
     /// Live counters.
     pub counters: Counters,
     filling_large_row: AtomicUsize,
+    /// Lines before the slices, where they are asked for.
+    pub row_counts: RowCounts,
     /// Groups of slices, each for one stream.
     pub queue: Queue,
     slices: Mutex<Vec<SliceReport>>,
@@ -71,6 +74,7 @@ pub struct Shared {
 #[derive(Default)]
 pub struct Counters {
     bytes: AtomicU64,
+    taken_bytes: AtomicU64,
     rows: AtomicU64,
     rejected: AtomicU64,
     /// Rows the sink took.
@@ -83,6 +87,11 @@ impl Counters {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.rows.fetch_add(rows, Ordering::Relaxed);
         self.rejected.fetch_add(rejected, Ordering::Relaxed);
+    }
+
+    /// Adds bytes of the source, compressed or not.
+    pub fn add_taken(&self, bytes: u64) {
+        self.taken_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
@@ -128,6 +137,7 @@ impl Flow {
         sink: Arc<dyn Sink>,
         reader: Option<BatchReader>,
     ) -> Self {
+        return_large_memory();
         let groups = sink.groups(&spec.source.to_load().cloned().collect::<Vec<_>>());
         // First of all the rejects that are known to come: they may be too many.
         let first = spec.source.to_reject().map(|slice| vec![slice.clone()]).collect();
@@ -144,6 +154,7 @@ impl Flow {
             rejects: RejectStore::new(&spec),
             counters: Counters::default(),
             filling_large_row: AtomicUsize::new(0),
+            row_counts: RowCounts::new(&spec),
             queue,
             slices: Mutex::new(known),
             streams: Mutex::default(),
@@ -227,6 +238,7 @@ impl Flow {
         let shared = &self.shared;
         Snapshot {
             bytes_read: shared.counters.bytes.load(Ordering::Relaxed),
+            source_bytes_read: shared.counters.taken_bytes.load(Ordering::Relaxed),
             rows_read: shared.counters.rows.load(Ordering::Relaxed),
             rows_out: shared.counters.rows_out.load(Ordering::Relaxed),
             rows_rejected: shared.counters.rejected.load(Ordering::Relaxed),
@@ -363,12 +375,15 @@ impl Shared {
         }
         // Nothing had to be read of a slice of which everything is known.
         let bytes = |slice: &SliceSpec| read.get(&slice.number).copied().unwrap_or(Some(0));
-        let is_whole = |slice: &&SliceSpec| bytes(slice).is_none_or(|bytes| bytes == slice.bytes());
+        // How long the text is that a decoder ends, it has checked itself.
+        let wanted = |slice: &SliceSpec| slice.text().end.map(|end| end - slice.text().begin);
+        let is_whole =
+            |slice: &&SliceSpec| bytes(slice).is_none_or(|bytes| wanted(slice).is_none_or(|wanted| bytes == wanted));
         match planned.iter().find(|slice| self.spec.source.generate.is_none() && !is_whole(slice)) {
-            None => Ok(()),
+            None => self.row_counts.check(&ended),
             Some(slice) => {
                 let what = format!("slice {} was not read to its end", slice.number);
-                let found = format!("{} of {} bytes", bytes(slice).unwrap_or(0), slice.bytes());
+                let found = format!("{} of {} bytes", bytes(slice).unwrap_or(0), wanted(slice).unwrap_or(0));
                 Err(CoreError::new(ErrorKind::Internal, what).found(found))
             }
         }
@@ -379,7 +394,7 @@ impl Shared {
         if self.spec.source.generate.is_some() {
             return Ok(());
         }
-        for file in &self.spec.source.files {
+        for file in self.spec.source.files.iter().filter(|file| file.stream.is_none()) {
             let now = std::fs::metadata(&file.path).map_err(|error| {
                 CoreError::new(ErrorKind::FileChanged, "a source file vanished while it was loaded")
                     .at_file(&file.path)
@@ -454,17 +469,10 @@ mod tests {
     }
 
     fn spec() -> FlowSpec {
-        let column = Column { name: "id".to_owned(), column_type: ColumnType::Int64, nullable: false };
+        let column = Column::new("id", ColumnType::Int64, false);
         FlowSpec {
             name: "nothing".to_owned(),
-            layout: Layout {
-                delimiter: '|',
-                qualifier: None,
-                trailing_delimiter: false,
-                header_rows: 0,
-                null_tokens: vec![],
-                columns: vec![column],
-            },
+            layout: Layout { delimiter: "|".to_owned(), columns: vec![column], ..Layout::default() },
             source: SourceSpec {
                 files: vec![],
                 slices: vec![],

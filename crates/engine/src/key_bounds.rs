@@ -4,13 +4,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use headrace_transform::partition::Key;
-use headrace_types::{CoreError, ErrorKind, Layout};
+use headrace_types::{CoreError, ErrorKind, Layout, RowEndInFields, RowEnds};
 use serde::{Deserialize, Serialize};
 
 use crate::key_column::KeyColumn;
 use crate::line_parser::LineParser;
 use crate::source::{check_unchanged, open_file};
-use crate::spec::FileSpec;
+use crate::spec::{Compression, FileSpec};
 
 /// Bytes read at first from either end; more where a row is longer.
 const WINDOW_BYTES: u64 = 64 * 1024;
@@ -50,16 +50,21 @@ pub struct Bounds {
 /// Reads the keys.
 ///
 /// # Errors
-/// `Specification` for a column that is not in the layout or has no order, or a layout with a qualifier (where the last row
-/// starts is known only to who has read the whole file); `Source` and `FileChanged` for the files.
+/// `Specification` for a column that is not in the layout or has no order, or a layout in which a line feed need not end a row (where
+/// the last row starts is known only to who has read what stands before it); `Source` and `FileChanged` for the files.
 pub fn key_bounds(spec: &KeyBoundsSpec) -> Result<FileBounds, CoreError> {
     let refuse = |text: &str| Err(CoreError::new(ErrorKind::Specification, format!("key bounds: {text}")));
-    if spec.layout.qualifier.is_some() {
-        return refuse("the layout has a qualifier");
+    let Layout { qualifier, escape, comment, row_end, row_end_in_fields, .. } = &spec.layout;
+    let is_plain = *row_end == RowEnds::Auto && *row_end_in_fields == RowEndInFields::EndsRow;
+    if qualifier.is_some() || escape.is_some() || comment.is_some() || !is_plain {
+        return refuse("not every line feed ends a row, or other texts do");
     }
     let Some(column) = KeyColumn::of(&spec.layout, &spec.column) else {
         return refuse(&format!("`{}` is not a column whose values can be keys", spec.column));
     };
+    if spec.files.iter().any(|file| file.stream.is_some() || file.compression != Compression::None) {
+        return refuse("a stream or a compressed file cannot be read from its end");
+    }
     let files = spec.files.iter().map(|file| bounds(file, &spec.layout, column)).collect::<Result<_, _>>()?;
     Ok(FileBounds { files })
 }
@@ -83,8 +88,8 @@ struct Lines<'a> {
 impl Lines<'_> {
     /// Key of the first row.
     fn first(&self) -> Result<Option<Key>, CoreError> {
-        let (mut at, end) = (self.planned.first_byte, self.planned.size_bytes);
-        let mut parser = self.parser(true)?;
+        let (mut at, end) = (self.planned.data_begin(), self.planned.data_end());
+        let mut parser = self.parser()?;
         // The front of a line whose end was not read yet, and whether it is too long to be kept.
         let (mut text, mut is_long) = (Vec::new(), false);
         let mut window = WINDOW_BYTES;
@@ -98,10 +103,6 @@ impl Lines<'_> {
                 if is_long {
                     is_long = text[line - 1] != b'\n';
                     text.drain(..line);
-                    if !is_long {
-                        // In the place of the long line: it may have been a header.
-                        parser.parse(b"\n")?;
-                    }
                 }
             }
             let whole = if at == end { text.len() } else { memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1) };
@@ -116,7 +117,7 @@ impl Lines<'_> {
 
     /// Key of the last row.
     fn last(&self) -> Result<Option<Key>, CoreError> {
-        let (begin, mut end) = (self.planned.first_byte, self.planned.size_bytes);
+        let (begin, mut end) = (self.planned.data_begin(), self.planned.data_end());
         let mut window = WINDOW_BYTES;
         // Whether `end` is inside a line that is too long.
         let mut is_long = false;
@@ -129,8 +130,7 @@ impl Lines<'_> {
             }
             // In the middle of the file the first line is a part of one.
             let whole = if from == begin { 0 } else { memchr::memchr(b'\n', &text).map_or(text.len(), |at| at + 1) };
-            // With a row in the file the header is found only together with its first line.
-            let rows = self.parser(from == begin)?.rows(&text[whole..])?;
+            let rows = self.parser()?.rows(&text[whole..])?;
             if let Some(rows) = rows {
                 return Ok(self.column.keys(&rows).map(|keys| keys.at(rows.num_rows() - 1)));
             }
@@ -147,9 +147,8 @@ impl Lines<'_> {
         }
     }
 
-    fn parser(&self, with_header: bool) -> Result<LineParser, CoreError> {
-        let header_rows = if with_header { u64::from(self.layout.header_rows) } else { 0 };
-        LineParser::new(self.layout, self.planned.row_end, header_rows)
+    fn parser(&self) -> Result<LineParser, CoreError> {
+        LineParser::of_file(self.layout, self.planned)
     }
 
     fn read(&self, begin: u64, end: u64) -> Result<Vec<u8>, CoreError> {
@@ -170,21 +169,20 @@ mod tests {
     use crate::slices::{SlicingSpec, plan_slices};
     use headrace_types::{Column, ColumnType};
 
-    fn bounds_of(text: &str, column_type: ColumnType, header_rows: u32) -> Bounds {
+    fn bounds_of(text: &str, column_type: ColumnType, skip_lines: u32) -> Bounds {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, text).unwrap();
-        let column = |name: &str, column_type| Column { name: name.to_owned(), column_type, nullable: false };
+        let column = |name: &str, column_type| Column::new(name, column_type, false);
         let layout = Layout {
-            delimiter: '|',
-            qualifier: None,
-            trailing_delimiter: false,
-            header_rows,
-            null_tokens: vec![],
+            delimiter: "|".to_owned(),
+            skip_lines,
             columns: vec![column("text", ColumnType::String), column("key", column_type)],
+            ..Layout::default()
         };
         let path = path.to_str().unwrap().to_owned();
-        let slicing = SlicingSpec { files: vec![path], slice_bytes: 1 << 20, layout: layout.clone() };
+        let slicing =
+            SlicingSpec { files: vec![path], slice_bytes: 1 << 20, layout: layout.clone(), ..SlicingSpec::default() };
         let files = plan_slices(&slicing).unwrap().files;
         key_bounds(&KeyBoundsSpec { files, layout, column: "key".to_owned() }).unwrap().files.remove(0)
     }

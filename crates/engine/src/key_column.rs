@@ -2,7 +2,7 @@
 
 use arrow_array::{ArrayRef, RecordBatch};
 use headrace_transform::partition::{Key, Keys};
-use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout, RowEnd};
+use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout};
 
 use crate::line_parser::{Line, LineParser};
 use crate::sink::values::render;
@@ -66,16 +66,9 @@ impl KeyColumn {
 /// # Errors
 /// `Specification` for a text that the type does not accept.
 pub fn parse_value(column_type: ColumnType, text: &str) -> Result<ArrayRef, CoreError> {
-    let column = Column { name: "key".to_owned(), column_type, nullable: false };
-    let layout = Layout {
-        delimiter: '\u{1f}',
-        qualifier: None,
-        trailing_delimiter: false,
-        header_rows: 0,
-        null_tokens: vec![],
-        columns: vec![column],
-    };
-    match LineParser::new(&layout, RowEnd::Lf, 0)?.parse(text.as_bytes())? {
+    let column = Column::new("key", column_type, false);
+    let layout = Layout { delimiter: "\u{1f}".to_owned(), columns: vec![column], ..Layout::default() };
+    match LineParser::new(&layout)?.parse(text.as_bytes())? {
         Line::Row(batch) if batch.num_rows() == 1 => Ok(batch.column(0).clone()),
         _ => {
             let what = format!("a key of a partition is not of type {column_type}");

@@ -3,7 +3,8 @@
 //! A [`Flow`] runs one data flow: streams (threads) take slices from a queue, largest first, read them in blocks, parse the
 //! blocks and write the batches to a sink. Everything that crosses to Python is data ([`spec`], [`report`]).
 
-pub mod flow;
+pub mod file_layout;
+mod flow;
 pub mod generate_files;
 pub mod hash_places;
 pub mod key_bounds;
@@ -18,6 +19,7 @@ mod queue;
 mod rejects;
 pub mod report;
 mod routing;
+mod row_counts;
 mod row_numbers;
 pub mod row_position;
 mod sink;

@@ -3,8 +3,10 @@
 
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
-use headrace_parse::{Parsed, Parser};
+use headrace_parse::{Block, Parsed, Parser};
 use headrace_types::{CoreError, Layout, RowEnd};
+
+use crate::spec::FileSpec;
 
 /// What a line is.
 pub enum Line {
@@ -12,7 +14,7 @@ pub enum Line {
     Row(RecordBatch),
     /// A row that does not.
     Reject,
-    /// A header or blank line.
+    /// A comment or blank row.
     Skipped,
 }
 
@@ -20,14 +22,24 @@ pub enum Line {
 pub struct LineParser(Parser);
 
 impl LineParser {
-    /// A parser of lines; the first `header_rows` of them are header.
+    /// A parser of lines of a file; its batches have the columns of the layout.
     ///
     /// # Errors
     /// Those of [`Parser::new`].
-    pub fn new(layout: &Layout, row_end: RowEnd, header_rows: u64) -> Result<Self, CoreError> {
-        let header_rows = u32::try_from(header_rows).unwrap_or(u32::MAX);
-        let mut parser = Parser::new(&Layout { header_rows, ..layout.clone() })?;
-        parser.begin_slice(row_end, true);
+    pub fn of_file(layout: &Layout, file: &FileSpec) -> Result<Self, CoreError> {
+        let all: Vec<usize> = (0..layout.columns.len()).collect();
+        let mut parser = file.parser(layout, &all)?;
+        parser.begin_slice(&file.row_end, 0)?;
+        Ok(LineParser(parser))
+    }
+
+    /// A parser of lines that end with line feeds.
+    ///
+    /// # Errors
+    /// Those of [`Parser::new`].
+    pub fn new(layout: &Layout) -> Result<Self, CoreError> {
+        let mut parser = Parser::new(layout)?;
+        parser.begin_slice(&RowEnd::Lf, 0)?;
         Ok(LineParser(parser))
     }
 
@@ -44,7 +56,7 @@ impl LineParser {
         })
     }
 
-    /// Of lines with their row ends those that are rows and conform to the layout; none if there are no such rows.
+    /// Of a few lines with their row ends those that are rows and conform to the layout; none if there are no such rows.
     ///
     /// # Errors
     /// `Internal` only.
@@ -56,11 +68,12 @@ impl LineParser {
         let mut memory = Memory::new(line.len() + 1 + 2 * PADDING_BYTES);
         memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + line.len()].copy_from_slice(line);
         let mut length = line.len();
-        if line.last() != Some(&b'\n') {
+        if line.last() != Some(&b'\n') && self.0.needs_row_end() {
             memory.bytes_mut()[PADDING_BYTES + length] = b'\n';
             length += 1;
         }
-        let block = memory.freeze();
-        self.0.parse(&block, length, line.len(), 0, true, Memory::new, &mut |_| Ok(()))
+        let buffer = memory.freeze();
+        let block = Block { buffer: &buffer, from: 0, length, real_length: line.len(), first_byte: 0, ended: true };
+        self.0.parse(block, Memory::new, &mut |_| Ok(()))
     }
 }

@@ -2,7 +2,6 @@
 //! the start of a COPY; nobody keeps the places of all rows for that rare case.
 
 use arrow_array::RecordBatch;
-use headrace_parse::RowScanner;
 use headrace_transform::partition::OUTSIDE;
 use headrace_types::{CoreError, Location};
 
@@ -11,11 +10,12 @@ use crate::report::SliceReport;
 use crate::routing::Router;
 use crate::row_numbers::first_lines;
 use crate::sink::Origin;
-use crate::source::open;
+use crate::slices::scanner;
+use crate::source::read_again;
 use crate::spec::{FlowSpec, SliceSpec};
 
 /// Where the row `row` (from 0) of the batch that came from `origin` stands, only rows of one place counted if `place` says so.
-/// `None` if the block has no such row (any more).
+/// `None` if the block has no such row (any more). Of a stream only its name is known.
 /// The lines of slices that have `ended` are known, those of others before it are counted in the file.
 ///
 /// # Errors
@@ -30,11 +30,13 @@ pub fn locate(
     let Some(slice) = spec.source.slices.iter().find(|slice| slice.number == origin.slice) else { return Ok(None) };
     let file = &spec.source.files[slice.file];
     let text = read_block(spec, slice, origin)?;
-    let is_file_start = slice.begin_byte == file.first_byte;
-    let header = if is_file_start { u64::from(spec.layout.header_rows).saturating_sub(origin.first_line) } else { 0 };
-    let mut parser = LineParser::new(&spec.layout, file.row_end, header)?;
+    if file.stream.is_some() {
+        // It cannot be read again.
+        return Ok(Some(Location { file: file.path.clone(), row: None, byte: None }));
+    }
+    let mut parser = LineParser::of_file(&spec.layout, file)?;
     let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
-    let mut scanner = RowScanner::of(&spec.layout);
+    let mut scanner = scanner(&spec.layout, &file.row_end)?;
     let (mut start, mut rows_before) = (0, 0);
     for line in 0.. {
         let rest = &text[start..];
@@ -51,7 +53,7 @@ pub fn locate(
                 return Ok(Some(Location {
                     file: file.path.clone(),
                     row: Some(before + origin.first_line + line + 1),
-                    byte: Some(origin.at_byte + start as u64),
+                    byte: Some(origin.at_byte + spec.layout.encoding.source_bytes(&text[..start])),
                 }));
             }
             rows_before += 1;
@@ -70,13 +72,14 @@ fn went_to(place: Option<u32>, router: Option<&Router>, batch: &RecordBatch) -> 
 }
 
 fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<u8>, CoreError> {
-    let generated = spec.source.generate.is_some();
     // Generated text can only be read from its start.
-    let (begin_byte, mut skip) =
-        if generated { (slice.begin_byte, origin.at_byte - slice.begin_byte) } else { (origin.at_byte, 0) };
-    let end_byte = if generated { slice.end_byte } else { origin.at_byte + origin.bytes };
-    let mut source = open(&spec.source, &SliceSpec { begin_byte, end_byte, ..slice.clone() })?;
-    let mut text = vec![0; origin.bytes as usize];
+    let is_generated = spec.source.generate.is_some();
+    let mut skip = if is_generated { origin.at_byte - slice.begin_byte } else { 0 };
+    let mut source =
+        read_again(&spec.source, &spec.layout, slice, origin.at_byte, Some(origin.at_byte + origin.bytes))?;
+    // What was UTF-16 is longer by a half at most.
+    let factor = if spec.layout.encoding.is_utf16() { 2 } else { 1 };
+    let mut text = vec![0; factor * origin.bytes as usize];
     let mut length = 0;
     while length < text.len() {
         let wanted = if skip > 0 { text.len().min(skip as usize) } else { text.len() };
@@ -93,7 +96,7 @@ fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{FileSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use crate::spec::{FileSpec, Margin, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
     use headrace_types::{Column, ColumnType, Layout};
 
     /// A flow over `text`, cut behind the bytes `cuts`.
@@ -101,13 +104,14 @@ mod tests {
         let path = folder.join("file");
         std::fs::write(&path, text).unwrap();
         let metadata = std::fs::metadata(&path).unwrap();
+        let head_bytes = text.find('\n').map_or(text.len(), |at| at + 1);
         let file = FileSpec {
             path: path.to_str().unwrap().to_owned(),
             size_bytes: text.len() as u64,
             modified_ns: crate::source::modified_ns(&metadata),
             inode: std::os::unix::fs::MetadataExt::ino(&metadata),
-            row_end: Default::default(),
-            first_byte: 0,
+            head: Margin { bytes: head_bytes as u64, lines: 1 },
+            ..FileSpec::default()
         };
         let mut ends = vec![0];
         ends.extend(cuts);
@@ -118,19 +122,18 @@ mod tests {
             file: 0,
             begin_byte: range[0] as u64,
             end_byte: range[1] as u64,
+            text: None,
         });
         FlowSpec {
             name: "test".to_owned(),
             layout: Layout {
-                delimiter: '|',
+                delimiter: "|".to_owned(),
                 qualifier,
-                trailing_delimiter: false,
-                header_rows: 1,
-                null_tokens: vec![],
                 columns: vec![
-                    Column { name: "key".to_owned(), column_type: ColumnType::Int32, nullable: false },
-                    Column { name: "text".to_owned(), column_type: ColumnType::String, nullable: false },
+                    Column::new("key", ColumnType::Int32, false),
+                    Column::new("text", ColumnType::String, false),
                 ],
+                ..Layout::default()
             },
             source: SourceSpec {
                 files: vec![file],
@@ -157,13 +160,13 @@ mod tests {
         //          header    row 2  bad    blank row 5  row 6 without row end
         let text = "key|text\n1|one\nx|bad\n\n2|two\n3|three";
         let spec = flow(folder.path(), text, &[], None);
-        let whole = Origin { slice: 1, first_line: 0, at_byte: 0, bytes: text.len() as u64 };
+        let whole = Origin { slice: 1, first_line: 1, at_byte: 9, bytes: text.len() as u64 - 9 };
         assert_eq!(place(&spec, whole, 0), Some((2, 9)));
         assert_eq!(place(&spec, whole, 1), Some((5, 22)));
         assert_eq!(place(&spec, whole, 2), Some((6, 28)));
         assert_eq!(place(&spec, whole, 3), None);
         let second_block = Origin { slice: 1, first_line: 2, at_byte: 15, bytes: text.len() as u64 - 15 };
-        assert_eq!(place(&spec, second_block, 0), Some((5, 22)), "the header is not expected again");
+        assert_eq!(place(&spec, second_block, 0), Some((5, 22)));
     }
 
     #[test]
@@ -184,6 +187,10 @@ mod tests {
             bytes,
             lines,
             skipped: 0,
+            lf_lines: 0,
+            crlf_lines: 0,
+            is_utf8: None,
+            replaced: Default::default(),
             rows: lines,
             rejected: 0,
             out: lines,
@@ -197,7 +204,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = "key|text\n1|\"a\nb\"\n2|\"c\"\"\n\"\n3|d\n";
         let spec = flow(folder.path(), text, &[], Some('"'));
-        let origin = Origin { slice: 1, first_line: 0, at_byte: 0, bytes: text.len() as u64 };
+        let origin = Origin { slice: 1, first_line: 1, at_byte: 9, bytes: text.len() as u64 - 9 };
         assert_eq!(place(&spec, origin, 1), Some((3, 17)));
         assert_eq!(place(&spec, origin, 2), Some((4, 26)));
     }

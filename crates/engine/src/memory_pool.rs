@@ -14,6 +14,20 @@ const POLL: Duration = Duration::from_millis(20);
 /// that still works on a batch returns it much sooner.
 const STALL: Duration = Duration::from_millis(200);
 
+/// From this size on memory is a mapping of its own, in bytes.
+#[cfg(target_env = "gnu")]
+const OWN_MAPPING_BYTES: libc::c_int = 4 << 20;
+
+/// Makes freed memory of large rows go back to the system at once. Left alone, glibc takes the size of the first mapping
+/// that is freed, up to 32 MB, as the size below which memory comes from its heaps, and keeps what is freed there.
+pub fn return_large_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: sets a number of the allocator, under its own lock; allocations that exist are not concerned.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MAPPING_BYTES);
+    }
+}
+
 /// A pool of at most `limit` pieces of memory of one size.
 pub struct MemoryPool {
     shelf: Arc<Shelf>,

@@ -107,9 +107,9 @@ impl RejectStore {
         files.bad.write_all(&reject.row).map_err(failed)?;
         files.bad_bytes += reject.row.len() as u64;
         // The last row of a file may lack its row end; the next row must not run into it.
-        if reject.row.last().is_some_and(|&last| last != b'\n') {
-            files.bad.write_all(b"\n").map_err(failed)?;
-            files.bad_bytes += 1;
+        if !reject.row.is_empty() && !reject.row.ends_with(reject.line_feed) {
+            files.bad.write_all(reject.line_feed).map_err(failed)?;
+            files.bad_bytes += reject.line_feed.len() as u64;
         }
         files.written += 1;
         self.written.fetch_add(1, Ordering::Relaxed);
@@ -242,11 +242,14 @@ impl RejectStore {
         };
         let at = Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte) };
         let rule = Rule::ALL.into_iter().find(|rule| rule.code() == first.code);
-        let hint = format!("{}{trouble}", rule.map_or("", Rule::hint));
+        let hint = format!("{}{trouble}", rule.map_or("", |rule| self.hint(rule, first.column_number)));
         let found = shown(&first.value);
         if self.spec.limit == 0 {
             let error = CoreError::new(ErrorKind::RejectLimit, first.message.clone()).at(at).found(found).hint(hint);
-            return rule.map_or(error.clone(), |rule| error.expected(rule.expected()));
+            return match rule {
+                Some(rule) => error.expected(self.expected(rule, first.column_number)),
+                None => error,
+            };
         }
         let what = format!("{} rows were rejected; the limit is {}", report.count, self.spec.limit);
         CoreError::new(ErrorKind::RejectLimit, what).at(at).found(format!("first: {}: {found}", first.message)).hint(
@@ -256,6 +259,23 @@ impl RejectStore {
                 hint
             },
         )
+    }
+
+    /// What the format of the column, numbered from 1, demands of a value that breaks the rule, if it says so.
+    fn of_format(&self, rule: Rule, column_number: Option<usize>) -> Option<String> {
+        let column = self.layout.columns.get(column_number?.wrapping_sub(1))?;
+        column.format.as_ref()?.expected(rule)
+    }
+
+    fn expected(&self, rule: Rule, column_number: Option<usize>) -> String {
+        self.of_format(rule, column_number).unwrap_or_else(|| rule.expected().to_owned())
+    }
+
+    fn hint(&self, rule: Rule, column_number: Option<usize>) -> &'static str {
+        match self.of_format(rule, column_number) {
+            Some(_) => "Correct the `format` of the column, or repair the row.",
+            None => rule.hint(),
+        }
     }
 
     fn create_slice(&self, slice: u32) -> Result<SliceRejects, CoreError> {
@@ -322,6 +342,7 @@ impl RejectStore {
         let column = reject.column.and_then(|index| Some((index, self.layout.columns.get(index)?)));
         let Some((index, column)) = column else {
             return match (reject.rule, &reject.note) {
+                (Rule::OtherRowEnd, _) => "a row ends otherwise than the first row of its file".to_owned(),
                 (Rule::RowTooLong, _) => format!("a row is longer than {} bytes", self.max_row_bytes),
                 (Rule::UnclosedQualifier, _) => {
                     "a qualifier behind the last column of a row is never closed".to_owned()
@@ -338,6 +359,10 @@ impl RejectStore {
             Rule::WouldRound => format!("a value for {place} has more digits after the point than {kind} keeps"),
             Rule::TooLong => format!("a value for {place} is longer than {kind}"),
             Rule::InvalidUtf8 => format!("a value for {place} is not UTF-8"),
+            Rule::Unmappable => {
+                let hole = reject.note.as_deref().unwrap_or("a byte");
+                format!("a value for {place} holds {hole}, which is no character of {}", self.layout.encoding)
+            }
             Rule::NulByte => format!("a value for {place} has a NUL byte"),
             Rule::TextAfterQualifier => format!("text follows the closing qualifier of a value for {place}"),
             Rule::UnclosedQualifier => format!("the qualifier of a value for {place} is never closed"),
@@ -357,7 +382,7 @@ fn name(path: &Path) -> &OsStr {
 }
 
 /// Bytes as text; what is not UTF-8 as \xNN.
-fn text_of(bytes: &[u8]) -> String {
+pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -369,7 +394,7 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 /// A value for a message: quoted, control characters escaped, shortened.
-fn shown(value: &str) -> String {
+pub fn shown(value: &str) -> String {
     const LONGEST: usize = 120;
     let mut text = String::from("\"");
     for character in value.chars().take(LONGEST) {

@@ -58,8 +58,19 @@ pub struct SliceReport {
     pub bytes: u64,
     /// Lines of any kind.
     pub lines: u64,
-    /// Header and blank lines.
+    /// Lines of the head and foot of the file, comments, blank rows.
     pub skipped: u64,
+    /// Of the lines that were read now, and that may end in two ways, those that end with a line feed alone.
+    pub lf_lines: u64,
+    /// The same with carriage return and line feed.
+    pub crlf_lines: u64,
+    /// Whether its text, in a page of one byte per character, holds characters of UTF-8 and nothing that is none; not told if all of
+    /// it is ASCII.
+    #[serde(default)]
+    pub is_utf8: Option<bool>,
+    /// Characters that were read now as U+FFFD, by column of the layout, from 0; in rows that were rejected, too.
+    #[serde(default)]
+    pub replaced: BTreeMap<usize, u64>,
     /// Rows.
     pub rows: u64,
     /// Rejected rows.
@@ -79,6 +90,10 @@ impl SliceReport {
             bytes: 0,
             lines: 0,
             skipped: 0,
+            lf_lines: 0,
+            crlf_lines: 0,
+            is_utf8: None,
+            replaced: BTreeMap::new(),
             rows: 0,
             rejected: 0,
             out: 0,
@@ -245,8 +260,10 @@ pub struct MemoryReport {
 /// State of a running flow.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Snapshot {
-    /// Bytes parsed.
+    /// Bytes of text parsed.
     pub bytes_read: u64,
+    /// Bytes of files and pipes that they came from.
+    pub source_bytes_read: u64,
     /// Rows parsed.
     pub rows_read: u64,
     /// Rows given to the sink.

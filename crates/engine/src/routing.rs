@@ -241,7 +241,7 @@ fn refused(text: String) -> CoreError {
 
 #[cfg(test)]
 mod tests {
-    use headrace_types::{Column, RowEnd};
+    use headrace_types::Column;
     use serde_json::{Value, json};
 
     use super::*;
@@ -250,20 +250,13 @@ mod tests {
     /// Places of the texts of one nullable column; -1 outside.
     fn places(column_type: Value, method: Value, default: Option<u32>, texts: &str) -> Vec<i64> {
         let column_type = serde_json::from_value(column_type).unwrap();
-        let columns = vec![Column { name: "number".to_owned(), column_type: ColumnType::Int32, nullable: false }];
-        let mut layout = Layout {
-            delimiter: '|',
-            qualifier: Some('"'),
-            trailing_delimiter: false,
-            header_rows: 0,
-            null_tokens: vec![],
-            columns,
-        };
-        layout.columns.push(Column { name: "key".to_owned(), column_type, nullable: true });
+        let columns = vec![Column::new("number", ColumnType::Int32, false)];
+        let mut layout = Layout { delimiter: "|".to_owned(), qualifier: Some('"'), columns, ..Layout::default() };
+        layout.columns.push(Column::new("key", column_type, true));
         let spec = serde_json::from_value(json!({"column": "key", "method": method, "default": default})).unwrap();
         let router = Router::new(&layout, &spec).unwrap();
         let text: String = texts.split(',').map(|text| format!("1|{text}\n")).collect();
-        let batch = LineParser::new(&layout, RowEnd::Lf, 0).unwrap().rows(text.as_bytes()).unwrap().unwrap();
+        let batch = LineParser::new(&layout).unwrap().rows(text.as_bytes()).unwrap().unwrap();
         let mut places = Vec::new();
         router.places(&batch, &mut places).unwrap();
         assert!(places.iter().all(|place| *place == OUTSIDE || *place < router.count()));

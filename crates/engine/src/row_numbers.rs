@@ -1,13 +1,12 @@
 //! From slice-relative to file-relative lines.
 
 use std::collections::{HashMap, HashSet};
-use std::os::unix::fs::FileExt;
 
-use headrace_parse::RowScanner;
-use headrace_types::{CoreError, ErrorKind};
+use headrace_types::CoreError;
 
 use crate::report::SliceReport;
-use crate::source::open_file;
+use crate::slices::scanner;
+use crate::source::read_again;
 use crate::spec::{FlowSpec, SliceSpec};
 
 /// Bytes read at once when lines are counted.
@@ -35,40 +34,35 @@ pub fn first_lines(spec: &FlowSpec, ended: &[SliceReport], wanted: &[u32]) -> Re
         if last_wanted[slice.file] != Some(index) {
             lines[slice.file] += match known.get(&slice.number) {
                 Some(own) => *own,
-                None => count_lines(spec, slice)?,
+                None => count_lines(spec, slice, &|| false)?,
             };
         }
     }
     Ok(result)
 }
 
-fn count_lines(spec: &FlowSpec, slice: &SliceSpec) -> Result<u64, CoreError> {
-    let path = &spec.source.files[slice.file].path;
-    let (file, _) = open_file(path)?;
+/// Lines of a slice, its head included; fewer if it was stopped.
+///
+/// # Errors
+/// Those of reading the source.
+pub fn count_lines(spec: &FlowSpec, slice: &SliceSpec, stopped: &dyn Fn() -> bool) -> Result<u64, CoreError> {
+    let file = &spec.source.files[slice.file];
+    let (text, head) = (slice.text(), file.head_of(slice));
+    let mut source = read_again(&spec.source, &spec.layout, slice, text.begin + head.bytes, text.end)?;
+    let mut scanner = scanner(&spec.layout, &file.row_end)?;
     let mut window = vec![0; WINDOW_BYTES];
-    let (mut at, mut lines) = (slice.begin_byte, 0);
-    let mut scanner = RowScanner::of(&spec.layout);
-    while at < slice.end_byte {
-        let wanted = WINDOW_BYTES.min((slice.end_byte - at) as usize);
-        match file.read_at(&mut window[..wanted], at) {
-            Ok(0) => break,
-            Ok(count) => {
-                let mut rest = &window[..count];
-                while let Some(end) = scanner.next_row_end(rest) {
-                    lines += 1;
-                    rest = &rest[end + 1..];
-                }
-                at += count as u64;
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                return Err(CoreError::new(ErrorKind::Source, "cannot read a source file")
-                    .at_file(path)
-                    .found(error.to_string()));
-            }
+    let mut lines = head.lines;
+    loop {
+        let count = source.read(&mut window)?;
+        if count == 0 || stopped() {
+            return Ok(lines);
+        }
+        let mut rest = &window[..count];
+        while let Some(end) = scanner.next_row_end(rest) {
+            lines += 1;
+            rest = &rest[end + 1..];
         }
     }
-    Ok(lines)
 }
 
 #[cfg(test)]
@@ -86,27 +80,20 @@ mod tests {
         let first = format!("\"a\nb\"\"\n\"|c\nd\"\n\"{long}\"\n");
         std::fs::write(&path, format!("{first}e\nf\n")).unwrap();
         let count = |qualifier| {
-            let columns = vec![Column { name: "a".to_owned(), column_type: ColumnType::String, nullable: true }];
+            let columns = vec![Column::new("a", ColumnType::String, true)];
             let end = first.len() as u64;
-            let slice = |number, begin_byte, end_byte| SliceSpec { number, file: 0, begin_byte, end_byte };
+            let slice = |number, begin_byte, end_byte| SliceSpec { number, file: 0, begin_byte, end_byte, text: None };
+            let metadata = std::fs::metadata(&path).unwrap();
             let spec = FlowSpec {
                 name: "test".to_owned(),
-                layout: Layout {
-                    delimiter: '|',
-                    qualifier,
-                    trailing_delimiter: false,
-                    header_rows: 0,
-                    null_tokens: vec![],
-                    columns,
-                },
+                layout: Layout { delimiter: "|".to_owned(), qualifier, columns, ..Layout::default() },
                 source: SourceSpec {
                     files: vec![FileSpec {
                         path: path.to_str().unwrap().to_owned(),
                         size_bytes: end + 4,
-                        modified_ns: 0,
-                        inode: 0,
-                        row_end: Default::default(),
-                        first_byte: 0,
+                        modified_ns: crate::source::modified_ns(&metadata),
+                        inode: std::os::unix::fs::MetadataExt::ino(&metadata),
+                        ..FileSpec::default()
                     }],
                     slices: vec![slice(1, 0, end), slice(2, end, end + 2), slice(3, end + 2, end + 4)],
                     committed: Default::default(),

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use headrace_generate::TpchTable;
-use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
+use headrace_types::{CoreError, Encoding, ErrorKind, Layout, RowEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::report::SliceReport;
@@ -58,12 +58,12 @@ pub struct SourceSpec {
 }
 
 /// A file as it was when the plan was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSpec {
     /// Absolute path, or a name for generated rows.
     pub path: String,
-    /// Size, bytes.
+    /// Size, bytes; 0 for a stream.
     #[serde(default)]
     pub size_bytes: u64,
     /// Last modification, nanoseconds since 1970.
@@ -75,12 +75,82 @@ pub struct FileSpec {
     /// How its rows end.
     #[serde(default)]
     pub row_end: RowEnd,
-    /// Where its first line starts: behind a byte order mark.
+    /// Where its first line starts in the text: behind a byte order mark.
     #[serde(default)]
     pub first_byte: u64,
+    /// Lines at its start that are no data: skipped lines, comments and blank rows behind them, the header.
+    #[serde(default)]
+    pub head: Margin,
+    /// Rows at its end that are no data.
+    #[serde(default)]
+    pub foot: Margin,
+    /// The column of the layout, from 0, that each field of a row is of, none for other fields; none at all where fields stand in
+    /// the layout's order.
+    #[serde(default)]
+    pub columns: Option<Vec<Option<usize>>>,
+    /// How bytes stand for characters; of the layout's UTF-16 the one that its mark says.
+    #[serde(default, skip_serializing_if = "Encoding::is_utf8")]
+    pub encoding: Encoding,
+    /// How its text is compressed.
+    #[serde(default)]
+    pub compression: Compression,
+    /// Most memory that decoding it may take.
+    #[serde(default)]
+    pub decoder_bytes: u64,
+    /// Set for what can be read only once, and is opened when it is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamSpec>,
+    /// Whether its last row must have a row end: what was cut off looks like an end.
+    #[serde(default)]
+    pub needs_last_row_end: bool,
 }
 
-/// A byte range of one file that starts and ends on row boundaries.
+/// What is no data at one end of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Margin {
+    /// Bytes.
+    pub bytes: u64,
+    /// Lines.
+    pub lines: u64,
+}
+
+/// How text is compressed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// gzip, BGZF included.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+    /// The first bytes say it.
+    Auto,
+}
+
+impl std::fmt::Display for Compression {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Compression::None => "none",
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+            Compression::Auto => "auto",
+        })
+    }
+}
+
+/// Standard input or a named pipe.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamSpec {
+    /// How long its first byte may take, seconds.
+    pub wait_seconds: u64,
+}
+
+/// A byte range of one file that starts and ends on row boundaries; of a compressed file whole pieces of it, whose text need not do
+/// so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceSpec {
@@ -92,6 +162,23 @@ pub struct SliceSpec {
     pub begin_byte: u64,
     /// Byte after the last.
     pub end_byte: u64,
+    /// Which text that is, where it is not just these bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextRange>,
+}
+
+/// Text of a slice of a compressed file, or of a stream. Places count bytes of the text of the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextRange {
+    /// Where the pieces of the slice begin.
+    pub piece_begin: u64,
+    /// Where they end; none if only the decoder can tell.
+    pub piece_end: Option<u64>,
+    /// First byte of the slice's first row.
+    pub begin: u64,
+    /// Byte behind its last row, which the pieces behind may hold; none for the end of the file.
+    pub end: Option<u64>,
 }
 
 /// What the destination keeps of a slice that an earlier attempt has committed.
@@ -137,9 +224,21 @@ impl SourceSpec {
 }
 
 impl SliceSpec {
-    /// Size, bytes; 0 when the rows are generated.
+    /// Size in the file, bytes; 0 when the rows are generated, or come from a stream.
     pub fn bytes(&self) -> u64 {
         self.end_byte - self.begin_byte
+    }
+
+    /// Whether nothing of its file stands behind it.
+    pub fn ends(&self, file: &FileSpec) -> bool {
+        self.text.map_or(self.end_byte == file.size_bytes, |text| text.end.is_none())
+    }
+
+    /// Its text.
+    pub fn text(&self) -> TextRange {
+        let &SliceSpec { begin_byte, end_byte, .. } = self;
+        let end = Some(end_byte);
+        self.text.unwrap_or(TextRange { piece_begin: begin_byte, piece_end: end, begin: begin_byte, end })
     }
 }
 
@@ -238,7 +337,9 @@ impl FlowSpec {
             return refuse("max_row_bytes is above 1 GiB".to_owned());
         }
         for slice in &self.source.slices {
-            if slice.file >= self.source.files.len() || slice.begin_byte > slice.end_byte {
+            let text = slice.text();
+            let is_backward = slice.begin_byte > slice.end_byte || text.end.is_some_and(|end| end < text.begin);
+            if slice.file >= self.source.files.len() || is_backward || text.piece_begin > text.begin {
                 return refuse(format!("slice {} has no such file or a negative size", slice.number));
             }
         }
@@ -247,11 +348,14 @@ impl FlowSpec {
         {
             return refuse(error.to_string());
         }
+        if self.source.generate.is_some() && !self.layout.made.is_empty() {
+            return refuse("generated rows stand in no file: their columns are not made".to_owned());
+        }
         if let Some(text) = self.source.misplaced_slice() {
             return refuse(text);
         }
         if let SinkSpec::Arrow { columns, position, place_column } = &self.sink {
-            let is_in_layout = |name: &String| self.layout.columns.iter().any(|column| column.name == *name);
+            let is_in_layout = |name: &String| self.layout.index_of(name).is_some();
             if let Some(name) = columns.iter().find(|name| !is_in_layout(name)) {
                 return refuse(format!("the sink's column `{name}` is not in the layout"));
             }

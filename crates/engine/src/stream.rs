@@ -6,40 +6,45 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
-use headrace_parse::{Parser, Reject, RowScanner};
-use headrace_types::{CoreError, ErrorKind, Location, Rule};
+use headrace_parse::{Block, Guess, Parsed, Parser, Reject, RowScanner};
+use headrace_types::{CoreError, ErrorKind, Location, RowEnd, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
 use crate::queue::Next;
-use crate::rejects::SliceRejects;
+use crate::rejects::{SliceRejects, shown, text_of};
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Placed, Writer};
-use crate::source::{ByteSource, open};
-use crate::spec::{CommittedSlice, SliceSpec};
+use crate::source::{ByteSource, Opened, open};
+use crate::spec::{CommittedSlice, Compression, FileSpec, Margin, SliceSpec};
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
 pub const BLOCK_OVERHEAD_BYTES: usize = 2 * PADDING_BYTES + 64;
 /// A block filled to less than this part is copied to memory of its own size, so that small files do not pin big blocks.
 const SMALL_PART: usize = 4;
+/// Longest mark in front of the first row.
+const UTF8_MARK_BYTES: u64 = 3;
 /// What is kept of a row that is too long, for its message.
 const LONG_ROW_SHOWN_BYTES: usize = 1000;
 
 /// Runs one stream until the queue is empty or the flow was stopped.
 pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreError> {
     let layout = &shared.spec.layout;
-    let parser = match shared.sink.wanted_columns() {
-        Some(columns) => Parser::of_columns(layout, &columns)?,
-        None => Parser::new(layout)?,
-    };
+    let wanted = shared.sink.wanted_columns().unwrap_or_else(|| (0..layout.all_columns().count()).collect());
+    let start = Instant::now();
+    let is_counted = shared.row_counts.count(&shared.spec, &shared.outcome)?;
+    let counting_seconds = start.elapsed().as_secs_f64();
     let mut stream = Stream {
         shared,
-        parser,
+        parser: Parser::of_columns(layout, &wanted)?,
+        fields: None,
+        wanted,
         writer: shared.sink.writer(),
         carry: Vec::new(),
         places: Vec::new(),
         report: StreamReport { number, ..StreamReport::default() },
     };
-    if stream.run_groups()? {
+    stream.report.stages.read.busy_seconds += counting_seconds;
+    if is_counted && stream.run_groups()? {
         stream.writer.finish(&mut stream.report.stages.write)?;
     }
     stream.report.cpu_seconds = thread_cpu_seconds();
@@ -48,7 +53,11 @@ pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreErro
 
 struct Stream<'a> {
     shared: &'a Arc<Shared>,
+    /// A parser of the present file, and the order of its fields.
     parser: Parser,
+    fields: Option<Vec<Option<usize>>>,
+    /// Columns of the layout that batches have.
+    wanted: Vec<usize>,
     writer: Box<dyn Writer>,
     /// Bytes behind the last row end of the block before.
     carry: Vec<u8>,
@@ -60,11 +69,15 @@ struct Stream<'a> {
 /// A slice on its way.
 struct Progress<'a> {
     slice: &'a SliceSpec,
+    /// Its file, with all that is known of it now.
+    file: FileSpec,
     /// Set when an earlier attempt has committed the rows: only the rejects are wanted.
     committed: Option<&'a CommittedSlice>,
     source: Box<dyn ByteSource>,
     /// Place in the file of the first byte that is not parsed yet.
     at_byte: u64,
+    /// Bytes of the file that were counted for progress.
+    taken_bytes: u64,
     rejects: Option<SliceRejects>,
     account: SliceReport,
 }
@@ -121,17 +134,26 @@ impl<'a> Stream<'a> {
         if committed.is_none() && !self.writer.begin_slice(slice, &mut self.report.stages.write)? {
             return Ok(false);
         }
-        let file = &self.shared.spec.source.files[slice.file];
-        self.parser.begin_slice(file.row_end, slice.begin_byte == file.first_byte);
         self.carry.clear();
         let start = Instant::now();
-        let source = open(&self.shared.spec.source, slice)?;
+        let Opened { source, file } = open(&self.shared.spec, slice, &self.shared.outcome)?;
+        let is_other = self.parser.encoding() != file.encoding_in(&self.shared.spec.layout);
+        if is_other || self.fields != file.columns {
+            self.parser = file.parser(&self.shared.spec.layout, &self.wanted)?;
+            self.fields.clone_from(&file.columns);
+        }
+        let (head, foot) = (file.head_of(slice), file.foot_of(slice));
+        self.parser.begin_slice(&file.row_end, head.lines)?;
+        self.parser.place_slice(&file.path, self.shared.row_counts.lines_before(slice.number));
+        let at_byte = file.text_begin(slice);
         self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
         let mut progress = Progress {
             slice,
+            file,
             committed,
             source,
-            at_byte: slice.begin_byte,
+            at_byte,
+            taken_bytes: 0,
             rejects: None,
             account: SliceReport {
                 stream: Some(self.report.number),
@@ -139,6 +161,7 @@ impl<'a> Stream<'a> {
                 ..SliceReport::new(slice)
             },
         };
+        self.skip_margin(&mut progress, head);
         let (mut ended, mut stopped) = (false, false);
         while !ended && !stopped {
             ended = match self.fill(progress.source.as_mut())? {
@@ -149,18 +172,39 @@ impl<'a> Stream<'a> {
                 Filled::LongRow(held, scanner) => self.skip_long_row(&mut progress, held, scanner)?,
                 Filled::Nothing => true,
             };
+            self.count_taken(&mut progress);
             stopped |= self.shared.outcome.stopped();
         }
         self.shared.rejects.end_slice(slice.number, progress.rejects.take())?;
         if stopped {
             return Ok(false);
         }
+        self.skip_margin(&mut progress, foot);
         match committed {
             Some(known) => check_committed(&progress.account, slice, known)?,
             None => self.writer.end_slice(&progress.account)?,
         }
         self.shared.end_slice(progress.account);
         Ok(true)
+    }
+
+    /// Counts lines that are not read.
+    fn skip_margin(&mut self, progress: &mut Progress<'_>, margin: Margin) {
+        progress.account.bytes += margin.bytes;
+        progress.account.lines += margin.lines;
+        progress.account.skipped += margin.lines;
+        self.report.bytes += margin.bytes;
+        self.shared.counters.add(margin.bytes, 0, 0);
+        if progress.file.compression == Compression::None && progress.file.stream.is_none() {
+            self.shared.counters.add_taken(margin.bytes);
+        }
+    }
+
+    /// Progress is counted in bytes of the file.
+    fn count_taken(&self, progress: &mut Progress<'_>) {
+        let taken_bytes = progress.source.taken_bytes();
+        self.shared.counters.add_taken(taken_bytes.saturating_sub(progress.taken_bytes));
+        progress.taken_bytes = taken_bytes;
     }
 
     /// The next text: carry and new bytes in a block, or in the flow's large-row memory when a row needs it.
@@ -185,7 +229,7 @@ impl<'a> Stream<'a> {
         self.clear_carry();
         let max_row_bytes = memory_spec.max_row_bytes;
         // From the front, where a row starts: the first row end is all there is to know.
-        let mut scanner = RowScanner::of(&shared.spec.layout);
+        let mut scanner = self.parser.scanner();
         let mut searched = 0;
         let filled = loop {
             let (more, ended) =
@@ -232,8 +276,11 @@ impl<'a> Stream<'a> {
         let Held { mut memory, length: real_length, _large } = held;
         let start = Instant::now();
         let mut length = real_length;
+        if ended {
+            self.check_last_row_end(progress, &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length])?;
+        }
         let last = memory.bytes()[PADDING_BYTES + length - 1];
-        if ended && last != b'\n' {
+        if ended && last != b'\n' && self.parser.needs_row_end() {
             memory.bytes_mut()[PADDING_BYTES + length] = b'\n';
             length += 1;
         }
@@ -243,64 +290,121 @@ impl<'a> Stream<'a> {
             own.bytes_mut()[..used].copy_from_slice(&memory.bytes()[..used]);
             memory = own;
         }
-        let block = memory.freeze();
+        let buffer = memory.freeze();
+        self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64();
+        let (mut from, mut more) = (0, true);
+        while more {
+            let block = Block { buffer: &buffer, from, length, real_length, first_byte: progress.at_byte, ended };
+            let (consumed, is_more) = match self.run_batch(progress, block)? {
+                Some(parsed) => parsed,
+                None => return Ok(false),
+            };
+            from += consumed;
+            more = is_more;
+        }
+        self.carry.extend_from_slice(&buffer[PADDING_BYTES + from..PADDING_BYTES + length]);
+        Ok(true)
+    }
+
+    /// Fails for a last row of a file without a row end, where it must have one. `text`: the last of the slice, from the start of a row.
+    fn check_last_row_end(&self, progress: &Progress<'_>, text: &[u8]) -> Result<(), CoreError> {
+        let file = &self.shared.spec.source.files[progress.slice.file];
+        if !file.needs_last_row_end || !progress.slice.ends(file) {
+            return Ok(());
+        }
+        let mut scanner = self.parser.scanner();
+        let (mut at, mut line) = (0, self.parser.next_line() + 1);
+        while let Some(end) = scanner.next_row_end(&text[at..]) {
+            (at, line) = (at + end + 1, line + 1);
+        }
+        let behind = self.parser.encoding().source_bytes(&text[..at]);
+        if at == text.len() {
+            Ok(())
+        } else {
+            Err(no_last_row_end(
+                progress,
+                &file.path,
+                behind,
+                line,
+                &headrace_parse::shown(self.parser.encoding(), &text[at..]),
+            ))
+        }
+    }
+
+    /// Parses rows of a block and writes their batch: the bytes consumed, and whether there are more rows. `None` when the flow was
+    /// stopped.
+    fn run_batch(&mut self, progress: &mut Progress<'_>, block: Block<'_>) -> Result<Option<(usize, bool)>, CoreError> {
+        let start = Instant::now();
         let shared = self.shared;
-        let (at_byte, slice, rejects) = (progress.at_byte, progress.slice, &mut progress.rejects);
+        let (at_byte, slice, file, rejects) = (progress.at_byte, progress.slice, &progress.file, &mut progress.rejects);
         let slab = |bytes| shared.slabs.take(bytes);
         let first_line = self.parser.next_line();
-        let mut parsed = self.parser.parse_rows(&block, length, real_length, at_byte, ended, slab)?;
-        if parsed.consumed == 0 && !ended {
+        let mut parsed = self.parser.parse_rows(block, slab)?;
+        if parsed.consumed == 0 && !block.ended {
             // It would be asked the same question for ever.
             return Err(CoreError::new(ErrorKind::Internal, "the parser does not see the row end of a block").at(
                 Location { file: shared.spec.source.files[slice.file].path.clone(), row: None, byte: Some(at_byte) },
             ));
         }
-        self.carry.extend_from_slice(&block[PADDING_BYTES + parsed.consumed..PADDING_BYTES + length]);
         let placing = Instant::now();
-        let placed = parsed.batch.take().map(|batch| self.place(batch)).transpose()?;
+        let placed = parsed.batch.take().map(|batch| self.place(batch, file)).transpose()?;
         let placing_seconds = placing.elapsed().as_secs_f64();
         let (placed, refused) = placed.unwrap_or_default();
-        self.parser.reject_rows(&block, &mut |reject| shared.reject(slice, &reject, rejects))?;
-        drop(block);
-        let consumed = parsed.consumed.min(real_length) as u64;
+        self.parser.reject_rows(block.buffer, &mut |reject| {
+            let column = reject.column.and_then(|field| file.column(field));
+            shared.reject(slice, &Reject { column, ..reject }, rejects)
+        })?;
+        let Parsed { consumed, more, lines, skipped, line_ends, .. } = parsed;
+        let real_length = consumed.min(block.real_length - block.from);
+        let start_of_text = PADDING_BYTES + block.from;
+        let real = self.parser.encoding().source_bytes(&block.buffer[start_of_text..start_of_text + real_length]);
         let rows = parsed.rows();
         let rejected = parsed.rejected + refused;
         let out = placed.as_ref().map_or(0, |placed| placed.batch.num_rows() as u64);
-        progress.at_byte += consumed;
+        progress.at_byte += real;
         let account = &mut progress.account;
-        account.bytes += consumed;
-        account.lines += parsed.lines;
-        account.skipped += parsed.skipped;
+        account.bytes += real;
+        account.lines += lines;
+        account.skipped += skipped;
+        account.lf_lines += line_ends.lf;
+        account.crlf_lines += line_ends.crlf;
+        account.is_utf8 = match self.parser.guess() {
+            Guess::Either => None,
+            guess => Some(guess == Guess::Utf8),
+        };
+        for (column, replaced) in self.wanted.iter().zip(&parsed.replaced).filter(|(_, replaced)| **replaced > 0) {
+            *account.replaced.entry(*column).or_default() += replaced;
+        }
         account.rows += rows;
         account.rejected += rejected;
-        add_work(&mut self.report.stages, rows, consumed, out);
+        add_work(&mut self.report.stages, rows, real, out);
         self.report.rows += rows;
-        self.report.bytes += consumed;
+        self.report.bytes += real;
         if shared.router.is_some() {
-            add(&mut self.report.stages.transform, out, consumed);
+            add(&mut self.report.stages.transform, out, real);
             self.report.stages.transform.busy_seconds += placing_seconds;
         }
         self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64() - placing_seconds;
-        self.shared.counters.add(consumed, rows, rejected);
-        let Some(placed) = placed else { return Ok(true) };
+        self.shared.counters.add(real, rows, rejected);
+        let Some(placed) = placed else { return Ok(Some((consumed, more))) };
         progress.account.out += out;
         if progress.committed.is_some() {
-            return Ok(true);
+            return Ok(Some((consumed, more)));
         }
-        let origin = Origin { slice: slice.number, first_line, at_byte, bytes: consumed };
+        let origin = Origin { slice: slice.number, first_line, at_byte, bytes: real };
         if !self.writer.write(placed, origin, &mut self.report.stages.write)? {
-            return Ok(false);
+            return Ok(None);
         }
         self.shared.counters.rows_out.fetch_add(out, Ordering::Relaxed);
-        Ok(true)
+        Ok(Some((consumed, more)))
     }
 
     /// Where the rows of a batch go. Those that go nowhere become rejects of the parser's; their number.
-    fn place(&mut self, batch: RecordBatch) -> Result<(Option<Placed>, u64), CoreError> {
+    fn place(&mut self, batch: RecordBatch, file: &FileSpec) -> Result<(Option<Placed>, u64), CoreError> {
         let Some(router) = &self.shared.router else { return Ok((Some(Placed::whole(batch, 0)), 0)) };
         let (placed, outside) = router.route(batch, self.shared.sink.by_place(), &mut self.places)?;
         if !outside.is_empty() {
-            self.parser.refuse(&outside, router.column(), Rule::Partition);
+            self.parser.refuse(&outside, file.field(router.column()), Rule::Partition);
         }
         Ok((placed, outside.len() as u64))
     }
@@ -313,6 +417,7 @@ impl<'a> Stream<'a> {
         mut scanner: RowScanner,
     ) -> Result<bool, CoreError> {
         let Held { memory, length, _large } = held;
+        let encoding = self.parser.encoding();
         let text = &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length];
         let reject = Reject {
             line: self.parser.next_line(),
@@ -320,14 +425,15 @@ impl<'a> Stream<'a> {
             byte: progress.at_byte,
             column: None,
             rule: Rule::RowTooLong,
-            value: text[..LONG_ROW_SHOWN_BYTES.min(length)].to_vec(),
+            value: headrace_parse::shown(encoding, &text[..LONG_ROW_SHOWN_BYTES.min(length)]),
             note: None,
             row: Vec::new(),
+            line_feed: encoding.line_feed(),
         };
+        let mut skipped = encoding.source_bytes(text);
         // The end of the row may be far away: others may need the large-row memory meanwhile.
         drop((memory, _large));
-        let mut skipped = length as u64;
-        let mut ended = false;
+        let (mut ended, mut was_found) = (false, false);
         // At most a block at once: what stands behind the row end must fit the next block.
         let mut window = vec![0; self.shared.spec.memory.block_bytes];
         while !ended && !self.shared.outcome.stopped() {
@@ -337,31 +443,50 @@ impl<'a> Stream<'a> {
             self.report.stages.read.bytes += count as u64;
             ended = at_end;
             let found = scanner.next_row_end(&window[..count]);
-            skipped += found.map_or(count, |at| at + 1) as u64;
+            skipped += encoding.source_bytes(&window[..found.map_or(count, |at| at + 1)]);
             if let Some(at) = found {
+                was_found = true;
                 self.carry.extend_from_slice(&window[at + 1..count]);
                 break;
             }
         }
-        // Nobody knows what a header swallowed whose qualifier is never closed: it is no header.
-        let is_header = self.parser.skip_line() && !scanner.inside_qualifier();
+        let file = &self.shared.spec.source.files[progress.slice.file];
+        if ended && self.carry.is_empty() && !was_found && file.needs_last_row_end && progress.slice.ends(file) {
+            return Err(no_last_row_end(progress, &file.path, 0, self.parser.next_line() + 1, &reject.value));
+        }
+        self.parser.skip_line();
         progress.at_byte += skipped;
         progress.account.bytes += skipped;
         progress.account.lines += 1;
         self.report.bytes += skipped;
-        if is_header {
-            progress.account.skipped += 1;
-            self.shared.counters.add(skipped, 0, 0);
-        } else {
-            progress.account.rows += 1;
-            progress.account.rejected += 1;
-            self.report.rows += 1;
-            self.shared.counters.add(skipped, 1, 1);
-            self.shared.reject(progress.slice, &reject, &mut progress.rejects)?;
-        }
-        add_work(&mut self.report.stages, u64::from(!is_header), skipped, 0);
+        progress.account.rows += 1;
+        progress.account.rejected += 1;
+        self.report.rows += 1;
+        self.shared.counters.add(skipped, 1, 1);
+        self.shared.reject(progress.slice, &reject, &mut progress.rejects)?;
+        add_work(&mut self.report.stages, 1, skipped, 0);
         Ok(ended && self.carry.is_empty())
     }
+}
+
+/// What stands `behind` the place of `progress` and is the last of its file ends in the middle of a row, perhaps.
+fn no_last_row_end(progress: &Progress<'_>, file: &str, behind: u64, row: u64, found: &[u8]) -> CoreError {
+    // The last slice of a file that is cut has rows in front of it that nobody has counted yet.
+    let row = (progress.slice.text().begin <= UTF8_MARK_BYTES).then_some(row);
+    let (what, expected) = match progress.file.row_end {
+        RowEnd::Every(bytes) => {
+            ("the last row of a source is not whole", format!("{bytes} bytes: a writer that has died leaves fewer"))
+        }
+        _ => (
+            "the last row of a source has no row end",
+            "a row end: what was cut off, or whose writer has died, ends without one".to_owned(),
+        ),
+    };
+    CoreError::new(ErrorKind::Source, what)
+        .at(Location { file: file.to_owned(), row, byte: Some(progress.at_byte + behind) })
+        .found(shown(&text_of(found)))
+        .expected(expected)
+        .hint("Nothing was loaded. If it is whole, set `last_row_end: optional` of the source.")
 }
 
 /// A slice has the same rows whenever it is read: its file is unchanged. Unless another version of Headrace reads it.

@@ -12,18 +12,18 @@ use headrace_types::Layout;
 
 const MEGABYTE: u64 = 1 << 20;
 
-fn bounds(write: impl FnOnce(File), header_rows: u32) -> Bounds {
+fn bounds(write: impl FnOnce(File), skip_lines: u32) -> Bounds {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     write(File::create(&path).unwrap());
     let layout = format!(
-        r#"{{"delimiter": "|", "header_rows": {header_rows}, "columns": [
+        r#"{{"delimiter": "|", "skip_lines": {skip_lines}, "columns": [
             {{"name": "text", "type": {{"kind": "bytes"}}, "nullable": false}},
             {{"name": "key", "type": {{"kind": "int64"}}, "nullable": false}}]}}"#
     );
     let layout: Layout = serde_json::from_str(&layout).unwrap();
     let files = vec![path.to_str().unwrap().to_owned()];
-    let slicing = SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone() };
+    let slicing = SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone(), ..SlicingSpec::default() };
     let files = plan_slices(&slicing).unwrap().files;
     key_bounds(&KeyBoundsSpec { files, layout, column: "key".to_owned() }).unwrap().files.remove(0)
 }

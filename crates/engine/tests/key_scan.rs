@@ -14,7 +14,7 @@ use proptest::prelude::*;
 fn layout(kind: &str, nullable: bool, qualifier: bool) -> Layout {
     let qualifier = if qualifier { r#""\"""# } else { "null" };
     let json = format!(
-        r#"{{"delimiter": "|", "qualifier": {qualifier}, "header_rows": 1, "columns": [
+        r#"{{"delimiter": "|", "qualifier": {qualifier}, "skip_lines": 1, "columns": [
             {{"name": "front", "type": {{"kind": "int32"}}, "nullable": false}},
             {{"name": "key", "type": {kind}, "nullable": {nullable}}},
             {{"name": "back", "type": {{"kind": "string"}}, "nullable": false}}]}}"#
@@ -34,7 +34,8 @@ fn spec(
     let path = |index: usize| folder.path().join(index.to_string()).to_str().unwrap().to_owned();
     texts.iter().enumerate().for_each(|(index, text)| std::fs::write(path(index), text).unwrap());
     let files = (0..texts.len()).map(path).collect();
-    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone() }).unwrap();
+    let slicing =
+        plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone(), ..SlicingSpec::default() }).unwrap();
     let spec = KeyScanSpec {
         files: slicing.files,
         slices: slicing.slices,

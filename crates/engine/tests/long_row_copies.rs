@@ -54,7 +54,9 @@ fn one_long_row_at_a_time_is_on_its_way() {
     let layout = json!({"delimiter": "|", "columns": [{"name": "a", "type": {"kind": "string"}, "nullable": false}]});
     let columns: Layout = serde_json::from_value(layout.clone()).unwrap();
     let files = vec![path.display().to_string()];
-    let slicing = plan_slices(&SlicingSpec { files, slice_bytes: MEGABYTE as u64, layout: columns }).unwrap();
+    let slicing =
+        plan_slices(&SlicingSpec { files, slice_bytes: MEGABYTE as u64, layout: columns, ..SlicingSpec::default() })
+            .unwrap();
     let slices: Vec<u32> = slicing.slices.iter().map(|slice| slice.number).collect();
     let spec = json!({
         "name": "test", "layout": layout, "streams": 8,

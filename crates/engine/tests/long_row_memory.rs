@@ -36,17 +36,12 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
     }
     file.write_all(b"\n3|c\n").unwrap();
     let columns = [("id", ColumnType::Int32), ("text", ColumnType::String)];
-    let columns = columns.map(|(name, column_type)| Column { name: name.to_owned(), column_type, nullable: false });
-    let layout = Layout {
-        delimiter: '|',
-        qualifier,
-        trailing_delimiter: false,
-        header_rows: 0,
-        null_tokens: vec![],
-        columns: columns.to_vec(),
-    };
+    let columns = columns.map(|(name, column_type)| Column::new(name, column_type, false));
+    let layout = Layout { delimiter: "|".to_owned(), qualifier, columns: columns.to_vec(), ..Layout::default() };
     let files = vec![path.to_str().unwrap().to_owned()];
-    let slicing = plan_slices(&SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone() }).unwrap();
+    let slicing =
+        plan_slices(&SlicingSpec { files, slice_bytes: 1 << 40, layout: layout.clone(), ..SlicingSpec::default() })
+            .unwrap();
     let flow = Flow::new(FlowSpec {
         name: "long".to_owned(),
         layout,

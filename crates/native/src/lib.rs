@@ -16,7 +16,7 @@ use headrace_engine::key_bounds::{KeyBoundsSpec, key_bounds as read_key_bounds};
 use headrace_engine::key_scan::{KeyScanSpec, key_scan as scan_keys};
 use headrace_engine::slices::{SlicingSpec, plan_slices as cut_files};
 use headrace_engine::{BatchReader, Flow as EngineFlow};
-use headrace_types::{CoreError as EngineError, ErrorKind};
+use headrace_types::{CoreError as EngineError, ErrorKind, Layout};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -70,6 +70,14 @@ fn plan_slices(py: Python<'_>, spec_json: &str) -> PyResult<String> {
     let spec: SlicingSpec = from_json("slicing", spec_json)?;
     let slicing = py.detach(|| cut_files(&spec)).map_err(|error| to_python(&error))?;
     to_json(&slicing)
+}
+
+/// Columns of a layout whose texts are converted field by field, and why.
+#[pyfunction]
+fn field_by_field(layout_json: &str) -> PyResult<String> {
+    let layout: Layout = from_json("layout", layout_json)?;
+    layout.check().map_err(|text| to_python(&EngineError::new(ErrorKind::Specification, text)))?;
+    to_json(&headrace_parse::field_by_field(&layout))
 }
 
 /// First and last key of files.
@@ -221,6 +229,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cpu_path, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_paths, module)?)?;
     module.add_function(wrap_pyfunction!(plan_slices, module)?)?;
+    module.add_function(wrap_pyfunction!(field_by_field, module)?)?;
     module.add_function(wrap_pyfunction!(hash_places, module)?)?;
     module.add_function(wrap_pyfunction!(key_bounds, module)?)?;
     module.add_function(wrap_pyfunction!(key_scan, module)?)?;

@@ -53,6 +53,9 @@ type Write1 = fn(&mut Numbers, &mut String);
 /// A kind of column: its name in the report, its type, whether it is nullable, its values.
 struct Kind(&'static str, ColumnType, bool, Write1);
 
+/// A kind with a format, as JSON. Its name is that of the kind without one to compare it with, and what is different.
+struct Formatted(&'static str, ColumnType, &'static str, Write1);
+
 macro_rules! put {
     ($out:expr, $($format:tt)*) => {{
         let _ = write!($out, $($format)*); // a String takes everything
@@ -151,16 +154,102 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
-fn layout(kind: &Kind) -> Layout {
-    let column = |number| Column { name: format!("c{number}"), column_type: kind.1, nullable: kind.2 };
-    Layout {
-        delimiter: '|',
-        qualifier: None,
-        trailing_delimiter: false,
-        header_rows: 0,
-        null_tokens: vec![],
-        columns: (0..COLUMNS).map(column).collect(),
+fn grouped(number: u64, mark: &str, out: &mut String) {
+    if number >= 1000 {
+        grouped(number / 1000, mark, out);
+        put!(out, "{mark}{:03}", number % 1000);
+    } else {
+        put!(out, "{number}");
     }
+}
+
+fn german_date(numbers: &mut Numbers, out: &mut String) {
+    put!(out, "{:02}.{:02}.{}", 1 + numbers.below(28), 1 + numbers.below(12), 1992 + numbers.below(7));
+}
+
+fn formatted_kinds() -> Vec<Formatted> {
+    use ColumnType::*;
+    const COMMA: &str = r#"{"kind":"number","decimal":","}"#;
+    const GROUPS: &str = r#"{"kind":"number","decimal":",","group":{"mark":".","sizes":[3],"optional":true}}"#;
+    const NARROW: &str = r#"{"kind":"number","decimal":",","group":{"mark":"\u202f","sizes":[3],"optional":true}}"#;
+    const MONEY: &str = r#"{"kind":"number","decimal":",","group":{"mark":".","sizes":[3],"optional":true},
+        "currency":["€"],"negative":["minus","parentheses"]}"#;
+    const NAMES: &str = r#"{"kind":"patterns","patterns":["dd-MMM-yyyy"],"short_months":[["Jan"],["Feb"],["Mar"],["Apr"],
+        ["May"],["Jun"],["Jul"],["Aug"],["Sep"],["Oct"],["Nov"],["Dec"]]}"#;
+    let decimal = Decimal { precision: 15, scale: 2 };
+    vec![
+        Formatted("decimal(15,2), comma", decimal, COMMA, |n, out| put!(out, "{},{:02}", n.digits(6), n.below(100))),
+        Formatted("decimal(15,2), groups", decimal, GROUPS, |n, out| {
+            grouped(n.digits(6), ".", out);
+            put!(out, ",{:02}", n.below(100));
+        }),
+        Formatted("decimal(15,2), groups of U+202F", decimal, NARROW, |n, out| {
+            grouped(n.digits(6), "\u{202f}", out);
+            put!(out, ",{:02}", n.below(100));
+        }),
+        Formatted("decimal(15,2), groups and currency", decimal, MONEY, |n, out| {
+            grouped(n.digits(6), ".", out);
+            put!(out, ",{:02} €", n.below(100));
+        }),
+        Formatted("int32 1 to 9 digits, groups", Int32, GROUPS, |n, out| grouped(n.digits(9), ".", out)),
+        Formatted(
+            "float64 6 digits, comma",
+            Float64,
+            r#"{"kind":"number","decimal":",","scientific":true}"#,
+            |n, out| {
+                put!(out, "{},{:03}", n.below(1000), n.below(1000));
+            },
+        ),
+        Formatted("date, dd.MM.yyyy", Date, r#"{"kind":"patterns","patterns":["dd.MM.yyyy"]}"#, german_date),
+        Formatted("date, d.M.yyyy", Date, r#"{"kind":"patterns","patterns":["d.M.yyyy"]}"#, |n, out| {
+            put!(out, "{}.{}.{}", 1 + n.below(28), 1 + n.below(12), 1992 + n.below(7));
+        }),
+        Formatted("date, yyMMdd", Date, r#"{"kind":"patterns","patterns":["yyMMdd"],"pivot":1950}"#, |n, out| {
+            put!(out, "{:02}{:02}{:02}", n.below(100), 1 + n.below(12), 1 + n.below(28));
+        }),
+        Formatted("date, dd-MMM-yyyy", Date, NAMES, |n, out| {
+            let month = ["Jan", "FEB", "Mar", "Apr", "May", "Jun", "Dec"][n.below(7) as usize];
+            put!(out, "{:02}-{month}-{}", 1 + n.below(28), 1992 + n.below(7));
+        }),
+        Formatted("time, HHmmss", Time, r#"{"kind":"patterns","patterns":["HHmmss"]}"#, |n, out| {
+            put!(out, "{:02}{:02}{:02}", n.below(24), n.below(60), n.below(60));
+        }),
+        Formatted(
+            "timestamp, dd.MM.yyyy HH:mm:ss",
+            Timestamp,
+            r#"{"kind":"patterns","patterns":["dd.MM.yyyy HH:mm:ss"]}"#,
+            |n, out| {
+                german_date(n, out);
+                out.push(' ');
+                time(n, out);
+            },
+        ),
+        Formatted(
+            "timestamp, M/d/yyyy h:mm:ss tt",
+            Timestamp,
+            r#"{"kind":"patterns","patterns":["M/d/yyyy h:mm:ss tt"]}"#,
+            |n, out| {
+                put!(out, "{}/{}/{} ", 1 + n.below(12), 1 + n.below(28), 1992 + n.below(7));
+                put!(out, "{}:{:02}:{:02} ", 1 + n.below(12), n.below(60), n.below(60));
+                out.push_str(["AM", "PM"][n.below(2) as usize]);
+            },
+        ),
+        Formatted("timestamp, epoch", Timestamp, r#"{"kind":"epoch","unit":"s"}"#, |n, out| {
+            put!(out, "{}", 700_000_000 + n.below(1_000_000_000));
+        }),
+        Formatted("bool, ja and nein", Bool, r#"{"kind":"truth","true":["ja"],"false":["nein"]}"#, |n, out| {
+            out.push_str(["ja", "nein"][n.below(2) as usize]);
+        }),
+    ]
+}
+
+fn layout(kind: &Kind, format: Option<&str>) -> Layout {
+    let format = format.map(|text| match serde_json::from_str(text) {
+        Ok(format) => format,
+        Err(error) => panic!("{text}: {error}"),
+    });
+    let column = |number| Column { format: format.clone(), ..Column::new(format!("c{number}"), kind.1, kind.2) };
+    Layout { delimiter: "|".to_owned(), columns: (0..COLUMNS).map(column).collect(), ..Layout::default() }
 }
 
 /// Rows that fill a block.
@@ -185,9 +274,12 @@ fn rows(kind: &Kind) -> Vec<u8> {
 
 fn column_kinds(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("column kinds");
-    for kind in kinds() {
+    let plain = kinds().into_iter().map(|kind| (kind, None));
+    let formatted = formatted_kinds().into_iter();
+    let formatted = formatted.map(|Formatted(name, of, format, write)| (Kind(name, of, false, write), Some(format)));
+    for (kind, format) in plain.chain(formatted) {
         let text = rows(&kind);
-        let mut parser = match Parser::new(&layout(&kind)) {
+        let mut parser = match Parser::new(&layout(&kind, format)) {
             Ok(parser) => parser,
             Err(error) => panic!("{error:?}"),
         };
@@ -197,7 +289,9 @@ fn column_kinds(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_function(kind.0, |bencher| {
             bencher.iter(|| {
-                parser.begin_slice(RowEnd::Lf, false);
+                if let Err(error) = parser.begin_slice(&RowEnd::Lf, 0) {
+                    panic!("{error:?}");
+                }
                 black_box(support::parse(&mut parser, &block, text.len(), &slabs))
             });
         });

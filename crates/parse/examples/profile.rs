@@ -104,14 +104,12 @@ struct Variant {
 
 impl Variant {
     fn new(types: &[ColumnType], change: Change) -> Variant {
-        let column = |(number, &column_type)| Column { name: format!("c{number}"), column_type, nullable: false };
+        let column = |(number, &column_type)| Column::new(format!("c{number}"), column_type, false);
         let layout = Layout {
-            delimiter: char::from(DELIMITER),
-            qualifier: None,
+            delimiter: char::from(DELIMITER).to_string(),
             trailing_delimiter: true,
-            header_rows: 0,
-            null_tokens: vec![],
             columns: types.iter().enumerate().map(column).collect(),
+            ..Layout::default()
         };
         Variant {
             change,
@@ -125,7 +123,7 @@ impl Variant {
     fn round(&mut self, file: &File, spans: &[(u64, usize)], rows: u64, shelves: &[Arc<Shelf>; 2]) {
         let [blocks, slabs] = shelves;
         let mut found = 0;
-        self.parser.begin_slice(RowEnd::Lf, false);
+        self.parser.begin_slice(&RowEnd::Lf, 0).expect("a layout of LINEITEM");
         self.least.resize(spans.len(), [Duration::MAX; 2]);
         for (&(start, length), [least_read, least_parse]) in std::iter::zip(spans, &mut self.least) {
             let memory = blocks.take(support::block_bytes(length));

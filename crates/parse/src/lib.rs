@@ -3,7 +3,8 @@
 //! Sans-I/O: [`Parser::parse`] takes a block of bytes that ends anywhere and says how much of it it consumed. One SIMD pass
 //! ([`raw::structure`]) finds every delimiter and row end of the block, [`rows`] turns them into a table of equal stride and
 //! rejects rows of another shape, and [`convert`] converts tile after tile and column after column by position arithmetic.
-//! What a qualifier means is defined by [`automaton`].
+//! Dialects that the structural pass does not know go through [`walk`], and rows whose columns have places through [`placed`]. What delimiters, row ends, qualifiers and escapes mean is
+//! defined by [`automaton`].
 //!
 //! `unsafe` lives in [`raw`] and nowhere else.
 
@@ -11,13 +12,21 @@
 
 mod automaton;
 mod convert;
+mod finder;
+mod header;
+mod made;
 mod parser;
+mod placed;
 mod raw;
 mod reject;
 mod rows;
+mod walk;
 
-pub use automaton::{Event, RowScanner, State};
-pub use parser::{Parsed, Parser, arrow_schema};
+pub use automaton::{Automaton, Event, RowScanner, START};
+pub use convert::field_by_field;
+pub use header::{HeaderRow, HeaderSearch, find_header};
+pub use parser::{Block, Guess, Parsed, Parser, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};
 pub use raw::memory;
-pub use reject::Reject;
+pub use reject::{Reject, shown};
+pub use rows::LineEnds;

@@ -1,5 +1,6 @@
 //! The parser: a block of bytes in; a batch, rejects and the number of consumed bytes out.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,16 +8,25 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use headrace_types::{CoreError, ErrorKind, Layout, RowEnd, Rule};
+use headrace_types::{Column, CoreError, Encoding, ErrorKind, Layout, RowEnd, Rule, Unmappable};
 
 use crate::automaton::RowScanner;
-use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, Unescaped};
+use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, MOST_GROWTH_BYTES, Rewriting, Unescaped};
+use crate::finder::Finder;
+use crate::made::{MadeColumns, RowStart};
 use crate::raw::cpu::{CpuPath, Task, cpu_path};
 use crate::raw::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
+use crate::raw::high::HighBytes;
 use crate::raw::memory::{Carver, Memory, PADDING_BYTES, carved_bytes};
-use crate::raw::structure::{Find, Structure};
-use crate::reject::{Reject, cut};
-use crate::rows::{BadShape, Rows, Shape};
+use crate::reject::{Reject, shown};
+use crate::rows::{BadShape, LineEnds, Shape};
+use crate::walk::Open;
+
+/// Bytes of typed columns per byte of text, at most: 16 for an empty text field, which takes at least its delimiter, and its
+/// validity. Rows that are filled take less text: then a batch has fewer rows.
+const SLAB_FACTOR: usize = 17;
+/// The same is never asked of less text than this, bytes.
+const LEAST_SLAB_TEXT_BYTES: usize = 64 << 10;
 
 /// Result of parsing one block.
 #[derive(Debug)]
@@ -25,12 +35,35 @@ pub struct Parsed {
     pub consumed: usize,
     /// Lines among them: rows and skipped lines.
     pub lines: u64,
-    /// Header and blank lines.
+    /// Comments and blank rows.
     pub skipped: u64,
+    /// How lines end, where that may differ.
+    pub line_ends: LineEnds,
     /// Rows that conform to the layout; none when there are no such rows.
     pub batch: Option<RecordBatch>,
     /// Rows that do not.
     pub rejected: u64,
+    /// Characters that were replaced, by column of the batch; empty if there were none.
+    pub replaced: Vec<u64>,
+    /// Whether there are more rows in the block than one batch may have: those behind `consumed` are to be parsed next.
+    pub more: bool,
+}
+
+/// A text that begins with a row.
+#[derive(Clone, Copy)]
+pub struct Block<'a> {
+    /// [`PADDING_BYTES`] bytes of padding, the text, and padding again.
+    pub buffer: &'a Buffer,
+    /// Bytes of the text that were parsed before.
+    pub from: usize,
+    /// Bytes of the text, with those before `from`.
+    pub length: usize,
+    /// `length`, or one less when the caller put a row end behind a last row that has none ([`Parser::needs_row_end`]).
+    pub real_length: usize,
+    /// Place in the file of the byte at `from`.
+    pub first_byte: u64,
+    /// Whether the slice ends with this block, so that what is open in it never ends.
+    pub ended: bool,
 }
 
 impl Parsed {
@@ -40,45 +73,60 @@ impl Parsed {
     }
 }
 
-/// Arrow schema of a layout's parsed columns.
+/// Arrow schema of a layout's columns: those that are parsed, and behind them those that are made.
 pub fn arrow_schema(layout: &Layout) -> SchemaRef {
-    let fields: Vec<_> =
-        layout.columns.iter().map(|column| column.column_type.arrow_field(&column.name, column.nullable)).collect();
-    Arc::new(Schema::new(fields))
+    let parsed = layout.columns.iter().map(|column| column.column_type.arrow_field(&column.name, column.nullable));
+    let made = layout.made.iter().map(|column| column.from.column_type().arrow_field(&column.name, false));
+    Arc::new(Schema::new(parsed.chain(made).collect::<Vec<_>>()))
 }
 
 /// Parses the blocks of one slice after the other. Holds no text between calls, only positions and counters.
 pub struct Parser {
-    delimiter: u8,
-    qualifier: Option<u8>,
-    shape: Shape,
-    header_rows: u32,
+    layout: Layout,
+    rewriting: Rewriting,
     columns: Vec<ColumnPlan>,
+    made: MadeColumns,
     schema: SchemaRef,
+    /// That of the columns that are parsed.
+    parsed_schema: SchemaRef,
     cpu_path: CpuPath,
     // State of the current slice.
-    header_left: u32,
+    row_end: RowEnd,
     next_line: u64,
+    guess: Guess,
     // Scratch, reused for every block.
-    structure: Structure,
-    rows: Rows,
+    finder: Finder,
+    high: HighBytes,
     bad: BadRows,
     block: BlockPlace,
+}
+
+/// Whether text in a page of one byte per character could be UTF-8 as well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Guess {
+    /// It is ASCII, or nobody wants to know.
+    #[default]
+    Either,
+    /// All of it is UTF-8, with characters of several bytes.
+    Utf8,
+    /// It is not.
+    Page,
 }
 
 /// Where the last block stands, and what its rejects need of it besides its text.
 #[derive(Default)]
 struct BlockPlace {
-    /// Bytes of header at its front, and bytes of text behind them.
-    skipped_bytes: usize,
+    /// Bytes in front that were parsed before, and bytes of text behind them.
+    from: usize,
     length: usize,
-    /// First byte of the text behind the header, and the byte after the last one, in the file.
+    /// First byte of the text in the file.
     first_byte: u64,
-    real_end: u64,
-    /// Line of the slice behind the header, from 0.
+    /// Bytes of the text that are the file's.
+    real_bytes: usize,
+    /// Line of the slice, from 0.
     first_line: u64,
-    /// Whether the slice ended inside a qualifier.
-    unclosed: bool,
+    /// A field that never ends.
+    open: Option<Open>,
 }
 
 impl Parser {
@@ -87,40 +135,58 @@ impl Parser {
     /// # Errors
     /// `Specification` when the layout cannot be parsed, or the processor lacks what `HEADRACE_CPU` asks for.
     pub fn new(layout: &Layout) -> Result<Self, CoreError> {
-        Self::of_columns(layout, &(0..layout.columns.len()).collect::<Vec<_>>())
+        Self::of_columns(layout, &(0..layout.all_columns().count()).collect::<Vec<_>>())
     }
 
-    /// The same, but only the columns `wanted` (indexes in the layout) are converted: batches have no others, and what
-    /// stands in the others is looked at only to find where rows and fields end.
+    /// The same, but only the columns `wanted` (indexes among all of the layout, those that are made behind those of the file)
+    /// are converted or made: batches have no others, and what stands in the others is looked at only to find where rows and
+    /// fields end. Columns that are made stand behind the others, whatever the order of `wanted`.
     ///
     /// # Errors
     /// Those of [`Parser::new`]; `Specification` for a column that is not in the layout.
     pub fn of_columns(layout: &Layout, wanted: &[usize]) -> Result<Self, CoreError> {
         layout.check().map_err(|text| CoreError::new(ErrorKind::Specification, text))?;
-        if let Some(index) = wanted.iter().find(|&&index| index >= layout.columns.len()) {
+        if let Some(index) = wanted.iter().find(|&&index| index >= layout.all_columns().count()) {
             return Err(CoreError::new(ErrorKind::Specification, format!("the layout has no column {}", index + 1)));
         }
-        let columns = wanted.iter().map(|&index| (index, &layout.columns[index]));
-        let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, &layout.null_tokens));
-        let fields = arrow_schema(layout).project(wanted).map_err(|error| internal(&error.to_string()))?;
+        let (parsed, made): (Vec<usize>, Vec<usize>) = wanted.iter().partition(|&&index| index < layout.columns.len());
+        let columns = parsed.iter().map(|&index| (index, &layout.columns[index]));
+        let columns = columns.map(|(index, column)| ColumnPlan::new(index, column, layout));
+        let columns: Vec<ColumnPlan> = columns.collect();
+        if let Some(column) = columns.iter().find(|column| !column.takes_constant()) {
+            let Column { name, column_type, .. } = &layout.columns[column.index];
+            let what = format!("layout: what `empty` of column `{name}` gives is no value of it");
+            return Err(CoreError::new(ErrorKind::Specification, what)
+                .expected(format!("a text of the type {column_type}, in the format of the column"))
+                .hint("Correct `empty` of the column, or of the layout."));
+        }
+        let project = |columns: &[usize]| {
+            arrow_schema(layout).project(columns).map(Arc::new).map_err(|error| internal(&error.to_string()))
+        };
+        let schema = project(&[&parsed[..], &made].concat())?;
+        let parsed_schema = project(&parsed)?;
+        let row_end = layout.known_row_end().unwrap_or_default();
         Ok(Parser {
-            delimiter: layout.delimiter as u8,
-            qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
-            shape: Shape {
-                columns: layout.columns.len(),
-                trailing_delimiter: layout.trailing_delimiter,
-                row_end: RowEnd::Lf,
+            rewriting: Rewriting {
+                qualifier: layout.qualifier.map(|qualifier| qualifier as u8),
+                escape: layout.escape.map(|escape| escape as u8),
+                codes: layout.escape_codes,
+                encoding: layout.encoding,
+                unmappable: layout.unmappable,
             },
-            header_rows: layout.header_rows,
-            columns: columns.collect(),
-            schema: Arc::new(fields),
+            columns,
+            made: MadeColumns::new(made.iter().map(|&index| &layout.made[index - layout.columns.len()])),
+            schema,
+            parsed_schema,
             cpu_path: cpu_path()?,
-            header_left: 0,
             next_line: 0,
-            structure: Structure::default(),
-            rows: Rows::default(),
+            guess: Guess::Either,
+            high: HighBytes::default(),
+            finder: Finder::new(layout, &row_end)?,
+            row_end,
             bad: BadRows::default(),
             block: BlockPlace::default(),
+            layout: layout.clone(),
         })
     }
 
@@ -135,11 +201,43 @@ impl Parser {
         &self.schema
     }
 
-    /// Starts a slice; `at_file_start` when header rows are still to come.
-    pub fn begin_slice(&mut self, row_end: RowEnd, at_file_start: bool) {
-        self.shape.row_end = row_end;
-        self.header_left = if at_file_start { self.header_rows } else { 0 };
-        self.next_line = 0;
+    /// Starts a slice, of which `lines` lines were taken before.
+    ///
+    /// # Errors
+    /// `Specification` for a layout that means two things with such row ends.
+    pub fn begin_slice(&mut self, row_end: &RowEnd, lines: u64) -> Result<(), CoreError> {
+        if self.row_end != *row_end {
+            self.finder = Finder::new(&self.layout, row_end)?;
+            self.row_end = row_end.clone();
+        }
+        self.next_line = lines;
+        self.guess = Guess::Either;
+        Ok(())
+    }
+
+    /// Says where the rows of the slice stand: in this file, behind so many lines of it. Asked for by columns that are made.
+    pub fn place_slice(&mut self, file_path: &str, lines_before: u64) {
+        self.made.begin_slice(file_path, lines_before);
+    }
+
+    /// Whether the texts of the slice so far could be UTF-8, if they are read as those of another page.
+    pub fn guess(&self) -> Guess {
+        self.guess
+    }
+
+    /// How bytes stand for characters.
+    pub fn encoding(&self) -> Encoding {
+        self.layout.encoding
+    }
+
+    /// A scanner at the start of a row of the present file.
+    pub fn scanner(&self) -> RowScanner {
+        self.finder.scanner()
+    }
+
+    /// Whether a last row of a slice that has no line feed needs one.
+    pub fn needs_row_end(&self) -> bool {
+        self.finder.needs_row_end()
     }
 
     /// Lines of the slice so far: the line number, from 0, of the next row.
@@ -147,86 +245,87 @@ impl Parser {
         self.next_line
     }
 
-    /// Counts a line the caller consumed itself (one longer than `max_row`). True when it was a header line.
-    pub fn skip_line(&mut self) -> bool {
+    /// Counts a line the caller consumed itself (one longer than `max_row`).
+    pub fn skip_line(&mut self) {
         self.next_line += 1;
-        let is_header = self.header_left > 0;
-        self.header_left = self.header_left.saturating_sub(1);
-        is_header
     }
 
     /// Parses a block and hands over its rejects: [`Parser::parse_rows`] and [`Parser::reject_rows`].
     ///
     /// # Errors
     /// Those of both.
-    #[allow(clippy::too_many_arguments)] // places and lengths of one block; a struct of them would be made for one call
     pub fn parse(
         &mut self,
-        block: &Buffer,
-        length: usize,
-        real_length: usize,
-        first_byte: u64,
-        ended: bool,
+        block: Block<'_>,
         slab: impl FnOnce(usize) -> Memory,
         on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
     ) -> Result<Parsed, CoreError> {
-        let parsed = self.parse_rows(block, length, real_length, first_byte, ended, slab)?;
-        self.reject_rows(block, on_reject)?;
+        let parsed = self.parse_rows(block, slab)?;
+        self.reject_rows(block.buffer, on_reject)?;
         Ok(parsed)
     }
 
-    /// Parses a block; [`Parser::reject_rows`] has to follow.
-    ///
-    /// `block` holds [`PADDING_BYTES`] bytes of padding, `length` bytes of text, and padding again; `first_byte` is the place
-    /// of the text in the file. `real_length` is `length`, or one less when the caller put a row end behind a last line
-    /// that has none. `ended` says that the slice ends with this block, so that a qualifier left open in it is never closed.
-    /// `slab` gives memory of at least the asked size for the typed columns.
+    /// Parses a block; [`Parser::reject_rows`] has to follow. `slab` gives memory of at least the asked size for the typed
+    /// columns.
     ///
     /// # Errors
     /// `Internal` when the block is smaller than it claims.
-    pub fn parse_rows(
-        &mut self,
-        block: &Buffer,
-        length: usize,
-        real_length: usize,
-        first_byte: u64,
-        ended: bool,
-        slab: impl FnOnce(usize) -> Memory,
-    ) -> Result<Parsed, CoreError> {
-        let whole = block.as_slice();
-        let (skipped_bytes, header_lines) = self.skip_header(whole, length);
-        let text = whole.get(skipped_bytes..).and_then(|rest| Text::new(rest, length - skipped_bytes));
+    pub fn parse_rows(&mut self, block: Block<'_>, slab: impl FnOnce(usize) -> Memory) -> Result<Parsed, CoreError> {
+        let Block { buffer, from, length, real_length, first_byte, ended } = block;
+        let whole = buffer.as_slice();
+        let text = whole.get(from..).and_then(|rest| Text::new(rest, length.checked_sub(from)?));
         let text = text.ok_or_else(|| internal("a block is smaller than its text and padding"))?;
-        let real_end = first_byte + real_length as u64;
-        let first_byte = first_byte + skipped_bytes as u64;
-
-        let is_crlf = self.shape.row_end == RowEnd::Crlf;
-        let find = Find { delimiter: self.delimiter, qualifier: self.qualifier, is_crlf };
-        self.structure.index(self.cpu_path, text, find);
-        self.rows.find(self.shape, text, &self.structure);
+        let real_bytes = real_length.saturating_sub(from);
+        let most_rows = self.most_rows(text.len());
+        self.finder.find(self.cpu_path, text, ended, real_length < length, most_rows);
         self.bad.clear();
-        let consumed = &text.bytes()[..self.rows.consumed];
-        let seen = self.structure.seen;
-        let suspicious = seen.nul || (seen.non_ascii && simdutf8::basic::from_utf8(consumed).is_err());
-
-        let text_buffer = block.slice_with_length(PADDING_BYTES + skipped_bytes, text.len());
-        let mut batch = None;
-        if self.rows.rows > 0 {
-            let converted = self.convert(text, &text_buffer, suspicious, slab)?;
-            batch = self.without_bad_rows(converted)?;
+        let found = self.finder.found();
+        let consumed = &text.bytes()[..found.consumed];
+        let encoding = self.layout.encoding;
+        let is_utf8 = |text: &[u8]| simdutf8::basic::from_utf8(text).is_ok();
+        let is_whole = |text: &[u8]| !found.cut_characters && is_utf8(text);
+        let is_decoded = found.non_ascii
+            && match encoding {
+                Encoding::Page(_) => true,
+                Encoding::Utf8 if self.layout.unmappable == Unmappable::Reject => false,
+                _ => !is_whole(consumed),
+            };
+        let is_invalid = found.non_ascii && !is_decoded && encoding.is_utf8() && !is_whole(consumed);
+        let suspicious = found.nul || is_invalid;
+        if found.non_ascii && encoding.page().is_some() && self.guess != Guess::Page {
+            self.guess = if is_utf8(consumed) { Guess::Utf8 } else { Guess::Page };
         }
-        let unclosed = ended && seen.open;
-        let first_line = self.next_line + header_lines;
-        self.block = BlockPlace { skipped_bytes, length: text.len(), first_byte, real_end, first_line, unclosed };
+        self.high.clear();
+        if is_decoded {
+            self.high.find(self.cpu_path, text.bytes());
+        }
+        let (open, more) = (found.open, found.rows >= most_rows && !self.finder.needs_row_end());
         let mut parsed = Parsed {
-            consumed: skipped_bytes + self.rows.consumed,
-            lines: header_lines + self.rows.lines,
-            skipped: header_lines + self.rows.skipped,
-            batch,
-            rejected: (self.rows.bad.len() + self.bad.found.len()) as u64,
+            consumed: found.consumed,
+            lines: found.lines,
+            skipped: found.skipped,
+            line_ends: found.line_ends,
+            batch: None,
+            rejected: found.bad.len() as u64,
+            replaced: Vec::new(),
+            more,
         };
-        if unclosed {
-            parsed.consumed = length;
+        if found.rows > 0 {
+            let text_buffer = buffer.slice_with_length(PADDING_BYTES + from, text.len());
+            let (converted, replaced) = self.convert(text, &text_buffer, suspicious, slab)?;
+            parsed.replaced = replaced;
+            parsed.batch = self.without_bad_rows(converted)?;
+            parsed.batch = parsed
+                .batch
+                .take()
+                .map(|batch| self.with_made(batch, &Places::new(text.bytes(), encoding, first_byte)))
+                .transpose()?;
+        }
+        parsed.rejected += self.bad.found.len() as u64;
+        let first_line = self.next_line;
+        self.block = BlockPlace { from, length: text.len(), first_byte, real_bytes, first_line, open };
+        if open.is_some() {
+            parsed.consumed = length - from;
             parsed.lines += 1;
             parsed.rejected += 1;
         }
@@ -234,11 +333,19 @@ impl Parser {
         Ok(parsed)
     }
 
+    /// Most rows of a batch: their columns take no more memory than those of other texts of this length.
+    fn most_rows(&self, length: usize) -> usize {
+        // Of eight rows, so that bits are counted.
+        let parsed: usize = self.columns.iter().map(|column| column.slab_bytes(8)).sum();
+        let bytes = parsed + 8 * self.made.row_bytes();
+        (8 * SLAB_FACTOR * length.max(LEAST_SLAB_TEXT_BYTES) / bytes.max(1)).max(TILE_ROWS)
+    }
+
     /// Adds rows to the rejects of the block that [`Parser::parse_rows`] has just seen: `rows` of its batch, ascending, that
     /// broke `rule` with their value of `column`.
     pub fn refuse(&mut self, rows: &[u32], column: usize, rule: Rule) {
         let mut refused = rows.iter().peekable();
-        let kept = (0..self.rows.rows).filter(|&row| !self.bad.contains(row)).zip(0_u32..);
+        let kept = (0..self.finder.found().rows).filter(|&row| !self.bad.contains(row)).zip(0_u32..);
         let found: Vec<usize> =
             kept.filter(|(_, number)| refused.next_if_eq(&number).is_some()).map(|(row, _)| row).collect();
         found.into_iter().for_each(|row| self.bad.add(row, column, rule));
@@ -254,49 +361,27 @@ impl Parser {
         block: &Buffer,
         on_reject: &mut dyn FnMut(Reject) -> Result<(), CoreError>,
     ) -> Result<(), CoreError> {
-        let BlockPlace { skipped_bytes, length, first_byte, real_end, first_line, unclosed } = self.block;
-        let start = PADDING_BYTES + skipped_bytes;
+        let BlockPlace { from, length, first_byte, real_bytes, first_line, open } = self.block;
+        let start = PADDING_BYTES + from;
         let text = block.get(start..start + length).ok_or_else(|| internal("rejects of another block"))?;
-        let origin = Origin { text, first_byte, first_line, real_end };
+        let encoding = self.layout.encoding;
+        let places = Places::new(text, encoding, first_byte);
+        let origin = Origin { text, encoding, first_line, real_bytes, places };
         self.reject_complete_rows(&origin, on_reject)?;
-        if unclosed {
-            on_reject(self.unclosed(&origin))?;
+        if let Some(open) = open {
+            on_reject(self.unclosed(&origin, open))?;
         }
-        self.structure.release_surplus();
-        self.rows.release_surplus();
+        self.finder.release_surplus();
         Ok(())
     }
 
-    /// The reject of everything behind the last row end: a row whose last qualifier is never closed.
-    fn unclosed(&self, origin: &Origin<'_>) -> Reject {
-        let start = self.rows.consumed;
-        let marks = &self.structure.marks()[1..];
-        let delimiters = &marks[marks.partition_point(|&mark| (mark as usize) < start)..];
-        let opening = delimiters.last().map_or(start, |&mark| mark as usize + 1);
-        let column = Some(delimiters.len()).filter(|&column| column < self.shape.columns);
-        let end = origin.text.len().min((origin.real_end - origin.first_byte) as usize);
-        let row = start..origin.text.len();
-        origin.reject(self.rows.lines, row, opening..end, column, Rule::UnclosedQualifier, None)
-    }
-
-    /// A scanner at the start of a row.
-    fn scanner(&self) -> RowScanner {
-        RowScanner::new(self.delimiter, self.qualifier)
-    }
-
-    /// Bytes and lines of the header at the front of the block.
-    fn skip_header(&mut self, whole: &[u8], length: usize) -> (usize, u64) {
-        let text = whole.get(PADDING_BYTES..PADDING_BYTES + length).unwrap_or_default();
-        let (mut bytes, mut lines) = (0, 0);
-        let mut scanner = self.scanner();
-        while self.header_left > 0 {
-            let Some(end) = scanner.next_row_end(&text[bytes..]) else { break };
-            bytes += end + 1;
-            lines += 1;
-            self.header_left -= 1;
-        }
-        // When the header goes on there is no row end behind `bytes`, so nothing there is taken for a row.
-        (bytes, lines)
+    /// The reject of everything behind the last row end: a row whose last qualifier or escape has no end.
+    fn unclosed(&self, origin: &Origin<'_>, open: Open) -> Reject {
+        let column = Some(open.column).filter(|&column| column < self.layout.columns.len());
+        let end = origin.text.len().min(origin.real_bytes);
+        let row = open.row_start as usize..origin.text.len();
+        let rule = if open.is_qualifier { Rule::UnclosedQualifier } else { Rule::UnfinishedEscape };
+        origin.reject(self.finder.found().lines, row, open.start as usize..end, column, rule, None)
     }
 
     fn convert(
@@ -305,15 +390,15 @@ impl Parser {
         text_buffer: &Buffer,
         suspicious: bool,
         slab: impl FnOnce(usize) -> Memory,
-    ) -> Result<RecordBatch, CoreError> {
-        let rows = self.rows.rows;
-        let marks = self.rows.marks(&self.structure);
-        let table =
-            FieldTable::new(text, marks, self.rows.stride, rows, self.shape.columns, self.qualifier, self.cpu_path)
-                .ok_or_else(|| internal("the structural positions do not ascend"))?;
-        let seen = self.structure.seen;
-        let escaping = self.qualifier.filter(|_| seen.doubled);
-        let unescaped_bytes = if escaping.is_some() { text.len() } else { 0 };
+    ) -> Result<(RecordBatch, Vec<u64>), CoreError> {
+        let found = self.finder.found();
+        let (rows, high_bytes) = (found.rows, self.high.count);
+        let table = self.finder.table(text, self.cpu_path);
+        let table = table.ok_or_else(|| internal("the structural positions do not ascend"))?;
+        let table = table.decoded((high_bytes > 0).then_some(&self.high));
+        let is_rewritten = found.rewritten || high_bytes > 0;
+        // Behind the last text three bytes are written whatever its length.
+        let unescaped_bytes = if is_rewritten { text.len() + MOST_GROWTH_BYTES * high_bytes + 3 } else { 0 };
         let columns_bytes: usize = self.columns.iter().map(|column| column.slab_bytes(rows)).sum();
         let mut slab = slab(columns_bytes + carved_bytes::<u8>(unescaped_bytes));
         let mut carver = Carver::new(&mut slab);
@@ -321,21 +406,28 @@ impl Parser {
         for column in &self.columns {
             outputs.push(column.output(rows, &mut carver).ok_or_else(too_small)?);
         }
-        let unescaped = match escaping {
-            Some(qualifier) => {
+        let unescaped = match is_rewritten {
+            true => {
                 let (offset, bytes) = carver.carve(unescaped_bytes).ok_or_else(too_small)?;
-                Some(Unescaped::new(qualifier, offset, bytes))
+                Some(Unescaped::new(self.rewriting, offset, bytes))
             }
-            None => None,
+            false => None,
         };
         let facts = BlockFacts {
             suspicious,
             path: self.cpu_path,
             unescaped: unescaped.as_ref(),
-            text_behind: self.qualifier.filter(|_| seen.text_behind),
+            text_behind: found.text_behind,
         };
-        let tiles =
-            ConvertTiles { table: &table, columns: &self.columns, facts, outputs: &mut outputs, bad: &mut self.bad };
+        let mut replaced = Vec::new();
+        let tiles = ConvertTiles {
+            table: &table,
+            columns: &self.columns,
+            facts,
+            outputs: &mut outputs,
+            bad: &mut self.bad,
+            replaced: &mut replaced,
+        };
         self.cpu_path.run(tiles).ok_or_else(too_small)?;
         let used = facts.unescaped.map(Unescaped::used).filter(|&(_, length)| length > 0);
         let converted: Vec<_> = outputs.into_iter().map(ColumnOutput::finish).collect();
@@ -345,6 +437,22 @@ impl Parser {
         let arrays: Vec<ArrayRef> = std::iter::zip(&self.columns, converted)
             .map(|(column, values)| column.array(values, rows, &slab, &texts))
             .collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.parsed_schema.clone(), arrays, &options)
+            .map(|batch| (batch, replaced))
+            .map_err(|error| internal(&error.to_string()))
+    }
+
+    /// The batch, of the rows that are not bad, with the columns that are made.
+    fn with_made(&mut self, batch: RecordBatch, places: &Places<'_>) -> Result<RecordBatch, CoreError> {
+        let (rows, mut arrays) = (batch.num_rows(), batch.columns().to_vec());
+        let (finder, bad, first_line) = (&self.finder, &self.bad, self.next_line);
+        let start = |row| {
+            let (line, byte) = finder.start(row);
+            RowStart { line: first_line + u64::from(line), byte: places.of(byte as usize) }
+        };
+        let starts = (0..finder.found().rows).filter(|&row| !bad.contains(row)).map(start);
+        arrays.extend(self.made.arrays(rows, &starts));
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
             .map_err(|error| internal(&error.to_string()))
@@ -358,19 +466,20 @@ impl Parser {
     ) -> Result<(), CoreError> {
         // Found column by column.
         self.bad.found.sort_unstable();
-        let marks = self.rows.marks(&self.structure);
-        let mut shapes = self.rows.bad.iter().peekable();
+        let shape = self.finder.shape();
+        let found = self.finder.found();
+        let mut shapes = found.bad.iter().peekable();
         for &(row, column, rule) in &self.bad.found {
-            let (start, next) = self.rows.span(row, origin.text, marks, self.scanner());
-            while let Some(bad) = shapes.next_if(|bad| (bad.start as usize) < start) {
-                on_reject(origin.bad_shape(bad, self.shape))?;
+            let place = self.finder.place(row, origin.text);
+            while let Some(bad) = shapes.next_if(|bad| bad.start < place.start) {
+                on_reject(origin.bad_shape(bad, shape))?;
             }
-            let mark = row * self.rows.stride + column;
-            let value = marks[mark].wrapping_add(1) as usize..marks[mark + 1] as usize;
-            let line = self.rows.line_of_row.get(row).map_or(row as u64, |&line| u64::from(line));
-            on_reject(origin.reject(line, start..next, value, Some(column), rule, None))?;
+            let whole = place.start as usize..place.next as usize;
+            let value = self.finder.field(row, column);
+            let note = (rule == Rule::Unmappable).then(|| origin.hole(value.clone()));
+            on_reject(origin.reject(u64::from(place.line), whole, value, Some(column), rule, note))?;
         }
-        shapes.try_for_each(|bad| on_reject(origin.bad_shape(bad, self.shape)))
+        shapes.try_for_each(|bad| on_reject(origin.bad_shape(bad, shape)))
     }
 
     fn without_bad_rows(&self, batch: RecordBatch) -> Result<Option<RecordBatch>, CoreError> {
@@ -390,6 +499,8 @@ struct ConvertTiles<'a, 'o> {
     facts: BlockFacts<'a>,
     outputs: &'a mut [ColumnOutput<'o>],
     bad: &'a mut BadRows,
+    /// By column, if there are any.
+    replaced: &'a mut Vec<u64>,
 }
 
 impl Task for ConvertTiles<'_, '_> {
@@ -399,9 +510,14 @@ impl Task for ConvertTiles<'_, '_> {
     fn run(self) -> Option<()> {
         let mut memory = TileMemory::default();
         for first_row in (0..self.table.rows()).step_by(TILE_ROWS) {
-            for (column, output) in std::iter::zip(self.columns, &mut *self.outputs) {
-                let tile = self.table.load(column.index, first_row, &mut memory)?;
+            for (index, (column, output)) in std::iter::zip(self.columns, &mut *self.outputs).enumerate() {
+                let tile = self.table.load(column.index, first_row, column.trim, &mut memory)?;
                 column.convert_tile(tile, self.facts, output, self.bad)?;
+                let replaced = self.facts.unescaped.map_or(0, Unescaped::take_replaced);
+                if replaced > 0 {
+                    self.replaced.resize(self.columns.len(), 0);
+                    self.replaced[index] += replaced;
+                }
             }
         }
         Some(())
@@ -415,11 +531,37 @@ fn too_small() -> CoreError {
 /// Where the text of a block stands in its file.
 struct Origin<'a> {
     text: &'a [u8],
-    first_byte: u64,
+    encoding: Encoding,
     /// Line of the slice, from 0.
     first_line: u64,
-    /// Byte after the last one of the file that is in the block: a row end behind it was added by the caller.
-    real_end: u64,
+    /// Bytes of the text that are the file's: a row end behind them was added by the caller.
+    real_bytes: usize,
+    places: Places<'a>,
+}
+
+/// Places in the file of what stands in a text.
+struct Places<'a> {
+    text: &'a [u8],
+    encoding: Encoding,
+    first_byte: u64,
+    /// A place in the text, and where it is in the file.
+    counted: Cell<(usize, u64)>,
+}
+
+impl<'a> Places<'a> {
+    /// `first_byte`: place of the text.
+    fn new(text: &'a [u8], encoding: Encoding, first_byte: u64) -> Self {
+        Places { text, encoding, first_byte, counted: Cell::new((0, first_byte)) }
+    }
+
+    /// Place in the file. Asked for in about ascending order, so that nothing is counted twice.
+    fn of(&self, at: usize) -> u64 {
+        let (before, place) =
+            Some(self.counted.get()).filter(|(before, _)| *before <= at).unwrap_or((0, self.first_byte));
+        let place = place + self.encoding.source_bytes(&self.text[before..at]);
+        self.counted.set((at, place));
+        place
+    }
 }
 
 impl Origin<'_> {
@@ -438,17 +580,25 @@ impl Origin<'_> {
         rule: Rule,
         note: Option<String>,
     ) -> Reject {
-        let row_byte = self.first_byte + row.start as u64;
-        let real_length = usize::try_from(self.real_end - row_byte).unwrap_or(usize::MAX);
+        let whole = &self.text[row.start..row.end.min(self.real_bytes).max(row.start)];
         Reject {
             line: self.first_line + line,
-            row_byte,
-            byte: self.first_byte + value.start as u64,
+            row_byte: self.places.of(row.start),
+            byte: self.places.of(value.start),
             column,
             rule,
-            value: cut(&self.text[value]),
+            value: shown(self.encoding, &self.text[value]),
             note,
-            row: self.text[row.start..row.end.min(row.start.saturating_add(real_length))].to_vec(),
+            row: self.encoding.source_text(whole),
+            line_feed: self.encoding.line_feed(),
+        }
+    }
+
+    /// What is no character in a value, and where.
+    fn hole(&self, value: Range<usize>) -> String {
+        match self.encoding.first_hole(&self.text[value.clone()]) {
+            Some((at, what)) => format!("{what} at byte {}", self.places.of(value.start + at)),
+            None => "an escaped number".to_owned(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A row that was not loaded.
 
-use headrace_types::Rule;
+use headrace_types::{Encoding, Rule};
 
 /// Longest value kept for messages, in bytes. The row itself is kept whole.
 pub const MAX_VALUE_BYTES: usize = 1000;
@@ -18,15 +18,18 @@ pub struct Reject {
     pub column: Option<usize>,
     /// The rule.
     pub rule: Rule,
-    /// The offending value, cut after [`MAX_VALUE_BYTES`].
+    /// The offending value as UTF-8, cut after about [`MAX_VALUE_BYTES`]; of a file in UTF-8 as it stands there.
     pub value: Vec<u8>,
     /// What was found, when the value alone does not say it ("15 fields").
     pub note: Option<String>,
     /// The whole row with its row end, as it stands in the file. Empty for a row longer than `max_row`.
     pub row: Vec<u8>,
+    /// A line feed in the file.
+    pub line_feed: &'static [u8],
 }
 
-/// The value, cut to what messages show.
-pub fn cut(value: &[u8]) -> Vec<u8> {
-    value[..value.len().min(MAX_VALUE_BYTES)].to_vec()
+/// The value, cut to what messages show, and decoded.
+pub fn shown(encoding: Encoding, value: &[u8]) -> Vec<u8> {
+    let cut = &value[..value.len().min(MAX_VALUE_BYTES)];
+    if encoding.is_utf8() { cut.to_vec() } else { encoding.shown(cut).into_bytes() }
 }

@@ -61,6 +61,11 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
+    /// Whether values are texts.
+    pub fn is_text(self) -> bool {
+        matches!(self, ColumnType::String | ColumnType::Char { .. } | ColumnType::Varchar { .. })
+    }
+
     /// Arrow type of the parsed column. Text is a string view, so that values need not be copied.
     pub fn arrow_type(&self) -> DataType {
         match *self {

@@ -16,6 +16,14 @@ pub enum Rule {
     TextAfterQualifier,
     /// A qualifier that opens a field and is never closed.
     UnclosedQualifier,
+    /// An escape character with nothing behind it.
+    UnfinishedEscape,
+    /// Another row end than that of the file's first row.
+    OtherRowEnd,
+    /// The row ends before its last column does, or in the middle of a field.
+    RowTooNarrow,
+    /// The row goes on behind its last column.
+    RowTooWide,
     /// An empty field or null token in a column that is not nullable.
     NullNotAllowed,
     /// Not a whole number.
@@ -46,6 +54,8 @@ pub enum Rule {
     TooLong,
     /// Bytes that are not UTF-8.
     InvalidUtf8,
+    /// Bytes that are no character of the file's encoding.
+    Unmappable,
     /// A NUL byte in a text column.
     NulByte,
     /// A key that belongs to no partition of the destination.
@@ -54,12 +64,16 @@ pub enum Rule {
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 22] = [
+    pub const ALL: [Rule; 27] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
         Rule::TextAfterQualifier,
         Rule::UnclosedQualifier,
+        Rule::UnfinishedEscape,
+        Rule::OtherRowEnd,
+        Rule::RowTooNarrow,
+        Rule::RowTooWide,
         Rule::NullNotAllowed,
         Rule::BadInteger,
         Rule::BadDecimal,
@@ -75,6 +89,7 @@ impl Rule {
         Rule::WouldRound,
         Rule::TooLong,
         Rule::InvalidUtf8,
+        Rule::Unmappable,
         Rule::NulByte,
         Rule::Partition,
     ];
@@ -122,6 +137,26 @@ impl Rule {
                 "HR105",
                 "a closing qualifier",
                 "Close the field, or leave `qualifier` out of the layout if this file has none.",
+            ),
+            UnfinishedEscape => (
+                "HR106",
+                "a character behind an escape",
+                "Double the escape if it is data, or leave `escape` out of the layout.",
+            ),
+            OtherRowEnd => (
+                "HR107",
+                "the row end of the file's first row",
+                "Set `mixed_row_ends: accept` in the layout if both are right, or repair the row.",
+            ),
+            RowTooNarrow => (
+                "HR108",
+                "a row as wide as the columns of the layout",
+                "Check `row_end` and the widths of the layout, or repair the row.",
+            ),
+            RowTooWide => (
+                "HR109",
+                "a row as wide as the columns of the layout",
+                "Check `row_end` and the widths of the layout, or repair the row.",
             ),
             NullNotAllowed => (
                 "HR201",
@@ -171,8 +206,21 @@ impl Rule {
             TooLong => {
                 ("HR403", "no more characters than the column's length", "Use a longer type: Headrace never truncates.")
             }
-            InvalidUtf8 => ("HR501", "UTF-8 text", "The file has another encoding, or is damaged."),
-            NulByte => ("HR502", "text without NUL bytes", "The file is damaged, or is not a text file."),
+            InvalidUtf8 => (
+                "HR501",
+                "UTF-8 text",
+                "Set `encoding` of the layout to that of the file, for example windows-1252, or repair the row.",
+            ),
+            Unmappable => (
+                "HR503",
+                "characters of the file's encoding",
+                "Correct `encoding` of the layout, or set `unmappable: replace`: then such bytes are read as U+FFFD.",
+            ),
+            NulByte => (
+                "HR502",
+                "text without NUL bytes",
+                "The file is damaged, is not a text file, or is UTF-16: then set `encoding: utf-16le`.",
+            ),
             Partition => (
                 "HR601",
                 "a key that one of the partitions takes",
@@ -191,6 +239,10 @@ impl std::fmt::Display for Rule {
             RowTooLong => "row_too_long",
             TextAfterQualifier => "text_after_qualifier",
             UnclosedQualifier => "unclosed_qualifier",
+            UnfinishedEscape => "unfinished_escape",
+            OtherRowEnd => "other_row_end",
+            RowTooNarrow => "row_too_narrow",
+            RowTooWide => "row_too_wide",
             NullNotAllowed => "null_not_allowed",
             BadInteger => "bad_integer",
             BadDecimal => "bad_decimal",
@@ -206,6 +258,7 @@ impl std::fmt::Display for Rule {
             WouldRound => "would_round",
             TooLong => "too_long",
             InvalidUtf8 => "invalid_utf8",
+            Unmappable => "unmappable",
             NulByte => "nul_byte",
             Partition => "partition",
         })

@@ -70,7 +70,7 @@ def render_check(package: Document, *, width: int) -> str:
         [
             on_one_line(flow["task"]),
             on_one_line(f"{flow['destination']['connection']}.{flow['destination']['table']}"),
-            str(len(flow["source"]["layout"]["columns"])),
+            str(len(flow["source"]["layout"]["columns"]) + len(flow["source"]["layout"].get("made", []))),
             flow["destination"]["target"],
             flow["destination"]["load"],
             "yes" if when else "no",

@@ -12,6 +12,7 @@ from headrace import model, run
 from headrace.cli import units
 from headrace.cli.console import print_json, print_result, result_width, shown_path
 from headrace.errors import on_one_line
+from headrace.planning.wording import stream_name
 
 Document = Mapping[str, Any]
 _LABEL_CHARACTERS: Final = 10
@@ -35,7 +36,9 @@ def run_plan(path: Path, sets: list[str], connections: list[str], streams: int |
 
 def render_plan(plan: Document, *, width: int) -> str:
     """The plan of a run: a summary line, then one block per task."""
-    text = f", {units.size(plan['bytes_total'])} of text" if plan["bytes_total"] else ""
+    files = [file for task in plan["tasks"] for file in task.get("files", [])]
+    what = "files" if any(file.get("compression", "none") != "none" for file in files) else "text"
+    text = f", {units.size(plan['bytes_total'])} of {what}" if plan["bytes_total"] else ""
     head = (
         f"package {plan['package']}: {units.plural(len(plan['tasks']), 'task')}{text}, "
         f"{units.plural(plan['streams'], 'stream')}, memory {units.size(plan['memory_bytes'])}"
@@ -78,9 +81,16 @@ def _source(task: Document) -> str:
         )
     if not files:
         return "no files"
+    streams = [on_one_line(stream_name(file["path"])) for file in files if file.get("stream")]
+    files = [file for file in files if not file.get("stream")]
+    if not files:
+        return ", ".join(streams)
     first, last = Path(files[0]["path"]), Path(files[-1]["path"])
     names = shown_path(first) if len(files) == 1 else f"{shown_path(first)} ... {on_one_line(last.name)}"
-    return f"{units.plural(len(files), 'file')}, {units.size(task['bytes_total'])}: {names}"
+    packed = sorted({file["compression"] for file in files if file.get("compression", "none") != "none"})
+    kind = f" of {' and '.join(packed)}" if packed else ""
+    size = "" if streams else f", {units.size(task['bytes_total'])}{kind}"
+    return ", ".join([*streams, f"{units.plural(len(files), 'file')}{size}: {names}"])
 
 
 def _streams(task: Document) -> str:
@@ -129,6 +139,8 @@ def _memory(memory: Document) -> str:
         f"text and typed columns {units.size(memory['flow_bytes'])}"
         f" ({memory['blocks']} blocks of {units.size(memory['block_bytes'])})"
     ]
+    if memory.get("decoding_bytes"):
+        parts.append(f"decoding {units.size(memory['decoding_bytes'])}")
     if memory["engine_bytes"]:
         parts.append(f"the target's engine {units.size(memory['engine_bytes'])}")
     parts.append(f"program and reserve {units.size(memory['headroom_bytes'])}")

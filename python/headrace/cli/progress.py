@@ -241,5 +241,5 @@ def shown_state(table: TableProgress) -> str:
     percent = table.percent()
     if percent is None:
         return LOADING
-    # All text is read, the last rows are being written and committed.
-    return "ending" if table.bytes_read >= table.bytes_total else f"{percent} %"
+    # All files are read, the last rows are being written and committed.
+    return "ending" if table.source_bytes_read >= table.bytes_total else f"{percent} %"

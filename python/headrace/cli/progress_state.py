@@ -30,6 +30,7 @@ class TableProgress:
     rows_read: int = 0
     rows_rejected: int = 0
     bytes_read: int = 0
+    source_bytes_read: int = 0
     bytes_total: int = 0
     started: float = 0.0
     seconds: float = 0.0
@@ -50,15 +51,17 @@ class TableProgress:
         return (self.rows_read - first_rows) / elapsed, (self.bytes_read - first_bytes) / elapsed
 
     def percent(self) -> int | None:
-        """How much of the text has been read, 0 to 100, rounded down; None when the size is not known."""
-        return min(100, self.bytes_read * 100 // self.bytes_total) if self.bytes_total > 0 else None
+        """How much of the files has been read, 0 to 100, rounded down; None when their size is not known."""
+        return min(100, self.source_bytes_read * 100 // self.bytes_total) if self.bytes_total > 0 else None
 
     def seconds_left(self, now: float) -> float | None:
-        """Estimated time until all text is read; None when it cannot be said."""
+        """Estimated time until all files are read; None when it cannot be said."""
         rates = self.rates(now)
-        if self.state != LOADING or rates is None or rates[1] <= 0 or self.bytes_total <= self.bytes_read:
+        left = self.bytes_total - self.source_bytes_read
+        if self.state != LOADING or rates is None or rates[1] <= 0 or left <= 0 or self.source_bytes_read <= 0:
             return None
-        return (self.bytes_total - self.bytes_read) / rates[1]
+        # A byte of a compressed file is several bytes of text.
+        return left * (self.bytes_read / self.source_bytes_read) / rates[1]
 
 
 class RunProgress:
@@ -110,6 +113,7 @@ class RunProgress:
         table.rows_read = int(event["rows_read"])
         table.rows_rejected = int(event["rows_rejected"])
         table.bytes_read = int(event["bytes_read"])
+        table.source_bytes_read = int(event.get("source_bytes_read", event["bytes_read"]))
         table.seconds = now - table.started
         table.samples.append((now, table.rows_read, table.bytes_read))
         while len(table.samples) > 2 and now - table.samples[0][0] > RATE_WINDOW_SECONDS:
@@ -121,6 +125,7 @@ class RunProgress:
         table.rows_read = int(event["rows_read"])
         table.rows_rejected = int(event["rows_rejected"])
         table.bytes_read = int(event["bytes_read"])
+        table.source_bytes_read = table.bytes_total
         table.seconds = float(event["seconds"])
 
     def _table(self, event: Mapping[str, Any]) -> TableProgress:

@@ -56,11 +56,12 @@ def _total_cells(tables: list[TableProgress], started: float, now: float) -> lis
     elapsed = now - started
     rows, size_bytes = sum(table.rows_read for table in tables), sum(table.bytes_read for table in tables)
     bytes_total = sum(table.bytes_total for table in tables)
+    taken = sum(table.source_bytes_read for table in tables)
     sizes_known = all(table.bytes_total > 0 or table.state != WAITING for table in tables)
     is_running = any(table.state in (WAITING, LOADING) for table in tables)
     left = ""
-    if is_running and sizes_known and 0 < size_bytes < bytes_total and elapsed > 1:
-        left = units.clock(max(1, round((bytes_total - size_bytes) * elapsed / size_bytes)))
+    if is_running and sizes_known and 0 < taken < bytes_total and elapsed > 1:
+        left = units.clock(max(1, round((bytes_total - taken) * elapsed / taken)))
     return [
         "total",
         units.clock(elapsed),

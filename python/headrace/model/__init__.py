@@ -24,7 +24,8 @@ from headrace.model.connections import (
 from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
 from headrace.model.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
-from headrace.model.layout import Column, Layout
+from headrace.model.layout import Layout
+from headrace.model.layout_column import Column
 from headrace.model.load import load_package
 from headrace.model.load_options import LoadOptions
 from headrace.model.memory_size import parse_memory_size

@@ -181,7 +181,7 @@ class TaskBinder:
             chunks = generate.chunks or self._environment.streams
             if generate.tpch in TPCH_TABLES_IN_ONE_CHUNK:
                 chunks = 1
-            if layout is None:
+            if layout is None or self._refuse_made(layout, path):
                 return None
             return GenerateSource(name, "tpch", generate.tpch, float(generate.scale), chunks, layout)
         connection = self._look_up(self._environment.connections, spec.connection, (*path, "connection"), "connection")
@@ -191,8 +191,30 @@ class TaskBinder:
         if connection is None or layout is None:
             return None
         return FileSource(
-            name, spec.connection, connection.path, spec.files, layout, missing=spec.missing, empty=spec.empty
+            name,
+            spec.connection,
+            connection.path,
+            spec.files,
+            layout,
+            missing=spec.missing,
+            empty=spec.empty,
+            compression=spec.compression,
+            last_row_end=spec.last_row_end,
+            wait_seconds=spec.wait_seconds,
         )
+
+    def _refuse_made(self, layout: Layout, path: DocumentPath) -> bool:
+        made = layout.made
+        if made:
+            self._problems.add(
+                self._document,
+                (*path, "layout"),
+                f"column `{show_name(made[0].name)}` of the layout is made from `{made[0].from_}`, and generated rows "
+                "stand in no file",
+                expected="a layout without made columns",
+                hint="Generate the files first, with `headrace generate`, and load them.",
+            )
+        return bool(made)
 
     def _destination(self, name: str, spec: DestinationSpec, path: DocumentPath) -> Destination | None:
         connection = self._look_up(self._environment.connections, spec.connection, (*path, "connection"), "connection")

@@ -10,13 +10,15 @@ from headrace.model.connections import Connection
 from headrace.model.layout import Layout
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
 from headrace.model.partition import CommitInterval, PartitionClause
+from headrace.model.source_options import DEFAULT_WAIT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
     """Rows from the files of a folder that match one of the patterns.
 
-    `{stream}` in a pattern stands for 1 to the package's number of streams; each of those files must exist.
+    `{stream}` in a pattern stands for 1 to the package's number of streams; each of those files must exist. `-` is
+    standard input. `last_row_end` is None if only streams need one.
     """
 
     name: str
@@ -26,6 +28,9 @@ class FileSource:
     layout: Layout
     missing: Literal["error", "skip"] = "error"
     empty: Literal["error", "allow"] = "error"
+    compression: Literal["auto", "none", "gzip", "zstd"] = "auto"
+    last_row_end: Literal["required", "optional"] | None = None
+    wait_seconds: int = DEFAULT_WAIT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,9 @@ def _source(source: Source) -> dict[str, object]:
             "patterns": list(source.patterns),
             "missing": source.missing,
             "empty": source.empty,
+            "compression": source.compression,
+            "last_row_end": source.last_row_end,
+            "wait_seconds": source.wait_seconds,
             "layout": layout,
         }
     return {
@@ -75,16 +78,24 @@ def _source(source: Source) -> dict[str, object]:
 
 
 def _layout(layout: Layout) -> dict[str, object]:
+    dialect = layout.to_core()
     return {
-        "delimiter": layout.delimiter,
-        "qualifier": layout.qualifier,
-        "trailing_delimiter": layout.trailing_delimiter,
-        "header_rows": layout.header_rows,
-        "null_tokens": list(layout.null_tokens),
+        **{name: value for name, value in dialect.items() if name not in ("columns", "made")},
+        "row_end": layout.row_end,
         "columns": [
-            {"name": column.name, "type": str(column.type), "nullable": column.nullable} for column in layout.columns
+            {**column, "type": str(own.type), "nullable": own.nullable}
+            for own, column in zip(layout.fields, dialect["columns"], strict=True)
         ],
+        **_made(layout),
     }
+
+
+def _made(layout: Layout) -> dict[str, object]:
+    made = [
+        {"name": column.name, "from": column.from_, "type": str(column.type), "nullable": column.nullable}
+        for column in layout.made
+    ]
+    return {"made": made} if made else {}
 
 
 def _destination(destination: Destination) -> dict[str, object]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from headrace.model.bound import GenerateSource, Source
 from headrace.model.key_kinds import HASH_KINDS
 from headrace.model.key_values import KeyType, key_type
-from headrace.model.layout import Column
+from headrace.model.layout_column import Column
 from headrace.model.literals import canonical_text
 from headrace.model.partition import (
     MAXIMUM_PARTITIONS,
@@ -78,7 +78,17 @@ class PartitionBinder:
                 expected=one_of(mapping),
                 hint=did_you_mean(name, mapping) or "Name a column that is loaded.",
             )
-        return next((column for column in source.layout.columns if column.name == wanted), None)
+        column = next((column for column in source.layout.columns if column.name == wanted), None)
+        if column is not None and column.from_ is not None:
+            self._problems.add(
+                self._document,
+                path,
+                f"column `{show_name(column.name)}` is made from `{column.from_}`, and cannot be a partition key",
+                expected="a column that is read from the file",
+                hint="Leave `partition` out, or choose another key.",
+            )
+            return None
+        return column
 
     def _range(
         self,

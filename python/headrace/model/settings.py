@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -57,3 +58,17 @@ def own_error(
 ) -> PydanticCustomError:
     """An error for validators to raise; `path` leads from the validated value to the part that is wrong."""
     return PydanticCustomError(OWN_ERROR, "{what}", {"what": what, "expected": expected, "hint": hint, "path": path})
+
+
+@contextmanager
+def errors_below(*path: str | int) -> Iterator[None]:
+    """Lengthens the path of an own error that is raised inside, at its front."""
+    try:
+        yield
+    except PydanticCustomError as error:
+        context = error.context or {}
+        if error.type != OWN_ERROR:
+            raise
+        raise own_error(
+            context["what"], expected=context["expected"], hint=context["hint"], path=(*path, *context["path"])
+        ) from None

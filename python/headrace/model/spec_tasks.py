@@ -22,6 +22,7 @@ from headrace.model.layout import Layout
 from headrace.model.load_options import DEFAULT_OPTIONS
 from headrace.model.names import Name, VariableName
 from headrace.model.settings import ONE_OR_MANY, SettingKind, SpecModel, own_error, setting
+from headrace.model.source_options import DEFAULT_WAIT_SECONDS, MAXIMUM_WAIT_SECONDS
 from headrace.model.spec_partition import CommitSpec, Names, PartitionSpec
 from headrace.model.suggest import show_name
 
@@ -113,7 +114,9 @@ class FileSourceSpec(SpecModel):
     connection: str = setting("Name of a connection of type files.", kind=_SETTING)
     files: FilePatterns = setting(
         "One file name or a list, below the folder of the connection. `*`, `?` and `[abc]` match as in a shell; "
-        "`{stream}` stands for 1, 2, ... up to `streams`, and each of these files must exist.",
+        "`{stream}` stands for 1, 2, ... up to `streams`, and each of these files must exist. The name of a folder "
+        "stands for the regular files directly in it whose names do not begin with `.` or `_`, the name of a named "
+        "pipe for what is written to it, `-` for standard input.",
         kind=_SETTING,
     )
     layout: LayoutSetting = setting("Name of a layout, or the layout itself.", kind=_SETTING)
@@ -122,6 +125,25 @@ class FileSourceSpec(SpecModel):
     )
     empty: Literal["error", "allow"] = setting(
         "What to do if the files together hold no data row: fail, or load no rows.", default="error", kind=_SETTING
+    )
+    compression: Literal["auto", "none", "gzip", "zstd"] = setting(
+        "How the files are compressed. `auto` goes by their first bytes, and refuses a file whose name says something "
+        "else; any other value holds for all of them.",
+        default="auto",
+        kind=_SETTING,
+    )
+    last_row_end: Literal["required", "optional"] | None = setting(
+        "Whether the last row of each file must have a row end. Without it only that of a pipe or of standard input "
+        "must: a writer that dies looks like an end.",
+        default=None,
+        kind=_SETTING,
+    )
+    wait_seconds: int = setting(
+        "How long the first byte of a pipe or of standard input may take, once the run reads it.",
+        default=DEFAULT_WAIT_SECONDS,
+        kind=_SETTING,
+        ge=1,
+        le=MAXIMUM_WAIT_SECONDS,
     )
 
 

@@ -249,8 +249,8 @@ class _Constructor:
                 )
                 return None
             value = self._construct_scalar(node)
-            if isinstance(value, str):
-                return value
+            if isinstance(value, (str, bool)):
+                return node.text  # `true` and `false` are keys of formats
             shown = quote(node.text)
             found = f"{show_value(value)}, which is not text"
             hint = f"If it is a name, quote it: {shown}."

@@ -10,8 +10,10 @@ from headrace.errors import TypeMismatchError
 from headrace.model import Column, DataType
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogTable
+from headrace.planning.made_columns import longest_text
 from headrace.planning.plan import OutputColumn
 from headrace.planning.types_match import is_lossless, narrowed, type_to_use
+from headrace.planning.wording import counted
 
 
 @dataclass
@@ -58,11 +60,13 @@ def map_columns(
     table: CatalogTable | None,
     capabilities: Capabilities,
     keep_identity: bool = True,
+    file_paths: Sequence[str] = (),
 ) -> ColumnMapping:
     """Maps the layout's `columns` to those of `table` (None: it will be created, or the target stores nothing).
 
     `chosen` is the destination's `columns`, target name to source name: the full list of what is loaded. Without
-    `keep_identity` nothing goes into columns that the table numbers.
+    `keep_identity` nothing goes into columns that the table numbers. `file_paths` are those of the source:
+    columns of the table that get them have to be long enough.
     Raises TypeMismatchError naming every difference at once.
     """
     differences = _Differences()
@@ -79,7 +83,7 @@ def map_columns(
     else:
         if not keep_identity:
             pairs = _without_identity(pairs, table, capabilities, mapping)
-        _match_table(pairs, table, capabilities, mapping, differences)
+        _match_table(pairs, table, capabilities, mapping, differences, file_paths)
     if differences.found:
         raise TypeMismatchError(
             f"the columns do not fit table {table_name}",
@@ -145,6 +149,7 @@ def _match_table(
     capabilities: Capabilities,
     mapping: ColumnMapping,
     differences: _Differences,
+    file_paths: Sequence[str],
 ) -> None:
     by_key = {capabilities.name_key(column.name): column for column in table.columns}
     filled: dict[str, str] = {}
@@ -161,9 +166,13 @@ def _match_table(
             continue
         filled[target.name] = column.name
         is_alone = sum(source.name == column.name for _, source in pairs) == 1
-        read_as = _check_pair(column, target, is_alone, mapping, differences)
+        longest = longest_text(column, file_paths)
+        if longest is not None and target.type is not None and target.type.kind == "varchar":
+            read_as = _check_length(column, target, longest, differences)
+        else:
+            read_as = _check_pair(column, target, is_alone, mapping, differences)
         mapping.columns.append(OutputColumn(column.name, target.name, read_as, column.nullable and target.nullable))
-        if column.nullable and not target.nullable:
+        if column.nullable and not target.nullable and column.from_ is None:
             mapping.notes.append(f"a NULL in `{column.name}` is a reject, because `{target.name}` is NOT NULL")
     for target in table.columns:
         if target.name not in filled and not target.generated:
@@ -196,7 +205,7 @@ def _check_pair(
     elif is_lossless(column.type, target.type):
         if target.alters is not None:
             mapping.notes.append(f"`{target.name}` is {target.native_type}, which {target.alters}")
-    elif is_alone and (read_as := narrowed(column.type, target.type)) is not None:
+    elif column.from_ is None and is_alone and (read_as := narrowed(column.type, target.type)) is not None:
         mapping.notes.append(
             f"`{column.name}` is read as {read_as}, because `{target.name}` holds no more: other values are rejects"
         )
@@ -204,7 +213,21 @@ def _check_pair(
     else:
         differences.add(
             f"`{target.name}`: the layout has {column.type}, the table has {target.native_type}",
-            f"Declare `{column.name}` as {type_to_use(target.type)} in the layout, or change the table.",
+            f"Declare `{column.name}` as {type_to_use(target.type)} in the layout, or change the table."
+            if column.from_ is None
+            else f"Give the table a column of type {column.type} for `{column.name}`, or leave it out with `columns`.",
+        )
+    return column.type
+
+
+def _check_length(column: Column, target: CatalogColumn, longest: str, differences: _Differences) -> DataType:
+    """A text that is made is no reject: it is known before the first row."""
+    length = target.type.length if target.type is not None else None
+    if length is not None and len(longest) > length:
+        differences.add(
+            f"`{target.name}`: the table has {target.native_type}, and `{column.name}` would hold {longest}, of "
+            f"{counted(len(longest), 'character')}",
+            f"Make the column longer, or leave `{column.name}` out with `columns` of the destination.",
         )
     return column.type
 

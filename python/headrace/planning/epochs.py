@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.planning.partitioning import CommitSize
 from headrace.planning.plan import SourceSnapshot
+from headrace.planning.slicing import text_bytes
 
 
 def epochs(source: SourceSnapshot, commit: CommitSize, streams: int) -> list[list[int]]:
@@ -17,7 +18,7 @@ def epochs(source: SourceSnapshot, commit: CommitSize, streams: int) -> list[lis
     groups: list[list[int]] = []
     filled = 0
     for item in source.slices:
-        length = max(1, int(item["end_byte"]) - int(item["begin_byte"]))
+        length = text_bytes(item)
         if not groups or filled + length > limit:
             groups.append([])
             filled = 0

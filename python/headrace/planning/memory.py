@@ -1,6 +1,7 @@
 """Splits the run's memory budget before the run starts.
 
-    budget = headroom + text blocks + typed slabs + the target's own engine (DuckDB's memory_limit)
+    budget = headroom + text blocks + typed slabs + decoders of compressed files
+           + the target's own engine (DuckDB's memory_limit)
 
 Headroom is what no counter sees: the interpreter and its libraries (about 90 MB resident), one row longer than a
 block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses beyond its limit (measured with
@@ -63,6 +64,7 @@ class MemorySplit:
     slab_bytes: int
     engine_bytes: int
     max_row_bytes: int
+    decoding_bytes: int = 0
 
     @property
     def flow_bytes(self) -> int:
@@ -76,7 +78,7 @@ class MemorySplit:
         """
         blocks = self.blocks + BLOCKS_PER_CONSUMER_THREAD * threads
         split = replace(self, blocks=blocks)
-        rest = split.total_bytes - split.headroom_bytes - split.flow_bytes
+        rest = split.total_bytes - split.headroom_bytes - split.flow_bytes - split.decoding_bytes
         if rest < _MINIMUM_ENGINE_BYTES:
             raise MemoryLimitError("the memory budget has no room for an engine beside the rows")
         return replace(split, engine_bytes=min(rest, engine_bytes(split.total_bytes, _ENGINE_SHARE)))
@@ -97,17 +99,33 @@ def value_bytes(data_type: DataType) -> int:
     return _FIXED_WIDTH_BYTES.get(data_type.kind, _VIEW_BYTES)
 
 
-def slab_bytes(columns: Sequence[Column], block_bytes: int, qualified: bool) -> int:
+def slab_bytes(
+    columns: Sequence[Column],
+    block_bytes: int,
+    *,
+    rewrites: int = 0,
+    fills: bool = False,
+    row_width: int | None = None,
+) -> int:
     """Worst case of the typed columns of one text block: rows as short as the layout allows.
 
     A text or nullable field can be empty; any other has at least one character. Each field ends with one delimiter or
-    the row end. In a layout with a qualifier, texts whose doubled qualifiers were made single are kept besides.
+    the row end; made columns need no text. `rewrites`: texts whose doubled qualifiers were made single, escapes undone,
+    or bytes decoded, are kept besides, and take at most so many times the text of the block.
+    `fills`: rows may lack fields; then the core takes fewer rows of a block at once. `row_width`: bytes of the shortest
+    row, where they do not follow from delimiters.
     """
     row_bytes = sum(value_bytes(column.type) for column in columns) + (len(columns) + 7) // 8
-    shortest = sum(1 + int(not column.nullable and column.type.kind in _NEVER_EMPTY) for column in columns)
-    return (block_bytes // max(1, shortest)) * row_bytes + (block_bytes if qualified else 0)
+    fields = [column for column in columns if column.from_ is None]
+    shortest = sum(1 + int(not column.nullable and column.type.kind in _NEVER_EMPTY) for column in fields)
+    typed = (block_bytes // max(1, shortest if row_width is None else row_width)) * row_bytes
+    if fills:
+        typed = max(typed, _FILLED_SLAB_FACTOR * block_bytes)
+    return typed + rewrites * block_bytes
 
 
+# As the core has it: SLAB_FACTOR of crate parse.
+_FILLED_SLAB_FACTOR: Final = 17
 _NEVER_EMPTY: Final = frozenset({*_FIXED_WIDTH_BYTES, "decimal", "uuid"})
 
 
@@ -117,15 +135,26 @@ def engine_bytes(total_bytes: int, share: float) -> int:
 
 
 def split_memory(
-    budget: MemoryBudget, columns: Sequence[Column], streams: int, engine_share: float, *, qualified: bool = False
+    budget: MemoryBudget,
+    columns: Sequence[Column],
+    streams: int,
+    engine_share: float,
+    *,
+    rewrites: int = 0,
+    fills: bool = False,
+    row_width: int | None = None,
+    decoding_bytes: int = 0,
 ) -> MemorySplit:
-    """Splits `budget` for one data flow; raises MemoryLimitError if it is too small for these streams."""
+    """Splits `budget` for one data flow; raises MemoryLimitError if it is too small for these streams.
+
+    `decoding_bytes`: what the decoders of compressed files need.
+    """
     headroom = int(budget.total_bytes * _HEADROOM_SHARE)
     engine_minimum = _MINIMUM_ENGINE_BYTES if engine_share else 0
     blocks = streams + QUEUE_BLOCKS + BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads)
     flow_limit = budget.total_bytes * _FLOW_SHARE
     for block_bytes in _BLOCK_CHOICES:
-        slab = slab_bytes(columns, block_bytes, qualified)
+        slab = slab_bytes(columns, block_bytes, rewrites=rewrites, fills=fills, row_width=row_width)
         if blocks * (block_bytes + slab) <= flow_limit or block_bytes == _BLOCK_CHOICES[-1]:
             break
     split = MemorySplit(
@@ -136,18 +165,21 @@ def split_memory(
         slab_bytes=slab,
         engine_bytes=0,
         max_row_bytes=MAXIMUM_ROW_BYTES,
+        decoding_bytes=decoding_bytes,
     )
-    rest = budget.total_bytes - headroom - split.flow_bytes
+    rest = budget.total_bytes - headroom - split.flow_bytes - decoding_bytes
     if rest < engine_minimum:
-        raise _too_small(budget, streams, split.flow_bytes + engine_minimum)
+        raise _too_small(budget, streams, split.flow_bytes + engine_minimum, decoding_bytes)
     engine = min(rest, engine_bytes(budget.total_bytes, engine_share))
     return MemorySplit(**{**asdict(split), "engine_bytes": engine})
 
 
-def _too_small(budget: MemoryBudget, streams: int, needed_bytes: int) -> MemoryLimitError:
-    needed = -(-int(needed_bytes / (1 - _HEADROOM_SHARE)) // 1_000_000)
+def _too_small(budget: MemoryBudget, streams: int, needed_bytes: int, decoding_bytes: int) -> MemoryLimitError:
+    needed = -(-int((needed_bytes + decoding_bytes) / (1 - _HEADROOM_SHARE)) // 1_000_000)
+    decoding = -(-decoding_bytes // 1_000_000)
+    beside = f" and {decoding} MB for decoding compressed files" if decoding_bytes > needed_bytes else ""
     return MemoryLimitError(
-        f"the memory budget is too small for {counted(streams, 'stream')}",
+        f"the memory budget is too small for {counted(streams, 'stream')}{beside}",
         found=f"memory: {budget.total_bytes // 1_000_000} MB",
         expected=f"at least {needed} MB",
         hint=f"Set `memory: {needed} MB` in the package" + (", or use fewer streams." if streams > 1 else "."),

@@ -53,12 +53,13 @@ def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) 
             expected=f"a type {what}: {', '.join(sorted(kinds))}",
             hint="Choose another key, or leave `partition` out.",
         )
-    if bounds_of_files(destination.partition, destination.partitions) and layout.qualifier is not None:
+    other_rows = layout.hidden_row_ends()
+    if bounds_of_files(destination.partition, destination.partitions) and other_rows:
         raise TargetError(
             refused,
-            found="a layout with a qualifier",
+            found=f"a layout with {', '.join(f'`{name}`' for name in other_rows)}",
             expected="files whose last row can be found without reading all of them",
-            hint="Set `every`, `parts` or `bounds` as keys, or leave the qualifier out if the files do without.",
+            hint="Set `every`, `parts` or `bounds` as keys.",
         )
     return column
 

@@ -51,8 +51,29 @@ class SourceSnapshot:
 
     @property
     def bytes_total(self) -> int:
-        """Bytes of text to read; 0 when they are generated."""
-        return sum(int(file["size_bytes"]) for file in self.files)
+        """Bytes of files to read, compressed or not; 0 when they are generated, or not known."""
+        return 0 if self.streams else sum(int(file["size_bytes"]) for file in self.files)
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of all files."""
+        return [str(file["path"]) for file in self.files]
+
+    @property
+    def streams(self) -> list[str]:
+        """Paths of what can be read once only: named pipes, and `-` for standard input."""
+        return [str(file["path"]) for file in self.files if file.get("stream")]
+
+    @property
+    def compressions(self) -> list[str]:
+        """How files are compressed, as far as that is known: each way once."""
+        found = dict.fromkeys(str(file.get("compression", "none")) for file in self.files)
+        return [name for name in found if name not in ("none", "auto")]
+
+    def decoding_bytes(self, streams: int) -> int:
+        """Memory of the decoders that are at work at the same time, at most."""
+        needed = (int(self.files[item["file"]].get("decoder_bytes", 0)) for item in self.slices)
+        return sum(sorted(needed, reverse=True)[:streams])
 
     def to_core(self) -> dict[str, Any]:
         """The `source` member of a flow spec."""
@@ -132,7 +153,8 @@ class DataFlowPlan:
     `staging`: the tables that writers fill; empty for a target that takes one merged stream. `switch`: how they become
     the target. `partitioning`: None without partitions. `commit`: None if a unit ends with the last row of its table;
     `epochs`: with a commit size, the slices that all writers commit together, None if each commits on its own.
-    `connections`: how many load rows at the same time.
+    `connections`: how many load rows at the same time. `load_time_us`: when the run began, microseconds since 1970;
+    None while there is none.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -161,11 +183,17 @@ class DataFlowPlan:
     commit: CommitSize | None = None
     epochs: tuple[tuple[int, ...], ...] | None = None
     connections: int = 1
+    load_time_us: int | None = None
 
     @property
     def reloads(self) -> bool:
         """True if some partitions take the place of old ones while the others stay."""
         return self.partitioning is not None and any(part.action == "exchange" for part in self.partitioning.partitions)
+
+    @property
+    def source_columns(self) -> list[str]:
+        """Names of the columns that the source has, made ones included."""
+        return [column["name"] for column in (*self.layout["columns"], *self.layout.get("made", ()))]
 
     @property
     def slices_to_load(self) -> list[dict[str, Any]]:
@@ -192,7 +220,7 @@ class DataFlowPlan:
         routing = None if self.partitioning is None else routing_spec(self.partitioning)
         return {
             "name": self.task,
-            "layout": self.layout,
+            "layout": self._layout_of_run(),
             "source": {
                 **self.source.to_core(),
                 "committed": {str(number): known.to_dict() for number, known in sorted(self.committed.items())},
@@ -203,6 +231,16 @@ class DataFlowPlan:
             "streams": self.streams,
             "memory": self.memory.to_core(),
             "rejects": {"limit": self.rejects_limit, "folder": rejects_folder, "file_stem": self.file_stem},
+        }
+
+    def _layout_of_run(self) -> dict[str, Any]:
+        made = self.layout.get("made")
+        if not made:
+            return self.layout
+        time = {"load_time": self.load_time_us}
+        return {
+            **self.layout,
+            "made": [{**column, "from": time} if isinstance(column["from"], dict) else column for column in made],
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.errors import TargetError
-from headrace.model import DataFlowTask, FileSource
+from headrace.model import DataFlowTask
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
 from headrace.planning.columns import ColumnMapping, map_columns
@@ -16,6 +16,7 @@ from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
 from headrace.planning.key_questions import KeyFacts
+from headrace.planning.made_columns import made_notes
 from headrace.planning.memory import MemoryBudget, split_memory
 from headrace.planning.partition_key import check_partitioning, is_enforced, is_partitioned, key_column
 from headrace.planning.partitioning import CommitSize, Partition, Partitioning
@@ -61,14 +62,17 @@ def plan_data_flow(
         check_tablespaces(destination, capabilities, table.name)
     _note_index_memory(table, notes)
     mapping = map_columns(
-        table.name, layout.columns, destination.columns, catalog, capabilities, destination.options.keep_identity
+        table.name,
+        layout.columns,
+        destination.columns,
+        catalog,
+        capabilities,
+        destination.options.keep_identity,
+        source.paths,
     )
     notes += mapping.notes
+    notes += made_notes(layout.made, mapping.types, source)
     check_view_columns(table, load, mapping)
-    if layout.qualifier is not None and isinstance(task.source, FileSource):
-        # Whether a line break ends a row is only known to who has read the file up to it.
-        whole = ", and committed whole" if destination.commit is not None and capabilities.commits_inside else ""
-        notes.append(f"the layout has a qualifier: every file is one slice, read by one stream{whole}")
     working_streams = _working_streams(source, _writers(table, load, streams, notes), notes)
     commit = _commit(table, notes)
     facts = key_facts or KeyFacts()
@@ -103,7 +107,10 @@ def plan_data_flow(
             layout.columns,
             working_streams,
             capabilities.memory_share,
-            qualified=layout.qualifier is not None,
+            rewrites=layout.rewritten_blocks,
+            fills=layout.short_rows == "fill",
+            row_width=layout.shortest_row_bytes,
+            decoding_bytes=source.decoding_bytes(working_streams),
         ),
         sink_kind=capabilities.sink_kind,
         rejects_limit=task.rejects_limit,
@@ -134,7 +141,13 @@ def plan_source_pass(
     layout = task.source.layout
     table_name = display_name(destination, default_schema)
     mapping = map_columns(
-        table_name, layout.columns, destination.columns, catalog, capabilities, destination.options.keep_identity
+        table_name,
+        layout.columns,
+        destination.columns,
+        catalog,
+        capabilities,
+        destination.options.keep_identity,
+        source.paths,
     )
     working_streams = _working_streams(source, streams, [])
     return DataFlowPlan(
@@ -155,7 +168,14 @@ def plan_source_pass(
         steps=(),
         notes=(),
         memory=split_memory(
-            budget, layout.columns, working_streams, capabilities.memory_share, qualified=layout.qualifier is not None
+            budget,
+            layout.columns,
+            working_streams,
+            capabilities.memory_share,
+            rewrites=layout.rewritten_blocks,
+            fills=layout.short_rows == "fill",
+            row_width=layout.shortest_row_bytes,
+            decoding_bytes=source.decoding_bytes(working_streams),
         ),
         sink_kind="null",
         rejects_limit=task.rejects_limit,

@@ -10,6 +10,7 @@ from headrace.planning.division import Division
 from headrace.planning.part_names import part_names
 from headrace.planning.partitioning import ALL_PARTITIONS, STRAYS, Partitioning
 from headrace.planning.plan import WHOLE_TABLE, SourceSnapshot, StagingTable, SwitchMode
+from headrace.planning.slicing import text_bytes
 from headrace.planning.target_table import TargetTable
 from headrace.planning.wording import counted
 
@@ -117,7 +118,7 @@ def _stream_tables(source: SourceSnapshot, names: Sequence[str], *, owned: bool)
     """A table for each stream: neighbouring slices, about as many bytes each."""
     groups: list[list[int]] = [[] for _ in names]
     # Generated rows have no bytes.
-    lengths = [max(1, int(item["end_byte"]) - int(item["begin_byte"])) for item in source.slices]
+    lengths = [text_bytes(item) for item in source.slices]
     done, group = 0, 0
     for position, item in enumerate(source.slices):
         groups[group].append(int(item["number"]))

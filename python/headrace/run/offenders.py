@@ -18,6 +18,7 @@ import duckdb
 from headrace.errors import HeadraceError, on_one_line
 from headrace.model.load import usable_cpus
 from headrace.planning import DataFlowPlan
+from headrace.planning.wording import stream_name
 from headrace.run import constraint_sql
 from headrace.run.folder import RunFolder
 from headrace.run.second_pass import SecondPass
@@ -58,6 +59,9 @@ def name_offender(
     try:
         search = None if cancel.is_set() else target.row_search(plan, error)
         if search is None or not search.constraints:
+            return
+        if plan.source.streams:
+            notice(f"the row is not looked for: {stream_name(plan.source.streams[0])} cannot be read again")
             return
         notice("looking for the row with a second pass over the source")
         _let_go_of_memory(error)

@@ -7,7 +7,7 @@ table is loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace import core
 from headrace.errors import SourceError, TargetError
@@ -33,10 +33,11 @@ from headrace.planning import (
     table_after,
     with_outside_keys,
 )
+from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
 from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows, unique_name
-from headrace.sources import FileCommit, snapshot_files, snapshot_generated
+from headrace.sources import FileCommit, format_notes, snapshot_files, snapshot_generated
 from headrace.targets import (
     ClosedBehind,
     OpenOptions,
@@ -82,12 +83,29 @@ def prepare_sources(package: BoundPackage) -> list[PreparedFlow | SkippedTask]:
                 missing.append(source)
                 prepared.append(SkippedTask(task.id, task.destination.table, _no_files(source), missing_files=True))
                 continue
+            slow = core.field_by_field(source.layout.to_core())
+            snapshot = replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)])
         else:
             snapshot = snapshot_generated(source)
         prepared.append(PreparedFlow(task, snapshot))
+    _refuse_shared_input([item for item in prepared if isinstance(item, PreparedFlow)])
     if len(missing) > 1 and not any(isinstance(item, PreparedFlow) for item in prepared):
         raise _nothing_to_load(missing)
     return prepared
+
+
+def _refuse_shared_input(flows: Sequence[PreparedFlow]) -> None:
+    """Whoever reads a stream first leaves nothing for the others."""
+    readers: dict[str, str] = {}
+    for flow in flows:
+        for path in flow.source.streams:
+            first = readers.setdefault(path, flow.task.id)
+            if first != flow.task.id:
+                raise SourceError(
+                    f"{stream_name(path)} is the source of two tasks, and can be read once only",
+                    found=f"tasks `{first}` and `{flow.task.id}`",
+                    hint="Write the rows to a file first.",
+                )
 
 
 def _commit_of(destination: Destination) -> FileCommit | None:
@@ -161,8 +179,11 @@ def plan_run(
     targets: OpenTargets,
     resumed_run: str | None = None,
     keys: KeyAnswers | None = None,
+    began_us: int | None = None,
 ) -> RunPlan:
     """Plans every data flow against its destination as it will be when the flow starts.
+
+    `began_us`: when the run began, microseconds since 1970; None for a plan that is only read.
 
     With `resumed_run`, the id of a run that had an earlier attempt, only what that attempt has left. `keys` answers
     questions about the keys of sources.
@@ -181,6 +202,8 @@ def plan_run(
         destination = item.task.destination
         target = targets[destination.connection]
         progress = target.task_progress(resumed_run, item.task.id) if resumed_run else TaskProgress()
+        if resumed_run is not None and not progress.finished:
+            _refuse_streams(item, f"run {resumed_run} cannot be resumed", "Start a new run: `headrace run`.")
         # A name of a file is seen by everybody, and is the same in every attempt of a run.
         stem = _file_stem(redactor.text(destination.table), stems)
         if progress.finished:
@@ -212,7 +235,7 @@ def plan_run(
         plan = with_outside_keys(plan, facts, _asked(target, destination))
         names.follow(key[:2], plan, tables[key])
         tables[key] = table_after(plan, tables[key])
-        planned.append(plan.continued(progress.slices))
+        planned.append(replace(plan.continued(progress.slices), load_time_us=began_us))
     return RunPlan(
         package=package.name,
         package_hash=package.content_hash,
@@ -267,7 +290,25 @@ def _key_facts(
         return None
     name = display_name(task.destination, target.default_schema)
     question = key_question(task, catalog, target.capabilities, name)
+    if question is not None and item.source.streams and "distinct" in (question.scan or {}):
+        question = None  # as of generated rows: the first row outside is the target's to refuse
+    if question is not None:
+        hint = f"Give the bounds in `partition` of destination `{task.destination.name}`."
+        _refuse_streams(item, f"the bounds of the partitions of {name} cannot be found", hint)
+        if question.scan is None and item.source.compressions:
+            raise SourceError(
+                f"the bounds of the partitions of {name} cannot be found from the ends of its files",
+                found=f"files compressed by {' and '.join(item.source.compressions)}: read from the front only",
+                hint=hint,
+            )
     return keys.facts(task.id, question, item.source, task.source.layout, streams)
+
+
+def _refuse_streams(item: PreparedFlow, what: str, hint: str) -> None:
+    """Raises SourceError if the source would have to be read twice, and cannot be."""
+    if item.source.streams:
+        name = stream_name(item.source.streams[0])
+        raise SourceError(what, found=f"task `{item.task.id}` reads {name}, which can be read once only", hint=hint)
 
 
 def _asked(target: Target, destination: Destination) -> Unlisted:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,8 +44,12 @@ class RunRequest:
         return replace(self, sets=_exchanged(self.sets, sets), connections=_exchanged(self.connections, connections))
 
 
-def save(folder: RunFolder, request: RunRequest, package: BoundPackage, redactor: Redactor) -> None:
-    """Writes the request into the run folder. Options that hold a secret are named there, not stored."""
+def save(
+    folder: RunFolder, request: RunRequest, package: BoundPackage, redactor: Redactor, began_us: int | None = None
+) -> None:
+    """Writes the request into the run folder. Options that hold a secret are named there, not stored. `began_us`: when
+    the run began, microseconds since 1970.
+    """
     folder.write_document(
         folder.request,
         {
@@ -54,8 +59,19 @@ def save(folder: RunFolder, request: RunRequest, package: BoundPackage, redactor
             "sets": _options(request.sets, redactor),
             "connections": _options(request.connections, redactor),
             "streams": package.streams,
+            "began_us": began_us,
         },
     )
+
+
+def microseconds(time: datetime) -> int:
+    """Since 1970, UTC; exact."""
+    return (time - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+
+
+def began(folder: RunFolder) -> int | None:
+    """When the run began, microseconds since 1970; None for a run of a version that loaded no such time."""
+    return _read(folder, folder.request).get("began_us")
 
 
 def load(folder: RunFolder, sets: Sequence[str], connections: Sequence[str]) -> RunRequest:

@@ -69,24 +69,25 @@ def execute(
     Raises LedgerError if the run folder cannot be made, and whatever a defect of Headrace itself raises.
     """
     redactor = Redactor(package.secrets)
-    if resumed is None:
-        folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
-    else:
-        folder = resumed
+    now = datetime.now(UTC)
+    folder = resumed or RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, now)
+    if resumed is not None:
         requests.check_package(folder, package)
         folder.reopen()
+    began_us = requests.microseconds(now) if resumed is None else requests.began(folder)
     with EventLog(folder.events, redactor, listener) as events:
-        attempt = _Attempt(request, is_resumed=resumed is not None, abandon=abandon)
+        attempt = _Attempt(request, is_resumed=resumed is not None, abandon=abandon, began_us=began_us)
         return _Run(package, folder, redactor, events, cancel or threading.Event(), judge, attempt).execute()
 
 
 @dataclass(frozen=True)
 class _Attempt:
-    """Whether a run starts or goes on, and what is kept or given up for that; see `execute`."""
+    """Whether a run starts or goes on, when it began, and what is kept or given up for that; see `execute`."""
 
     request: RunRequest | None
     is_resumed: bool
     abandon: bool
+    began_us: int | None
 
 
 def _tables_to_keep(flows: list[DataFlowPlan]) -> set[str]:
@@ -170,6 +171,7 @@ class _Run:
         """Plans and begins the ledger: a new run in this order, so that a plan that fails leaves no trace; a resumed
         one asks the ledger what is left, after it has fenced the earlier attempt off.
         """
+        began_us = self._attempt.began_us
         if self._attempt.is_resumed:
             with self._phase("start"):
                 self._resume_ledger(targets)
@@ -177,7 +179,7 @@ class _Run:
             is_resumed, resumed_run = self._attempt.is_resumed, self._folder.run_id
             known = requests.load_keys(self._folder, _sources(prepared), self._redactor) if is_resumed else None
             keys = KeyAnswers(known, is_cancelled=self._cancel.is_set)
-            plan = plan_run(self._package, prepared, targets, resumed_run if is_resumed else None, keys)
+            plan = plan_run(self._package, prepared, targets, resumed_run if is_resumed else None, keys, began_us)
             if is_resumed:
                 requests.check_partitions(self._folder, plan, self._redactor)
             for note in plan.notes:
@@ -189,7 +191,7 @@ class _Run:
                     # Only what gets as far as the ledger can be resumed.
                     requests.save_sources(self._folder, _sources(prepared), self._redactor)
                     requests.save_partitions(self._folder, keys.document, plan, self._redactor)
-                    requests.save(self._folder, self._attempt.request, self._package, self._redactor)
+                    requests.save(self._folder, self._attempt.request, self._package, self._redactor, began_us)
                 self._begin_ledger(targets)
                 for target, unfinished in appended:
                     target.abandon_runs(unfinished)
@@ -237,6 +239,7 @@ class _Run:
                 task=plan.task,
                 table=plan.table,
                 bytes_read=snapshot["bytes_read"],
+                source_bytes_read=snapshot["source_bytes_read"],
                 bytes_total=plan.source.bytes_total,
                 rows_read=snapshot["rows_read"],
                 rows_rejected=snapshot["rows_rejected"],
@@ -249,8 +252,9 @@ class _Run:
                 self._name_offender(outcome.error, plan, target)
         if outcome.result is not None:
             self._hide_secrets(plan.task, plan.source, outcome.result["rejects"]["files"])
-        self._record(TableResult(plan, outcome))
-        for warning in outcome.warnings:
+        table = TableResult(plan, outcome)
+        self._record(table)
+        for warning in [*outcome.warnings, *table.notes()]:
             self._events.notice(warning, plan.task)
         if outcome.error is not None:
             raise outcome.error

@@ -53,7 +53,7 @@ class SecondPass:
         self._rejects_folder = rejects_folder
         self._cancel = cancel
         self._slices: list[dict[str, Any]] = []
-        names = {column["name"].casefold() for column in plan.layout["columns"]}
+        names = {name.casefold() for name in plan.source_columns}
         names.update(column.target.casefold() for column in plan.columns)
         self._extras = {"position": unique_name("position", names, "_")}
         rows = _ROWS

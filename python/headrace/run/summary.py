@@ -12,6 +12,8 @@ from headrace.planning import DataFlowPlan, SkippedTask
 from headrace.run.finished import FinishedTable
 
 _STAGES = ("read", "parse", "transform", "write")
+# Files that a note names.
+_NAMED_FILES = 3
 _SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "out")
 
 
@@ -55,6 +57,44 @@ class TableResult:
         slices = self.outcome.result["slices"] if self.outcome.result else []
         return {name: sum(int(item[name]) for item in slices) for name in _SLICE_SUMS}
 
+    def notes(self) -> list[str]:
+        """What reading the files has shown: rows that end in two ways."""
+        ends: dict[int, tuple[int, int]] = {}
+        for item in self.outcome.result["slices"] if self.outcome.result else []:
+            lf, crlf = ends.get(item["file"], (0, 0))
+            ends[item["file"]] = (lf + int(item["lf_lines"]), crlf + int(item["crlf_lines"]))
+        mixed = [(file, lf, crlf) for file, (lf, crlf) in sorted(ends.items()) if lf and crlf]
+        notes = [
+            f"lines end in two ways in {self.plan.source.files[file]['path']}: {lf:,} with LF, {crlf:,} with CR LF"
+            for file, lf, crlf in mixed[:_NAMED_FILES]
+        ]
+        if len(mixed) > _NAMED_FILES:
+            notes.append(f"lines end in two ways in {len(mixed) - _NAMED_FILES:,} more files")
+        return notes + self._encoding_notes()
+
+    def _encoding_notes(self) -> list[str]:
+        """Files that seem to be UTF-8 and were read as something else, and what was replaced."""
+        seen: dict[int, bool] = {}
+        replaced: dict[int, int] = {}
+        for item in self.outcome.result["slices"] if self.outcome.result else []:
+            if item.get("is_utf8") is not None:
+                seen[item["file"]] = seen.get(item["file"], True) and bool(item["is_utf8"])
+            for column, count in item.get("replaced", {}).items():
+                replaced[int(column)] = replaced.get(int(column), 0) + int(count)
+        layout = self.plan.layout
+        files = [self.plan.source.files[file]["path"] for file, is_utf8 in sorted(seen.items()) if is_utf8]
+        notes = [
+            f"{path} is read as {layout['encoding']}, and all of it is valid UTF-8: is `encoding: utf-8` meant?"
+            for path in files[:_NAMED_FILES]
+        ]
+        if len(files) > _NAMED_FILES:
+            notes.append(f"{len(files) - _NAMED_FILES:,} more files are valid UTF-8 and read as {layout['encoding']}")
+        for column, count in sorted(replaced.items()):
+            name = layout["columns"][column]["name"]
+            what = "1 character was" if count == 1 else f"{count:,} characters were"
+            notes.append(f"column `{name}`: {what} unmappable and read as U+FFFD")
+        return notes
+
     def _rows_read_now(self) -> int:
         streams = self.outcome.result["streams"] if self.outcome.result else []
         return sum(int(stream["rows"]) for stream in streams)
@@ -91,7 +131,7 @@ class TableResult:
             "rejects": result["rejects"] if result else {},
             "columns": result["columns"] if result else None,
             "memory": {**self.plan.memory.to_dict(), **(result["memory"] if result else {})},
-            "notes": list(self.plan.notes),
+            "notes": [*self.plan.notes, *self.notes()],
         }
 
 

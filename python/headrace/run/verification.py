@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from headrace import core
@@ -17,6 +17,7 @@ from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import LocalExecutor
 from headrace.model import BoundPackage
 from headrace.planning import DataFlowPlan, MemoryBudget, Partitioning, SkippedTask, plan_source_pass
+from headrace.planning.wording import stream_name
 from headrace.run import request as requests
 from headrace.run.comparison import ColumnComparison, Difference, compare_columns
 from headrace.run.folder import VERIFY, RunFolder
@@ -92,7 +93,8 @@ def verify(package: BoundPackage, folder: RunFolder, cancel: threading.Event) ->
         ) as targets:
             tasks = [item.task.id for item in prepared]
             partitions = requests.load_partitions(folder, tasks, redactor)
-            verification = _Verification(package, folder.run_id, prepared, targets, partitions, cancel)
+            began_us = requests.began(folder)
+            verification = _Verification(package, folder.run_id, began_us, prepared, targets, partitions, cancel)
             for item in prepared:
                 yield redactor.dataclass(verification.verdict(item))
     except HeadraceError as error:
@@ -106,6 +108,7 @@ class _Verification:
         self,
         package: BoundPackage,
         run_id: str,
+        began_us: int | None,
         prepared: Sequence[PreparedFlow],
         targets: OpenTargets,
         partitions: Mapping[str, Partitioning],
@@ -113,6 +116,7 @@ class _Verification:
     ) -> None:
         self._package = package
         self._run_id = run_id
+        self._began_us = began_us
         self._targets = targets
         self._partitions = partitions
         self._cancel = cancel
@@ -140,6 +144,7 @@ class _Verification:
             default_schema=target.default_schema,
             partitioning=self._partitions.get(item.task.id),
         )
+        plan = replace(plan, load_time_us=self._began_us)
         source = self._read_source(plan)
         stored = self._read_table(target, plan)
         rows = sum(int(piece["out"]) for piece in source["slices"])
@@ -161,6 +166,8 @@ class _Verification:
         """Why the table can hold other rows than those of the task, or none; None if it should hold exactly those."""
         if not target.capabilities.stores_tables:
             return "the destination stores nothing"
+        if item.source.streams:
+            return f"its rows came from {stream_name(item.source.streams[0])}, which cannot be read again"
         if self._loads[self._place(item)] > 1:
             return "several tasks of the run have loaded this table"
         if item.task.destination.target == "append":

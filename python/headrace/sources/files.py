@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import stat
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import SourceError
-from headrace.model import CommitInterval, FileSource
+from headrace.model import CommitInterval, FileSource, Layout
 from headrace.planning import SourceSnapshot, counted
-from headrace.planning.slicing import slice_bytes
+from headrace.planning.slicing import MINIMUM_COMMIT_BYTES, slice_bytes
 from headrace.sources.globbing import find_files, no_files
+from headrace.sources.packed import source_notes
+from headrace.sources.streams import check_streams
 
 # core.plan_slices: looks at the files and cuts them at row ends.
 PlanSlices = Callable[[dict[str, Any]], dict[str, Any]]
@@ -22,6 +26,7 @@ _NOTED_EMPTY_FILES = 3
 # Enough to tell about how long rows are.
 _SAMPLED_FILES: Final = 8
 _SAMPLE_BYTES: Final = 65_536
+_GUESSED_ROW_BYTES: Final = 100.0
 
 
 @dataclass(frozen=True)
@@ -61,20 +66,38 @@ def snapshot_files(
     looked_at = {path: status for path in found.paths if (status := _status(path)) is not None}
     # Not even a look: closing a database file drops the lock that this process may hold on it.
     _refuse_destinations(looked_at, destination_files)
-    row_bytes = _row_bytes(looked_at) if commit is not None and commit.interval.rows is not None else 1.0
+    files = {path: status for path, status in looked_at.items() if stat.S_ISREG(status.st_mode)}
+    row_bytes = _row_bytes(files) if commit is not None and commit.interval.rows is not None else 1.0
     limit = None if commit is None else commit.slice_bytes(streams, row_bytes)
-    length = slice_bytes(sum(status.st_size for status in looked_at.values()), streams, limit)
-    cut = plan_slices({"files": found.paths, "slice_bytes": length, "layout": layout})
-    empty = [str(file["path"]) for file in cut["files"] if not file["size_bytes"]]
-    if len(empty) == len(cut["files"]) and source.empty == "error":
-        raise _nothing_but_empty(source, empty)
-    return SourceSnapshot(
+    cut = plan_slices(
+        {
+            "files": found.paths,
+            "slice_bytes": slice_bytes(sum(status.st_size for status in files.values()), streams, limit),
+            "layout": layout,
+            "compression": source.compression,
+            "wait_seconds": source.wait_seconds,
+            "needs_last_row_end": None if source.last_row_end is None else source.last_row_end == "required",
+            "most_text_bytes": None if limit is None else max(MINIMUM_COMMIT_BYTES, limit),
+        }
+    )
+    snapshot = SourceSnapshot(
         name=source.name,
         files=cut["files"],
         slices=cut["slices"],
-        notes=found.notes + _empty_notes(empty),
+        notes=list(found.notes),
         may_be_empty=source.empty == "allow",
         row_bytes=row_bytes,
+    )
+    check_streams(snapshot, streams, commits=commit is not None)
+    empty = [str(file["path"]) for file in cut["files"] if not file["size_bytes"] and not file.get("stream")]
+    if len(empty) == len(cut["files"]) and source.empty == "error":
+        raise _nothing_but_empty(source, empty)
+    return replace(
+        snapshot,
+        notes=found.notes
+        + _empty_notes(empty)
+        + encoding_notes(source.layout)
+        + source_notes(snapshot, commits=commit is not None),
     )
 
 
@@ -82,11 +105,18 @@ def _row_bytes(files: dict[str, os.stat_result]) -> float:
     """About as many bytes has a row, as the beginnings of the first files say; the core reports what cannot be read."""
     length = rows = 0
     for path in [path for path, status in files.items() if status.st_size][:_SAMPLED_FILES]:
-        with suppress(OSError), open(path, "rb") as file:
-            sample = file.read(_SAMPLE_BYTES)
+        with suppress(OSError, zlib.error), open(path, "rb") as file:
+            sample = _text(file.read(_SAMPLE_BYTES))
             length += len(sample)
             rows += sample.count(b"\n")
-    return max(1.0, length / max(1, rows))
+    return max(1.0, length / max(1, rows)) if length else _GUESSED_ROW_BYTES
+
+
+def _text(sample: bytes) -> bytes:
+    """The text that the beginning of a file holds; nothing of zstd, which Python does not read."""
+    if sample.startswith(b"\x1f\x8b"):
+        return zlib.decompressobj(wbits=31).decompress(sample, _SAMPLE_BYTES)
+    return b"" if sample.startswith(b"\x28\xb5\x2f\xfd") else sample
 
 
 def _status(path: str | Path) -> os.stat_result | None:
@@ -118,6 +148,25 @@ def _nothing_but_empty(source: FileSource, empty: list[str]) -> SourceError:
         found="0 bytes",
         hint=f"Set `empty: allow` for source `{source.name}` if this is right; `replace` then empties the table.",
     )
+
+
+def encoding_notes(layout: Layout) -> list[str]:
+    """What the plan says of files that are not UTF-8, or may hold what is no character."""
+    replaced = "bytes that are no character are read as U+FFFD" if layout.unmappable == "replace" else ""
+    if layout.encoding == "utf-8":
+        return [replaced] if replaced else []
+    how = "decoded while it is read" if layout.encoding.startswith("utf-16") else "texts that are not ASCII are decoded"
+    return [f"encoding {layout.encoding}: {how}" + (f"; {replaced}" if replaced else "")]
+
+
+def format_notes(slow: Sequence[tuple[str, str]]) -> list[str]:
+    """What the plan says of columns, each with its reason, that are not converted many texts at once."""
+    reasons = dict.fromkeys(reason for _, reason in slow)
+    columns = {why: [f"`{name}`" for name, reason in slow if reason == why] for why in reasons}
+    return [
+        f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}: converted field by field ({why})"
+        for why, names in columns.items()
+    ]
 
 
 def _empty_notes(empty: list[str]) -> list[str]:

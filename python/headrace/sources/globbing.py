@@ -6,6 +6,7 @@ import glob
 import itertools
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,6 +15,7 @@ from pathlib import Path
 from headrace.errors import SourceError
 
 STREAM_PLACEHOLDER = "{stream}"
+STANDARD_INPUT = "-"
 _DIGITS = re.compile(r"(\d+)")
 _LISTED_NAMES = 3
 # What makes a pattern one for names that are not known; brackets may belong to a name.
@@ -39,14 +41,18 @@ def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles
 
     `*`, `?`, `[abc]` and `**` match as in a shell, but a file whose name has the brackets of the pattern is that file;
     `{stream}` stands for 1 to `streams`, each of which must exist. Names that start with a dot never match: they are
-    files still being written.
-    Raises SourceError for a missing or unreadable folder, a missing file of `{stream}`, a folder named as a file, or a
-    name that is not UTF-8.
+    files still being written. The name of a folder stands for the regular files directly in it whose names start
+    neither with a dot nor with an underscore, the name of a named pipe for the pipe, which no other pattern matches;
+    `-` is standard input and comes first.
+    Raises SourceError for a missing or unreadable folder, a missing file of `{stream}`, or a name that is not
+    UTF-8.
     """
-    _require_folder(folder)
+    named = [pattern for pattern in patterns if pattern != STANDARD_INPUT]
+    if named:
+        _require_folder(folder)
     found: set[str] = set()
     result = FoundFiles()
-    for pattern in patterns:
+    for pattern in named:
         if STREAM_PLACEHOLDER in pattern:
             found.update(_stream_files(folder, pattern, streams))
         else:
@@ -54,6 +60,9 @@ def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles
     result.paths = [os.path.join(folder, name) for name in sorted(found, key=natural_key)]
     for path in result.paths:
         _refuse_other_encoding(path)
+    _note_two_names(result.paths, result.notes)
+    if len(named) < len(patterns):
+        result.paths.insert(0, STANDARD_INPUT)
     return result
 
 
@@ -95,21 +104,73 @@ def _stream_files(folder: str, pattern: str, streams: int) -> list[str]:
 
 
 def _matches(folder: str, pattern: str, notes: list[str]) -> list[str]:
+    if not _ANY_NAME.intersection(pattern) and os.path.lexists(os.path.join(folder, pattern)):
+        return _named(folder, pattern, notes)
+    _require_subfolder(folder, pattern)
     names = []
-    literal = not _ANY_NAME.intersection(pattern) and os.path.lexists(os.path.join(folder, pattern))
-    if not literal:
-        _require_subfolder(folder, pattern)
-    for name in [pattern] if literal else glob.glob(pattern, root_dir=folder, recursive=True):
+    for name in glob.glob(pattern, root_dir=folder, recursive=True):
         path = os.path.join(folder, name)
         if os.path.basename(name).startswith("."):
             continue
-        if not os.path.isdir(path):
+        kind = _kind(path)
+        if kind == "named pipe":
+            raise SourceError(
+                f"the pattern `{pattern}` matches a named pipe",
+                at={"file": _shown(path)},
+                expected="files: a pipe is read only if it is named literally",
+                hint="Name the pipe in `files`, or use a pattern that does not match it.",
+            )
+        if kind != "folder":
             names.append(os.path.normpath(name))
-        elif literal:
-            _refuse_folder(path)
         elif "**" not in pattern:
             notes.append(f"{_shown(path)} matches `{pattern}` but is a folder; it is not read")
     return names
+
+
+def _named(folder: str, name: str, notes: list[str]) -> list[str]:
+    """What a name without wildcards stands for: itself, or the files of a folder."""
+    path = os.path.join(folder, name)
+    if not os.path.isdir(path):
+        return [] if os.path.basename(name).startswith(".") else [os.path.normpath(name)]
+    _require_folder(path)
+    names = []
+    for inner in sorted(os.listdir(path)):
+        kind = _kind(os.path.join(path, inner))
+        if inner.startswith((".", "_")):
+            continue
+        if kind is None:
+            names.append(os.path.normpath(os.path.join(name, inner)))
+        else:
+            notes.append(f"{_shown(os.path.join(path, inner))} is a {kind}; it is not read")
+    return names
+
+
+def _kind(path: str) -> str | None:
+    """What is no file that can be read from its start to its end; None for files, and for what the core refuses."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return None
+    kinds = {stat.S_IFDIR: "folder", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
+    kinds |= dict.fromkeys((stat.S_IFCHR, stat.S_IFBLK), "device")
+    return kinds.get(stat.S_IFMT(mode))
+
+
+def _note_two_names(paths: Sequence[str], notes: list[str]) -> None:
+    """Links: the rows of one file are loaded once for each of its names."""
+    first: dict[tuple[int, int], str] = {}
+    again: list[str] = []
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        known = first.setdefault((status.st_dev, status.st_ino), path)
+        if known != path:
+            again.append(f"{_shown(path)} is another name of {_shown(known)}")
+    if again:
+        more = f", and so for {len(again) - 1} more" if len(again) > 1 else ""
+        notes.append(f"{again[0]}: its rows are loaded twice{more}")
 
 
 def _refuse_folder(path: str) -> None:
@@ -117,7 +178,7 @@ def _refuse_folder(path: str) -> None:
         raise SourceError(
             "a source file is a folder",
             at={"file": path},
-            expected="a file",
+            expected="a file for each stream",
             hint=f"To load the files in it, use the pattern `{os.path.basename(path)}/*`.",
         )
 

@@ -111,6 +111,8 @@ def result(slices: int, streams: int) -> dict[str, Any]:
                 "bytes": 100,
                 "lines": SLICE_ROWS + 1,
                 "skipped": 1,
+                "lf_lines": 0,
+                "crlf_lines": 0,
                 "rows": SLICE_ROWS,
                 "rejected": 0,
                 "out": SLICE_ROWS,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.model import DataType, DataTypeError
 from headrace.model.data_type import LENGTH_KINDS, PLAIN_KINDS
-from headrace.model.layout import TYPE_PATTERN
+from headrace.model.layout_column import TYPE_PATTERN
 
 TYPES = (
     st.sampled_from(PLAIN_KINDS).map(DataType)

@@ -323,15 +323,38 @@ def layout_in_file(folder: Path, layout: str) -> str:
 def test_a_layout_in_a_file(tmp_path: Path) -> None:
     text = layout_in_file(tmp_path, "delimiter: ';'\nnull_tokens: [NA]\ncolumns:\n  - {name: a, type: date}\n")
     layout = file_source(tmp_path, text).layout
-    assert layout.to_core() == {
-        "delimiter": ";",
-        "qualifier": None,
-        "trailing_delimiter": False,
-        "header_rows": 0,
-        "null_tokens": ["NA"],
-        "columns": [{"name": "a", "type": {"kind": "date"}, "nullable": True}],
-    }
+    core = layout.to_core()
+    assert (core["delimiter"], core["row_end"], core["qualifier"]) == (";", "auto", None)
+    assert core["columns"] == [
+        {
+            "name": "a",
+            "type": {"kind": "date"},
+            "nullable": True,
+            "delimiter": None,
+            "qualified": True,
+            "trim": "none",
+            "empty": "null",
+            "qualified_empty_is_null": False,
+            "null_tokens": ["NA"],
+            "qualified_null_tokens": False,
+        }
+    ]
     assert layout.to_core({"a"})["columns"][0]["nullable"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "row_end"),
+    [
+        ("auto", "auto"),
+        ("lf", {"exactly": "\n"}),
+        ("crlf", {"exactly": "\r\n"}),
+        ("cr", {"exactly": "\r"}),
+        ("@@", {"exactly": "@@"}),
+    ],
+)
+def test_row_ends_have_names(tmp_path: Path, text: str, row_end: object) -> None:
+    package = layout_in_file(tmp_path, f"delimiter: ';'\nrow_end: '{text}'\ncolumns:\n  - {{name: a, type: date}}\n")
+    assert file_source(tmp_path, package).layout.to_core()["row_end"] == row_end
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ CASES: dict[str, str | bytes] = {
     "yaml_custom_tag": change("package: sales", "package: !python/name:os.system sales"),
     "yaml_standard_tag": change("package: sales", "package: !!str sales"),
     "yaml_integer_key": change("  orders:\n    delim", "  2024:\n    delim"),
-    "yaml_boolean_key": change("  orders:\n    delim", "  true:\n    delim"),
+    "yaml_null_key": change("  orders:\n    delim", "  null:\n    delim"),
     "yaml_list_key": change("package: sales", "package: sales\n[a, b]: c"),
     "yaml_several_documents": COMPLETE + "---\nheadrace: 1\n",
     "yaml_undefined_alias": change("files: orders.tbl", "files: *.tbl"),
@@ -179,7 +179,20 @@ CASES: dict[str, str | bytes] = {
         "layouts:\n", "layouts:\n  other: {file: layouts/other.yaml}\n"
     ),
     "layout_file_with_other_keys": change('    delimiter: "|"\n', '    file: x.yaml\n    delimiter: "|"\n'),
-    "layout_delimiter_two_characters": change('delimiter: "|"', 'delimiter: "||"'),
+    "layout_delimiter_line_break": change('delimiter: "|"', 'delimiter: "\\n"'),
+    "layout_delimiter_of_a_column": change("type: int64, nullable: false}", "type: int64, delimiter: ''}"),
+    "layout_row_end_letters": change('delimiter: "|"', 'delimiter: "|"\n    row_end: ende'),
+    "layout_escape_is_the_qualifier": change('delimiter: "|"', 'delimiter: "|"\n    qualifier: "~"\n    escape: "~"'),
+    "layout_comment_in_the_delimiter": change('delimiter: "|"', 'delimiter: "|#"\n    comment: "#"'),
+    "layout_row_end_begins_with_the_delimiter": change('delimiter: "|"', 'delimiter: "|"\n    row_end: "|\\n"'),
+    "layout_delimiter_begins_with_a_line_break": change('delimiter: "|"', 'delimiter: "\\n|"'),
+    "layout_kept_by_a_number": change('delimiter: "|"', 'delimiter: "|"\n    extra_fields: keep'),
+    "layout_row_ends_as_data_and_fill": change(
+        'delimiter: "|"', 'delimiter: "|"\n    row_end_in_fields: data\n    short_rows: fill'
+    ),
+    "layout_row_ends_as_data_and_trailing": change(
+        'delimiter: "|"', 'delimiter: "|"\n    row_end_in_fields: data\n    trailing_delimiter: true'
+    ),
     "layout_delimiter_backslash_t": change('delimiter: "|"', "delimiter: \\t"),
     "layout_delimiter_letter": change('delimiter: "|"', "delimiter: x"),
     "layout_delimiter_missing": change('    delimiter: "|"\n', ""),
@@ -191,9 +204,42 @@ CASES: dict[str, str | bytes] = {
     "layout_qualifier_begins_a_null_token": change(
         'delimiter: "|"', 'delimiter: "|"\n    qualifier: \'"\'\n    null_tokens: [NA, \'""\']'
     ),
-    "layout_header_rows_negative": change('delimiter: "|"', 'delimiter: "|"\n    header_rows: -1'),
+    "layout_empty_is_a_value": change('delimiter: "|"', 'delimiter: "|"\n    empty: 0'),
+    "layout_empty_has_no_text": change('delimiter: "|"', 'delimiter: "|"\n    empty: {value: ""}'),
+    "layout_skip_lines_negative": change('delimiter: "|"', 'delimiter: "|"\n    skip_lines: -1'),
+    "layout_footer_rows_too_many": change('delimiter: "|"', 'delimiter: "|"\n    footer_rows: 101'),
+    "layout_header_unknown": change('delimiter: "|"', 'delimiter: "|"\n    header: "yes"'),
+    "layout_other_columns_without_names": change('delimiter: "|"', 'delimiter: "|"\n    other_columns: ignore'),
+    "layout_names_with_delimiters_of_columns": change(
+        "{name: id, type: int64", 'header: by_name\n    columns:\n      - {name: id, delimiter: ";", type: int64'
+    ).replace("    columns:\n      - header", "    header"),
     "layout_null_token_twice": change('delimiter: "|"', 'delimiter: "|"\n    null_tokens: [NA, NULL, NA]'),
     "layout_null_token_null": change('delimiter: "|"', 'delimiter: "|"\n    null_tokens: [null]'),
+    "layout_made_of_another_type": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: int32, from: row_number}"
+    ),
+    "layout_made_time_of_another_type": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: timestamp, from: load_time}"
+    ),
+    "layout_made_with_settings_of_fields": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: string, from: file_name, null_tokens: [NA]}"
+    ),
+    "layout_made_with_a_format": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: timestamptz, from: load_time, format: yyyy}"
+    ),
+    "layout_made_from_something_else": change(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: int64, from: row_numbers}"
+    ),
+    "layout_all_columns_are_made": change(
+        COMPLETE[COMPLETE.index("    columns:") : COMPLETE.index("tasks:")],
+        "    columns:\n      - {name: id, type: int64, from: row_number}\n",
+    ),
+    "generate_with_made_columns": change(SOURCE, "rows: {generate: {tpch: orders}, layout: orders}").replace(
+        "{name: id, type: int64, nullable: false}", "{name: id, type: int64, from: byte_offset}"
+    ),
+    "partition_key_that_is_made": change(
+        DESTINATION, DESTINATION[:-1] + ", load: staged, partition: {hash: {column: id, parts: 2}}}"
+    ).replace("{name: id, type: int64, nullable: false}", "{name: id, type: int64, from: byte_offset}"),
     "layout_no_columns": COMPLETE[: COMPLETE.index("    columns:")]
     + "    columns: []\n"
     + COMPLETE[COMPLETE.index("tasks:") :],

@@ -54,7 +54,7 @@ def test_the_types_are_those_of_the_record() -> None:
     lines = []
     for table, source in sources(load()).items():
         layout = source.layout
-        assert (layout.delimiter, layout.trailing_delimiter, layout.header_rows) == ("|", True, 0)
+        assert (layout.delimiter, layout.trailing_delimiter, layout.header) == ("|", True, "none")
         assert not any(column.nullable for column in layout.columns)
         lines.append(f"{table}: " + ", ".join(f"{column.name} {column.type}" for column in layout.columns))
     assert_snapshot("example_types", "\n".join(lines))

@@ -49,11 +49,15 @@ def test_value_bytes(text: str, expected: int) -> None:
 
 def test_slab_is_the_worst_case_of_the_layout() -> None:
     # Three bytes of text (a digit, two separators) for 8 + 16 bytes of values and one byte of validity.
-    assert slab_bytes(columns(["int64", "string"]), 300, qualified=False) == 100 * 25
+    assert slab_bytes(columns(["int64", "string"]), 300) == 100 * 25
     # A nullable field may be empty.
-    assert slab_bytes(columns(["int64", "string"], nullable=True), 300, qualified=False) == 150 * 25
+    assert slab_bytes(columns(["int64", "string"], nullable=True), 300) == 150 * 25
     # Texts whose doubled qualifiers were made single are at most the block.
-    assert slab_bytes(columns(["int64", "string"]), 300, qualified=True) == 100 * 25 + 300
+    assert slab_bytes(columns(["int64", "string"]), 300, rewrites=True) == 100 * 25 + 300
+    # Rows without fields: as many as fit the same memory.
+    assert slab_bytes(columns(["int64", "string"]), 300, fills=True) == 17 * 300
+    # Rows of fixed width are never shorter.
+    assert slab_bytes(columns(["int64", "string"]), 300, row_width=30) == 10 * 25
 
 
 @pytest.mark.parametrize("streams", [1, 2, 8, 16, 32])

@@ -98,15 +98,6 @@ def test_streams_without_a_slice_are_not_started() -> None:
     assert planned.flow_spec("/run/rejects", SINK)["streams"] == 3
 
 
-def test_a_qualifier_makes_every_file_one_slice_and_the_plan_says_so() -> None:
-    qualified = samples.ORDERS.model_copy(update={"qualifier": '"'})
-    notes = plan(samples.task(layout=qualified), slices=1).notes
-    assert notes == (
-        "the layout has a qualifier: every file is one slice, read by one stream",
-        "1 of 4 streams work, because there is 1 slice",
-    )
-
-
 def test_one_slice_has_one_commit_row() -> None:
     assert [step.text for step in plan(samples.task(), slices=1).steps if step.kind == "commit_slices"] == [
         "write 1 commit row to the ledger"

@@ -73,7 +73,8 @@ def error(folder: Path, *patterns: str) -> str:
 
 
 def test_folder_in_place_of_a_file(tmp_path: Path) -> None:
-    assert_snapshot("folder_as_file", error(make(tmp_path, "x.tbl/a"), "x.tbl"))
+    """Of a stream's own file there is no folder; otherwise it stands for the files in it."""
+    assert_snapshot("folder_as_file", error(make(tmp_path, "x.1/a", "x.2/a", "x.3/a", "x.4/a"), "x.{stream}"))
 
 
 def test_missing_folder(tmp_path: Path) -> None:

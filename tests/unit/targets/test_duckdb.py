@@ -96,6 +96,22 @@ def test_create_load_and_ledger(tmp_path: Path) -> None:
     assert commits == [(0, "", 0, 0), *((number, "", SLICE_ROWS, 0) for number in range(1, 5))]
 
 
+def test_a_ledger_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    load(path, plan(table="first"))
+    # A column cannot be dropped from a table with a key.
+    columns = 'run_id, task, slice, "partition", rows_loaded, rows_rejected, rows_skipped, committed_at'
+    execute(
+        path,
+        f"CREATE TABLE headrace.earlier AS SELECT {columns} FROM headrace.commit",
+        "DROP TABLE headrace.commit",
+        "ALTER TABLE headrace.earlier RENAME TO commit",
+    )
+    load(path, plan(), run_id="run-2")
+    sums = "SELECT run_id, sum(rows_loaded), sum(text_bytes) FROM headrace.commit GROUP BY run_id ORDER BY run_id"
+    assert query(path, sums) == [("run-1", ROWS, 0), ("run-2", ROWS, 400)]
+
+
 def test_storage_is_readable_by_duckdb_1_5(tmp_path: Path) -> None:
     path = tmp_path / "w.duckdb"
     load(path, plan())

@@ -169,12 +169,9 @@ mod tests {
 
     fn column(column_type: ColumnType) -> KeyColumn {
         let layout = Layout {
-            delimiter: '|',
-            qualifier: None,
-            trailing_delimiter: false,
-            header_rows: 0,
-            null_tokens: vec![],
-            columns: vec![Column { name: "key".to_owned(), column_type, nullable: false }],
+            delimiter: "|".to_owned(),
+            columns: vec![Column::new("key", column_type, false)],
+            ..Layout::default()
         };
         KeyColumn::of(&layout, "key").unwrap()
     }

@@ -80,10 +80,9 @@ pub fn make(
     queue_batches: usize,
     outcome: Arc<Outcome>,
 ) -> (ArrowSink, BatchReader) {
-    let index = |name: &String| layout.columns.iter().position(|column| column.name == *name);
-    let projection: Vec<usize> = columns.iter().filter_map(index).collect();
+    let projection: Vec<usize> = columns.iter().filter_map(|name| layout.index_of(name)).collect();
     let full = arrow_schema(layout);
-    // `project` only fails on indices that are out of range, and these come from `index`.
+    // `project` only fails on indices that are out of range, and these come from the layout.
     let projected = full.project(&projection).map_or(full.clone(), Arc::new);
     let position = extras.position.map(|name| Field::new(name, DataType::UInt64, false));
     let place = extras.place.map(|(name, _)| Field::new(name, DataType::UInt16, false));

@@ -26,7 +26,7 @@ struct Shared {
 impl NullSink {
     /// A sink for batches of the layout.
     pub fn new(layout: &Layout) -> Self {
-        let folds = vec![Fold::default(); layout.columns.len()];
+        let folds = vec![Fold::default(); layout.all_columns().count()];
         let shared = Shared { folds: Mutex::new(folds), counters: Mutex::default() };
         NullSink { layout: layout.clone(), shared: Arc::new(shared) }
     }
@@ -34,7 +34,7 @@ impl NullSink {
 
 impl Sink for NullSink {
     fn writer(&self) -> Box<dyn Writer> {
-        let folds = vec![Fold::default(); self.layout.columns.len()];
+        let folds = vec![Fold::default(); self.layout.all_columns().count()];
         Box::new(NullWriter {
             folds,
             cpu_path: cpu_path().unwrap_or(CpuPath::PORTABLE),
@@ -55,14 +55,14 @@ impl Sink for NullSink {
 
     fn columns(&self) -> Option<Vec<ColumnReport>> {
         let folds = lock(&self.shared.folds);
-        let reports = std::iter::zip(&self.layout.columns, folds.iter()).map(|(column, fold)| {
-            let whole = |value| render(column.column_type, value);
+        let reports = std::iter::zip(self.layout.all_columns(), folds.iter()).map(|((name, column_type), fold)| {
+            let whole = |value| render(column_type, value);
             let float = fold.float;
             ColumnReport {
-                name: column.name.clone(),
+                name: name.to_owned(),
                 rows: fold.rows,
                 nulls: fold.nulls,
-                sum: fold.whole.and_then(|fold| render_sum(column.column_type, fold.sum)),
+                sum: fold.whole.and_then(|fold| render_sum(column_type, fold.sum)),
                 min: fold.whole.map(|fold| whole(fold.min)).or(float.map(|(min, _)| min.to_string())),
                 max: fold.whole.map(|fold| whole(fold.max)).or(float.map(|(_, max)| max.to_string())),
                 min_length: fold.text.map(|text| text.min),

@@ -5,6 +5,7 @@
 #[allow(dead_code)]
 #[path = "../../../parse/tests/parser/drive.rs"]
 mod drive;
+mod inflate;
 #[allow(dead_code)]
 #[path = "../../../parse/tests/parser/fuzzing/input.rs"]
 mod input;
@@ -13,6 +14,12 @@ mod json;
 #[allow(dead_code)]
 #[path = "../../../parse/tests/parser/reference.rs"]
 mod reference;
+#[path = "../../../parse/tests/parser/reference_encodings.rs"]
+mod reference_encodings;
+#[path = "../../../parse/tests/parser/reference_formats.rs"]
+mod reference_formats;
+#[path = "../../../parse/tests/parser/reference_places.rs"]
+mod reference_places;
 #[path = "../../../parse/tests/parser/reference_values.rs"]
 mod reference_values;
 mod slicing;
@@ -42,6 +49,11 @@ fn replay(target: &str, check: fn(&[u8])) {
             std::panic::resume_unwind(panic);
         }
     }
+}
+
+#[test]
+fn inflate_corpus() {
+    replay("inflate", inflate::check);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_types::{Column, ColumnType, Layout, RowEnd};
+use headrace_engine::spec::Margin;
+use headrace_types::{Column, ColumnType, Layout, LayoutShape, MixedRowEnds, Place, RowEnd, RowEnds};
 
 use crate::input::Input;
 
@@ -18,7 +19,7 @@ const MOST_BYTES: usize = 150_000;
 pub fn check(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let flags = input.byte();
-    let header_rows = u32::from(flags >> 1 & 7).saturating_sub(4);
+    let skip_lines = u32::from(flags >> 1 & 7).saturating_sub(4);
     let wanted = (1 + u64::from(input.word())) << (flags >> 4 & 3);
     let mut content = if flags & 1 == 1 { b"\xEF\xBB\xBF".to_vec() } else { vec![] };
     while !input.is_used_up() && content.len() < MOST_BYTES {
@@ -37,40 +38,77 @@ pub fn check(bytes: &[u8]) {
     // Every cut reads a window: thousands of them take long and show nothing new.
     let slice_bytes = wanted.max(content.len() as u64 / 100);
 
+    if flags >> 6 == 3 {
+        return check_equal_rows(&content, slice_bytes, skip_lines, 1 + u32::from(flags >> 4 & 3) * 100);
+    }
     let mut layout: Layout = serde_json::from_str(r#"{"delimiter": "|", "columns": []}"#).unwrap();
-    layout.columns.push(Column { name: "a".to_owned(), column_type: ColumnType::String, nullable: true });
-    layout.header_rows = header_rows;
+    layout.columns.push(Column::new("a", ColumnType::String, true));
+    (layout.skip_lines, layout.mixed_row_ends) = (skip_lines, MixedRowEnds::Reject);
     let files = vec![write(&content)];
-    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout }).unwrap();
+    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout, ..SlicingSpec::default() }).unwrap();
 
     let (file, end) = (&slicing.files[0], content.len() as u64);
     let start = if content.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
     assert_eq!((file.size_bytes, file.first_byte), (end, start));
-    let first_row = content[start as usize..].split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
-    assert_eq!(file.row_end, if first_row.ends_with(b"\r\n") { RowEnd::Crlf } else { RowEnd::Lf });
+    let mut lines = content[start as usize..].split_inclusive(|byte| *byte == b'\n');
+    let head: u64 = lines.by_ref().take(skip_lines as usize).map(|line| line.len() as u64).sum();
+    let first_row = lines.next().unwrap_or_default();
+    assert_eq!((file.head.bytes, file.foot), (head, Margin::default()));
+    let expected = match first_row {
+        [.., b'\r', b'\n'] => RowEnd::OnlyCrlf,
+        [.., b'\n'] => RowEnd::OnlyLf,
+        _ => RowEnd::Either,
+    };
+    assert_eq!(file.row_end, expected);
     let cuts: Vec<u64> = slicing.slices.iter().map(|slice| slice.begin_byte).collect();
-    assert_eq!(cuts, cuts_of(&content, start, header_rows, slice_bytes), "slices of {slice_bytes}");
+    assert_eq!(cuts, cuts_of(&content, start, start + head, slice_bytes), "slices of {slice_bytes}");
     for (index, slice) in slicing.slices.iter().enumerate() {
         assert_eq!((slice.file, slice.number as usize), (0, index + 1));
         assert_eq!(slice.end_byte, cuts.get(index + 1).copied().unwrap_or(end));
     }
 }
 
-/// Where slices begin: the file in equal parts, each from the first row that starts in it or behind it.
-fn cuts_of(content: &[u8], start: u64, header_rows: u32, slice_bytes: u64) -> Vec<u64> {
+/// The same for rows without row ends: all cuts are multiples of the row.
+fn check_equal_rows(content: &[u8], slice_bytes: u64, skip_lines: u32, width: u32) {
+    let place = Some(Place { start: 0, width: Some(width) });
+    let columns = vec![Column { place, ..Column::new("a", ColumnType::String, true) }];
+    let shape = LayoutShape::FixedWidth;
+    let layout = Layout { shape, row_end: RowEnds::None, skip_lines, footer_rows: 1, columns, ..Layout::default() };
+    let files = vec![write(content)];
+    let slicing = plan_slices(&SlicingSpec { files, slice_bytes, layout, ..SlicingSpec::default() }).unwrap();
+
+    let (file, end, width) = (&slicing.files[0], content.len() as u64, u64::from(width));
+    let start = if content.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
+    let begin = end.min(start + width * u64::from(skip_lines));
+    assert_eq!((file.data_begin(), file.row_end.clone()), (begin, RowEnd::Every(width as u32)));
+    let last = (begin..end).step_by(width as usize).last().unwrap_or(end);
+    assert_eq!((file.data_end(), file.foot.lines), (last, u64::from(last < end)));
+    assert_eq!(slicing.slices.first().map_or(end, |slice| slice.begin_byte), start.min(end));
+    assert_eq!(slicing.slices.last().map_or(end, |slice| slice.end_byte), end);
+    let parts = (last - begin).div_ceil(slice_bytes).max(1);
+    assert!(slicing.slices.len() as u64 <= parts);
+    for pair in slicing.slices.windows(2) {
+        let cut = pair[1].begin_byte;
+        assert!(pair[0].end_byte == cut && cut > begin && cut < last && (cut - begin).is_multiple_of(width), "{cut}");
+    }
+    // Every part that is longer than a row begins one, but perhaps the last, which may be short.
+    assert!((last - begin).div_ceil(parts) < width || slicing.slices.len() as u64 + 1 >= parts);
+}
+
+/// Where slices begin: the rows, from `begin` on, in equal parts, each from the first row that starts in it or behind it.
+fn cuts_of(content: &[u8], start: u64, begin: u64, slice_bytes: u64) -> Vec<u64> {
     let end = content.len() as u64;
     if start == end {
         return vec![];
     }
     let row_starts: Vec<u64> =
         (0..end).filter(|&at| at == start || at > start && content[at as usize - 1] == b'\n').collect();
-    let header_end = row_starts.get(header_rows as usize).copied().unwrap_or(end);
-    let parts = (end - start).div_ceil(slice_bytes);
-    let part = (end - start).div_ceil(parts);
+    let parts = (end - begin).div_ceil(slice_bytes).max(1);
+    let part = (end - begin).div_ceil(parts);
     let mut cuts = vec![start];
     for number in 1..parts {
-        let nominal = (start + number * part).max(header_end);
-        let row = row_starts.iter().copied().find(|&row| row >= nominal && row > start);
+        let nominal = begin + number * part;
+        let row = row_starts.iter().copied().find(|&row| row >= nominal && row > begin);
         cuts.extend(row.filter(|row| !cuts.contains(row)));
     }
     cuts

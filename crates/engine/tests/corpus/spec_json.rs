@@ -3,8 +3,8 @@
 
 use headrace_engine::slices::SlicingSpec;
 use headrace_engine::spec::FlowSpec;
-use headrace_parse::Parser;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
+use headrace_parse::{Block, Parser};
 use headrace_types::{Layout, RowEnd};
 
 use crate::input::Input;
@@ -14,7 +14,7 @@ const WORDS: &[&str] = &[
     r#""delimiter":"#,
     r#""columns":"#,
     r#""trailing_delimiter":true,"#,
-    r#""header_rows":"#,
+    r#""skip_lines":"#,
     r#""null_tokens":["NULL",""],"#,
     r#""qualifier":"\"","#,
     r#"{"name":"a","type":{"kind":"#,
@@ -84,7 +84,7 @@ fn check_layout(layout: &Layout, text: &[u8]) {
         return;
     }
     let mut parser = Parser::new(layout).unwrap();
-    parser.begin_slice(RowEnd::Lf, true);
+    parser.begin_slice(&RowEnd::Lf, 0).unwrap();
     let mut block = Memory::new(text.len() + 1 + 2 * PADDING_BYTES);
     block.bytes_mut()[PADDING_BYTES..PADDING_BYTES + text.len()].copy_from_slice(text);
     block.bytes_mut()[PADDING_BYTES + text.len()] = b'\n';
@@ -94,7 +94,9 @@ fn check_layout(layout: &Layout, text: &[u8]) {
         Ok(())
     };
     let length = text.len() + 1;
-    let parsed = parser.parse(&block.freeze(), length, length, 0, false, Memory::new, &mut on_reject).unwrap();
+    let buffer = block.freeze();
+    let block = Block { buffer: &buffer, from: 0, length, real_length: length, first_byte: 0, ended: false };
+    let parsed = parser.parse(block, Memory::new, &mut on_reject).unwrap();
     let kept = parsed.batch.map_or(0, |batch| batch.num_rows() as u64);
     assert_eq!((parsed.rejected, parsed.lines), (rejected, parsed.skipped + rejected + kept));
 }

@@ -72,14 +72,14 @@ fn layout(input: &mut Input<'_>) -> Layout {
     let text = if flags & 1 == 0 { ColumnType::String } else { ColumnType::Varchar { length: 5000 } };
     let number = ColumnType::Int32;
     let types = [vec![text], vec![number, text], vec![text, number], vec![number, text, number]];
-    let column = |(index, &column_type)| Column { name: format!("c{index}"), column_type, nullable: index != 0 };
+    let column = |(index, &column_type)| Column::new(format!("c{index}"), column_type, index != 0);
     Layout {
-        delimiter: '|',
+        delimiter: "|".to_owned(),
         qualifier: (flags & 8 != 0).then_some('"'),
         trailing_delimiter: flags & 16 != 0,
-        header_rows: [0, 0, 1, 2][usize::from(flags >> 5 & 3)],
-        null_tokens: vec![],
+        skip_lines: [0, 0, 1, 2][usize::from(flags >> 5 & 3)],
         columns: types[usize::from(flags >> 1 & 3)].iter().enumerate().map(column).collect(),
+        ..Layout::default()
     }
 }
 
@@ -163,9 +163,14 @@ impl Writer<'_> {
 /// What the reference makes of a slice.
 fn expected(layout: &Layout, slicing: &Slicing, slice: &SliceSpec, content: &[u8], max_row_bytes: usize) -> Outcome {
     let file = &slicing.files[0];
-    let bytes = &content[slice.begin_byte as usize..slice.end_byte as usize];
-    let at_file_start = slice.begin_byte == file.first_byte;
-    reference::parse_up_to(layout, file.row_end, at_file_start, bytes, slice.begin_byte, max_row_bytes)
+    let head = file.head_of(slice);
+    let begin_byte = slice.begin_byte + head.bytes;
+    let bytes = &content[begin_byte as usize..slice.end_byte as usize];
+    let mut outcome = reference::parse_up_to(layout, &file.row_end, bytes, begin_byte, max_row_bytes);
+    outcome.lines += head.lines;
+    outcome.skipped += head.lines;
+    outcome.rejects.iter_mut().for_each(|reject| reject.line += head.lines);
+    outcome
 }
 
 fn check_accounts(report: &FlowReport, slicing: &Slicing, expected: &[Outcome]) {
@@ -177,7 +182,8 @@ fn check_accounts(report: &FlowReport, slicing: &Slicing, expected: &[Outcome]) 
         assert_eq!((found.rows, found.out, found.rejected), (out + rejected, out, rejected), "{found:?}");
     }
     let read: u64 = report.streams.iter().map(|stream| stream.stages.read.bytes).sum();
-    assert_eq!(read, slicing.slices.iter().map(SliceSpec::bytes).sum::<u64>());
+    let heads: u64 = slicing.files.iter().map(|file| file.head.bytes).sum();
+    assert_eq!(read + heads, slicing.slices.iter().map(SliceSpec::bytes).sum::<u64>());
 }
 
 /// What the merged files of rejects hold. Messages are tested elsewhere and empty here.
@@ -244,7 +250,7 @@ impl Place {
         self.file.set_len(0).unwrap();
         self.file.write_all_at(content, 0).unwrap();
         let files = vec![self.path("data")];
-        plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone() }).unwrap()
+        plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone(), ..SlicingSpec::default() }).unwrap()
     }
 
     fn path(&self, name: &str) -> String {

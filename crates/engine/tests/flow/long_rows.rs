@@ -96,7 +96,7 @@ fn too_long_rows_at_the_end_in_succession_and_in_many_slices() {
 fn a_header_line_is_skipped_however_long_it_is() {
     let text = "h".repeat(50_000) + "\n" + &rows(1, 10);
     let mut job = Job::of(&text);
-    (job.memory.max_row_bytes, job.limit, job.layout.header_rows) = (5000, 0, 1);
+    (job.memory.max_row_bytes, job.limit, job.layout.skip_lines) = (5000, 0, 1);
     let report = job.run();
     assert_eq!((report.status, report.sink.rows, report.slices[0].skipped), (Status::Ok, 9, 1));
     job.memory.max_row_bytes = 1 << 20;

@@ -5,6 +5,8 @@
 mod back_pressure;
 mod changing_files;
 mod long_rows;
+mod made;
+mod packed;
 mod positions;
 mod qualified;
 mod rejects;

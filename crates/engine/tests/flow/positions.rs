@@ -53,7 +53,7 @@ fn every_row_is_found_again() {
     let first = format!("{header}{}bad\n\n{long}{}", rows(0, 300), rows(300, 600));
     let second = format!("{header}{}x|bad|1|\n{}", rows(600, 900), rows(900, 1000).trim_end());
     let mut job = Job::of_files(&[first.as_bytes(), second.as_bytes()]);
-    job.layout.header_rows = 1;
+    job.layout.skip_lines = 1;
     job.limit = 10;
     for slice_bytes in [1 << 30, 5000] {
         job.slice_bytes = slice_bytes;

@@ -1,6 +1,7 @@
 //! Files with a qualifier: row ends inside fields, at every place of a block and beyond it.
 
 use headrace_engine::report::Status;
+use headrace_types::Header;
 
 use crate::support::{Job, rows};
 
@@ -57,13 +58,17 @@ fn quoted_row_ends_at_every_place_of_a_block() {
 }
 
 #[test]
-fn any_slice_size_gives_one_slice_and_the_same_rows() {
-    let (expected, text) = table(1..300);
-    for slice_bytes in [1, 100, 4096, 1 << 30] {
+fn any_slice_size_gives_the_same_rows() {
+    let (mut expected, text) = table(1..300);
+    expected.sort();
+    for (slice_bytes, least_slices) in [(1, 250), (100, 50), (4096, 3), (1 << 30, 1)] {
         let mut job = job(&text).arrow();
         (job.slice_bytes, job.streams) = (slice_bytes, 4);
         let (found, report) = job.run_arrow();
-        assert_eq!((found.unwrap(), report.slices.len(), report.streams.len()), (expected.clone(), 1, 1));
+        let mut found = found.unwrap();
+        found.sort();
+        assert_eq!(found, expected);
+        assert!(report.slices.len() >= least_slices, "{} slices of {slice_bytes}", report.slices.len());
     }
 }
 
@@ -188,20 +193,14 @@ fn an_open_qualifier_beyond_max_row_is_a_row_too_long() {
 }
 
 #[test]
-fn header_rows_end_where_rows_end_and_never_swallow_the_file() {
+fn a_header_ends_where_a_row_ends() {
     let (expected, body) = table(1..20);
     for width in [1, 5000] {
         let header = format!("\"id\n{}\"|name\n", "h\n".repeat(width));
         let mut job = job(header + &body).arrow();
-        job.layout.header_rows = 1;
+        job.layout.header = Header::Skip;
         let (found, report) = job.run_arrow();
         assert_eq!((found.unwrap(), report.slices[0].skipped), (expected.clone(), 1));
-    }
-    for max_row_bytes in [4096, 1 << 20] {
-        let mut job = job(format!("id|\"name\n{}", rows(1, 500)));
-        (job.layout.header_rows, job.limit, job.memory.max_row_bytes) = (1, 1, max_row_bytes);
-        let report = job.run();
-        assert_eq!((report.slices[0].skipped, report.slices[0].rejected, report.sink.rows), (0, 1, 0));
     }
 }
 

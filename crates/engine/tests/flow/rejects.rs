@@ -105,7 +105,7 @@ fn header_blank_lines_and_byte_order_mark_count_in_rows_and_bytes() {
         let byte = text.find("x|a").unwrap() as u64;
         for slice_bytes in 1..text.len() as u64 {
             let mut job = Job::of(&text);
-            (job.slice_bytes, job.limit, job.layout.header_rows) = (slice_bytes, 1, 1);
+            (job.slice_bytes, job.limit, job.layout.skip_lines) = (slice_bytes, 1, 1);
             assert_eq!(job.run().status, Status::Ok);
             let found = job.reject_lines();
             assert_eq!((found.len(), found[0].row, found[0].byte), (1, 6, byte), "{slice_bytes}");

@@ -23,7 +23,7 @@ fn two_files() -> (Job, FlowReport) {
     let (first, _) = dirty(60, 23, "\n");
     let (last, _) = dirty(40, 11, "\n");
     let mut job = Job::of_files(&[&[header, &first].concat(), &[header, &last].concat()]);
-    (job.slice_bytes, job.limit, job.layout.header_rows) = (300, 100, 1);
+    (job.slice_bytes, job.limit, job.layout.skip_lines) = (300, 100, 1);
     let report = job.run();
     assert_eq!(report.status, Status::Ok);
     assert!(report.slices.len() > 6, "{}", report.slices.len());

@@ -41,10 +41,10 @@ struct Mixed {
 /// Row, byte, rule, column, value, bytes of the row.
 type Expected = (u64, u64, String, Option<String>, String, String);
 
-fn mixed(dice: &mut Dice, column: &str, qualifier: bool, row_end: &str, header_rows: u64) -> Mixed {
+fn mixed(dice: &mut Dice, column: &str, qualifier: bool, row_end: &str, skip_lines: u64) -> Mixed {
     let mut mixed = Mixed { text: String::new(), rejects: vec![], kept: vec![] };
     let mut line = 0;
-    for _ in 0..header_rows {
+    for _ in 0..skip_lines {
         mixed.text += &format!("id|name|amount|day{row_end}");
         line += 1;
     }
@@ -100,11 +100,11 @@ fn rows_outside_are_rejects_in_file_order_with_everything_that_others_have() {
     for round in 0..60 {
         let column = ["id", "day"][dice.roll(2) as usize];
         let (qualifier, row_end) = (dice.roll(2) == 0, ["\n", "\r\n"][dice.roll(2) as usize]);
-        let header_rows = dice.roll(3);
-        let mixed = mixed(&mut dice, column, qualifier, row_end, header_rows);
+        let skip_lines = dice.roll(3);
+        let mixed = mixed(&mut dice, column, qualifier, row_end, skip_lines);
         let mut job = Job::of(&mixed.text);
         job.layout.qualifier = qualifier.then_some('"');
-        job.layout.header_rows = header_rows as u32;
+        job.layout.skip_lines = skip_lines as u32;
         job.routing = if column == "id" {
             by_id()
         } else {

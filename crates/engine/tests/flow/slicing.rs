@@ -67,7 +67,7 @@ fn every_slice_size_of_a_small_file_with_header_blank_lines_and_byte_order_mark(
             let text = format!("\u{feff}id|name{row_end}second header{row_end}{body}{last_end}");
             for slice_bytes in 1..=text.len() as u64 {
                 let mut job = Job::of(&text).arrow();
-                (job.slice_bytes, job.streams, job.layout.header_rows) = (slice_bytes, 3, 2);
+                (job.slice_bytes, job.streams, job.layout.skip_lines) = (slice_bytes, 3, 2);
                 let (found, report) = job.run_arrow();
                 assert_eq!(sorted(found.unwrap()), sorted(lines.clone()), "{slice_bytes}");
                 assert_eq!(totals(&report), [text.len() as u64 - 3, 16, 4, 12, 0, 12]);
@@ -123,7 +123,7 @@ fn no_slices_and_empty_files_end_at_once_and_well() {
     }
     // A header alone is a slice without rows.
     let mut job = Job::of("id|name");
-    job.layout.header_rows = 1;
+    job.layout.skip_lines = 1;
     assert_eq!(totals(&job.run()), [7, 1, 1, 0, 0, 0]);
 }
 

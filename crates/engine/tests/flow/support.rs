@@ -10,7 +10,9 @@ use arrow_array::{Array, RecordBatch};
 use headrace_engine::Flow;
 use headrace_engine::report::{FlowReport, LocatedReject, SliceReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{CommittedSlice, FlowSpec, MemorySpec, RejectSpec, RoutingSpec, SinkSpec, SourceSpec};
+use headrace_engine::spec::{
+    CommittedSlice, Compression, FlowSpec, MemorySpec, RejectSpec, RoutingSpec, SinkSpec, SourceSpec,
+};
 use headrace_types::{Column, ColumnType, CoreError, Layout};
 use tempfile::TempDir;
 
@@ -19,19 +21,16 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// id int64 | name string | amount decimal(15,2) | day date, nullable.
 pub fn layout() -> Layout {
-    let column = |name: &str, column_type, nullable| Column { name: name.to_owned(), column_type, nullable };
+    let column = |name: &str, column_type, nullable| Column::new(name.to_owned(), column_type, nullable);
     Layout {
-        delimiter: '|',
-        qualifier: None,
-        trailing_delimiter: false,
-        header_rows: 0,
-        null_tokens: vec![],
+        delimiter: "|".to_owned(),
         columns: vec![
             column("id", ColumnType::Int64, false),
             column("name", ColumnType::String, false),
             column("amount", ColumnType::Decimal { precision: 15, scale: 2 }, false),
             column("day", ColumnType::Date, true),
         ],
+        ..Layout::default()
     }
 }
 
@@ -58,6 +57,8 @@ pub struct Job {
     pub null_sink: bool,
     pub committed: HashMap<u32, CommittedSlice>,
     pub routing: Option<RoutingSpec>,
+    pub compression: Compression,
+    pub needs_last_row_end: Option<bool>,
 }
 
 impl Job {
@@ -86,6 +87,8 @@ impl Job {
             null_sink: true,
             committed: HashMap::new(),
             routing: None,
+            compression: Compression::None,
+            needs_last_row_end: None,
         }
     }
 
@@ -98,7 +101,14 @@ impl Job {
     /// Cuts the files and plans the flow.
     pub fn plan(&self) -> Result<FlowSpec, CoreError> {
         let files = self.files.iter().map(|path| path.to_str().unwrap().to_owned()).collect();
-        let slicing = plan_slices(&SlicingSpec { files, slice_bytes: self.slice_bytes, layout: self.layout.clone() })?;
+        let slicing = plan_slices(&SlicingSpec {
+            files,
+            slice_bytes: self.slice_bytes,
+            layout: self.layout.clone(),
+            compression: self.compression,
+            needs_last_row_end: self.needs_last_row_end,
+            ..SlicingSpec::default()
+        })?;
         let columns = self.layout.columns.iter().map(|column| column.name.clone()).collect();
         Ok(FlowSpec {
             name: "test".to_owned(),

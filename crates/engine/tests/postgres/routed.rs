@@ -80,13 +80,17 @@ impl<'a> Load<'a> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("routed{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().unwrap();
-        let layout = json!({"delimiter": "|", "header_rows": 1, "columns": [
+        let layout = json!({"delimiter": "|", "skip_lines": 1, "columns": [
             {"name": "id", "type": {"kind": "int64"}, "nullable": false},
             {"name": "name", "type": {"kind": "string"}, "nullable": false}]});
         let columns: Layout = serde_json::from_value(layout.clone()).unwrap();
-        let slicing =
-            plan_slices(&SlicingSpec { files: vec![write(folder.path(), text)], slice_bytes, layout: columns })
-                .unwrap();
+        let slicing = plan_slices(&SlicingSpec {
+            files: vec![write(folder.path(), text)],
+            slice_bytes,
+            layout: columns,
+            ..SlicingSpec::default()
+        })
+        .unwrap();
         let all: Vec<u32> = slicing.slices.iter().map(|slice| slice.number).collect();
         let mut rows = BTreeMap::new();
         for slice in &slicing.slices {
@@ -113,7 +117,7 @@ impl<'a> Load<'a> {
             .collect();
         let strays = (way == "home").then(|| table("strays", &all, false));
         let ledger = format!(
-            "INSERT INTO {name}_ledger SELECT txid_current(), $1, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[])"
+            "INSERT INTO {name}_ledger SELECT txid_current(), $1, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])"
         );
         let spec = json!({
             "name": "test", "layout": layout, "streams": streams, "routing": routing(),
@@ -131,7 +135,7 @@ impl<'a> Load<'a> {
             load.execute(&format!("CREATE TABLE {}_{partition} (id bigint, name text)", load.name));
         }
         load.execute(&format!(
-            "CREATE TABLE {}_ledger (unit bigint, partition text, slice int, loaded bigint, rejected bigint, skipped bigint, \
+            "CREATE TABLE {}_ledger (unit bigint, partition text, slice int, loaded bigint, rejected bigint, skipped bigint, text_bytes bigint, \
              UNIQUE (partition, slice))",
             load.name
         ));

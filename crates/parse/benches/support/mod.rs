@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_buffer::Buffer;
 use headrace_parse::memory::{Lines, Memory, MemoryHome, PADDING_BYTES};
-use headrace_parse::{Parsed, Parser};
+use headrace_parse::{Block, Parsed, Parser};
 
 /// Memory that comes back and is used again: new memory for every block would measure the kernel's page faults.
 #[derive(Default)]
@@ -40,7 +40,8 @@ pub fn block_bytes(length: usize) -> usize {
 /// Parses a block that must not have rejects.
 pub fn parse(parser: &mut Parser, block: &Buffer, length: usize, slabs: &Arc<Shelf>) -> Parsed {
     let mut refuse = |reject| panic!("rejected: {reject:?}");
-    match parser.parse(block, length, length, 0, false, |bytes| slabs.take(bytes), &mut refuse) {
+    let block = Block { buffer: block, from: 0, length, real_length: length, first_byte: 0, ended: false };
+    match parser.parse(block, |bytes| slabs.take(bytes), &mut refuse) {
         Ok(parsed) => parsed,
         Err(error) => panic!("{error:?}"),
     }

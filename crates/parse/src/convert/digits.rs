@@ -107,16 +107,37 @@ pub struct Point {
     shift: u32,
     /// Characters behind the point.
     scale: u64,
+    /// The point: `.` or another mark.
+    mark: u8,
 }
 
 impl Point {
     /// A point before the last `scale` (1..=7) characters.
-    pub fn new(scale: u32) -> Option<Self> {
+    pub fn new(scale: u32, mark: u8) -> Option<Self> {
         matches!(scale, 1..=7).then(|| Point {
             behind: u64::MAX << (64 - 8 * scale),
             shift: 8 * (7 - scale),
             scale: scale.into(),
+            mark,
         })
+    }
+
+    /// Characters behind the point.
+    #[inline(always)]
+    pub fn scale(self) -> u64 {
+        self.scale
+    }
+
+    /// The same and the point.
+    #[inline(always)]
+    pub fn bytes(self) -> u64 {
+        self.scale + 1
+    }
+
+    /// Not 0 when the last eight characters have no point at its place.
+    #[inline(always)]
+    pub fn missing(self, last: u64) -> u64 {
+        ((last >> self.shift) & 0xFF) ^ u64::from(self.mark)
     }
 }
 
@@ -128,7 +149,7 @@ pub fn fixed_number<const N: usize>(words: [u64; N], length: u64, point: Option<
     let mut digits = length.wrapping_sub(negative);
     let (mut squeezed, mut wrong, mut least) = (words, u64::from(length > 8 * N as u64), 1);
     if let Some(point) = point {
-        wrong |= ((words[0] >> point.shift) & 0xFF) ^ u64::from(b'.');
+        wrong |= point.missing(words[0]);
         digits = digits.wrapping_sub(1);
         least = point.scale + 1;
         // What stands before the point moves up one place.

@@ -4,6 +4,7 @@ use headrace_types::Rule;
 
 use super::Convert;
 use super::digits::{digits_kept, not_digits, number_of};
+use super::format::Base;
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{Field, TILE_ROWS, Tile, TileMemory};
 use crate::raw::floating::Decomposed;
@@ -13,6 +14,8 @@ use crate::raw::portable::{equal_bytes, low_bits};
 pub trait Float: crate::raw::memory::Plain + Default + fast_float2::FastFloat {
     /// Whether the value is infinite.
     fn infinite(self) -> bool;
+    /// The value with the other sign.
+    fn negated(self) -> Self;
     /// `magnitude` * 10^`exponent`, negated if asked (1), and whether (not 0) that may not be the nearest float. Integers and
     /// powers of ten that the type holds exactly give the nearest float by one operation (W. D. Clinger, "How to read floating
     /// point numbers accurately", 1990).
@@ -27,6 +30,11 @@ macro_rules! float {
         impl Float for $type {
             fn infinite(self) -> bool {
                 self.is_infinite()
+            }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                -self
             }
 
             #[inline(always)]
@@ -91,13 +99,21 @@ fn round_quotient(magnitude: u64, scale: u64, bits: u32) -> (u64, i32) {
 /// Floating-point numbers, correctly rounded to binary; `inf` and `nan` in any case.
 pub struct Floating<T> {
     path: CpuPath,
+    /// The point of texts that the loops know, and whether they know exponents. [`Convert::convert`] takes a point only.
+    point: u8,
+    has_exponents: bool,
     float: std::marker::PhantomData<T>,
 }
 
 impl<T> Floating<T> {
     /// With the instructions of `path`.
     pub fn new(path: CpuPath) -> Self {
-        Floating { path, float: std::marker::PhantomData }
+        Floating::of_texts(path, b'.', true)
+    }
+
+    /// The same in loops over texts with such a point, with exponents or without.
+    pub fn of_texts(path: CpuPath, point: u8, has_exponents: bool) -> Self {
+        Floating { path, point, has_exponents, float: std::marker::PhantomData }
     }
 }
 
@@ -117,15 +133,29 @@ impl<T: Float> Convert for Floating<T> {
     #[inline(always)]
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
         let mut numbers = Decomposed::default();
-        if !numbers.read(tile, self.path) {
+        if !numbers.read(tile, self.point, self.path) {
             return false;
         }
         nearest_floats(&numbers, &[0; TILE_ROWS], values, inexact);
         let rest = Listed::new(inexact);
-        if rest.count > 0 {
+        if rest.count > 0 && self.has_exponents {
             self.with_exponents(tile, rest.rows(), &mut numbers, values, inexact);
         }
         true
+    }
+}
+
+impl<T: Float> Base for Floating<T> {
+    const BAD: Rule = Rule::BadFloat;
+    const IS_FLOATING: bool = true;
+
+    #[inline(always)]
+    fn negated(value: T) -> T {
+        value.negated()
+    }
+
+    fn of_whole(&self, _: i128) -> Result<T, Rule> {
+        Err(Rule::BadFloat) // hexadecimal numbers are whole numbers
     }
 }
 
@@ -146,7 +176,7 @@ impl<T: Float> Floating<T> {
             (lengths[place], exponents[place]) = exponent(tile.field(usize::from(row))).unwrap_or((u32::MAX, 0));
         }
         let mut memory = TileMemory::default();
-        numbers.read(tile.shortened(rows, &lengths, &mut memory), self.path);
+        numbers.read(tile.shortened(rows, &lengths, &mut memory), self.point, self.path);
         let (mut found, mut not_found) = ([T::default(); TILE_ROWS], [0; TILE_ROWS]);
         nearest_floats(numbers, &exponents, &mut found, &mut not_found);
         for (place, &row) in rows.iter().enumerate() {

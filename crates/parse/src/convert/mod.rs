@@ -5,6 +5,7 @@
 mod bytes;
 mod digits;
 mod float;
+mod format;
 mod nulls;
 mod number;
 mod plan;
@@ -15,21 +16,27 @@ mod unescape;
 use headrace_types::Rule;
 
 use crate::raw::cpu::CpuPath;
-use crate::raw::fields::{Field, TILE_ROWS, Tile};
+use crate::raw::fields::{Field, OTHER_TEXT, TILE_ROWS, Tile};
 use crate::raw::memory::Plain;
 
-pub use nulls::NullRule;
+pub use format::field_by_field;
+pub use nulls::{Constant, NullRule};
 pub use plan::{ColumnOutput, ColumnPlan};
-pub use unescape::{Unescaped, note_text_behind};
+pub use unescape::{MOST_GROWTH_BYTES, Rewriting, Unescaped, note_text_behind};
 
 /// Converts one field. Never panics; allocates in rare paths only.
 trait Convert {
     /// Value written to the column.
     type Value: Plain + Default;
-    /// Whether the converter itself makes doubled qualifiers single, because it keeps the text.
+    /// Whether the converter itself rewrites texts, because it keeps them.
     const IS_TEXT: bool = false;
     /// Value of the field, or the rule it breaks. It may only be empty if it is qualified.
     fn convert(&self, field: Field<'_>) -> Result<Self::Value, Rule>;
+    /// Value of a text that stands in no block but in the layout.
+    #[inline(always)]
+    fn convert_constant(&self, field: Field<'_>) -> Result<Self::Value, Rule> {
+        self.convert(field)
+    }
     /// The same for a tile, by loops without branches that know the common texts only: values, and for each row whether
     /// (not 0) it needs [`Convert::convert`]. False when the type, or this tile, has no such loop.
     #[inline(always)]
@@ -45,10 +52,10 @@ pub struct BlockFacts<'a> {
     pub suspicious: bool,
     /// Instructions of the loops of [`Convert::convert_tile`], if they pay.
     pub path: CpuPath,
-    /// Where texts go whose doubled qualifiers are made single; none when there are no such texts.
+    /// Where texts go that are rewritten; none when there are no such texts.
     pub unescaped: Option<&'a Unescaped<'a>>,
-    /// The qualifier, when text may stand behind a closing one.
-    pub text_behind: Option<u8>,
+    /// Whether text may stand behind a closing qualifier.
+    pub text_behind: bool,
 }
 
 /// Rows of a block that break a rule; the first column of a row wins.
@@ -97,7 +104,7 @@ impl OneColumn<'_> {
     /// A field that did not convert: NULL, or a bad row.
     #[cold]
     fn miss(&mut self, row: usize, field: Field<'_>, rule: Rule) {
-        if field.is_qualified || (field.len() > 0 && !self.nulls.is_token(field.bytes())) {
+        if !self.nulls.is_null(field) {
             self.bad.add(row, self.index, rule);
             return;
         }
@@ -125,6 +132,12 @@ fn convert_tile<C: Convert>(
         }
         return;
     }
+    // What stands there is not the text of a rewritten field.
+    if facts.unescaped.is_some() && !C::IS_TEXT {
+        for (inexact, flags) in std::iter::zip(&mut *inexact, tile.flags()) {
+            *inexact |= flags & OTHER_TEXT;
+        }
+    }
     // A null token that the type takes for a value looks exact: fields of its length are looked at one by one.
     if let Some(lengths) = column.nulls.lengths_of_values() {
         for (inexact, (start, end)) in inexact.iter_mut().zip(std::iter::zip(tile.starts(), tile.ends())) {
@@ -151,10 +164,11 @@ fn convert_field<C: Convert>(
     facts: BlockFacts<'_>,
 ) -> C::Value {
     let field = tile.field(row);
-    let is_null = !field.is_qualified && (field.len() == 0 || column.nulls.is_value_token(field));
+    let constant = column.nulls.constant(field).and_then(Constant::field);
     let result = match facts.unescaped {
-        _ if is_null => Err(Rule::NullNotAllowed),
-        Some(unescaped) if !C::IS_TEXT && unescaped.concerns(field) => {
+        _ if column.nulls.is_null_value(field) => Err(Rule::NullNotAllowed),
+        _ if constant.is_some() => constant.map_or(Err(Rule::NullNotAllowed), |text| converter.convert_constant(text)),
+        Some(unescaped) if !C::IS_TEXT && field.is_rewritten() => {
             unescaped.convert(field, |field| converter.convert(field))
         }
         _ => converter.convert(field),

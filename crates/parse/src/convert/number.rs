@@ -4,12 +4,15 @@ use headrace_types::Rule;
 
 use super::Convert;
 use super::digits::{LongDigits, Point, fixed_number, long_digits, up_to_16_digits};
+use super::format::{Base, Grouping, grouped_numbers};
 use crate::raw::fields::{Field, Tile};
 
 /// Integer types of a column.
 pub trait Integer: crate::raw::memory::Plain + Default + TryFrom<i128> + TryFrom<i64> {
     /// The value, and whether (not 0) it does not fit.
     fn wrap(number: i64) -> (Self, u64);
+    /// The value with the other sign.
+    fn negated(self) -> Self;
 }
 
 macro_rules! integer {
@@ -20,6 +23,11 @@ macro_rules! integer {
                 let value = number as $type;
                 (value, (i64::from(value) ^ number) as u64)
             }
+
+            #[inline(always)]
+            fn negated(self) -> Self {
+                self.wrapping_neg()
+            }
         }
     )*};
 }
@@ -27,7 +35,7 @@ integer!(i16, i32, i64);
 
 /// Numbers of a tile by `finish`, which makes a value of the number and says (not 0) when there is none.
 #[inline(always)]
-fn numbers<T>(
+pub fn numbers<T>(
     tile: Tile<'_, '_>,
     point: Option<Point>,
     values: &mut [T],
@@ -93,6 +101,26 @@ impl<T: Integer> Convert for Whole<T> {
     }
 }
 
+impl<T: Integer> Base for Whole<T> {
+    const BAD: Rule = Rule::BadInteger;
+    const IS_WHOLE: bool = true;
+
+    #[inline(always)]
+    fn negated(value: T) -> T {
+        value.negated()
+    }
+
+    fn of_whole(&self, number: i128) -> Result<T, Rule> {
+        T::try_from(number).map_err(|_| Rule::OutOfRange)
+    }
+
+    #[inline(always)]
+    fn grouped_tile(&self, grouping: Grouping, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
+        grouped_numbers(tile, None, grouping, values, inexact, T::wrap);
+        true
+    }
+}
+
 /// Signs, more than 16 digits, errors.
 #[inline(never)]
 fn whole_carefully<T: Integer>(characters: &[u8]) -> Result<T, Rule> {
@@ -123,12 +151,19 @@ fn sign(characters: &[u8]) -> (bool, &[u8]) {
 pub trait Unscaled: crate::raw::memory::Plain + Default + TryFrom<i128> {
     /// From a number known to fit.
     fn from_i64(number: i64) -> Self;
+    /// The number with the other sign.
+    fn negated(self) -> Self;
 }
 
 impl Unscaled for i64 {
     #[inline(always)]
     fn from_i64(number: i64) -> Self {
         number
+    }
+
+    #[inline(always)]
+    fn negated(self) -> Self {
+        self.wrapping_neg()
     }
 }
 
@@ -137,9 +172,14 @@ impl Unscaled for i128 {
     fn from_i64(number: i64) -> Self {
         i128::from(number)
     }
+
+    #[inline(always)]
+    fn negated(self) -> Self {
+        self.wrapping_neg()
+    }
 }
 
-/// Decimal numbers: `[+-]digits[.digits]`, exact.
+/// Decimal numbers: `[+-]digits[.digits]` with any point of one byte, exact.
 pub struct Decimal<T> {
     scale: u32,
     /// Largest unscaled value + 1: 10^precision.
@@ -148,20 +188,30 @@ pub struct Decimal<T> {
     quick_limit: u64,
     /// 10^scale, 0 when the quick path cannot be used (scale above 8).
     quick_scale: u64,
+    /// What stands between the digits before and behind the point.
+    point: u8,
     marker: std::marker::PhantomData<T>,
 }
 
 impl<T> Decimal<T> {
     /// Precision 1..=38, scale 0..=precision.
-    pub fn new(precision: u8, scale: u8) -> Self {
+    pub fn new(precision: u8, scale: u8, point: u8) -> Self {
         let limit = 10_u128.pow(u32::from(precision));
         Decimal {
             scale: u32::from(scale),
             limit,
             quick_limit: u64::try_from(limit).unwrap_or(u64::MAX).min(i64::MAX as u64),
             quick_scale: if scale <= 8 { 10_u64.pow(u32::from(scale)) } else { 0 },
+            point,
             marker: std::marker::PhantomData,
         }
+    }
+
+    /// The point of texts that the loops know; none where they know no texts.
+    #[inline(always)]
+    fn fixed_point(&self) -> Option<Option<Point>> {
+        let point = Point::new(self.scale, self.point);
+        (point.is_some() || self.scale == 0).then_some(point)
     }
 }
 
@@ -178,12 +228,38 @@ impl<T: Unscaled> Convert for Decimal<T> {
 
     #[inline(always)]
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
-        let point = Point::new(self.scale);
-        if point.is_none() && self.scale > 0 {
-            return false;
-        }
+        let Some(point) = self.fixed_point() else { return false };
         let limit = self.quick_limit;
         numbers(tile, point, values, inexact, |number| {
+            (T::from_i64(number), u64::from(number.unsigned_abs() >= limit))
+        });
+        true
+    }
+}
+
+impl<T: Unscaled> Base for Decimal<T> {
+    const BAD: Rule = Rule::BadDecimal;
+
+    fn point(&self) -> u8 {
+        self.point
+    }
+
+    #[inline(always)]
+    fn negated(value: T) -> T {
+        value.negated()
+    }
+
+    fn of_whole(&self, number: i128) -> Result<T, Rule> {
+        let scaled = number.unsigned_abs().checked_mul(10_u128.pow(self.scale)).filter(|&scaled| scaled < self.limit);
+        let scaled = scaled.ok_or(Rule::OutOfRange)? as i128; // below 10^38 < i128::MAX
+        T::try_from(if number < 0 { -scaled } else { scaled }).map_err(|_| Rule::OutOfRange)
+    }
+
+    #[inline(always)]
+    fn grouped_tile(&self, grouping: Grouping, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
+        let Some(point) = self.fixed_point() else { return false };
+        let limit = self.quick_limit;
+        grouped_numbers(tile, point, grouping, values, inexact, |number| {
             (T::from_i64(number), u64::from(number.unsigned_abs() >= limit))
         });
         true
@@ -200,7 +276,7 @@ impl<T: Unscaled> Decimal<T> {
             return None;
         }
         let whole = length.wrapping_sub(scale + 1);
-        if scale > 0 && whole.wrapping_sub(1) < 8 && field.byte_before(scale + 1) == b'.' {
+        if scale > 0 && whole.wrapping_sub(1) < 8 && field.byte_before(scale + 1) == self.point {
             let fraction = up_to_16_digits(field, 0, scale)?;
             return Some(up_to_16_digits(field, scale + 1, whole)? * self.quick_scale + fraction);
         }
@@ -214,7 +290,7 @@ impl<T: Unscaled> Decimal<T> {
     #[inline(never)]
     fn carefully(&self, characters: &[u8]) -> Result<T, Rule> {
         let (negative, unsigned) = sign(characters);
-        let point = unsigned.iter().position(|&character| character == b'.');
+        let point = unsigned.iter().position(|&character| character == self.point);
         let (whole, fraction) = match point {
             Some(at) => (&unsigned[..at], &unsigned[at + 1..]),
             None => (unsigned, &[][..]),

@@ -4,19 +4,20 @@ use arrow_array::ArrayRef;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
-use headrace_types::{Column, ColumnType, MAX_DECIMAL64_PRECISION};
+use headrace_types::{Column, ColumnType, Layout, MAX_DECIMAL64_PRECISION, Rule, Trim};
 use std::sync::Arc;
 
 use super::bytes::{Uuid, decode_hexadecimal};
 use super::float::Floating;
+use super::format::{Compiled, Numbers, PatternDate, PatternMoment};
 use super::number::{Decimal, Truth, Whole};
 use super::temporal::{Date, Time, Timestamp};
-use super::text::Texts;
-use super::{BadRows, BlockFacts, Convert, NullRule, OneColumn, convert_tile, note_text_behind};
+use super::text::{CONSTANT_BUFFER, Texts};
+use super::{BadRows, BlockFacts, Constant, Convert, NullRule, OneColumn, convert_tile, note_text_behind};
 use crate::raw::arrays::Written;
 use crate::raw::cpu::CpuPath;
-use crate::raw::fields::{Field, Text, Tile};
-use crate::raw::memory::{Carver, PADDING_BYTES, carved_bytes, values_mut};
+use crate::raw::fields::Tile;
+use crate::raw::memory::{Carver, carved_bytes, values_mut};
 
 /// Where the converted values of one column of a block go.
 pub struct ColumnOutput<'a> {
@@ -66,15 +67,24 @@ impl ColumnOutput<'_> {
 pub struct ColumnPlan {
     /// Index in the layout, from 0.
     pub index: usize,
-    column_type: ColumnType,
+    kind: Kind,
     arrow_type: DataType,
     nullable: bool,
     nulls: NullRule,
+    /// Which blanks at the ends of a field are no text.
+    pub trim: Trim,
 }
 
-/// Runs `$body` with `$converter` bound to the converter of the column's type: the one place that lists all kinds.
+/// What the texts of a column are.
+#[derive(Debug, Clone)]
+struct Kind {
+    column_type: ColumnType,
+    format: Option<Compiled>,
+}
+
+/// Runs `$body` with `$converter` bound to the converter of the column's kind: the one place that lists all kinds.
 macro_rules! with_converter {
-    ($column_type:expr, $facts:expr, $converter:ident => $body:expr, bytes => $bytes:expr) => {{
+    ($kind:expr, $facts:expr, $converter:ident => $body:expr, bytes => $bytes:expr) => {{
         let text = |max_length: u32, drop_trailing_blanks, json| Texts {
             max_length: max_length as usize,
             drop_trailing_blanks,
@@ -88,42 +98,93 @@ macro_rules! with_converter {
                 $body
             }};
         }
-        match $column_type {
-            ColumnType::Int16 => run!(Whole::<i16>::default()),
-            ColumnType::Int32 => run!(Whole::<i32>::default()),
-            ColumnType::Int64 => run!(Whole::<i64>::default()),
-            ColumnType::Decimal { precision, scale } if precision <= MAX_DECIMAL64_PRECISION => {
-                run!(Decimal::<i64>::new(precision, scale))
+        macro_rules! run_number {
+            ($base:expr, $rules:expr) => {
+                run!(Numbers { base: $base, rules: $rules })
+            };
+        }
+        let kind: &Kind = $kind;
+        match (&kind.format, kind.column_type) {
+            (Some(Compiled::Number(rules)), column_type) => {
+                let point = rules.point();
+                match column_type {
+                    ColumnType::Int16 => run_number!(Whole::<i16>::default(), rules),
+                    ColumnType::Int32 => run_number!(Whole::<i32>::default(), rules),
+                    ColumnType::Int64 => run_number!(Whole::<i64>::default(), rules),
+                    ColumnType::Decimal { precision, scale } if precision <= MAX_DECIMAL64_PRECISION => {
+                        run_number!(Decimal::<i64>::new(precision, scale, point), rules)
+                    }
+                    ColumnType::Decimal { precision, scale } => {
+                        run_number!(Decimal::<i128>::new(precision, scale, point), rules)
+                    }
+                    ColumnType::Float32 => {
+                        run_number!(Floating::<f32>::of_texts($facts.path, point, rules.has_exponents()), rules)
+                    }
+                    ColumnType::Float64 => {
+                        run_number!(Floating::<f64>::of_texts($facts.path, point, rules.has_exponents()), rules)
+                    }
+                    _ => $bytes, // layouts with other types are refused
+                }
             }
-            ColumnType::Decimal { precision, scale } => run!(Decimal::<i128>::new(precision, scale)),
-            ColumnType::Float32 => run!(Floating::<f32>::new($facts.path)),
-            ColumnType::Float64 => run!(Floating::<f64>::new($facts.path)),
-            ColumnType::Bool => run!(Truth),
-            ColumnType::Date => run!(Date),
-            ColumnType::Time => run!(Time),
-            ColumnType::Timestamp => run!(Timestamp { with_offset: false }),
-            ColumnType::TimestampTz => run!(Timestamp { with_offset: true }),
-            ColumnType::String => run!(text(u32::MAX, false, false)),
-            ColumnType::Char { length } => run!(text(length, true, false)),
-            ColumnType::Varchar { length } => run!(text(length, false, false)),
-            ColumnType::Json => run!(text(u32::MAX, false, true)),
-            ColumnType::Uuid => run!(Uuid),
-            ColumnType::Bytes => $bytes,
+            (Some(Compiled::Patterns(patterns)), ColumnType::Date) => run!(PatternDate(patterns)),
+            (Some(Compiled::Patterns(patterns)), ColumnType::Time) => {
+                run!(PatternMoment { patterns, bad: Rule::BadTime })
+            }
+            (Some(Compiled::Patterns(patterns)), _) => run!(PatternMoment { patterns, bad: Rule::BadTimestamp }),
+            (Some(Compiled::Epoch(epoch)), _) => run!(*epoch),
+            (Some(Compiled::Truth(words)), _) => run!(&**words),
+            (None, column_type) => match column_type {
+                ColumnType::Int16 => run!(Whole::<i16>::default()),
+                ColumnType::Int32 => run!(Whole::<i32>::default()),
+                ColumnType::Int64 => run!(Whole::<i64>::default()),
+                ColumnType::Decimal { precision, scale } if precision <= MAX_DECIMAL64_PRECISION => {
+                    run!(Decimal::<i64>::new(precision, scale, b'.'))
+                }
+                ColumnType::Decimal { precision, scale } => run!(Decimal::<i128>::new(precision, scale, b'.')),
+                ColumnType::Float32 => run!(Floating::<f32>::new($facts.path)),
+                ColumnType::Float64 => run!(Floating::<f64>::new($facts.path)),
+                ColumnType::Bool => run!(Truth),
+                ColumnType::Date => run!(Date),
+                ColumnType::Time => run!(Time),
+                ColumnType::Timestamp => run!(Timestamp { with_offset: false }),
+                ColumnType::TimestampTz => run!(Timestamp { with_offset: true }),
+                ColumnType::String => run!(text(u32::MAX, false, false)),
+                ColumnType::Char { length } => run!(text(length, true, false)),
+                ColumnType::Varchar { length } => run!(text(length, false, false)),
+                ColumnType::Json => run!(text(u32::MAX, false, true)),
+                ColumnType::Uuid => run!(Uuid),
+                ColumnType::Bytes => $bytes,
+            },
         }
     }};
 }
 
 impl ColumnPlan {
     /// How column `index` of a layout is converted.
-    pub fn new(index: usize, column: &Column, null_tokens: &[String]) -> Self {
-        let column_type = column.column_type;
+    pub fn new(index: usize, column: &Column, layout: &Layout) -> Self {
+        let (null_tokens, escape) = (&layout.null_tokens, layout.escape);
+        // Tokens are compared with what stands there: `\N` is also the escaped text `N`, which may be a value.
+        let is_rewritten = |text: &[u8]| escape.is_some_and(|escape| text.contains(&(escape as u8)));
+        let kind = Kind { column_type: column.column_type, format: column.format.as_ref().map(Compiled::new) };
         ColumnPlan {
             index,
-            column_type,
-            arrow_type: column_type.arrow_type(),
+            arrow_type: column.column_type.arrow_type(),
             nullable: column.nullable,
-            nulls: NullRule::new(null_tokens, |token| is_value(column_type, token)),
+            nulls: NullRule::new(
+                column,
+                column.null_tokens.as_deref().unwrap_or(null_tokens),
+                layout.encoding,
+                |token| is_rewritten(token) || is_value(&kind, token),
+            ),
+            trim: column.trim,
+            kind,
         }
+    }
+
+    /// Whether what stands for empty fields is a value of the column.
+    pub fn takes_constant(&self) -> bool {
+        let constant = self.nulls.constant_of_empty().map(|constant| constant.field());
+        constant.is_none_or(|field| field.is_some_and(|field| is_value(&self.kind, field.bytes())))
     }
 
     /// Bytes of one value; 0 when the values are not in the slab.
@@ -131,7 +192,7 @@ impl ColumnPlan {
         fn width<C: Convert>(_: &C) -> usize {
             size_of::<C::Value>()
         }
-        with_converter!(self.column_type, NO_FACTS, converter => width(&converter), bytes => 0)
+        with_converter!(&self.kind, NO_FACTS, converter => width(&converter), bytes => 0)
     }
 
     /// Slab bytes the column needs for `rows` rows.
@@ -150,7 +211,7 @@ impl ColumnPlan {
             }
             false => None,
         };
-        let values = match self.column_type {
+        let values = match self.kind.column_type {
             ColumnType::Bytes => Values::Decoded(BinaryViewBuilder::with_capacity(rows)),
             _ => {
                 let (offset, bytes) = carver.carve::<u8>(rows * self.width())?;
@@ -169,14 +230,14 @@ impl ColumnPlan {
         output: &mut ColumnOutput<'_>,
         bad: &mut BadRows,
     ) -> Option<()> {
-        if let Some(qualifier) = facts.text_behind {
-            note_text_behind(tile, qualifier, self.index, bad);
+        if facts.text_behind {
+            note_text_behind(tile, self.index, bad);
         }
         let validity = output.validity.as_mut().map(|(_, words)| &mut **words);
         let mut column = OneColumn { index: self.index, nulls: &self.nulls, validity, bad };
         match &mut output.values {
             Values::Decoded(builder) => convert_bytes(tile, &mut column, facts, builder),
-            Values::Slab(_, bytes) => with_converter!(self.column_type, facts, converter => {
+            Values::Slab(_, bytes) => with_converter!(&self.kind, facts, converter => {
                 convert_tile(&converter, tile, &mut column, values_of(&converter, bytes, tile)?, facts);
             }, bytes => return None),
         }
@@ -193,21 +254,25 @@ impl ColumnPlan {
         };
         let values = slab.slice_with_length(values_offset, values_bytes);
         let validity = validity_offset.map(|offset| slab.slice_with_length(offset, rows.div_ceil(64) * 8));
-        Written { arrow_type: &self.arrow_type, rows, values, validity, texts }.array()
+        let constant = self.nulls.constant_of_empty().filter(|_| self.kind.column_type.is_text());
+        let mut texts = texts.to_vec();
+        if let Some(constant) = constant {
+            texts.resize(CONSTANT_BUFFER, Buffer::default());
+            texts.push(constant.padded.clone());
+        }
+        Written { arrow_type: &self.arrow_type, rows, values, validity, texts: &texts }.array()
     }
 }
 
 /// For converters that do not convert.
 const NO_FACTS: BlockFacts<'_> =
-    BlockFacts { suspicious: true, path: CpuPath::PORTABLE, unescaped: None, text_behind: None };
+    BlockFacts { suspicious: true, path: CpuPath::PORTABLE, unescaped: None, text_behind: false };
 
 /// Whether the text is that of a value of the type.
-fn is_value(column_type: ColumnType, text: &[u8]) -> bool {
-    let mut padded = vec![0; PADDING_BYTES];
-    padded.extend_from_slice(text);
-    padded.resize(text.len() + 2 * PADDING_BYTES, 0);
-    let Some(field) = Text::new(&padded, text.len()).map(Field::whole) else { return true };
-    let converts = with_converter!(column_type, NO_FACTS, converter => converter.convert(field).is_ok(), bytes => true);
+fn is_value(kind: &Kind, text: &[u8]) -> bool {
+    let text = Constant::new(text);
+    let Some(field) = text.field() else { return true };
+    let converts = with_converter!(kind, NO_FACTS, converter => converter.convert(field).is_ok(), bytes => true);
     field.len() > 0 && converts
 }
 
@@ -229,10 +294,11 @@ fn convert_bytes(
     for row in 0..tile.rows() {
         let field = tile.field(row);
         decoded.clear();
-        let is_null = !field.is_qualified && (field.len() == 0 || column.nulls.is_token(field.bytes()));
+        let constant = column.nulls.constant(field).and_then(Constant::field);
         let result = match facts.unescaped {
-            _ if is_null => Err(headrace_types::Rule::NullNotAllowed),
-            Some(unescaped) if unescaped.concerns(field) => {
+            _ if column.nulls.is_null(field) => Err(Rule::NullNotAllowed),
+            _ if constant.is_some() => constant.map_or(Ok(()), |text| decode_hexadecimal(text.bytes(), &mut decoded)),
+            Some(unescaped) if field.is_rewritten() => {
                 unescaped.convert(field, |field| decode_hexadecimal(field.bytes(), &mut decoded))
             }
             _ => decode_hexadecimal(field.bytes(), &mut decoded),

@@ -6,9 +6,12 @@ use super::Convert;
 use super::digits::{not_digits, number_of};
 use crate::raw::fields::{Field, TILE_ROWS, Tile};
 
-const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
-const MICROSECONDS_PER_MINUTE: i64 = 60 * MICROSECONDS_PER_SECOND;
-const MICROSECONDS_PER_DAY: i64 = 24 * 60 * MICROSECONDS_PER_MINUTE;
+/// Microseconds of a second.
+pub const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+/// Microseconds of a minute.
+pub const MICROSECONDS_PER_MINUTE: i64 = 60 * MICROSECONDS_PER_SECOND;
+/// Microseconds of a day.
+pub const MICROSECONDS_PER_DAY: i64 = 24 * 60 * MICROSECONDS_PER_MINUTE;
 
 /// Days from 0000-03-01 (start of the computational year) to 1970-01-01.
 const EPOCH_DAYS: i32 = 719_468;
@@ -52,7 +55,6 @@ impl Convert for Date {
 
 /// Days since 1970-01-01 of `YYYY-MM-DD`, whose first eight characters are `first` and whose last eight are `last`, and whether
 /// the text is no date: without branches and tables.
-/// Month arithmetic: C. Neri, L. Schneider, "Euclidean affine functions and their application to calendar algorithms", 2022.
 #[inline(always)]
 fn civil_date(first: u64, last: u64) -> (i32, bool) {
     let digits = (first & 0xFFFF) | (last & 0xFFFF) << 16 | (last >> 24 & 0xFFFF) << 32 | (last >> 48) << 48;
@@ -60,10 +62,17 @@ fn civil_date(first: u64, last: u64) -> (i32, bool) {
     let hyphens = (last ^ 0x0000_2D00_002D_0000) & 0x0000_FF00_00FF_0000;
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00FF_00FF_00FF_00FF;
     let pair = |number: u32| (pairs >> (16 * number)) as u32 & 0xFF;
-    let (century, year_of_century, month, day) = (pair(0), pair(1), pair(2), pair(3));
+    let (days, outside) = days_since_epoch(pair(0), pair(1), pair(2), pair(3));
+    (days, not_digits(digits) | hyphens | u64::from(outside) != 0)
+}
+
+/// Days since 1970-01-01 of a day of the year `100 * century + year_of_century`, and whether there is no such day from 0001-01-01
+/// to 9999-12-31; numbers of two digits.
+/// Month arithmetic: C. Neri, L. Schneider, "Euclidean affine functions and their application to calendar algorithms", 2022.
+#[inline(always)]
+pub fn days_since_epoch(century: u32, year_of_century: u32, month: u32, day: u32) -> (i32, bool) {
     let is_leap = (if year_of_century == 0 { century } else { year_of_century }) & 3 == 0;
     let last_day = if month == 2 { 28 + u32::from(is_leap) } else { 30 | ((month ^ (month >> 3)) & 1) };
-    let wrong = not_digits(digits) | hyphens != 0;
     let outside = month.wrapping_sub(1) >= 12 || day.wrapping_sub(1) >= last_day || century + year_of_century == 0;
     // The computational year starts in March.
     let before_march = u32::from(month < 3);
@@ -72,7 +81,7 @@ fn civil_date(first: u64, last: u64) -> (i32, bool) {
     let day_of_year = (979 * (month + 12 * before_march)).wrapping_sub(2919) >> 5;
     let days = (1461_u32.wrapping_mul(year) >> 2).wrapping_sub(century).wrapping_add(century >> 2);
     let days = days.wrapping_add(day_of_year).wrapping_add(day);
-    ((days as i32).wrapping_sub(EPOCH_DAYS + 1), wrong | outside)
+    ((days as i32).wrapping_sub(EPOCH_DAYS + 1), outside)
 }
 
 /// Two digits at the front, and the rest.
@@ -208,23 +217,27 @@ fn fraction_time(fraction: u64, length: u64) -> (u64, u64) {
     (number_of(digits << 16), not_digits(digits) | no_point | wrong_length)
 }
 
-/// Offset east of UTC: `Z`, `+HH`, `+HH:MM`, `+HHMM`, or the same with a minus; up to 15:59, as in PostgreSQL.
+/// Offset east of UTC in microseconds; see [`offset_at_front`].
 fn offset_microseconds(characters: &[u8]) -> Option<i64> {
+    offset_at_front(characters).and_then(|(offset, rest)| rest.is_empty().then_some(offset))
+}
+
+/// Offset east of UTC in microseconds, and the rest: `Z`, `+HH`, `+HH:MM`, `+HHMM`, or the same with a minus; up to 15:59, as in
+/// PostgreSQL.
+pub fn offset_at_front(characters: &[u8]) -> Option<(i64, &[u8])> {
     let (sign, rest) = match characters {
-        b"Z" | b"z" => return Some(0),
+        [b'Z' | b'z', rest @ ..] => return Some((0, rest)),
         [b'+', rest @ ..] => (1, rest),
         [b'-', rest @ ..] => (-1, rest),
         _ => return None,
     };
     let (hours, rest) = two_digits(rest)?;
-    let minutes = match rest {
-        [] => 0,
-        _ => {
-            let (minutes, rest) = two_digits(rest.strip_prefix(b":").unwrap_or(rest))?;
-            rest.is_empty().then_some(minutes)?
-        }
+    let (minutes, rest) = match two_digits(rest.strip_prefix(b":").unwrap_or(rest)) {
+        Some(minutes) => minutes,
+        None => (0, rest),
     };
-    (hours <= 15 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * MICROSECONDS_PER_MINUTE)
+    let offset = sign * (hours * 60 + minutes) * MICROSECONDS_PER_MINUTE;
+    (hours <= 15 && minutes <= 59).then_some((offset, rest))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Text as 16-byte string views into the block (Arrow's "view" layout): length, then up to 12 bytes of text, or a 4-byte
-//! prefix, the buffer number (0: the block, 1: the slab with texts whose doubled qualifiers were made single) and the offset.
+//! prefix, the buffer number (0: the block, 1: the slab with texts that were rewritten) and the offset.
 
 use headrace_types::Rule;
 
 use super::{Convert, Unescaped};
-use crate::raw::fields::{Field, TILE_ROWS, Tile};
+use crate::raw::fields::{Field, OTHER_TEXT, TILE_ROWS, Tile};
+use crate::raw::memory::PADDING_BYTES;
 
 /// Longest text a view holds itself.
 const INLINE_BYTES: u32 = 12;
@@ -24,15 +25,18 @@ fn view(first: u64, second: u64, start: u32, length: u32) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// View of a text that stands in the slab.
-fn view_of_slab(text: &[u8], offset: u32) -> u128 {
+/// The buffer with the text that stands for empty fields, behind the block and the slab.
+pub const CONSTANT_BUFFER: usize = 2;
+
+/// View of a text that stands in another buffer than the block.
+fn view_of(text: &[u8], buffer: usize, offset: usize) -> u128 {
     let mut words = [0; 16];
     let copied = text.len().min(INLINE_BYTES as usize);
     words[..copied].copy_from_slice(&text[..copied]);
     let length = text.len() as u32;
     let inline = (u128::from_le_bytes(words) << 32) | u128::from(length);
-    let (prefix, buffer) = (inline as u64, 1);
-    if length <= INLINE_BYTES { inline } else { u128::from(prefix) | buffer << 64 | u128::from(offset) << 96 }
+    let prefix = u128::from(inline as u64);
+    if length <= INLINE_BYTES { inline } else { prefix | (buffer as u128) << 64 | (offset as u128) << 96 }
 }
 
 /// What a text column demands of its values.
@@ -45,7 +49,7 @@ pub struct Texts<'a> {
     pub suspicious: bool,
     /// Whether values must be JSON documents.
     pub json: bool,
-    /// Where texts go whose doubled qualifiers are made single; none when there are no such texts.
+    /// Where texts go that are rewritten; none when there are no such texts.
     pub unescaped: Option<&'a Unescaped<'a>>,
 }
 
@@ -56,12 +60,17 @@ impl Convert for Texts<'_> {
     #[inline(always)]
     fn convert(&self, field: Field<'_>) -> Result<u128, Rule> {
         if let Some(unescaped) = self.unescaped
-            && unescaped.concerns(field)
+            && field.is_rewritten()
         {
             return self.convert_escaped(unescaped, field);
         }
         let length = self.length(field.bytes())?;
         Ok(view(field.u64_at(0), field.u64_at(4), field.start(), length as u32))
+    }
+
+    fn convert_constant(&self, field: Field<'_>) -> Result<u128, Rule> {
+        let length = self.length(field.bytes())?;
+        Ok(view_of(&field.bytes()[..length], CONSTANT_BUFFER, PADDING_BYTES))
     }
 
     #[inline(always)]
@@ -85,11 +94,9 @@ impl Convert for Texts<'_> {
                 *inexact |= u8::from(field.byte_before(1) == b' ');
             }
         }
-        if let Some(unescaped) = self.unescaped
-            && tile.has_qualified()
-        {
-            for (row, inexact) in inexact.iter_mut().enumerate() {
-                *inexact |= u8::from(unescaped.concerns(tile.field(row)));
+        if self.unescaped.is_some() {
+            for (inexact, flags) in std::iter::zip(inexact, tile.flags()) {
+                *inexact |= flags & OTHER_TEXT;
             }
         }
         true
@@ -113,7 +120,8 @@ impl Texts<'_> {
 
     #[inline(never)]
     fn convert_escaped(&self, unescaped: &Unescaped<'_>, field: Field<'_>) -> Result<u128, Rule> {
-        unescaped.keep(field, |text, offset| Ok(view_of_slab(&text[..self.length(text)?], offset)))
+        let careful = Texts { suspicious: self.suspicious || unescaped.makes_bytes(), ..*self };
+        unescaped.keep(field, |text, offset| Ok(view_of(&text[..careful.length(text)?], 1, offset as usize)))
     }
 
     #[inline(never)]

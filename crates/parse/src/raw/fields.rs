@@ -1,6 +1,9 @@
 //! The fields of one column of a block, and loads that may read into the padding around them.
 
+use headrace_types::Trim;
+
 use super::cpu::{CpuPath, Task};
+use super::high::HighBytes;
 use super::memory::PADDING_BYTES;
 
 /// A block's text with [`PADDING_BYTES`] readable bytes on both sides.
@@ -40,10 +43,20 @@ pub struct Field<'a> {
     text: *const u8,
     start: u32,
     end: u32,
-    /// Whether it stands between qualifiers, and so is never NULL.
-    pub is_qualified: bool,
+    flags: u8,
     lifetime: std::marker::PhantomData<&'a [u8]>,
 }
+
+/// The field stands between qualifiers, and so is never NULL.
+pub const QUALIFIED: u8 = 1;
+/// Its text is not what stands there: qualifiers are doubled, or characters escaped.
+pub const REWRITTEN: u8 = 2;
+/// Text stands behind its closing qualifier.
+pub const TEXT_BEHIND: u8 = 4;
+/// Its bytes are to be decoded.
+pub const DECODED: u8 = 8;
+/// What stands there is not its text.
+pub const OTHER_TEXT: u8 = REWRITTEN | DECODED;
 
 macro_rules! load {
     ($name:ident, $type:ty, $anchor:ident, $offset:expr, $doc:literal) => {
@@ -90,7 +103,36 @@ impl<'a> Field<'a> {
     pub fn whole(text: Text<'a>) -> Self {
         // `Text` has fewer than 2^32 bytes, see `Text::new`.
         let end = text.length as u32;
-        Field { text: text.start(), start: 0, end, is_qualified: false, lifetime: std::marker::PhantomData }
+        Field { text: text.start(), start: 0, end, flags: 0, lifetime: std::marker::PhantomData }
+    }
+
+    /// The same field between qualifiers, or not.
+    pub fn qualified(self, is_qualified: bool) -> Self {
+        Field { flags: if is_qualified { QUALIFIED } else { 0 }, ..self }
+    }
+
+    /// Whether it stands between qualifiers, and so is never NULL.
+    #[inline(always)]
+    pub fn is_qualified(&self) -> bool {
+        self.flags & QUALIFIED != 0
+    }
+
+    /// Whether its text is not what stands there.
+    #[inline(always)]
+    pub fn is_rewritten(&self) -> bool {
+        self.flags & OTHER_TEXT != 0
+    }
+
+    /// Whether bytes of it are to be decoded.
+    #[inline(always)]
+    pub fn is_decoded(&self) -> bool {
+        self.flags & DECODED != 0
+    }
+
+    /// Whether its qualifiers are doubled, or characters escaped.
+    #[inline(always)]
+    pub fn is_escaped(&self) -> bool {
+        self.flags & REWRITTEN != 0
     }
 
     /// First byte, in the text.
@@ -121,33 +163,104 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A table of field positions: the marks of all columns of a block.
+/// A table of field positions: those of all columns of a block.
 pub struct FieldTable<'a> {
     text: Text<'a>,
-    /// `marks[r * stride + column]` is the byte before field `column` of row r, `marks[r * stride + column + 1]` the byte
-    /// after it. The byte before the text is `u32::MAX`.
-    marks: &'a [u32],
-    stride: usize,
+    places: Places<'a>,
     rows: usize,
     columns: usize,
-    qualifier: Option<u8>,
+    /// Bytes that are to be decoded; none if none are.
+    high: Option<&'a HighBytes>,
+}
+
+/// Where fields are.
+enum Places<'a> {
+    /// `marks[r * stride + column]` is the byte before field `column` of row r, `marks[r * stride + column + 1]` the byte
+    /// after it. The byte before the text is `u32::MAX`.
+    Marks { marks: &'a [u32], stride: usize, qualifiers: Option<Qualifiers> },
+    /// Field `column` of row r is that of number `r * columns + column`.
+    Spans { spans: &'a [Span], blanks: bool },
+    /// Row r begins at `starts[r]` and has `lengths[r]` bytes; its field `column` stands between the two places of the column, or
+    /// as much of it as the row has.
+    Rows { starts: &'a [u32], lengths: &'a [u32], places: &'a [(u32, u32)] },
+}
+
+/// A field with its qualifiers: start and end in the text, and flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// Byte after the last.
+    pub end: u32,
+    /// [`QUALIFIED`] and so on.
+    pub flags: u8,
+}
+
+/// What marks alone do not say of qualified fields.
+#[derive(Debug, Clone, Copy)]
+pub struct Qualifiers {
+    /// The byte.
+    pub byte: u8,
+    /// Whether fields may hold doubled ones.
+    pub doubled: bool,
+    /// Whether text may stand behind closing ones.
+    pub text_behind: bool,
 }
 
 impl<'a> FieldTable<'a> {
     /// `None` when the marks of a row do not ascend or do not fit the text: then no load would be proved safe.
-    pub fn new(
+    pub fn of_marks(
         text: Text<'a>,
         marks: &'a [u32],
         stride: usize,
         rows: usize,
         columns: usize,
-        qualifier: Option<u8>,
+        qualifiers: Option<Qualifiers>,
         path: CpuPath,
     ) -> Option<Self> {
         let fits = stride >= columns && marks.len() > (rows.max(1) - 1) * stride + columns;
         let length = text.len();
         let proved = fits && (path.run(Ascend { marks, length }) || rows_ascend(marks, stride, rows, columns, length));
-        proved.then_some(FieldTable { text, marks, stride, rows, columns, qualifier })
+        proved.then_some(FieldTable {
+            text,
+            places: Places::Marks { marks, stride, qualifiers },
+            rows,
+            columns,
+            high: None,
+        })
+    }
+
+    /// `None` when a span does not fit the text: then no load would be proved safe. `blanks`: whether blanks may stand around
+    /// qualifiers.
+    pub fn of_spans(text: Text<'a>, spans: &'a [Span], rows: usize, columns: usize, blanks: bool) -> Option<Self> {
+        let length = text.len();
+        let fits = |span: &Span| {
+            let is_long_enough = span.flags & QUALIFIED == 0 || span.end.wrapping_sub(span.start) >= 2;
+            span.start <= span.end && span.end as usize <= length && is_long_enough
+        };
+        let proved = spans.len() == rows * columns && spans.iter().all(fits);
+        proved.then_some(FieldTable { text, places: Places::Spans { spans, blanks }, rows, columns, high: None })
+    }
+
+    /// The same, with the bytes of the text that are to be decoded.
+    pub fn decoded(self, high: Option<&'a HighBytes>) -> Self {
+        FieldTable { high, ..self }
+    }
+
+    /// `None` when a row does not fit the text, or a column begins behind its end: then no load would be proved safe.
+    pub fn of_places(text: Text<'a>, starts: &'a [u32], lengths: &'a [u32], places: &'a [(u32, u32)]) -> Option<Self> {
+        let most = text.len() as u64;
+        let rows = std::iter::zip(starts, lengths);
+        let fits = rows.fold(true, |all, (&start, &length)| all & (u64::from(start) + u64::from(length) <= most));
+        let proved = fits && starts.len() == lengths.len() && places.iter().all(|(from, to)| from <= to);
+        let (rows, columns) = (starts.len(), places.len());
+        proved.then_some(FieldTable {
+            text,
+            places: Places::Rows { starts, lengths, places },
+            rows,
+            columns,
+            high: None,
+        })
     }
 
     /// Rows.
@@ -156,20 +269,97 @@ impl<'a> FieldTable<'a> {
     }
 
     /// Points `tile` to the fields of `column` in the rows from `first_row`, [`TILE_ROWS`] or as many as there are; `None`
-    /// when there is no such column.
+    /// when there is no such column. Blanks at the ends that `trim` names are no part of unqualified ones.
     #[inline(always)]
-    pub fn load<'t>(&self, column: usize, first_row: usize, tile: &'t mut TileMemory) -> Option<Tile<'a, 't>> {
+    pub fn load<'t>(
+        &self,
+        column: usize,
+        first_row: usize,
+        trim: Trim,
+        tile: &'t mut TileMemory,
+    ) -> Option<Tile<'a, 't>> {
         if column >= self.columns {
             return None;
         }
         let rows = self.rows.saturating_sub(first_row).min(TILE_ROWS);
-        let from = first_row * self.stride + column;
+        match self.places {
+            Places::Marks { marks, stride, qualifiers } => {
+                self.load_marks(marks, stride, first_row * stride + column, &mut *tile, rows);
+                match qualifiers {
+                    None => tile.flags[..rows].fill(0),
+                    Some(qualifiers) => self.strip_qualifiers(qualifiers, tile, rows),
+                }
+            }
+            Places::Spans { spans, blanks } => {
+                for row in 0..rows {
+                    let span = self.inner(spans[(first_row + row) * self.columns + column], blanks);
+                    (tile.starts[row], tile.ends[row], tile.flags[row]) = (span.start, span.end, span.flags);
+                }
+            }
+            Places::Rows { starts, lengths, places } => {
+                let ((from, to), own) = (places[column], first_row..first_row + rows);
+                let own = std::iter::zip(&starts[own.clone()], &lengths[own]);
+                let fields = std::iter::zip(&mut tile.starts, &mut tile.ends);
+                for ((field_start, field_end), (&start, &length)) in fields.zip(own) {
+                    // start + length <= text length (`of_places`), and from <= to.
+                    *field_start = start + from.min(length);
+                    *field_end = start + to.min(length);
+                }
+                tile.flags[..rows].fill(0);
+            }
+        }
+        if trim != Trim::None {
+            self.trim(trim, tile, rows);
+        }
+        if let Some(high) = self.high {
+            let places = std::iter::zip(&tile.starts[..rows], &tile.ends[..rows]);
+            // Rows ascend, and so do the fields of a column.
+            if rows > 0 && high.is_near(tile.starts[0], tile.ends[rows - 1]) {
+                for ((&start, &end), flags) in places.zip(&mut tile.flags[..rows]) {
+                    *flags |= high.any(start, end) * DECODED;
+                }
+            }
+        }
+        let (starts, ends) = (&tile.starts[..rows], &tile.ends[..rows]);
+        Some(Tile { text: self.text, starts, ends, flags: &tile.flags[..rows], first_row })
+    }
+
+    #[inline(always)]
+    fn trim(&self, trim: Trim, tile: &mut TileMemory, rows: usize) {
+        let text = self.text.start();
+        let (left, right) = (trim != Trim::Right, trim != Trim::Left);
+        let places = std::iter::zip(&mut tile.starts[..rows], &mut tile.ends[..rows]);
+        for ((start, end), &flags) in places.zip(&tile.flags[..rows]) {
+            if flags & QUALIFIED != 0 {
+                continue;
+            }
+            // start <= end <= text length still: neither leaves the field.
+            let mut field = Field { text, start: *start, end: *end, flags, lifetime: std::marker::PhantomData };
+            // Most have fewer blanks than a word; what has more is looked at word by word.
+            let mut goes_on = left;
+            while goes_on {
+                let blanks = text_bytes(field.u64_at(0)).trailing_zeros() / 8;
+                field.start += blanks.min(field.end - field.start);
+                goes_on = blanks == 8 && field.start < field.end;
+            }
+            goes_on = right;
+            while goes_on {
+                let blanks = text_bytes(field.u64_before(0)).leading_zeros() / 8;
+                field.end -= blanks.min(field.end - field.start);
+                goes_on = blanks == 8 && field.start < field.end;
+            }
+            (*start, *end) = (field.start, field.end);
+        }
+    }
+
+    #[inline(always)]
+    fn load_marks(&self, marks: &[u32], stride: usize, from: usize, tile: &mut TileMemory, rows: usize) {
         #[cfg(not(target_endian = "little"))]
         compile_error!("two marks are read as one number, the first one in its low half");
         for (row, pair) in tile.pairs[..rows].iter_mut().enumerate() {
-            // SAFETY: the row is below `rows` of the table, and `new` checked that the marks reach to the last column of the
-            // last row: there is a mark at this place and one behind it.
-            *pair = unsafe { self.marks.as_ptr().add(from + row * self.stride).cast::<u64>().read_unaligned() };
+            // SAFETY: the row is below `rows` of the table, and `of_marks` checked that the marks reach to the last column of
+            // the last row: there is a mark at this place and one behind it.
+            *pair = unsafe { marks.as_ptr().add(from + row * stride).cast::<u64>().read_unaligned() };
         }
         // Apart from the loop above, because this one is made of vector instructions.
         let places = std::iter::zip(&mut tile.starts[..rows], &mut tile.ends[..rows]);
@@ -177,26 +367,86 @@ impl<'a> FieldTable<'a> {
             *start = (*pair as u32).wrapping_add(1);
             *end = (*pair >> 32) as u32;
         }
-        let is_qualified = &mut tile.is_qualified[..rows];
-        match self.qualifier {
-            None => is_qualified.fill(false),
-            Some(qualifier) => {
-                let places = std::iter::zip(&mut tile.starts[..rows], &mut tile.ends[..rows]);
-                for ((start, end), is_qualified) in places.zip(is_qualified) {
-                    // SAFETY: start <= end <= text length, and there is padding on both sides of the text.
-                    let (first, last) = unsafe {
-                        (*self.text.start().add(*start as usize), *self.text.start().add(*end as usize).sub(1))
-                    };
-                    *is_qualified = (first == qualifier) & (last == qualifier) & (*end - *start >= 2);
-                    // Two bytes fewer of two or more: start <= end still.
-                    *start += u32::from(*is_qualified);
-                    *end -= u32::from(*is_qualified);
-                }
-            }
-        }
-        let (starts, ends) = (&tile.starts[..rows], &tile.ends[..rows]);
-        Some(Tile { text: self.text, starts, ends, is_qualified: &tile.is_qualified[..rows], first_row })
     }
+
+    /// Fields between qualifiers without them, and flags.
+    #[inline(always)]
+    fn strip_qualifiers(&self, qualifiers: Qualifiers, tile: &mut TileMemory, rows: usize) {
+        let qualifier = qualifiers.byte;
+        let places = std::iter::zip(&mut tile.starts[..rows], &mut tile.ends[..rows]);
+        for ((start, end), flags) in places.zip(&mut tile.flags[..rows]) {
+            // SAFETY: start <= end <= text length, and there is padding on both sides of the text.
+            let (first, last) =
+                unsafe { (*self.text.start().add(*start as usize), *self.text.start().add(*end as usize).sub(1)) };
+            let is_qualified = (first == qualifier) & (last == qualifier) & (*end - *start >= 2);
+            // Two bytes fewer of two or more: start <= end still.
+            *start += u32::from(is_qualified);
+            *end -= u32::from(is_qualified);
+            *flags = u8::from(is_qualified) * QUALIFIED;
+        }
+        if qualifiers.doubled || qualifiers.text_behind {
+            self.look_inside(qualifiers, tile, rows);
+        }
+    }
+
+    #[inline(never)]
+    fn look_inside(&self, qualifiers: Qualifiers, tile: &mut TileMemory, rows: usize) {
+        let text = self.text.bytes();
+        let places = std::iter::zip(&tile.starts[..rows], &tile.ends[..rows]);
+        for ((start, end), flags) in places.zip(&mut tile.flags[..rows]) {
+            let field = &text[*start as usize..*end as usize];
+            let is_malformed = match *flags & QUALIFIED {
+                0 => field.first() == Some(&qualifiers.byte),
+                _ => {
+                    let is_doubled = memchr::memchr(qualifiers.byte, field).is_some();
+                    *flags |= u8::from(is_doubled) * REWRITTEN;
+                    is_doubled && has_single(qualifiers.byte, field)
+                }
+            };
+            *flags |= u8::from(is_malformed) * TEXT_BEHIND;
+        }
+    }
+
+    /// The field without its qualifiers.
+    #[inline(always)]
+    fn inner(&self, span: Span, blanks: bool) -> Span {
+        if span.flags & (QUALIFIED | TEXT_BEHIND) != QUALIFIED {
+            return Span { flags: span.flags & !QUALIFIED, ..span };
+        }
+        let Span { mut start, mut end, flags } = span;
+        if blanks {
+            let field = &self.text.bytes()[start as usize..end as usize];
+            let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
+            start += field.iter().position(is_text).unwrap_or(0) as u32;
+            end -= field.iter().rev().position(is_text).unwrap_or(0) as u32;
+        }
+        // Of two qualifiers or more, as `of_spans` checked; whatever the blanks were, start <= end still.
+        Span { start: start + 1, end: end.saturating_sub(1).max(start + 1).min(span.end), flags }
+    }
+}
+
+/// The high bit of every byte that is neither blank nor tab.
+#[inline(always)]
+fn text_bytes(word: u64) -> u64 {
+    const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
+    // A sum of seven bits carries into the eighth unless they are zero, and never beyond it.
+    let differs = |byte: u8| {
+        let other = word ^ u64::from_ne_bytes([byte; 8]);
+        ((other & LOW) + LOW) | other
+    };
+    differs(b' ') & differs(b'\t') & !LOW
+}
+
+/// Whether a qualifier stands alone: then it closed the field.
+fn has_single(qualifier: u8, text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(qualifier, rest) {
+        if rest.get(at + 1) != Some(&qualifier) {
+            return true;
+        }
+        rest = &rest[at + 2..];
+    }
+    false
 }
 
 /// Whether all marks ascend and lie in the text, which proves start <= end <= length for every field. The first mark may be
@@ -240,17 +490,12 @@ pub struct TileMemory {
     pairs: Words,
     starts: [u32; TILE_ROWS],
     ends: [u32; TILE_ROWS],
-    is_qualified: [bool; TILE_ROWS],
+    flags: [u8; TILE_ROWS],
 }
 
 impl Default for TileMemory {
     fn default() -> Self {
-        TileMemory {
-            pairs: [0; TILE_ROWS],
-            starts: [0; TILE_ROWS],
-            ends: [0; TILE_ROWS],
-            is_qualified: [false; TILE_ROWS],
-        }
+        TileMemory { pairs: [0; TILE_ROWS], starts: [0; TILE_ROWS], ends: [0; TILE_ROWS], flags: [0; TILE_ROWS] }
     }
 }
 
@@ -261,10 +506,10 @@ pub type Words = [u64; TILE_ROWS];
 #[derive(Clone, Copy)]
 pub struct Tile<'a, 't> {
     text: Text<'a>,
-    /// Start and end of every field: start <= end <= text length, checked by [`FieldTable::new`]. Of equal length.
+    /// Start and end of every field: start <= end <= text length, checked by [`FieldTable`]. Of equal length.
     starts: &'t [u32],
     ends: &'t [u32],
-    is_qualified: &'t [bool],
+    flags: &'t [u8],
     first_row: usize,
 }
 
@@ -293,10 +538,10 @@ impl<'a, 't> Tile<'a, 't> {
         self.ends
     }
 
-    /// Whether any field stands between qualifiers.
+    /// The flags of the fields.
     #[inline(always)]
-    pub fn has_qualified(&self) -> bool {
-        self.is_qualified.iter().fold(false, |any, is_qualified| any | is_qualified)
+    pub fn flags(&self) -> &'t [u8] {
+        self.flags
     }
 
     /// Length of the longest field, bytes.
@@ -312,7 +557,7 @@ impl<'a, 't> Tile<'a, 't> {
             text: self.text.start(),
             start: self.starts[row],
             end: self.ends[row],
-            is_qualified: self.is_qualified[row],
+            flags: self.flags[row],
             lifetime: std::marker::PhantomData,
         }
     }
@@ -326,10 +571,25 @@ impl<'a, 't> Tile<'a, 't> {
             // Not before the start: start <= end <= text length holds still.
             memory.starts[place] = self.starts[row];
             memory.ends[place] = self.ends[row].saturating_sub(bytes).max(self.starts[row]);
-            memory.is_qualified[place] = self.is_qualified[row];
+            memory.flags[place] = self.flags[row];
         }
         let (starts, ends) = (&memory.starts[..count], &memory.ends[..count]);
-        Tile { text: self.text, starts, ends, is_qualified: &memory.is_qualified[..count], first_row: self.first_row }
+        Tile { text: self.text, starts, ends, flags: &memory.flags[..count], first_row: self.first_row }
+    }
+
+    /// The same fields, each without so many bytes in front and behind; as many numbers as rows. Of shorter ones nothing is left.
+    #[inline(always)]
+    pub fn peeled<'m>(&self, front: &[u32], behind: &[u32], memory: &'m mut TileMemory) -> Tile<'a, 'm> {
+        let rows = self.rows().min(front.len()).min(behind.len());
+        for row in 0..rows {
+            // start <= end <= text length holds still.
+            let start = self.starts[row].saturating_add(front[row]).min(self.ends[row]);
+            memory.starts[row] = start;
+            memory.ends[row] = self.ends[row].saturating_sub(behind[row]).max(start);
+            memory.flags[row] = self.flags[row];
+        }
+        let (starts, ends) = (&memory.starts[..rows], &memory.ends[..rows]);
+        Tile { text: self.text, starts, ends, flags: &memory.flags[..rows], first_row: self.first_row }
     }
 
     /// The fields, one per row, for loads: what does not matter for them is not said.
@@ -340,7 +600,7 @@ impl<'a, 't> Tile<'a, 't> {
             text,
             start,
             end,
-            is_qualified: false,
+            flags: 0,
             lifetime: std::marker::PhantomData,
         })
     }
@@ -382,13 +642,43 @@ mod tests {
     use super::*;
 
     #[test]
+    fn blanks_and_tabs_are_told_from_every_other_byte() {
+        for byte in 0..=255_u8 {
+            for place in 0..8 {
+                let mut bytes = *b" \t \t  \t\t";
+                bytes[place] = byte;
+                let expected = if matches!(byte, b' ' | b'\t') { 0 } else { 0x80_u64 << (8 * place) };
+                assert_eq!(text_bytes(u64::from_le_bytes(bytes)), expected, "{byte}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_leave_the_text_are_refused() {
+        let whole = [b'x'; 10 + 2 * PADDING_BYTES];
+        let text = Text::new(&whole, 10).unwrap();
+        let accepts = |starts: &[u32], lengths: &[u32], places: &[(u32, u32)]| {
+            FieldTable::of_places(text, starts, lengths, places).is_some()
+        };
+        assert!(accepts(&[0, 5], &[5, 5], &[(0, 3), (4, u32::MAX)]));
+        assert!(!accepts(&[0, 5], &[5, 6], &[(0, 3)]), "behind the end");
+        assert!(!accepts(&[u32::MAX], &[u32::MAX], &[(0, 3)]), "the sum is greater than any place");
+        assert!(!accepts(&[0, 5], &[5], &[(0, 3)]), "too few");
+        assert!(!accepts(&[0], &[5], &[(3, 2)]), "an end before its start");
+        let table = FieldTable::of_places(text, &[0, 4], &[4, 6], &[(1, 3), (5, u32::MAX)]).unwrap();
+        let mut memory = TileMemory::default();
+        let tile = table.load(1, 0, Trim::None, &mut memory).unwrap();
+        assert_eq!((tile.starts(), tile.ends()), (&[4, 9][..], &[4, 10][..]));
+    }
+
+    #[test]
     fn positions_that_do_not_ascend_or_leave_the_text_are_refused() {
         let whole = [b'x'; 10 + 2 * PADDING_BYTES];
         let text = Text::new(&whole, 10).unwrap();
         let accepts = |marks: &[u32], stride, rows, columns| {
             let accepted: Vec<bool> = CpuPath::available()
                 .into_iter()
-                .map(|path| FieldTable::new(text, marks, stride, rows, columns, None, path).is_some())
+                .map(|path| FieldTable::of_marks(text, marks, stride, rows, columns, None, path).is_some())
                 .collect();
             assert!(accepted.iter().all(|&one| one == accepted[0]), "{marks:?}");
             accepted[0]

@@ -34,15 +34,15 @@ pub struct Number {
 }
 
 impl Decomposed {
-    /// The texts of a tile. False, and nothing done, when the path has no instructions for it.
+    /// The texts of a tile, which have this point. False, and nothing done, when the path has no instructions for it.
     #[inline(always)]
-    pub fn read(&mut self, tile: Tile<'_, '_>, path: CpuPath) -> bool {
+    pub fn read(&mut self, tile: Tile<'_, '_>, point: u8, path: CpuPath) -> bool {
         let is_read = match path.kind() {
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 | Kind::Avx512 => {
                 // SAFETY: values of these kinds are only made for a processor that has what the function needs: that of
                 // AVX-512 only when AVX2 is there too.
-                unsafe { super::floating_avx2::read(self, tile) };
+                unsafe { super::floating_avx2::read(self, tile, point) };
                 true
             }
             #[cfg(target_arch = "aarch64")]
@@ -118,9 +118,10 @@ mod tests {
         let numbers: Vec<_> = CpuPath::available()
             .into_iter()
             .filter_map(|path| {
-                let table = FieldTable::new(text, &marks, 1, 1, 1, None, path).unwrap();
+                let table = FieldTable::of_marks(text, &marks, 1, 1, 1, None, path).unwrap();
                 let (mut numbers, mut memory) = (Decomposed::default(), TileMemory::default());
-                let is_read = numbers.read(table.load(0, 0, &mut memory).unwrap(), path);
+                let is_read =
+                    numbers.read(table.load(0, 0, headrace_types::Trim::None, &mut memory).unwrap(), b'.', path);
                 assert_eq!((is_read, numbers.rows()), (path.has_wide_vectors(), usize::from(is_read)));
                 is_read.then(|| numbers.number(0))
             })

@@ -8,12 +8,13 @@ use super::floating::{CHARACTERS, Decomposed};
 /// All but the lengths. About forty instructions per field: what can be said of eight fields at once is left to
 /// [`Decomposed::number`].
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub fn read(numbers: &mut Decomposed, tile: Tile<'_, '_>) {
+pub fn read(numbers: &mut Decomposed, tile: Tile<'_, '_>, point: u8) {
+    let mark = _mm256_set1_epi8(point as i8);
     let Decomposed { digits, behind, first, good, .. } = numbers;
     let outputs = std::iter::zip(digits, behind).zip(std::iter::zip(first, good));
     for (field, ((digits, behind), (first, good))) in std::iter::zip(tile.places(), outputs) {
         let text = vector(&field.chunk_before(0));
-        let points = _mm256_movemask_epi8(_mm256_cmpeq_epi8(text, _mm256_set1_epi8(b'.' as i8))) as u32;
+        let points = _mm256_movemask_epi8(_mm256_cmpeq_epi8(text, mark)) as u32;
         let point = points.leading_zeros() as usize;
         let count = field.len() - usize::from(point < field.len());
         // What stands before the point moves up one place.

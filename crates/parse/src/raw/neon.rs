@@ -9,11 +9,10 @@ pub struct Neon;
 
 impl Kernel for Neon {
     #[inline(always)]
-    fn scan(chunk: &Chunk, find: Find) -> Masks {
+    fn scan(chunk: &Chunk, find: Find<'_>) -> Masks {
         // SAFETY: NEON is part of the architecture's base (Rust's aarch64 targets enable it), a chunk is 64 bytes.
         unsafe {
-            let from = chunk.as_ptr();
-            let parts = [vld1q_u8(from), vld1q_u8(from.add(16)), vld1q_u8(from.add(32)), vld1q_u8(from.add(48))];
+            let parts = parts_of(chunk);
             let equal = |byte: u8| {
                 let pattern = vdupq_n_u8(byte);
                 bits(parts.map(|part| vceqq_u8(part, pattern)))
@@ -28,6 +27,37 @@ impl Kernel for Neon {
             }
         }
     }
+
+    #[inline(always)]
+    fn equal(chunk: &Chunk, byte: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe {
+            let pattern = vdupq_n_u8(byte);
+            bits(parts_of(chunk).map(|part| vceqq_u8(part, pattern)))
+        }
+    }
+
+    #[inline(always)]
+    fn high(chunk: &Chunk) -> u64 {
+        // SAFETY: as above.
+        unsafe {
+            let lowest = vdupq_n_u8(0x80);
+            bits(parts_of(chunk).map(|part| vcgeq_u8(part, lowest)))
+        }
+    }
+
+    #[inline(always)]
+    fn non_ascii(chunk: &Chunk) -> u64 {
+        // SAFETY: as above.
+        unsafe { u64::from(vmaxvq_u8(any(parts_of(chunk))) >> 7) }
+    }
+}
+
+#[inline(always)]
+unsafe fn parts_of(chunk: &Chunk) -> [uint8x16_t; 4] {
+    let from = chunk.as_ptr();
+    // SAFETY: NEON is part of the architecture's base; a chunk is 64 bytes.
+    unsafe { [vld1q_u8(from), vld1q_u8(from.add(16)), vld1q_u8(from.add(32)), vld1q_u8(from.add(48))] }
 }
 
 /// All bits of the four vectors, one over the other.

@@ -23,7 +23,7 @@ pub struct Portable;
 
 impl Kernel for Portable {
     #[inline(always)]
-    fn scan(chunk: &Chunk, find: Find) -> Masks {
+    fn scan(chunk: &Chunk, find: Find<'_>) -> Masks {
         let mut masks = Masks::default();
         for (index, word) in chunk.as_chunks::<8>().0.iter().enumerate() {
             let word = u64::from_le_bytes(*word);
@@ -39,5 +39,25 @@ impl Kernel for Portable {
             masks.nul |= word.wrapping_sub(LOW) & !word & HIGH;
         }
         masks
+    }
+
+    #[inline(always)]
+    fn equal(chunk: &Chunk, byte: u8) -> u64 {
+        let words = chunk.as_chunks::<8>().0.iter().enumerate();
+        words.fold(0, |found, (index, word)| {
+            let equal = equal_bytes(u64::from_le_bytes(*word), LOW * u64::from(byte));
+            found | low_bits(equal >> 7) << (8 * index)
+        })
+    }
+
+    #[inline(always)]
+    fn high(chunk: &Chunk) -> u64 {
+        let words = chunk.as_chunks::<8>().0.iter().enumerate();
+        words.fold(0, |found, (index, word)| found | low_bits((u64::from_le_bytes(*word) & HIGH) >> 7) << (8 * index))
+    }
+
+    #[inline(always)]
+    fn non_ascii(chunk: &Chunk) -> u64 {
+        chunk.as_chunks::<8>().0.iter().fold(0, |any, word| any | (u64::from_le_bytes(*word) & HIGH))
     }
 }

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use super::cpu::{CpuPath, Kind, Task};
 use super::fields::Text;
 use super::portable::Portable;
-use crate::automaton::{Event, RowScanner, State};
+use crate::automaton::{Automaton, Event, Mode};
 
 /// The byte before the text: mark in front of the first row.
 pub const BEFORE_TEXT: u32 = u32::MAX;
@@ -19,13 +19,15 @@ pub const MARKS_PER_CHUNK: usize = 64;
 
 /// What to look for.
 #[derive(Debug, Clone, Copy)]
-pub struct Find {
+pub struct Find<'a> {
     /// Byte between fields.
     pub delimiter: u8,
     /// Byte that opens and closes fields.
     pub qualifier: Option<u8>,
     /// Whether a carriage return before a line feed belongs to the row end.
     pub is_crlf: bool,
+    /// What qualifiers mean, of a layout with these bytes in which a line feed ends a row.
+    pub automaton: &'a Automaton,
 }
 
 /// What a kernel found in a chunk, a bit per byte.
@@ -48,7 +50,16 @@ pub struct Masks {
 /// The part of the pass that depends on the instruction set.
 pub trait Kernel {
     /// Compares 64 bytes.
-    fn scan(chunk: &Chunk, find: Find) -> Masks;
+    fn scan(chunk: &Chunk, find: Find<'_>) -> Masks;
+
+    /// A bit for every one of 64 bytes that is `byte`.
+    fn equal(chunk: &Chunk, byte: u8) -> u64;
+
+    /// Not 0 when one of 64 bytes is 0x80 or above.
+    fn non_ascii(chunk: &Chunk) -> u64;
+
+    /// A bit for every one of 64 bytes that is 0x80 or above.
+    fn high(chunk: &Chunk) -> u64;
 
     /// Writes the positions of the bits of `marks`, each plus `base`, to the front of `room`.
     #[inline(always)]
@@ -96,7 +107,7 @@ pub struct Structure {
 
 impl Structure {
     /// Runs the pass. A row starts at the first byte.
-    pub fn index(&mut self, path: CpuPath, text: Text<'_>, find: Find) {
+    pub fn index(&mut self, path: CpuPath, text: Text<'_>, find: Find<'_>) {
         self.marks.clear();
         // Every byte may be a mark; kernels store up to one chunk of marks beyond the last.
         self.marks.reserve(text.len() + 1 + MARKS_PER_CHUNK);
@@ -140,13 +151,13 @@ pub fn release_surplus(marks: &mut Vec<u32>) {
 /// One pass with one kernel.
 struct Pass<'a, K> {
     text: &'a [u8],
-    find: Find,
+    find: Find<'a>,
     room: &'a mut [MaybeUninit<u32>],
     kernel: std::marker::PhantomData<K>,
 }
 
 impl<'a, K: Kernel> Pass<'a, K> {
-    fn new(text: Text<'a>, find: Find, room: &'a mut [MaybeUninit<u32>]) -> Self {
+    fn new(text: Text<'a>, find: Find<'a>, room: &'a mut [MaybeUninit<u32>]) -> Self {
         Pass { text: text.bytes(), find, room, kernel: std::marker::PhantomData }
     }
 }
@@ -190,7 +201,7 @@ impl<K: Kernel> Task for Pass<'_, K> {
 
 /// The bytes of the last, incomplete chunk, filled up with one that means nothing.
 #[inline(always)]
-fn last_chunk(rest: &[u8], find: Find) -> Chunk {
+fn last_chunk(rest: &[u8], find: Find<'_>) -> Chunk {
     let fill = if find.delimiter == b'1' || find.qualifier == Some(b'1') { b'2' } else { b'1' };
     let fill = if find.delimiter == fill || find.qualifier == Some(fill) { b'3' } else { fill };
     let mut chunk = [fill; MARKS_PER_CHUNK];
@@ -201,10 +212,10 @@ fn last_chunk(rest: &[u8], find: Find) -> Chunk {
 /// Where qualifiers are open, chunk by chunk.
 ///
 /// The parity of the qualifiers says it at once for 64 bytes, if every qualifier that parity takes for an opening one stands
-/// at the start of a field or directly behind a closing one (a doubled qualifier): then parity and [`RowScanner`], which
-/// defines what qualifiers mean, agree, byte by byte. A chunk where one stands elsewhere goes through the scanner.
-struct Qualified {
-    find: Find,
+/// at the start of a field or directly behind a closing one (a doubled qualifier): then parity and [`Automaton`], which
+/// defines what qualifiers mean, agree, byte by byte. A chunk where one stands elsewhere goes through the automaton.
+struct Qualified<'a> {
+    find: Find<'a>,
     /// All bits set when a qualifier was open at the end of the chunk before.
     inside: u64,
     /// 1 when the chunk before ended with: a delimiter or row end, a closing qualifier, a carriage return behind one.
@@ -215,8 +226,8 @@ struct Qualified {
     text_behind: bool,
 }
 
-impl Qualified {
-    fn new(find: Find) -> Self {
+impl<'a> Qualified<'a> {
+    fn new(find: Find<'a>) -> Self {
         let (inside, behind_closing, behind_return) = (0, 0, 0);
         Qualified { find, inside, behind_mark: 1, behind_closing, behind_return, doubled: false, text_behind: false }
     }
@@ -233,7 +244,7 @@ impl Qualified {
         let behind_mark = marks << 1 | self.behind_mark;
         let behind_closing = closings << 1 | self.behind_closing;
         if openings & !(behind_mark | behind_closing) != 0 {
-            return self.outside_by_scanner(chunk, length);
+            return self.outside_by_automaton(chunk, length);
         }
         // A carriage return behind a closing qualifier is part of the row end if a line feed follows.
         let returns = if self.find.is_crlf { masks.carriage_returns & behind_closing } else { 0 };
@@ -250,30 +261,33 @@ impl Qualified {
     /// The same by definition.
     #[cold]
     #[inline(never)]
-    fn outside_by_scanner(&mut self, chunk: &Chunk, length: usize) -> (u64, u64) {
-        let state = if self.inside != 0 {
-            State::Inside
+    fn outside_by_automaton(&mut self, chunk: &Chunk, length: usize) -> (u64, u64) {
+        let automaton = self.find.automaton;
+        let mut state = automaton.state_of(if self.inside != 0 {
+            Mode::Inside
         } else if self.behind_mark != 0 {
-            State::FieldStart
+            Mode::FieldStart
         } else if self.behind_closing != 0 {
-            State::BehindQualifier
+            Mode::BehindQualifier
         } else {
-            State::Unqualified
-        };
-        let mut scanner = RowScanner::new(self.find.delimiter, self.find.qualifier).at(state);
+            Mode::Unqualified
+        });
         let (mut delimiters, mut row_ends) = (0, 0);
         for (place, &byte) in chunk[..length].iter().enumerate() {
-            match scanner.step(byte) {
-                Event::Nothing => {}
+            let step = automaton.step(state, byte);
+            state = step.state;
+            match step.event {
                 Event::Delimiter => delimiters |= 1 << place,
                 Event::RowEnd => row_ends |= 1 << place,
+                _ => {}
             }
         }
         // Fields of this block are looked at one by one.
         (self.doubled, self.text_behind) = (true, true);
-        self.inside = if scanner.inside_qualifier() { u64::MAX } else { 0 };
-        self.behind_mark = u64::from(matches!(scanner.state(), State::RowStart | State::FieldStart));
-        self.behind_closing = u64::from(scanner.state() == State::BehindQualifier);
+        let mode = automaton.mode(state);
+        self.inside = if mode == Mode::Inside { u64::MAX } else { 0 };
+        self.behind_mark = u64::from(matches!(mode, Mode::RowStart | Mode::FieldStart));
+        self.behind_closing = u64::from(mode == Mode::BehindQualifier);
         self.behind_return = 0;
         (delimiters, row_ends)
     }
@@ -291,38 +305,51 @@ fn prefix_parity(mut bits: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::automaton::START;
     use crate::raw::memory::PADDING_BYTES;
+    use headrace_types::{Column, ColumnType, Layout, RowEnd};
     use proptest::prelude::*;
+
+    /// The automaton of a layout with these bytes whose rows end with line feeds.
+    fn automaton(delimiter: u8, qualifier: Option<u8>) -> Automaton {
+        let (delimiter, qualifier) = (char::from(delimiter).to_string(), qualifier.map(char::from));
+        let columns = vec![Column::new("a", ColumnType::String, true)];
+        Automaton::new(&Layout { delimiter, qualifier, columns, ..Layout::default() }, &RowEnd::Lf).unwrap()
+    }
 
     /// Byte by byte; `doubled` and `text_behind` are what they must at least say.
     fn plain(bytes: &[u8], find: Find) -> (Vec<u32>, Seen) {
-        let mut scanner = RowScanner::new(find.delimiter, find.qualifier);
+        let mut state = START;
         let mut seen = Seen { non_ascii: !bytes.is_ascii(), nul: bytes.contains(&0), ..Seen::default() };
         let mut marks = vec![];
         for (at, &byte) in bytes.iter().enumerate() {
-            let before = scanner.state();
-            let event = scanner.step(byte);
-            if event != Event::Nothing {
+            let step = find.automaton.step(state, byte);
+            state = step.state;
+            if matches!(step.event, Event::Delimiter | Event::RowEnd) {
                 marks.push(at as u32);
             }
-            seen.row_ends += usize::from(event == Event::RowEnd);
-            if before == State::BehindQualifier && event == Event::Nothing {
-                let is_row_end = find.is_crlf && bytes[at..].starts_with(b"\r\n");
-                // A carriage return as the last byte may be either.
-                let is_open = find.is_crlf && bytes[at..] == *b"\r";
-                seen.doubled |= scanner.inside_qualifier();
-                seen.text_behind |= !scanner.inside_qualifier() && !is_row_end && !is_open;
-            }
+            seen.row_ends += usize::from(step.event == Event::RowEnd);
+            seen.doubled |= step.event == Event::Rewritten;
+            // A carriage return may belong to the row end; as the last byte it may be either.
+            let is_row_end = find.is_crlf && (bytes[at..].starts_with(b"\r\n") || bytes[at..] == *b"\r");
+            seen.text_behind |= step.text_behind && !is_row_end;
         }
-        (seen.marks, seen.open) = (marks.len(), scanner.inside_qualifier());
+        (seen.marks, seen.open) = (marks.len(), find.automaton.mode(state) == Mode::Inside);
         (marks, seen)
     }
 
     fn check(bytes: &[u8], delimiter: u8) {
-        check_qualified(bytes, Find { delimiter, qualifier: None, is_crlf: false });
+        check_with(bytes, Find { delimiter, qualifier: None, is_crlf: false, automaton: &automaton(delimiter, None) });
     }
 
-    fn check_qualified(bytes: &[u8], find: Find) {
+    fn check_qualified(bytes: &[u8], is_crlf: bool) {
+        check_with(
+            bytes,
+            Find { delimiter: b',', qualifier: Some(b'"'), is_crlf, automaton: &automaton(b',', Some(b'"')) },
+        );
+    }
+
+    fn check_with(bytes: &[u8], find: Find) {
         // Padding full of delimiters: a kernel that reads it as text is found out.
         let mut whole = vec![find.delimiter; PADDING_BYTES];
         whole.extend_from_slice(bytes);
@@ -347,23 +374,24 @@ mod tests {
         let count = SYMBOLS.len();
         for number in 0..count.pow(6) {
             let short: Vec<u8> = (0..6).map(|place| SYMBOLS[number / count.pow(place) % count]).collect();
-            let find = Find { delimiter: b',', qualifier: Some(b'"'), is_crlf: number % 2 == 0 };
+            let is_crlf = number % 2 == 0;
             // Qualified and unqualified text in front.
             let before = 57 + number % 7;
             let unqualified = vec![b'y'; before];
             let mut qualified = [b"\"", &unqualified[1..]].concat();
-            check_qualified(&[&unqualified, &short[..]].concat(), find);
-            check_qualified(&[&qualified, &short[..]].concat(), find);
+            check_qualified(&[&unqualified, &short[..]].concat(), is_crlf);
+            check_qualified(&[&qualified, &short[..]].concat(), is_crlf);
             qualified[before - 1] = b',';
-            check_qualified(&[&qualified[1..], &short[..]].concat(), find);
+            check_qualified(&[&qualified[1..], &short[..]].concat(), is_crlf);
         }
     }
 
     #[test]
     fn well_formed_fields_need_no_second_look() {
         let text = b"\"a,b\",\"\",1\r\n\"c\nd\",\"e\"\r\n".repeat(40);
-        let (mut whole, find) =
-            (vec![0; PADDING_BYTES], Find { delimiter: b',', qualifier: Some(b'"'), is_crlf: true });
+        let automaton = automaton(b',', Some(b'"'));
+        let find = Find { delimiter: b',', qualifier: Some(b'"'), is_crlf: true, automaton: &automaton };
+        let mut whole = vec![0; PADDING_BYTES];
         whole.extend(&text);
         whole.resize(text.len() + 2 * PADDING_BYTES, 0);
         for path in CpuPath::available() {
@@ -395,7 +423,7 @@ mod tests {
 
         #[test]
         fn qualifiers_mean_what_the_scanner_says(bytes in prop::collection::vec(prop::sample::select(b"\"\"\"\",,\n\r\nabc\xff".to_vec()), 0..600), is_crlf: bool) {
-            check_qualified(&bytes, Find { delimiter: b',', qualifier: Some(b'"'), is_crlf });
+            check_qualified(&bytes, is_crlf);
         }
     }
 }

@@ -11,33 +11,76 @@ pub struct Avx2;
 
 impl Kernel for Avx2 {
     #[inline(always)]
-    fn scan(chunk: &Chunk, find: Find) -> Masks {
+    fn scan(chunk: &Chunk, find: Find<'_>) -> Masks {
         // SAFETY: this kernel is only chosen for a processor that has AVX2.
         unsafe { scan_avx2(chunk, find) }
+    }
+
+    #[inline(always)]
+    fn equal(chunk: &Chunk, byte: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { equal_avx2(chunk, byte) }
+    }
+
+    #[inline(always)]
+    fn non_ascii(chunk: &Chunk) -> u64 {
+        // SAFETY: as above.
+        unsafe { non_ascii_avx2(chunk) }
+    }
+
+    #[inline(always)]
+    fn high(chunk: &Chunk) -> u64 {
+        // One bit per byte, as it is.
+        Self::non_ascii(chunk)
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn scan_avx2(chunk: &Chunk, find: Find) -> Masks {
-    let from = chunk.as_ptr();
-    // SAFETY: a chunk is 64 bytes.
-    let (low, high) = unsafe { (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())) };
-    let bits = |low: __m256i, high: __m256i| {
-        u64::from(_mm256_movemask_epi8(low) as u32) | (u64::from(_mm256_movemask_epi8(high) as u32) << 32)
-    };
+fn scan_avx2(chunk: &Chunk, find: Find<'_>) -> Masks {
+    let (low, high) = halves(chunk);
     let equal = |byte: u8| {
         let pattern = _mm256_set1_epi8(byte as i8);
-        bits(_mm256_cmpeq_epi8(low, pattern), _mm256_cmpeq_epi8(high, pattern))
+        sign_bits(_mm256_cmpeq_epi8(low, pattern), _mm256_cmpeq_epi8(high, pattern))
     };
     Masks {
         delimiters: equal(find.delimiter),
         line_feeds: equal(b'\n'),
         qualifiers: find.qualifier.map_or(0, equal),
         carriage_returns: find.qualifier.map_or(0, |_| equal(b'\r')),
-        non_ascii: bits(low, high),
+        non_ascii: sign_bits(low, high),
         nul: equal(0),
     }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn equal_avx2(chunk: &Chunk, byte: u8) -> u64 {
+    let (low, high) = halves(chunk);
+    let pattern = _mm256_set1_epi8(byte as i8);
+    sign_bits(_mm256_cmpeq_epi8(low, pattern), _mm256_cmpeq_epi8(high, pattern))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn non_ascii_avx2(chunk: &Chunk) -> u64 {
+    let (low, high) = halves(chunk);
+    sign_bits(low, high)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn halves(chunk: &Chunk) -> (__m256i, __m256i) {
+    let from = chunk.as_ptr();
+    // SAFETY: a chunk is 64 bytes.
+    unsafe { (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())) }
+}
+
+/// The highest bit of every byte.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sign_bits(low: __m256i, high: __m256i) -> u64 {
+    u64::from(_mm256_movemask_epi8(low) as u32) | (u64::from(_mm256_movemask_epi8(high) as u32) << 32)
 }
 
 /// 64 bytes at a time. Only for a processor that has AVX-512 BW and VBMI2.
@@ -45,9 +88,27 @@ pub struct Avx512;
 
 impl Kernel for Avx512 {
     #[inline(always)]
-    fn scan(chunk: &Chunk, find: Find) -> Masks {
+    fn scan(chunk: &Chunk, find: Find<'_>) -> Masks {
         // SAFETY: this kernel is only chosen for a processor that has AVX-512 BW.
         unsafe { scan_avx512(chunk, find) }
+    }
+
+    #[inline(always)]
+    fn equal(chunk: &Chunk, byte: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { equal_avx512(chunk, byte) }
+    }
+
+    #[inline(always)]
+    fn non_ascii(chunk: &Chunk) -> u64 {
+        // SAFETY: as above.
+        unsafe { non_ascii_avx512(chunk) }
+    }
+
+    #[inline(always)]
+    fn high(chunk: &Chunk) -> u64 {
+        // One bit per byte, as it is.
+        Self::non_ascii(chunk)
     }
 
     #[inline(always)]
@@ -59,7 +120,7 @@ impl Kernel for Avx512 {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn scan_avx512(chunk: &Chunk, find: Find) -> Masks {
+fn scan_avx512(chunk: &Chunk, find: Find<'_>) -> Masks {
     // SAFETY: a chunk is 64 bytes.
     let bytes = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
     let equal = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8));
@@ -71,6 +132,21 @@ fn scan_avx512(chunk: &Chunk, find: Find) -> Masks {
         non_ascii: _mm512_movepi8_mask(bytes),
         nul: _mm512_testn_epi8_mask(bytes, bytes),
     }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn equal_avx512(chunk: &Chunk, byte: u8) -> u64 {
+    // SAFETY: a chunk is 64 bytes.
+    let bytes = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
+    _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn non_ascii_avx512(chunk: &Chunk) -> u64 {
+    // SAFETY: a chunk is 64 bytes.
+    _mm512_movepi8_mask(unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) })
 }
 
 #[inline]

@@ -13,10 +13,10 @@ fn check(column_type: ColumnType, texts: &[Vec<u8>]) {
     bytes.push(b'\n');
     for (nullable, tokens) in [(true, vec![]), (false, vec![]), (true, vec!["0", "NULL"])] {
         let layout = one_column(column_type, nullable, &tokens);
-        let expected = reference::parse(&layout, RowEnd::Lf, false, &bytes, 0);
+        let expected = reference::parse(&layout, &RowEnd::Lf, &bytes, 0);
         // The instruction sets differ only in the structural pass, which other tests cover.
         for driver in &Driver::all(&[1 << 20], b"1234567890")[..1] {
-            let found = driver.run(&layout, RowEnd::Lf, false, &bytes, 0);
+            let found = driver.run(&layout, &RowEnd::Lf, &bytes, 0);
             for (found, expected) in std::iter::zip(&found.rejects, &expected.rejects) {
                 assert_eq!(found, expected, "{column_type}");
             }

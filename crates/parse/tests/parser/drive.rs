@@ -7,10 +7,10 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use headrace_parse::memory::{Memory, PADDING_BYTES};
-use headrace_parse::{CpuPath, Parser, arrow_schema};
+use headrace_parse::{Block, CpuPath, Parser, arrow_schema};
 use headrace_types::{ColumnType, Layout, RowEnd};
 
-use crate::reference::{Outcome, Value};
+use crate::reference::{self, Outcome, Value};
 
 /// How a slice is handed to the parser.
 #[derive(Debug, Clone)]
@@ -31,10 +31,11 @@ impl Driver {
     }
 
     /// Parses a slice that starts at `first_byte` of its file.
-    pub fn run(&self, layout: &Layout, row_end: RowEnd, at_file_start: bool, bytes: &[u8], first_byte: u64) -> Outcome {
+    pub fn run(&self, layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64) -> Outcome {
         let mut parser = Parser::new(layout).unwrap().with_cpu_path(self.cpu_path);
         assert_eq!(*parser.schema(), arrow_schema(layout));
-        parser.begin_slice(row_end, at_file_start);
+        parser.begin_slice(row_end, 0).unwrap();
+        parser.place_slice(reference::FILE_PATH, reference::LINES_BEFORE);
         let mut outcome = Outcome::default();
         let mut carry: Vec<u8> = vec![];
         let (mut at, mut at_byte) = (0, first_byte);
@@ -49,32 +50,15 @@ impl Driver {
                 break;
             }
             let real_length = text.len();
-            if ended && text.last() != Some(&b'\n') {
+            if ended && parser.needs_row_end() && text.last() != Some(&b'\n') {
                 text.push(b'\n');
             }
-            let block = self.block(&text).freeze();
-            let slab = |size| {
-                let mut slab = Memory::new(size + 64);
-                slab.bytes_mut().fill(0xA5); // recycled memory is not clean
-                slab
-            };
-            let rejected = outcome.rejects.len() as u64;
-            let mut on_reject = |reject| {
-                outcome.rejects.push(reject);
-                Ok(())
-            };
-            let parsed = parser.parse(&block, text.len(), real_length, at_byte, ended, slab, &mut on_reject).unwrap();
-            assert_eq!(parsed.rejected, outcome.rejects.len() as u64 - rejected);
-            if layout.qualifier.is_none() {
-                assert_eq!(parsed.consumed, text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1));
+            let consumed = self.parse(&mut parser, &text, real_length, at_byte, ended, &mut outcome, &mut batches);
+            if parser.needs_row_end() && layout.qualifier.is_none() {
+                assert_eq!(consumed, text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1));
             }
-            carry.extend_from_slice(&text[parsed.consumed..]);
-            at_byte += parsed.consumed.min(real_length) as u64;
-            outcome.lines += parsed.lines;
-            outcome.skipped += parsed.skipped;
-            let out = parsed.batch.as_ref().map_or(0, |batch| batch.num_rows());
-            assert_eq!(parsed.rows(), out as u64 + parsed.rejected);
-            batches.extend(parsed.batch);
+            carry.extend_from_slice(&text[consumed..]);
+            at_byte += consumed.min(real_length) as u64;
             assert_eq!(parser.next_line(), outcome.lines);
             if ended {
                 assert!(carry.is_empty());
@@ -88,6 +72,53 @@ impl Driver {
             outcome.rows.extend(rows(layout, batch));
         }
         outcome
+    }
+
+    /// Parses a block, batch after batch; the bytes that were consumed.
+    #[allow(clippy::too_many_arguments)]
+    fn parse(
+        &self,
+        parser: &mut Parser,
+        text: &[u8],
+        real_length: usize,
+        at_byte: u64,
+        ended: bool,
+        outcome: &mut Outcome,
+        batches: &mut Vec<RecordBatch>,
+    ) -> usize {
+        let buffer = self.block(text).freeze();
+        let mut from = 0;
+        loop {
+            // A block must not take more than was planned, however short its rows are; 128 rows are always taken.
+            let columns = parser.schema().fields().len();
+            let most_bytes =
+                (17 * text.len().max(64 << 10)).max(128 * 17 * columns) + 3 * text.len() + 128 * (columns + 1);
+            let slab = |size| {
+                assert!(size <= most_bytes, "a slab of {size} bytes for {} of text", text.len());
+                let mut slab = Memory::new(size + 64);
+                slab.bytes_mut().fill(0xA5); // recycled memory is not clean
+                slab
+            };
+            let rejected = outcome.rejects.len() as u64;
+            let mut on_reject = |reject| {
+                outcome.rejects.push(reject);
+                Ok(())
+            };
+            let first_byte = at_byte + from as u64;
+            let block = Block { buffer: &buffer, from, length: text.len(), real_length, first_byte, ended };
+            let parsed = parser.parse(block, slab, &mut on_reject).unwrap();
+            assert_eq!(parsed.rejected, outcome.rejects.len() as u64 - rejected);
+            outcome.lines += parsed.lines;
+            outcome.skipped += parsed.skipped;
+            let out = parsed.batch.as_ref().map_or(0, |batch| batch.num_rows());
+            assert_eq!(parsed.rows(), out as u64 + parsed.rejected);
+            batches.extend(parsed.batch);
+            from += parsed.consumed;
+            if !parsed.more {
+                return from;
+            }
+            assert!(parsed.consumed > 0);
+        }
     }
 
     /// Text with hostile bytes on both sides.
@@ -109,8 +140,8 @@ pub fn rows(layout: &Layout, batch: &RecordBatch) -> Vec<Vec<Value>> {
         array.to_data().validate_full().unwrap();
     }
     let value = |row| {
-        let columns = std::iter::zip(&layout.columns, batch.columns());
-        columns.map(|(column, array)| value(column.column_type, array, row)).collect()
+        let columns = std::iter::zip(layout.all_columns(), batch.columns());
+        columns.map(|((_, column_type), array)| value(column_type, array, row)).collect()
     };
     (0..batch.num_rows()).map(value).collect()
 }

@@ -7,12 +7,10 @@ use proptest::sample::select;
 /// A layout of one column.
 pub fn one_column(column_type: ColumnType, nullable: bool, null_tokens: &[&str]) -> Layout {
     Layout {
-        delimiter: '|',
-        qualifier: None,
-        trailing_delimiter: false,
-        header_rows: 0,
+        delimiter: "|".to_owned(),
         null_tokens: null_tokens.iter().map(|token| (*token).to_owned()).collect(),
-        columns: vec![Column { name: "value".to_owned(), column_type, nullable }],
+        columns: vec![Column::new("value", column_type, nullable)],
+        ..Layout::default()
     }
 }
 

@@ -5,13 +5,18 @@
 #![cfg_attr(not(test), allow(dead_code, unused_imports, missing_docs))]
 
 mod conversions;
+mod dialects;
 pub mod drive;
 mod examples;
+mod formats;
 pub mod fuzzing;
 mod json;
 mod qualified;
 mod random;
 pub mod reference;
+mod reference_encodings;
+mod reference_formats;
+mod reference_places;
 mod reference_values;
 mod rows;
 mod spec_document;

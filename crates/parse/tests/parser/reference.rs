@@ -1,9 +1,18 @@
-//! A plain, slow parser, row by row and byte by byte. Shares no code with the crate but the types of its results.
+//! A plain, slow parser, row by row and by position: at every place it is asked whether a token begins there. Shares no code
+//! with the crate but the types of its results.
 
 use headrace_parse::Reject;
-use headrace_types::{Column, Layout, RowEnd, Rule};
+use headrace_types::{
+    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, LayoutShape, MadeFrom, RowEnd, RowEndInFields,
+    Rule, ShortRows, Trim,
+};
 
-use crate::reference_values::convert;
+use crate::{reference_encodings, reference_formats, reference_places, reference_values};
+
+/// File that the rows of slices are said to stand in, and lines of it before the slice.
+pub const FILE_PATH: &str = "/some/folder/a file with a long name.csv.gz";
+/// The same.
+pub const LINES_BEFORE: u64 = 1_000_000_007;
 
 /// One converted value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,71 +38,84 @@ pub struct Outcome {
     pub rows: Vec<Vec<Value>>,
     /// Rows that do not.
     pub rejects: Vec<Reject>,
-    /// Lines of any kind.
+    /// Rows of any kind, comments, header and blank rows.
     pub lines: u64,
-    /// Header and blank lines.
+    /// Those that are no data: comments, header and blank rows.
     pub skipped: u64,
 }
 
 /// Parses a whole slice whose first byte stands at `first_byte` of the file.
-pub fn parse(layout: &Layout, row_end: RowEnd, at_file_start: bool, bytes: &[u8], first_byte: u64) -> Outcome {
-    parse_up_to(layout, row_end, at_file_start, bytes, first_byte, usize::MAX)
+pub fn parse(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64) -> Outcome {
+    parse_up_to(layout, row_end, bytes, first_byte, usize::MAX)
 }
 
 /// The same where longer rows, with the row ends that they have or lack, are rejected and not kept.
-pub fn parse_up_to(
-    layout: &Layout,
-    row_end: RowEnd,
-    at_file_start: bool,
-    bytes: &[u8],
-    first_byte: u64,
-    max_row_bytes: usize,
-) -> Outcome {
+pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64, max_row_bytes: usize) -> Outcome {
+    let dialect = Dialect::new(layout, row_end);
     let mut outcome = Outcome::default();
     let mut at = 0;
     while at < bytes.len() {
-        let row = RawRow::cut(layout, row_end, &bytes[at..]);
+        let row = dialect.cut_row(&bytes[at..]);
         let next = at + row.length;
-        let unclosed = matches!(row.fields.last(), Some(Field { form: Form::Unclosed, .. }));
-        let is_header = at_file_start && outcome.lines < u64::from(layout.header_rows);
-        let can_be_empty = layout.columns.len() == 1 && !layout.trailing_delimiter;
+        let is_blank = row.content.is_empty() && layout.blank_rows == BlankRows::Skip && !can_be_empty(layout);
         // Behind a qualifier that is never closed there may be rows: even in a header this is not passed over in silence.
-        if !unclosed && (is_header || (row.content.is_empty() && !can_be_empty)) {
+        if row.open.is_none() && (row.is_comment || is_blank) {
             outcome.skipped += 1;
-        } else if row.length + usize::from(unclosed || !bytes[at..next].ends_with(b"\n")) > max_row_bytes {
-            let row_byte = first_byte + at as u64;
-            outcome.rejects.push(Reject {
-                line: outcome.lines,
-                row_byte,
-                byte: row_byte,
-                column: None,
-                rule: Rule::RowTooLong,
-                value: bytes[at..next].iter().copied().take(1000).collect(),
-                note: None,
-                row: vec![],
-            });
         } else {
-            match parse_row(layout, &row) {
-                Ok(row) => outcome.rows.push(row),
-                Err(bad) => {
-                    let row_byte = first_byte + at as u64;
-                    outcome.rejects.push(Reject {
-                        line: outcome.lines,
-                        row_byte,
-                        byte: row_byte + bad.offset as u64,
-                        column: bad.column,
-                        rule: bad.rule,
-                        value: bad.value.iter().copied().take(1000).collect(),
-                        note: bad.note,
-                        row: bytes[at..next].to_vec(),
-                    });
+            let row_byte = first_byte + at as u64;
+            let parsed = match row.length + usize::from(!row.has_end) > max_row_bytes {
+                true => Err(Bad::of(Rule::RowTooLong, &bytes[at..next], None)),
+                false => parse_row(layout, &dialect, &row),
+            };
+            match parsed {
+                Ok(mut row) => {
+                    row.extend(layout.made.iter().map(|column| made(column.from, outcome.lines, row_byte)));
+                    outcome.rows.push(row);
                 }
+                Err(bad) => outcome.rejects.push(Reject {
+                    line: outcome.lines,
+                    row_byte,
+                    byte: row_byte + bad.offset as u64,
+                    column: bad.column,
+                    rule: bad.rule,
+                    note: match bad.rule {
+                        Rule::Unmappable => {
+                            Some(reference_encodings::hole(layout, &bad.value, row_byte + bad.offset as u64))
+                        }
+                        _ => bad.note,
+                    },
+                    value: reference_encodings::shown(layout, &bad.value[..bad.value.len().min(1000)]),
+                    row: if bad.rule == Rule::RowTooLong { vec![] } else { bytes[at..next].to_vec() },
+                    line_feed: b"\n",
+                }),
             }
         }
         outcome.lines += 1;
         at = next;
     }
     outcome
+}
+
+/// What a made column says of a row on this line of the slice, from 0.
+fn made(from: MadeFrom, line: u64, row_byte: u64) -> Value {
+    match from {
+        MadeFrom::FileName => Value::Text("a file with a long name.csv.gz".to_owned()),
+        MadeFrom::FilePath => Value::Text(FILE_PATH.to_owned()),
+        MadeFrom::RowNumber => Value::Number((LINES_BEFORE + line + 1).into()),
+        MadeFrom::ByteOffset => Value::Number(row_byte.into()),
+        MadeFrom::LoadTime(time) => Value::Number(time.unwrap().into()),
+    }
+}
+
+/// Whether a row without a byte is the empty field of the only column.
+fn can_be_empty(layout: &Layout) -> bool {
+    if let [Column { place: Some(place), .. }] = &layout.columns[..] {
+        return layout.shape == LayoutShape::RaggedRight && place.start == 0;
+    }
+    if layout.shape != LayoutShape::Delimited {
+        return false;
+    }
+    layout.columns.len() == 1 && !layout.trailing_delimiter
 }
 
 struct Bad {
@@ -104,16 +126,21 @@ struct Bad {
     note: Option<String>,
 }
 
+impl Bad {
+    /// A row that is bad as a whole.
+    fn of(rule: Rule, value: &[u8], note: Option<String>) -> Self {
+        Bad { rule, column: None, offset: 0, value: value.to_vec(), note }
+    }
+}
+
 /// How a field is written.
 enum Form {
-    /// As it is.
+    /// As it is, but for escapes.
     Plain,
-    /// Between qualifiers; its text.
+    /// Between qualifiers; what stands there.
     Qualified(Vec<u8>),
     /// Something stands behind its closing qualifier.
     TextBehind,
-    /// To the end of the slice.
-    Unclosed,
 }
 
 /// A field as it stands in the file.
@@ -123,99 +150,338 @@ struct Field<'a> {
     form: Form,
 }
 
+/// What is never ended: the rule, where it begins, the fields before it.
+struct Open {
+    rule: Rule,
+    offset: usize,
+    column: usize,
+}
+
 /// A row as it stands in the file.
 struct RawRow<'a> {
     fields: Vec<Field<'a>>,
+    is_comment: bool,
+    open: Option<Open>,
     /// Without its row end.
     content: &'a [u8],
     /// With its row end.
     length: usize,
+    has_end: bool,
+    /// Its row end.
+    ending: &'a [u8],
 }
 
-impl<'a> RawRow<'a> {
+/// Why a field ends where it does.
+enum Stop {
+    /// Bytes of the delimiter.
+    Delimiter(usize),
+    /// Bytes of the row end.
+    RowEnd(usize),
+    /// The slice ends.
+    End,
+}
+
+/// A layout and the row ends of a file.
+struct Dialect<'l> {
+    layout: &'l Layout,
+    row_end: &'l RowEnd,
+    row_ends: Vec<Vec<u8>>,
+    /// Those of the columns, and of fields too many.
+    delimiters: Vec<Vec<u8>>,
+    comment: Option<Vec<u8>>,
+    /// Whether a carriage return at the end of the slice is the front half of a row end.
+    is_crlf: bool,
+    /// What may stand around qualifiers.
+    blanks: Vec<u8>,
+}
+
+impl<'l> Dialect<'l> {
+    fn new(layout: &'l Layout, row_end: &'l RowEnd) -> Self {
+        let row_ends = match row_end {
+            RowEnd::Lf => vec![b"\n".to_vec()],
+            RowEnd::Either | RowEnd::OnlyLf | RowEnd::OnlyCrlf => vec![b"\r\n".to_vec(), b"\n".to_vec()],
+            RowEnd::Exactly(text) => vec![reference_encodings::encoded(layout, text)],
+            RowEnd::Every(_) => vec![],
+        };
+        let own = layout.columns.iter().map(|column| column.delimiter.as_ref()).chain([None]);
+        let own = own.map(|own| reference_encodings::encoded(layout, own.unwrap_or(&layout.delimiter)));
+        let mut dialect = Dialect {
+            layout,
+            row_end,
+            row_ends,
+            delimiters: own.collect(),
+            comment: layout.comment.as_ref().map(|mark| reference_encodings::encoded(layout, mark)),
+            is_crlf: row_end.takes_carriage_return(),
+            blanks: vec![],
+        };
+        if layout.blanks_around_qualifier {
+            // Fields too many have the layout's delimiter.
+            let is_delimiter =
+                |blank: u8| (0..=layout.columns.len()).any(|column| dialect.delimiter(column) == Some(&[blank]));
+            dialect.blanks = b" \t".iter().copied().filter(|&blank| !is_delimiter(blank)).collect();
+        }
+        dialect
+    }
+
+    /// Whether the column is the last one and everything to the row end.
+    fn is_raw(&self, column: usize) -> bool {
+        self.layout.extra_fields == ExtraFields::Keep && column + 1 >= self.layout.columns.len()
+    }
+
+    fn ends_row(&self, column: usize) -> bool {
+        self.layout.row_end_in_fields == RowEndInFields::EndsRow || column + 1 >= self.layout.columns.len()
+    }
+
+    fn delimiter(&self, column: usize) -> Option<&[u8]> {
+        let only_row_ends = self.layout.row_end_in_fields == RowEndInFields::Data && self.ends_row(column);
+        if self.is_raw(column) || only_row_ends {
+            return None;
+        }
+        self.delimiters.get(column).or(self.delimiters.last()).map(Vec::as_slice)
+    }
+
+    fn qualifier(&self, column: usize) -> Option<u8> {
+        let is_qualified = self.layout.columns.get(column).is_none_or(|column| column.qualified);
+        self.layout.qualifier.filter(|_| is_qualified && !self.is_raw(column)).map(|qualifier| qualifier as u8)
+    }
+
+    fn escape(&self, column: usize) -> Option<u8> {
+        self.layout.escape.filter(|_| !self.is_raw(column)).map(|escape| escape as u8)
+    }
+
+    /// The row end that begins here, its bytes.
+    fn row_end_at(&self, bytes: &[u8]) -> Option<usize> {
+        if self.is_crlf && bytes == b"\r" {
+            // The file is cut off between the two.
+            return Some(1);
+        }
+        self.row_ends.iter().find(|end| bytes.starts_with(end)).map(Vec::len)
+    }
+
+    /// What ends a field of the column here.
+    fn stop_at(&self, column: usize, bytes: &[u8]) -> Option<Stop> {
+        if bytes.is_empty() {
+            return Some(Stop::End);
+        }
+        if let Some(delimiter) = self.delimiter(column).filter(|delimiter| bytes.starts_with(delimiter)) {
+            return Some(Stop::Delimiter(delimiter.len()));
+        }
+        if self.ends_row(column) { self.row_end_at(bytes).map(Stop::RowEnd) } else { None }
+    }
+
     /// Cuts the first row off.
-    fn cut(layout: &Layout, row_end: RowEnd, bytes: &'a [u8]) -> Self {
-        let delimiter = layout.delimiter as u8;
-        let mut fields = vec![];
+    fn cut_row<'a>(&self, bytes: &'a [u8]) -> RawRow<'a> {
+        let mut row = RawRow {
+            fields: vec![],
+            is_comment: false,
+            open: None,
+            content: bytes,
+            length: bytes.len(),
+            has_end: false,
+            ending: b"",
+        };
+        if let Some(mark) = self.comment.as_ref().filter(|mark| bytes.starts_with(mark)) {
+            row.is_comment = true;
+            for at in mark.len()..bytes.len() {
+                if let Some(length) = self.row_end_at(&bytes[at..]) {
+                    (row.content, row.length) = (&bytes[..at], at + length);
+                    break;
+                }
+            }
+            return row;
+        }
+        if self.layout.shape != LayoutShape::Delimited {
+            return self.cut_placed(row, bytes);
+        }
         let mut offset = 0;
         loop {
-            let (form, length) = cut_field(layout, &bytes[offset..]);
-            let end = offset + length;
-            let ends_row = bytes.get(end) != Some(&delimiter);
-            fields.push(Field { offset, raw: &bytes[offset..end], form });
-            if !ends_row {
-                offset = end + 1;
-                continue;
+            let column = row.fields.len();
+            let (form, end, stop) = match self.cut_field(column, bytes, offset) {
+                Ok(cut) => cut,
+                Err((rule, offset)) => {
+                    row.open = Some(Open { rule, offset, column });
+                    return row;
+                }
+            };
+            row.fields.push(Field { offset, raw: &bytes[offset..end], form });
+            match stop {
+                Stop::Delimiter(length) => offset = end + length,
+                Stop::RowEnd(length) => {
+                    (row.content, row.length) = (&bytes[..end], end + length);
+                    row.has_end = !(self.is_crlf && bytes[end..] == *b"\r");
+                    row.ending = &bytes[end..end + length];
+                    return row;
+                }
+                Stop::End => return row,
             }
-            let last = fields.last_mut().unwrap();
-            let mut content = &bytes[..end];
-            let is_crlf = row_end == RowEnd::Crlf && last.raw.ends_with(b"\r") && !matches!(last.form, Form::Unclosed);
-            if is_crlf {
-                content = &content[..end - 1];
-                // The carriage return may be all there is behind a closing qualifier.
-                last.form = cut_field(layout, &content[offset..]).0;
-                last.raw = &content[offset..];
-            }
-            return RawRow { fields, content, length: (end + 1).min(bytes.len()) };
         }
     }
-}
 
-/// Form of the first field and how long it is.
-fn cut_field(layout: &Layout, bytes: &[u8]) -> (Form, usize) {
-    let ends_plain = |byte: &u8| *byte == layout.delimiter as u8 || *byte == b'\n';
-    let plain_length = |bytes: &[u8]| bytes.iter().position(ends_plain).unwrap_or(bytes.len());
-    let Some(qualifier) = layout.qualifier.filter(|&qualifier| bytes.first() == Some(&(qualifier as u8))) else {
-        return (Form::Plain, plain_length(bytes));
-    };
-    // Of each run of qualifiers every two are one of the text; the first run with one left over closes the field.
-    let qualifier = qualifier as u8;
-    let (mut text, mut at) = (vec![], 1);
-    loop {
-        let Some(data) = bytes[at..].iter().position(|&byte| byte == qualifier) else {
-            return (Form::Unclosed, bytes.len());
+    /// The same where columns stand at places.
+    fn cut_placed<'a>(&self, mut row: RawRow<'a>, bytes: &'a [u8]) -> RawRow<'a> {
+        if let RowEnd::Every(length) = self.row_end {
+            let length = *length as usize;
+            row.length = bytes.len().min(length);
+            (row.content, row.has_end) = (&bytes[..row.length], row.length == length);
+        } else if let Some((end, length)) = (0..bytes.len()).find_map(|at| Some((at, self.row_end_at(&bytes[at..])?))) {
+            (row.content, row.length, row.ending) = (&bytes[..end], end + length, &bytes[end..end + length]);
+            row.has_end = !(self.is_crlf && row.ending == b"\r");
+        }
+        let fields = reference_places::fields(self.layout, row.content).into_iter();
+        row.fields = fields.map(|(offset, raw)| Field { offset, raw, form: Form::Plain }).collect();
+        row
+    }
+
+    /// Form of the field at `start`, where it ends, and why. Otherwise what is open there, and since where.
+    fn cut_field(&self, column: usize, bytes: &[u8], start: usize) -> Result<(Form, usize, Stop), (Rule, usize)> {
+        let behind_blanks = |at: usize| at + bytes[at..].iter().take_while(|byte| self.blanks.contains(byte)).count();
+        let opening = behind_blanks(start);
+        let Some(qualifier) = self.qualifier(column).filter(|qualifier| bytes.get(opening) == Some(qualifier)) else {
+            let (end, stop) = self.cut_plain(column, bytes, start).map_err(|rule| (rule, start))?;
+            return Ok((Form::Plain, end, stop));
         };
-        let run = bytes[at + data..].iter().take_while(|&&byte| byte == qualifier).count();
-        text.extend_from_slice(&bytes[at..at + data]);
-        text.extend(std::iter::repeat_n(qualifier, run / 2));
-        at += data + run;
-        if run % 2 == 1 {
-            let behind = plain_length(&bytes[at..]);
-            return (if behind == 0 { Form::Qualified(text) } else { Form::TextBehind }, at + behind);
+        let mut at = opening + 1;
+        loop {
+            let byte = *bytes.get(at).ok_or((Rule::UnclosedQualifier, opening))?;
+            let is_doubled = byte == qualifier && bytes.get(at + 1) == Some(&qualifier);
+            if is_doubled || Some(byte) == self.escape(column) {
+                at += 2;
+            } else if byte == qualifier {
+                break;
+            } else {
+                at += 1;
+            }
         }
+        let inner = &bytes[opening + 1..at];
+        let end = behind_blanks(at + 1);
+        if let Some(stop) = self.stop_at(column, &bytes[end..]) {
+            return Ok((Form::Qualified(inner.to_vec()), end, stop));
+        }
+        let (end, stop) = self.cut_plain(column, bytes, end).map_err(|rule| (rule, start))?;
+        Ok((Form::TextBehind, end, stop))
+    }
+
+    /// Where text without qualifiers ends that goes on at `at`, and why.
+    fn cut_plain(&self, column: usize, bytes: &[u8], mut at: usize) -> Result<(usize, Stop), Rule> {
+        loop {
+            if let Some(stop) = self.stop_at(column, &bytes[at..]) {
+                return Ok((at, stop));
+            }
+            at += 1;
+            if Some(bytes[at - 1]) == self.escape(column) {
+                at += match self.stop_at(column, &bytes[at..]) {
+                    Some(Stop::End) => return Err(Rule::UnfinishedEscape),
+                    Some(Stop::Delimiter(length) | Stop::RowEnd(length)) => length,
+                    None => 1,
+                };
+            }
+        }
+    }
+
+    /// The text that is meant by what stands in a field of the column.
+    fn text(&self, column: usize, raw: &[u8], is_qualified: bool) -> Vec<u8> {
+        let qualifier = self.qualifier(column).filter(|_| is_qualified);
+        let (mut text, mut at) = (vec![], 0);
+        while at < raw.len() {
+            let byte = raw[at];
+            at += 1;
+            if Some(byte) == self.escape(column) {
+                let (meant, used) = self.code(&raw[at..]).unwrap_or((raw[at], 1));
+                text.push(meant);
+                at += used;
+            } else {
+                text.push(byte);
+                at += usize::from(Some(byte) == qualifier);
+            }
+        }
+        text
+    }
+
+    /// The byte that letters or digits behind an escape stand for, and how many they are.
+    fn code(&self, behind: &[u8]) -> Option<(u8, usize)> {
+        // MySQL 8.4, "LOAD DATA Statement"; PostgreSQL 17, "COPY", text format.
+        let letters: &[(u8, u8)] = match self.layout.escape_codes {
+            EscapeCodes::None => return None,
+            EscapeCodes::Mysql => &[(b'0', 0), (b'b', 8), (b'n', 10), (b'r', 13), (b't', 9), (b'Z', 26)],
+            EscapeCodes::Postgres => &[(b'b', 8), (b'f', 12), (b'n', 10), (b'r', 13), (b't', 9), (b'v', 11)],
+        };
+        if let Some((_, meant)) = letters.iter().find(|(letter, _)| *letter == behind[0]) {
+            return Some((*meant, 1));
+        }
+        if self.layout.escape_codes != EscapeCodes::Postgres {
+            return None;
+        }
+        let number = |from: usize, most: usize, base: u32| {
+            let is_digit = |byte: &&u8| char::from(**byte).is_digit(base);
+            let count = behind[from..].iter().take(most).take_while(is_digit).count();
+            let digits = std::str::from_utf8(&behind[from..from + count]).unwrap();
+            u32::from_str_radix(digits, base).ok().map(|number| ((number % 256) as u8, from + count))
+        };
+        if behind[0] == b'x' { number(1, 2, 16) } else { number(0, 3, 8) }
     }
 }
 
-fn parse_row(layout: &Layout, row: &RawRow<'_>) -> Result<Vec<Value>, Bad> {
-    let mut fields: Vec<&Field<'_>> = row.fields.iter().collect();
-    let last = fields[fields.len() - 1];
-    if let Form::Unclosed = last.form {
-        let column = (fields.len() <= layout.columns.len()).then_some(fields.len() - 1);
-        let (offset, value) = (last.offset, last.raw.to_vec());
-        return Err(Bad { rule: Rule::UnclosedQualifier, column, offset, value, note: None });
+/// Value of a field that is neither empty nor a null token.
+fn convert(column: &Column, text: &[u8]) -> Result<Value, Rule> {
+    match &column.format {
+        Some(format) => reference_formats::convert(column.column_type, format, text),
+        None => reference_values::convert(column.column_type, text),
     }
-    let bad_shape =
-        |rule, note: String| Bad { rule, column: None, offset: 0, value: row.content.to_vec(), note: Some(note) };
+}
+
+fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result<Vec<Value>, Bad> {
+    if let Some(Open { rule, offset, column }) = row.open {
+        let column = (column < layout.columns.len()).then_some(column);
+        return Err(Bad { rule, column, offset, value: row.content[offset..].to_vec(), note: None });
+    }
+    let bad_shape = |rule, note: String| Bad::of(rule, row.content, Some(note));
+    if layout.shape != LayoutShape::Delimited
+        && let Some((rule, note)) = reference_places::wrong_width(layout, row.content)
+    {
+        return Err(bad_shape(rule, note));
+    }
+    if row.content.is_empty() && layout.blank_rows == BlankRows::Reject {
+        return Err(bad_shape(Rule::TooFewFields, "a blank row".to_owned()));
+    }
+    let mut fields: Vec<&Field<'_>> = row.fields.iter().collect();
     // Nothing stands between the last delimiter and the row end.
-    let closed = fields.len() > 1 && last.raw.is_empty();
+    let closed = fields.len() > 1 && fields[fields.len() - 1].raw.is_empty();
     if layout.trailing_delimiter && closed {
         fields.pop();
     }
     let (found, wanted) = (fields.len(), layout.columns.len());
-    if found != wanted {
+    let fill = layout.short_rows == ShortRows::Fill;
+    if found > wanted || (found < wanted && !fill) {
         let rule = if found < wanted { Rule::TooFewFields } else { Rule::TooManyFields };
         let noun = if found == 1 { "field" } else { "fields" };
         return Err(bad_shape(rule, format!("{found} {noun} instead of {wanted}")));
     }
-    if layout.trailing_delimiter && !closed {
+    if found == wanted && layout.trailing_delimiter && !closed && !fill {
         return Err(bad_shape(Rule::TooFewFields, "no delimiter after the last field".to_owned()));
     }
+    if let Some(wanted) = dialect.row_end.wants_carriage_return().filter(|_| row.has_end) {
+        let has = row.ending == b"\r\n";
+        if has != wanted {
+            let found = if has { "CR and line feed" } else { "a line feed" };
+            return Err(bad_shape(Rule::OtherRowEnd, format!("{found} at the end of the row")));
+        }
+    }
+    let missing = Field { offset: row.content.len(), raw: b"", form: Form::Plain };
+    fields.resize(wanted, &missing);
     let mut values = vec![];
     for (index, field) in fields.into_iter().enumerate() {
+        let column = &layout.columns[index];
         let converted = match &field.form {
-            Form::Qualified(text) => convert(layout.columns[index].column_type, text),
+            Form::Qualified(inner) if is_null(layout, column, inner, true) => null(column),
+            Form::Qualified(inner) => reference_encodings::decoded(layout, dialect.text(index, inner, true))
+                .and_then(|text| convert(column, &text)),
             Form::TextBehind => Err(Rule::TextAfterQualifier),
-            Form::Plain | Form::Unclosed => convert_plain(layout, &layout.columns[index], field.raw),
+            Form::Plain if is_null(layout, column, trimmed(column.trim, field.raw), false) => null(column),
+            Form::Plain => match (trimmed(column.trim, field.raw), &column.empty) {
+                (b"", EmptyField::Value(text)) => convert(column, text.as_bytes()),
+                (text, _) => reference_encodings::decoded(layout, dialect.text(index, text, false))
+                    .and_then(|text| convert(column, &text)),
+            },
         };
         match converted {
             Ok(value) => values.push(value),
@@ -228,9 +494,36 @@ fn parse_row(layout: &Layout, row: &RawRow<'_>) -> Result<Vec<Value>, Bad> {
     Ok(values)
 }
 
-fn convert_plain(layout: &Layout, column: &Column, field: &[u8]) -> Result<Value, Rule> {
-    if field.is_empty() || layout.null_tokens.iter().any(|token| token.as_bytes() == field) {
-        return if column.nullable { Ok(Value::Null) } else { Err(Rule::NullNotAllowed) };
+/// Whether an unqualified field means NULL, as it stands in the file.
+/// What is left of an unqualified field.
+fn trimmed(trim: Trim, raw: &[u8]) -> &[u8] {
+    let is_text = |byte: &u8| *byte != b' ' && *byte != b'\t';
+    let Some(first) = raw.iter().position(is_text) else { return if trim == Trim::None { raw } else { b"" } };
+    let last = raw.iter().rposition(is_text).unwrap_or_default();
+    match trim {
+        Trim::None => raw,
+        Trim::Left => &raw[first..],
+        Trim::Right => &raw[..=last],
+        Trim::Both => &raw[first..=last],
     }
-    convert(column.column_type, field)
+}
+
+/// Null token or what else is null.
+fn is_null(layout: &Layout, column: &Column, raw: &[u8], is_qualified: bool) -> bool {
+    let tokens = column.null_tokens.as_ref().unwrap_or(&layout.null_tokens);
+    let is_token = tokens.iter().any(|token| reference_encodings::encoded(layout, token) == raw);
+    let is_empty_null = match &column.empty {
+        EmptyField::Null => true,
+        EmptyField::Text => !column.column_type.is_text(),
+        EmptyField::Value(_) => false,
+    };
+    if is_qualified {
+        (raw.is_empty() && column.qualified_empty_is_null) || (is_token && column.qualified_null_tokens)
+    } else {
+        (raw.is_empty() && is_empty_null) || is_token
+    }
+}
+
+fn null(column: &Column) -> Result<Value, Rule> {
+    if column.nullable { Ok(Value::Null) } else { Err(Rule::NullNotAllowed) }
 }

@@ -64,7 +64,7 @@ def insert_rows(plan: DataFlowPlan, table: str) -> str:
 
 def place_column(plan: DataFlowPlan) -> str:
     """Name of the column in which rows have their place: not that of a column of the layout."""
-    taken = {column["name"].casefold() for column in plan.layout["columns"]}
+    taken = {name.casefold() for name in plan.source_columns}
     candidates = itertools.chain(["place"], (f"place_{number}" for number in itertools.count(2)))
     return next(name for name in candidates if name not in taken)
 

@@ -108,6 +108,7 @@ class Ledger:
                 "rows_loaded": [item["out"] for item in slices],
                 "rows_rejected": [item["rejected"] for item in slices],
                 "rows_skipped": [item["skipped"] for item in slices],
+                "text_bytes": [item["bytes"] for item in slices],
             },
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from headrace.errors import HeadraceError, LedgerError
 from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, counted
@@ -22,6 +23,8 @@ from headrace.targets.postgres.connection import (
 from headrace.targets.postgres.failures import ledger_failure
 from headrace.targets.postgres.names import TableName, ledger_lock_key, literal, quote
 
+# A ledger that has it has everything.
+_NEWEST_COLUMN: Final = "text_bytes"
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
 # Who takes a run over does not wait for its writers, but ends them.
@@ -142,7 +145,7 @@ class Ledger:
 
     def commit_statement(self, run_id: str, task: str) -> str:
         """The last statement of a unit before COMMIT, with $1 partition, $2 slices, $3 rows loaded, $4 rows rejected,
-        $5 header and blank lines.
+        $5 header and blank lines, $6 bytes of text.
 
         It inserts as many rows as there are slices, or none if another attempt or a sweep has taken the run over.
         """
@@ -150,7 +153,7 @@ class Ledger:
 
     def mark_switched(self, run_id: str, task: str) -> None:
         """Writes the commit row of the switch, which holds no rows of its own. Belongs into its transaction."""
-        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", "{0}", "{0}", "{0}")
+        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", "{0}", "{0}", "{0}", "{0}")
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
             raise fenced_off(run_id, self.schema)
@@ -269,7 +272,7 @@ class Ledger:
         )
         if one_value(self._connection, "SELECT pg_catalog.to_regnamespace($1)", (schema,)) is None:
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        if not self.exists():
+        if one_value(self._connection, sql("has_column"), (f"{schema}.commit", _NEWEST_COLUMN)) is None:
             self._connection.execute(self._sql("ledger"))
 
     def _sql(self, name: str, **members: str) -> str:

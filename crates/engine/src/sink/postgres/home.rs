@@ -49,6 +49,7 @@ struct SliceCounts {
     strays: u64,
     rejected: u64,
     skipped: u64,
+    text_bytes: u64,
 }
 
 impl HomeWriter {
@@ -136,6 +137,7 @@ impl HomeWriter {
                 loaded: slice.strays,
                 rejected: 0,
                 skipped: 0,
+                text_bytes: 0,
             });
             let stray_rows = (strays.partition.as_str(), missing(strays, stray_rows));
             match self.strays.unit.take() {
@@ -147,8 +149,8 @@ impl HomeWriter {
             }
         }
         let home_rows = slices.iter().map(|slice| {
-            let &SliceCounts { number, home: loaded, rejected, skipped, .. } = slice;
-            SliceRows { number, loaded, rejected, skipped }
+            let &SliceCounts { number, home: loaded, rejected, skipped, text_bytes, .. } = slice;
+            SliceRows { number, loaded, rejected, skipped, text_bytes }
         });
         commits.push((table.partition.as_str(), missing(table, home_rows)));
         unit.send_last(base)?;
@@ -207,7 +209,7 @@ impl Writer for HomeWriter {
         }
         let &SliceReport { number, rejected, skipped, .. } = account;
         self.bytes += account.bytes;
-        self.slices.push(SliceCounts { number, home, strays, rejected, skipped });
+        self.slices.push(SliceCounts { number, home, strays, rejected, skipped, text_bytes: account.bytes });
         lock(&base.ended).push(account.clone());
         Ok(())
     }

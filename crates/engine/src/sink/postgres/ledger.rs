@@ -16,6 +16,8 @@ pub struct SliceRows {
     pub rejected: u64,
     /// Header and blank lines; 0 in all units but one.
     pub skipped: u64,
+    /// Bytes of its text; 0 in all units but one.
+    pub text_bytes: u64,
 }
 
 /// The commit rows that a table still lacks.
@@ -39,7 +41,9 @@ pub fn commit_slices(
     };
     let (numbers, loaded) = (array(|slice| u64::from(slice.number)), array(|slice| slice.loaded));
     let (rejected, skipped) = (array(|slice| slice.rejected), array(|slice| slice.skipped));
-    let parameters = [Some(partition), Some(&numbers), Some(&loaded), Some(&rejected), Some(&skipped)];
+    let text_bytes = array(|slice| slice.text_bytes);
+    let counts = [&numbers, &loaded, &rejected, &skipped, &text_bytes];
+    let parameters: Vec<_> = [partition].into_iter().chain(counts.map(String::as_str)).map(Some).collect();
     let result = connection.query(statement, &parameters)?;
     let written = result.tag.rsplit(' ').next().and_then(|count| count.parse().ok());
     if written == Some(slices.len()) {

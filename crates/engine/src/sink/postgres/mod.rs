@@ -94,10 +94,11 @@ impl PostgresSink {
 fn encoder(layout: &Layout, sink: &PostgresSinkSpec) -> Result<CopyEncoder, CoreError> {
     let mut columns = Vec::with_capacity(sink.columns.len());
     for column in &sink.columns {
-        let Some(index) = layout.columns.iter().position(|own| own.name == column.source) else {
+        let own = layout.all_columns().enumerate().find(|(_, (name, _))| *name == column.source);
+        let Some((index, (_, column_type))) = own else {
             return Err(specification(format!("the sink's column `{}` is not in the layout", column.source)));
         };
-        columns.push((index, layout.columns[index].column_type, column.form));
+        columns.push((index, column_type, column.form));
     }
     CopyEncoder::new(&columns).map_err(specification)
 }

@@ -114,9 +114,14 @@ impl SharedUnits {
         let SharedUnit { unit, loaded, idle: _ } = std::mem::take(&mut *lock(&self.units[place]));
         let unit = unit.ok_or_else(|| self.stopped())?;
         let rows = ended.iter().map(|slice| {
-            let (rejected, skipped) = if place == 0 { (slice.rejected, slice.skipped) } else { (0, 0) };
-            let loaded = loaded.get(&slice.number).copied().unwrap_or(0);
-            SliceRows { number: slice.number, loaded, rejected, skipped }
+            let of_one = |count| if place == 0 { count } else { 0 };
+            SliceRows {
+                number: slice.number,
+                loaded: loaded.get(&slice.number).copied().unwrap_or(0),
+                rejected: of_one(slice.rejected),
+                skipped: of_one(slice.skipped),
+                text_bytes: of_one(slice.bytes),
+            }
         });
         unit.end(&self.base, table, &[(table.partition.as_str(), missing(table, rows))])
     }

@@ -6,7 +6,7 @@
 use headrace_types::ColumnType;
 
 use super::input::Input;
-use super::{Case, MOST_BYTES, column, dialect, null_tokens, texts};
+use super::{Case, MOST_BYTES, column, dialect, formats, null_tokens, texts};
 
 /// Case of the fuzz bytes.
 pub fn case(bytes: &[u8]) -> Case {
@@ -21,11 +21,18 @@ pub fn case(bytes: &[u8]) -> Case {
         layout.columns.push(column(0, ColumnType::Int32, true));
     }
     layout.columns.push(column(1, column_type, flags & 1 != 0));
+    if flags & 16 != 0 {
+        let place = layout.columns.len() - 1;
+        layout.columns[place].format = formats::format(column_type, &mut input);
+        formats::settle(&mut layout);
+    }
     if after {
         layout.columns.push(column(2, ColumnType::String, true));
     }
     layout.trailing_delimiter = flags & 8 != 0;
-    let mut case = Case::new(layout, &mut input);
+    let column = layout.columns.iter().find(|column| column.name == "c1").cloned();
+    let format = column.and_then(|column| column.format);
+    let mut case = Case::new(layout, None, &mut input);
     let (front, back) = (if before { &b"1|"[..] } else { b"" }, if after { &b"|2"[..] } else { b"" });
     let write = |text: &[u8], bytes: &mut Vec<u8>| {
         bytes.extend_from_slice(front);
@@ -37,7 +44,7 @@ pub fn case(bytes: &[u8]) -> Case {
     };
     let mut bytes = vec![];
     while !input.is_used_up() && bytes.len() < MOST_BYTES {
-        let text = texts::field(column_type, &case.layout.null_tokens, &mut input);
+        let text = texts::field(column_type, format.as_ref(), &case.layout.null_tokens, &mut input);
         let among = [0, 0, 0, 1, 3, 7, 8, 9, 20, 250, 260, 520][input.below(12)];
         let (every, mut random) = (1 + input.below(17), input.random());
         write(&text, &mut bytes);
@@ -45,7 +52,7 @@ pub fn case(bytes: &[u8]) -> Case {
             if bytes.len() >= MOST_BYTES {
                 break;
             }
-            let plain = texts::plausible(column_type, &mut random);
+            let plain = texts::plausible_of(column_type, format.as_ref(), &mut random);
             write(if row % every == 0 { &text } else { &plain }, &mut bytes);
         }
     }

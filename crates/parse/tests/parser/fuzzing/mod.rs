@@ -1,11 +1,14 @@
 //! Fuzz bytes to cases, and what must hold for them. `fuzz/` makes the bytes; [`replay`] is the same for its corpus.
 
 pub mod convert_one;
+pub mod dialects;
+pub mod formats;
 pub mod input;
 pub mod parse_differential;
+pub mod places;
 #[cfg(test)]
 mod replay;
-mod texts;
+pub mod texts;
 
 use headrace_types::{Column, ColumnType, Layout, RowEnd};
 
@@ -23,7 +26,6 @@ const MOST_BYTES: usize = 48 * 1024;
 pub struct Case {
     layout: Layout,
     row_end: RowEnd,
-    at_file_start: bool,
     first_byte: u64,
     bytes: Vec<u8>,
     reads: Vec<usize>,
@@ -33,8 +35,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// Decides everything but the bytes.
-    fn new(layout: Layout, input: &mut Input<'_>) -> Case {
+    /// Decides everything but the bytes; `row_end` as well, if it is none yet.
+    fn new(layout: Layout, row_end: Option<RowEnd>, input: &mut Input<'_>) -> Case {
         let flags = input.byte();
         let reads = match input.below(4) {
             0 => vec![1 << 20],
@@ -44,8 +46,12 @@ impl Case {
         };
         Case {
             layout,
-            row_end: if flags & 1 == 0 { RowEnd::Lf } else { RowEnd::Crlf },
-            at_file_start: flags & 2 == 0,
+            row_end: row_end.unwrap_or(match (flags & 1 == 0, flags & 2 == 0) {
+                (true, true) => RowEnd::Lf,
+                (true, false) => RowEnd::OnlyLf,
+                (false, true) => RowEnd::Either,
+                (false, false) => RowEnd::OnlyCrlf,
+            }),
             first_byte: [0, 3, 5_000_000_000][usize::from(flags >> 2 & 3).min(2)],
             bytes: vec![],
             reads,
@@ -59,14 +65,14 @@ impl Case {
     /// # Panics
     /// When it does not.
     pub fn check(&self, all_paths: bool) {
-        let Case { layout, row_end, at_file_start, first_byte, bytes, .. } = self;
+        let Case { layout, row_end, first_byte, bytes, .. } = self;
         // Every read is a block: a long file in single bytes would take minutes and show nothing new.
         let reads: Vec<usize> = self.reads.iter().map(|read| (*read).max(bytes.len() / 300)).collect();
-        let expected = reference::parse(layout, *row_end, *at_file_start, bytes, *first_byte);
+        let expected = reference::parse(layout, row_end, bytes, *first_byte);
         let drivers = Driver::all(&reads, &self.padding);
         let chosen = self.path.filter(|_| !all_paths).map(|path| path % drivers.len());
         for (_, driver) in drivers.iter().enumerate().filter(|(index, _)| chosen.is_none_or(|path| path == *index)) {
-            let found = driver.run(layout, *row_end, *at_file_start, bytes, *first_byte);
+            let found = driver.run(layout, row_end, bytes, *first_byte);
             if found == expected {
                 continue;
             }
@@ -84,11 +90,11 @@ impl Case {
 
 /// A layout without columns.
 fn dialect(delimiter: char, qualifier: Option<char>) -> Layout {
-    Layout { delimiter, qualifier, trailing_delimiter: false, header_rows: 0, null_tokens: vec![], columns: vec![] }
+    Layout { delimiter: delimiter.to_string(), qualifier, ..Layout::default() }
 }
 
 fn column(index: usize, column_type: ColumnType, nullable: bool) -> Column {
-    Column { name: format!("c{index}"), column_type, nullable }
+    Column::new(format!("c{index}"), column_type, nullable)
 }
 
 fn null_tokens(input: &mut Input<'_>) -> Vec<String> {

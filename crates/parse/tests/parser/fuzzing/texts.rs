@@ -1,7 +1,8 @@
 //! Texts of every type: plausible ones by random numbers, and whatever the fuzz bytes ask for.
 
-use headrace_types::ColumnType;
+use headrace_types::{ColumnType, Format};
 
+use super::formats;
 use super::input::{Input, Random};
 use crate::examples::edges;
 
@@ -42,12 +43,17 @@ pub fn column_type(input: &mut Input<'_>) -> ColumnType {
 }
 
 /// A field as the next fuzz bytes want it.
-pub fn field(column_type: ColumnType, null_tokens: &[String], input: &mut Input<'_>) -> Vec<u8> {
+pub fn field(
+    column_type: ColumnType,
+    format: Option<&Format>,
+    null_tokens: &[String],
+    input: &mut Input<'_>,
+) -> Vec<u8> {
     match input.below(9) {
-        0 | 1 => plausible(column_type, &mut input.random()),
+        0 | 1 => plausible_of(column_type, format, &mut input.random()),
         2 => input.pick(edges(column_type)).as_bytes().to_vec(),
         3 => {
-            let mut text = plausible(column_type, &mut input.random());
+            let mut text = plausible_of(column_type, format, &mut input.random());
             let at = input.below(text.len().min(255) + 1);
             let byte = input.byte();
             match input.below(3) {
@@ -73,9 +79,15 @@ pub fn field(column_type: ColumnType, null_tokens: &[String], input: &mut Input<
 }
 
 /// A field of random numbers: `dirt` of 256 are not what the type wants.
-pub fn random_field(column_type: ColumnType, null_tokens: &[String], dirt: u8, random: &mut Random) -> Vec<u8> {
+pub fn random_field(
+    column_type: ColumnType,
+    format: Option<&Format>,
+    null_tokens: &[String],
+    dirt: u8,
+    random: &mut Random,
+) -> Vec<u8> {
     if random.below(256) >= usize::from(dirt) {
-        return plausible(column_type, random);
+        return plausible_of(column_type, format, random);
     }
     match random.below(5) {
         0 => vec![],
@@ -83,7 +95,7 @@ pub fn random_field(column_type: ColumnType, null_tokens: &[String], dirt: u8, r
         2 if !null_tokens.is_empty() => random.pick(null_tokens).into_bytes(),
         3 => (0..random.below(14)).map(|_| random.pick(HOSTILE)).collect(),
         _ => {
-            let mut text = plausible(column_type, random);
+            let mut text = plausible_of(column_type, format, random);
             let at = random.below(text.len() + 1);
             match random.below(3) {
                 0 if at < text.len() => text[at] = random.pick(HOSTILE),
@@ -98,6 +110,14 @@ pub fn random_field(column_type: ColumnType, null_tokens: &[String], dirt: u8, r
 fn digits(random: &mut Random, count: usize) -> Vec<u8> {
     let same = random.once_in(4).then(|| random.pick(b"0195"));
     (0..count).map(|_| same.unwrap_or_else(|| b'0' + random.below(10) as u8)).collect()
+}
+
+/// Text that the column mostly accepts.
+pub fn plausible_of(column_type: ColumnType, format: Option<&Format>, random: &mut Random) -> Vec<u8> {
+    match format {
+        Some(format) => formats::plausible(column_type, format, random),
+        None => plausible(column_type, random),
+    }
 }
 
 /// Text that the type mostly accepts, often close to its limits.

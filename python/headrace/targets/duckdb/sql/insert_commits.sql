@@ -1,10 +1,12 @@
 -- The slices, and slice 0 for the task as a whole.
 INSERT INTO target.headrace.commit
-SELECT $run_id, $task, slice, $partition, rows_loaded, rows_rejected, rows_skipped, $now
+  (run_id, task, slice, "partition", rows_loaded, rows_rejected, rows_skipped, text_bytes, committed_at)
+SELECT $run_id, $task, slice, $partition, rows_loaded, rows_rejected, rows_skipped, text_bytes, $now
 FROM (
   SELECT unnest($slices::INTEGER[]) AS slice,
          unnest($rows_loaded::BIGINT[]) AS rows_loaded,
          unnest($rows_rejected::BIGINT[]) AS rows_rejected,
-         unnest($rows_skipped::BIGINT[]) AS rows_skipped
-  UNION ALL SELECT 0, 0, 0, 0
+         unnest($rows_skipped::BIGINT[]) AS rows_skipped,
+         unnest($text_bytes::BIGINT[]) AS text_bytes
+  UNION ALL SELECT 0, 0, 0, 0, 0
 )

@@ -40,9 +40,12 @@ CREATE TABLE IF NOT EXISTS target.headrace.commit (
   rows_loaded   BIGINT  NOT NULL,
   rows_rejected BIGINT  NOT NULL,
   rows_skipped  BIGINT  NOT NULL, -- header and blank lines
+  text_bytes    BIGINT  NOT NULL, -- of the slice, whether or not its file is compressed
   committed_at  TIMESTAMP WITH TIME ZONE NOT NULL,
   PRIMARY KEY (run_id, task, slice, "partition")
 );
+-- A ledger that was made before this column was.
+ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS text_bytes BIGINT DEFAULT 0;
 
 -- What `load: view` has made: one row per view. Whoever makes the view anew by hand changes its definition, and it is no
 -- longer ours. Members: JSON, the tables in the order of the view, each with its rule.

@@ -5,8 +5,9 @@ WITH fence AS (
   WHERE run_id = {run_id} AND attempt = {attempt} AND status = 'running'
   FOR SHARE
 )
-INSERT INTO {schema}.commit (run_id, task, slice, "partition", rows_loaded, rows_rejected, rows_skipped, committed_at)
-SELECT fence.run_id, {task}, unit.slice, $1::text, unit.rows_loaded, unit.rows_rejected, unit.rows_skipped,
+INSERT INTO {schema}.commit (run_id, task, slice, "partition", rows_loaded, rows_rejected, rows_skipped, text_bytes,
+                             committed_at)
+SELECT fence.run_id, {task}, unit.slice, $1::text, unit.rows_loaded, unit.rows_rejected, unit.rows_skipped, unit.text_bytes,
        pg_catalog.clock_timestamp()
-FROM fence, unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[])
-            AS unit (slice, rows_loaded, rows_rejected, rows_skipped)
+FROM fence, unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
+            AS unit (slice, rows_loaded, rows_rejected, rows_skipped, text_bytes)

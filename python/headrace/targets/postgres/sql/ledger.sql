@@ -42,8 +42,8 @@ CREATE TABLE IF NOT EXISTS {schema}.unit (
   PRIMARY KEY (run_id, task, "partition")
 );
 
--- One row per slice and partition, inserted in the transaction that holds these rows. What was rejected and skipped of a slice
--- is in one of its rows, and 0 in the others.
+-- One row per slice and partition, inserted in the transaction that holds these rows. What was rejected and skipped of a slice, and the
+-- length of its text, is in one of its rows, and 0 in the others.
 -- Slice 0: the task is complete, its tables are switched in.
 CREATE TABLE IF NOT EXISTS {schema}.commit (
   run_id        text        NOT NULL,
@@ -53,6 +53,9 @@ CREATE TABLE IF NOT EXISTS {schema}.commit (
   rows_loaded   bigint      NOT NULL,
   rows_rejected bigint      NOT NULL,
   rows_skipped  bigint      NOT NULL, -- header and blank lines
+  text_bytes    bigint      NOT NULL, -- of the slice, whether or not its file is compressed
   committed_at  timestamptz NOT NULL,
   PRIMARY KEY (run_id, task, slice, "partition")
 );
+-- A ledger that was made before this column was.
+ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS text_bytes bigint NOT NULL DEFAULT 0;

@@ -1,0 +1,106 @@
+//! Numbers of rows in their files: all streams count the lines before each slice, before the first slice is parsed.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use headrace_types::{CoreError, ErrorKind, MadeFrom};
+
+use crate::outcome::{Outcome, lock};
+use crate::report::SliceReport;
+use crate::row_numbers::{count_lines, first_lines};
+use crate::spec::{FlowSpec, SinkSpec, SliceSpec};
+
+/// Longest time between two looks whether the flow was stopped.
+const STEP: Duration = Duration::from_millis(20);
+
+/// What the streams of a flow count together; nothing where no column asks for the numbers of rows.
+pub struct RowCounts {
+    is_wanted: bool,
+    /// Slices with others to load behind them in their file.
+    slices: Vec<SliceSpec>,
+    next: AtomicUsize,
+    /// Slices whose lines are known, from the ledger or counted.
+    known: Mutex<Vec<SliceReport>>,
+    /// How many that are in the end.
+    goal: usize,
+    one_more: Condvar,
+    /// Lines of its file before each slice.
+    lines_before: OnceLock<HashMap<u32, u64>>,
+}
+
+impl RowCounts {
+    /// What there is to count for a flow.
+    pub fn new(spec: &FlowSpec) -> Self {
+        let asks = spec.layout.made.iter().any(|column| column.from == MadeFrom::RowNumber);
+        // A flow that looks for places drops the rows.
+        let is_wanted = asks && !matches!(spec.sink, SinkSpec::Locate { .. });
+        let mut files_behind = HashSet::new();
+        let to_load: Vec<&SliceSpec> = spec.source.to_load().filter(|_| is_wanted).collect();
+        let has_more_behind = |slice: &&&SliceSpec| !files_behind.insert(slice.file);
+        let slices: Vec<SliceSpec> =
+            to_load.iter().rev().filter(has_more_behind).map(|slice| (*slice).clone()).collect();
+        let committed =
+            spec.source.slices.iter().filter_map(|slice| Some((slice, spec.source.committed.get(&slice.number)?)));
+        let known: Vec<SliceReport> = committed.map(|(slice, known)| SliceReport::known(slice, known)).collect();
+        RowCounts {
+            is_wanted,
+            goal: known.len() + slices.len(),
+            slices,
+            next: AtomicUsize::new(0),
+            known: Mutex::new(known),
+            one_more: Condvar::new(),
+            lines_before: OnceLock::new(),
+        }
+    }
+
+    /// Counts until everything is counted, by this stream or another. False when the flow was stopped.
+    ///
+    /// # Errors
+    /// Those of reading the source.
+    pub fn count(&self, spec: &FlowSpec, outcome: &Outcome) -> Result<bool, CoreError> {
+        if !self.is_wanted {
+            return Ok(true);
+        }
+        while let Some(slice) = self.slices.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            let lines = count_lines(spec, slice, &|| outcome.stopped())?;
+            lock(&self.known).push(SliceReport { lines, ..SliceReport::new(slice) });
+            self.one_more.notify_all();
+        }
+        let mut known = lock(&self.known);
+        while known.len() < self.goal && !outcome.stopped() {
+            known = self.one_more.wait_timeout(known, STEP).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if outcome.stopped() {
+            return Ok(false);
+        }
+        if self.lines_before.get().is_none() {
+            let wanted: Vec<u32> = spec.source.to_load().map(|slice| slice.number).collect();
+            let lines = first_lines(spec, &known, &wanted)?;
+            self.lines_before.get_or_init(|| lines);
+        }
+        Ok(true)
+    }
+
+    /// Lines of its file before a slice.
+    pub fn lines_before(&self, slice: u32) -> u64 {
+        self.lines_before.get().and_then(|lines| lines.get(&slice).copied()).unwrap_or_default()
+    }
+
+    /// Whether the parser has found as many lines in every slice as were counted.
+    ///
+    /// # Errors
+    /// `Internal` when it has not: numbers of rows would be wrong.
+    pub fn check(&self, ended: &[SliceReport]) -> Result<(), CoreError> {
+        let counted: HashMap<u32, u64> = lock(&self.known).iter().map(|slice| (slice.number, slice.lines)).collect();
+        let mut both = ended.iter().filter_map(|slice| Some((slice, *counted.get(&slice.number)?)));
+        match both.find(|(slice, counted)| self.is_wanted && slice.lines != *counted) {
+            None => Ok(()),
+            Some((slice, counted)) => {
+                let what = format!("slice {} has other lines than were counted before it was parsed", slice.number);
+                Err(CoreError::new(ErrorKind::Internal, what).found(format!("{} and {counted}", slice.lines)))
+            }
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! What stands before the first row of a file: lines to skip, comments and blank rows behind them, a header.
+
+use headrace_parse::{HeaderSearch, find_header};
+use headrace_types::{
+    CoreError, ErrorKind, ExtraFields, Header, Layout, Location, MixedRowEnds, OtherColumns, RowEnd, RowEnds,
+};
+
+use super::{WINDOW_BYTES, refused, scanner};
+use crate::source::ByteSource;
+use crate::spec::Margin;
+
+/// A longer header is none: a qualifier is missing, or a row end is another one.
+const MOST_HEADER_BYTES: usize = 16 << 20;
+/// Characters of a name that messages show.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// Columns of the layout by field of the file.
+pub type Fields = Option<Vec<Option<usize>>>;
+
+/// Reads up to a place, or to the end of a text that is shorter: the bytes read.
+///
+/// # Errors
+/// Those of reading.
+pub fn discard(source: &mut dyn ByteSource, bytes: u64) -> Result<u64, CoreError> {
+    let mut window = vec![0; WINDOW_BYTES];
+    let mut left = bytes;
+    while left > 0 {
+        let wanted = WINDOW_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX));
+        match source.read(&mut window[..wanted])? {
+            0 => break,
+            count => left -= count as u64,
+        }
+    }
+    Ok(bytes - left)
+}
+
+/// The lines that the layout skips: up to row ends, whatever they stand in. Reads further than that.
+///
+/// # Errors
+/// Those of reading.
+pub fn skip_lines(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin, CoreError> {
+    let line_end = match &layout.row_end {
+        RowEnds::Exactly(text) => layout.encoded(text),
+        RowEnds::Auto => b"\n".to_vec(),
+        RowEnds::None => return skip_rows(source, layout),
+    };
+    let encoding = layout.encoding;
+    let finder = memchr::memmem::Finder::new(&line_end);
+    let mut window = vec![0; WINDOW_BYTES];
+    let mut skipped = Margin::default();
+    // Bytes of the window that may be the beginning of a line end.
+    let mut kept = 0;
+    // Bytes of the file before them.
+    let mut start = 0_u64;
+    while skipped.lines < u64::from(layout.skip_lines) {
+        let count = source.read(&mut window[kept..])?;
+        if count == 0 {
+            // A last line without line end.
+            let end = start + encoding.source_bytes(&window[..kept]);
+            skipped.lines += u64::from(skipped.bytes < end);
+            skipped.bytes = end;
+            break;
+        }
+        let text = &window[..kept + count];
+        let mut at = 0;
+        while skipped.lines < u64::from(layout.skip_lines)
+            && let Some(found) = finder.find(&text[at..])
+        {
+            at += found + line_end.len();
+            skipped = Margin { bytes: start + encoding.source_bytes(&text[..at]), lines: skipped.lines + 1 };
+        }
+        kept = (line_end.len() - 1).min(text.len() - at);
+        let length = text.len();
+        start += encoding.source_bytes(&text[..length - kept]);
+        window.copy_within(length - kept..length, 0);
+    }
+    Ok(skipped)
+}
+
+/// The same for rows without row ends: so many of them.
+fn skip_rows(source: &mut dyn ByteSource, layout: &Layout) -> Result<Margin, CoreError> {
+    let row_bytes = u64::from(layout.row_width().max(1));
+    let bytes = discard(source, row_bytes * u64::from(layout.skip_lines))?;
+    Ok(Margin { bytes, lines: bytes.div_ceil(row_bytes) })
+}
+
+/// How rows end: as the layout says, or if that leaves only one, as the first row does, however long it is: `source` is read from
+/// there.
+///
+/// # Errors
+/// Those of reading; `Specification` for a layout that means two things.
+pub fn row_end(source: &mut dyn ByteSource, layout: &Layout) -> Result<RowEnd, CoreError> {
+    if let Some(known) = layout.known_row_end() {
+        return Ok(known);
+    }
+    if layout.mixed_row_ends == MixedRowEnds::Accept {
+        return Ok(RowEnd::Either);
+    }
+    let mut scanner = scanner(layout, &RowEnd::Either)?;
+    let mut window = vec![0; WINDOW_BYTES];
+    let mut previous = 0;
+    loop {
+        let count = source.read(&mut window)?;
+        if count == 0 {
+            return Ok(RowEnd::Either);
+        }
+        if let Some(found) = scanner.next_row_end(&window[..count]) {
+            let before = if found > 0 { window[found - 1] } else { previous };
+            return Ok(if before == b'\r' { RowEnd::OnlyCrlf } else { RowEnd::OnlyLf });
+        }
+        previous = window[count - 1];
+    }
+}
+
+/// Where a header may begin.
+pub struct HeadPlace<'a> {
+    /// The file.
+    pub path: &'a str,
+    /// Place in its text.
+    pub byte: u64,
+    /// Lines before it.
+    pub lines: u64,
+}
+
+/// The header, with comments and blank rows before it, and the order of the fields if it says so. Reads further than that.
+///
+/// # Errors
+/// Those of reading; `Source` when the header is missing, has no end, or is not what the layout says; `Specification` for a layout
+/// that means two things.
+pub fn read_header(
+    source: &mut dyn ByteSource,
+    begin: &HeadPlace<'_>,
+    layout: &Layout,
+    row_end: &RowEnd,
+) -> Result<(Margin, Fields), CoreError> {
+    if layout.header == Header::None {
+        return Ok((Margin::default(), None));
+    }
+    let place = |lines: u64, before: &[u8]| Location {
+        file: begin.path.to_owned(),
+        row: Some(begin.lines + lines + 1),
+        byte: Some(begin.byte + layout.encoding.source_bytes(before)),
+    };
+    let failed = |what: &str| CoreError::new(ErrorKind::Source, what);
+    let (mut text, mut ended) = (Vec::new(), false);
+    loop {
+        let mut length = text.len();
+        text.resize((2 * length).max(WINDOW_BYTES), 0);
+        while length < text.len() && !ended {
+            let count = source.read(&mut text[length..])?;
+            ended = count == 0;
+            length += count;
+        }
+        text.truncate(length);
+        match find_header(layout, row_end, &text, ended).map_err(refused)? {
+            HeaderSearch::Found(header) => {
+                let fields = match layout.header {
+                    Header::Check => check(layout, &header.names).map(|()| None),
+                    Header::ByName => by_name(layout, &header.names).map(Some),
+                    Header::Skip | Header::None => Ok(None),
+                };
+                let fields =
+                    fields.map_err(|unlike| unlike.error().at(place(header.skipped_lines, &text[..header.start])))?;
+                return Ok((
+                    Margin {
+                        bytes: layout.encoding.source_bytes(&text[..header.next]),
+                        lines: header.skipped_lines + 1,
+                    },
+                    fields,
+                ));
+            }
+            HeaderSearch::Nothing(lines) if layout.header == Header::Skip => {
+                return Ok((Margin { bytes: layout.encoding.source_bytes(&text), lines }, None));
+            }
+            HeaderSearch::Nothing(lines) => {
+                return Err(failed("a file has no header")
+                    .at(place(lines, &text))
+                    .found(if text.is_empty() { "the end of the file" } else { "comments and blank rows only" })
+                    .expected("a row with the names of the columns")
+                    .hint("Take the file out of the source, or set `header: skip`: then a file may be empty."));
+            }
+            HeaderSearch::Unclosed(byte, lines) => {
+                return Err(failed("the header of a file never ends")
+                    .at(place(lines, &text[..byte]))
+                    .found("a qualifier that is not closed")
+                    .hint("Set `skip_lines` to the number of lines before the header."));
+            }
+            HeaderSearch::More if text.len() >= MOST_HEADER_BYTES => {
+                return Err(failed("the header of a file never ends")
+                    .at(place(0, b""))
+                    .found(format!("no row end in {} MB", MOST_HEADER_BYTES >> 20))
+                    .hint("Correct `row_end`, `qualifier` or `comment` of the layout."));
+            }
+            HeaderSearch::More => {}
+        }
+    }
+}
+
+/// Why a header is not that of the layout.
+struct Unlike {
+    found: String,
+    expected: String,
+    hint: &'static str,
+}
+
+impl Unlike {
+    fn error(self) -> CoreError {
+        CoreError::new(ErrorKind::Source, "the header of a file does not fit its layout")
+            .found(self.found)
+            .expected(self.expected)
+            .hint(self.hint)
+    }
+}
+
+/// Databases compare the names of columns without regard to case, and so does the layout itself.
+fn is_same(name: &str, other: &str) -> bool {
+    name == other || name.to_lowercase() == other.to_lowercase()
+}
+
+fn shown(name: &str) -> String {
+    let cut: String = name.chars().take(SHOWN_CHARACTERS).flat_map(char::escape_debug).collect();
+    format!("`{cut}{}`", if name.chars().count() > SHOWN_CHARACTERS { "…" } else { "" })
+}
+
+/// Whether the names are those of the columns, in their order.
+fn check(layout: &Layout, names: &[String]) -> Result<(), Unlike> {
+    let columns = &layout.columns;
+    let kept = layout.extra_fields == ExtraFields::Keep && names.len() > columns.len();
+    let names = if kept { &names[..columns.len()] } else { names };
+    let is_in_file = |name: &str| names.iter().any(|own| is_same(own, name));
+    let is_reordered = names.len() == columns.len() && columns.iter().all(|column| is_in_file(&column.name));
+    let hint = match is_reordered {
+        true => "Set `header: by_name`: then fields are found by their names.",
+        false => "Correct the layout, or set `header: skip`: then the header may say anything.",
+    };
+    for (number, (name, column)) in std::iter::zip(names, columns).enumerate() {
+        if !is_same(name, &column.name) {
+            return Err(Unlike {
+                found: format!("field {} is {}", number + 1, shown(name)),
+                expected: shown(&column.name),
+                hint,
+            });
+        }
+    }
+    let count = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    if names.len() != columns.len() {
+        let next = names.get(columns.len()).map(|name| format!("; the first too many is {}", shown(name)));
+        let missing = columns.get(names.len()).map(|column| format!("; the next one is {}", shown(&column.name)));
+        return Err(Unlike {
+            found: count(names.len(), "field") + &next.unwrap_or_default(),
+            expected: count(columns.len(), "field") + &missing.unwrap_or_default(),
+            hint,
+        });
+    }
+    Ok(())
+}
+
+/// The column that each field is of.
+fn by_name(layout: &Layout, names: &[String]) -> Result<Vec<Option<usize>>, Unlike> {
+    let column_of = |name: &String| layout.columns.iter().position(|column| is_same(name, &column.name));
+    let fields: Vec<Option<usize>> = names.iter().map(column_of).collect();
+    for (index, column) in layout.columns.iter().enumerate() {
+        let own: Vec<usize> = (0..fields.len()).filter(|&field| fields[field] == Some(index)).collect();
+        let found = match own[..] {
+            [_] => continue,
+            [] => format!("no field {}", shown(&column.name)),
+            [first, second, ..] => format!("fields {} and {} are both {}", first + 1, second + 1, shown(&column.name)),
+        };
+        return Err(Unlike {
+            found,
+            expected: "every column of the layout once".to_owned(),
+            hint: "Correct the header, or the names of the layout.",
+        });
+    }
+    let other = fields.iter().position(Option::is_none).filter(|_| layout.other_columns == OtherColumns::Refuse);
+    match other {
+        Some(field) => Err(Unlike {
+            found: format!("field {} is {}", field + 1, shown(&names[field])),
+            expected: "names of columns of the layout only".to_owned(),
+            hint: "Set `other_columns: ignore` to leave such fields out.",
+        }),
+        None => Ok(fields),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_types::{Column, ColumnType};
+
+    use super::*;
+    use crate::slices::{SlicingSpec, plan_slices};
+    use crate::spec::FileSpec;
+
+    fn layout(header: Header) -> Layout {
+        let columns = ["id", "name", "price"].map(|name| Column::new(name, ColumnType::String, true));
+        Layout { delimiter: "|".to_owned(), header, columns: columns.to_vec(), ..Layout::default() }
+    }
+
+    fn plan(text: &[u8], layout: &Layout) -> Result<FileSpec, CoreError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, text).unwrap();
+        let files = vec![path.to_str().unwrap().to_owned()];
+        let mut slicing =
+            plan_slices(&SlicingSpec { files, slice_bytes: 9, layout: layout.clone(), ..SlicingSpec::default() })?;
+        let file = slicing.files.remove(0);
+        let begins = slicing.slices.first().map(|slice| slice.begin_byte);
+        assert_eq!(begins, Some(file.first_byte).filter(|first| *first < text.len() as u64));
+        Ok(file)
+    }
+
+    /// What a header is refused for, and where.
+    fn refusal(text: &str, layout: &Layout) -> String {
+        let error = plan(text.as_bytes(), layout).unwrap_err();
+        let at = error.at.unwrap();
+        let words = [error.found.unwrap(), error.expected.unwrap_or_default()];
+        format!("{}:{} {}", at.row.unwrap(), at.byte.unwrap(), words.join(" / "))
+    }
+
+    #[test]
+    fn lines_are_skipped_whatever_stands_in_them() {
+        for (lines, text, bytes, found) in
+            [(0, "a|b|c\n", 0, 0), (2, "\"open\n|||\na|b|c\n", 10, 2), (3, "a\r\nb", 4, 2), (1, "\n\n", 1, 1)]
+        {
+            let file =
+                plan(text.as_bytes(), &Layout { skip_lines: lines, qualifier: Some('"'), ..layout(Header::None) });
+            assert_eq!(file.unwrap().head, Margin { bytes, lines: found }, "{text}");
+        }
+        let own = Layout { row_end: RowEnds::Exactly("<>".to_owned()), skip_lines: 2, ..layout(Header::Skip) };
+        assert_eq!(plan(b"a\n<><<>id<>1", &own).unwrap().head, Margin { bytes: 11, lines: 3 });
+        // Line ends over the end of a window, and lines longer than one.
+        for length in WINDOW_BYTES - 3..WINDOW_BYTES + 3 {
+            let text = ["x".repeat(length), "x".repeat(3 * length), "id<>".to_owned()].join("<>");
+            assert_eq!(plan(text.as_bytes(), &own).unwrap().head.bytes, text.len() as u64);
+        }
+        // Row ends are those of the first row behind them.
+        let marked = plan(b"\xEF\xBB\xBFtitle\r\nid\n1\n", &Layout { skip_lines: 1, ..layout(Header::Skip) }).unwrap();
+        assert_eq!(
+            (marked.head, marked.first_byte, marked.row_end),
+            (Margin { bytes: 10, lines: 2 }, 3, RowEnd::Either)
+        );
+    }
+
+    #[test]
+    fn a_header_that_is_checked_has_the_names_of_the_columns() {
+        let check = Layout { comment: Some("#".to_owned()), skip_lines: 1, ..layout(Header::Check) };
+        let file = plan(b"report\n\r\n#x\nID| name |Price\r\n1|a|2\r\n", &check).unwrap();
+        assert_eq!((file.head, file.columns), (Margin { bytes: 29, lines: 4 }, None));
+        for (text, expected) in [
+            ("t\nid|nam|price\n", "2:2 field 2 is `nam` / `name`"),
+            ("t\n\nid|name\n", "3:3 2 fields / 3 fields; the next one is `price`"),
+            ("t\nid|name|price|x\n", "2:2 4 fields; the first too many is `x` / 3 fields"),
+            ("t\n", "2:2 the end of the file / a row with the names of the columns"),
+            ("t\n#\n", "3:4 comments and blank rows only / a row with the names of the columns"),
+        ] {
+            assert_eq!(refusal(text, &check), expected);
+        }
+        let long = format!("t\n{}|name|price\n", "x".repeat(100));
+        assert!(refusal(&long, &check).contains(&format!("`{}…`", "x".repeat(60))));
+        // The last column keeps what its name may say no more.
+        let kept = Layout { extra_fields: ExtraFields::Keep, skip_lines: 0, ..check.clone() };
+        assert!(plan(b"id|name|price|more|\n", &kept).is_ok());
+        let open = Layout { qualifier: Some('"'), ..check };
+        assert_eq!(refusal("t\nid|\"name\n1|2|3\n", &open), "2:5 a qualifier that is not closed / ");
+    }
+
+    #[test]
+    fn fields_are_found_by_their_names() {
+        let named = layout(Header::ByName);
+        let fields = |text: &str, layout: &Layout| plan(text.as_bytes(), layout).unwrap().columns.unwrap();
+        assert_eq!(fields("price|ID|Name\n", &named), [Some(2), Some(0), Some(1)]);
+        let ignored = Layout { other_columns: OtherColumns::Ignore, ..named.clone() };
+        assert_eq!(fields("x|price||ID|Name\n", &ignored), [None, Some(2), None, Some(0), Some(1)]);
+        for (text, expected) in [
+            ("price|id\n", "1:0 no field `name` / every column of the layout once"),
+            ("price|id|name|ID\n", "1:0 fields 2 and 4 are both `id` / every column of the layout once"),
+            ("price|id|name|x\n", "1:0 field 4 is `x` / names of columns of the layout only"),
+            ("", "1:0 the end of the file / a row with the names of the columns"),
+        ] {
+            assert_eq!(refusal(text, &named), expected);
+        }
+    }
+
+    #[test]
+    fn a_header_without_end_is_refused() {
+        let text = "x".repeat(MOST_HEADER_BYTES + 1);
+        assert_eq!(refusal(&text, &layout(Header::Skip)), "1:0 no row end in 16 MB / ");
+        assert_eq!(plan(b"", &layout(Header::Skip)).unwrap().head, Margin::default());
+    }
+}

@@ -1,0 +1,106 @@
+//! What is known of a source before its first row is read.
+
+use std::fs::File;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+use headrace_types::{CoreError, ErrorKind};
+
+use super::head::{HeadPlace, discard, read_header, row_end, skip_lines};
+use super::{SlicingSpec, foot, unreadable};
+use crate::source::{
+    HEAD_BYTES, Pieces, STANDARD_INPUT, bgzf, check_text, compression, decoded, decoder_bytes, first_bytes, from_start,
+    modified_ns, open_file, text_start, zstd_frames,
+};
+use crate::spec::{Compression, FileSpec, Margin, StreamSpec};
+
+/// Whether this can be read only once: standard input and named pipes. Neither is opened to find that out.
+pub fn is_stream(path: &str) -> bool {
+    path == STANDARD_INPUT || std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// A stream, of which nothing is known.
+///
+/// # Errors
+/// `Source` if the layout wants what only a file can tell.
+pub fn stream(path: &str, spec: &SlicingSpec) -> Result<FileSpec, CoreError> {
+    if spec.layout.footer_rows > 0 {
+        return Err(no_footer(path, "a stream"));
+    }
+    Ok(FileSpec {
+        path: path.to_owned(),
+        compression: spec.compression,
+        decoder_bytes: decoder_bytes(spec.compression, None),
+        stream: Some(StreamSpec { wait_seconds: spec.wait_seconds }),
+        needs_last_row_end: spec.needs_last_row_end.unwrap_or(true),
+        ..FileSpec::default()
+    })
+}
+
+fn no_footer(path: &str, what: &str) -> CoreError {
+    CoreError::new(ErrorKind::Source, "the footer of a source cannot be told from its rows")
+        .at_file(path)
+        .found(format!("{what}, which cannot be read from its end"))
+        .expected("a file that is not compressed, or a layout without `footer_rows`")
+        .hint("Decompress it to a file first.")
+}
+
+/// A file that was looked at.
+pub struct Look {
+    /// To be read from.
+    pub file: File,
+    /// As it is now.
+    pub planned: FileSpec,
+    /// Pieces of a compressed file that stand alone.
+    pub pieces: Option<Pieces>,
+}
+
+/// A file as it is now, and what its beginning and its headers tell.
+///
+/// # Errors
+/// Those of reading it; `Source` if it holds no text.
+pub fn look(path: &str, spec: &SlicingSpec) -> Result<Look, CoreError> {
+    let (file, metadata) = open_file(path)?;
+    let mut planned = FileSpec {
+        path: path.to_owned(),
+        size_bytes: metadata.len(),
+        modified_ns: modified_ns(&metadata),
+        inode: metadata.ino(),
+        needs_last_row_end: spec.needs_last_row_end.unwrap_or(false),
+        ..FileSpec::default()
+    };
+    let head = first_bytes(from_start(&planned)?.as_mut(), HEAD_BYTES)?;
+    planned.compression = compression(path, spec.compression, &head)?;
+    let mut pieces = None;
+    if planned.compression != Compression::None {
+        let mut window_bytes = None;
+        let failed = |error| unreadable(path, error);
+        if planned.compression == Compression::Zstd {
+            let frames = zstd_frames(&file, planned.size_bytes).map_err(failed)?;
+            (pieces, window_bytes) = (frames.pieces, Some(frames.window_bytes));
+        } else {
+            pieces = bgzf(&file, planned.size_bytes).map_err(failed)?;
+        }
+        planned.decoder_bytes = decoder_bytes(planned.compression, window_bytes);
+        check_text(path, planned.compression, &first_bytes(from_start(&planned)?.as_mut(), HEAD_BYTES)?)?;
+    }
+    let head = first_bytes(from_start(&planned)?.as_mut(), HEAD_BYTES)?;
+    let (first_byte, encoding) = text_start(path, &head, spec.layout.encoding)?;
+    (planned.first_byte, planned.encoding) = (first_byte as u64, encoding);
+    let text_from = |byte: u64| {
+        let mut text = from_start(&planned)?;
+        discard(text.as_mut(), byte).map(|_| decoded(text, encoding))
+    };
+    let skipped = skip_lines(text_from(planned.first_byte)?.as_mut(), &spec.layout)?;
+    let begin = HeadPlace { path, byte: planned.first_byte + skipped.bytes, lines: skipped.lines };
+    let row_end = row_end(text_from(begin.byte)?.as_mut(), &spec.layout)?;
+    let (header, columns) = read_header(text_from(begin.byte)?.as_mut(), &begin, &spec.layout, &row_end)?;
+    planned.head = Margin { bytes: skipped.bytes + header.bytes, lines: skipped.lines + header.lines };
+    (planned.row_end, planned.columns) = (row_end, columns);
+    if spec.layout.footer_rows > 0 {
+        if planned.compression != Compression::None {
+            return Err(no_footer(path, "a compressed file"));
+        }
+        planned.foot = foot::find(&file, &planned, &spec.layout)?;
+    }
+    Ok(Look { file, planned, pieces })
+}

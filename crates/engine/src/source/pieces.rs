@@ -1,0 +1,220 @@
+//! Pieces of a compressed file that can be decoded alone, found by their headers: blocks of BGZF, frames of zstd.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::zstd::{self, Frame, Header};
+
+/// Text between two places that are kept, at least, so that a large file does not need much memory.
+const STEP_BYTES: u64 = 256 << 10;
+/// Bytes of a gzip header that have to be there for BGZF, and the length of its extra field as BGZF writes it.
+const GZIP_HEADER_BYTES: usize = 12;
+const BGZF_EXTRA_BYTES: usize = 6;
+const BGZF_HEADER_BYTES: usize = GZIP_HEADER_BYTES + BGZF_EXTRA_BYTES;
+/// Checksum and length.
+const GZIP_TRAILER_BYTES: u64 = 8;
+/// A zstd frame with more blocks than this is not walked through: such a file is one frame, of which nothing is gained.
+const MOST_BLOCKS: u32 = 8192;
+/// Footer of zstd's seekable format: number of frames, descriptor, magic number.
+const SEEK_FOOTER_BYTES: u64 = 9;
+const SEEK_MAGIC: u32 = 0x8F92_EAB1;
+/// The skipped frame that holds the table.
+const SEEK_TABLE_MAGIC: u32 = 0x184D_2A5E;
+
+/// Where a piece begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// In the file.
+    pub file_byte: u64,
+    /// In the text.
+    pub text_byte: u64,
+}
+
+/// The pieces of a file, as its headers tell. Decoding proves them. By default the whole file is one, of unknown length.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pieces {
+    /// Where pieces begin, ascending, the first at 0; not all of them.
+    places: Vec<Place>,
+    text_bytes: u64,
+}
+
+impl Pieces {
+    /// Where pieces begin, ascending.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Length of the text, if it is known.
+    pub fn text_bytes(&self) -> Option<u64> {
+        (!self.places.is_empty()).then_some(self.text_bytes)
+    }
+
+    /// A piece with this much text, which begins at `file_byte`.
+    fn add(&mut self, file_byte: u64, text_bytes: u64) {
+        let is_kept = self.places.last().is_none_or(|last| self.text_bytes - last.text_byte >= STEP_BYTES);
+        if is_kept {
+            // What is skipped in front of the first piece belongs to it.
+            let file_byte = if self.places.is_empty() { 0 } else { file_byte };
+            self.places.push(Place { file_byte, text_byte: self.text_bytes });
+        }
+        self.text_bytes = self.text_bytes.saturating_add(text_bytes);
+    }
+
+    /// The last place whose text does not begin behind `text_byte`.
+    pub fn before(&self, text_byte: u64) -> Place {
+        let behind = self.places.partition_point(|place| place.text_byte <= text_byte);
+        behind.checked_sub(1).and_then(|index| self.places.get(index)).copied().unwrap_or_default()
+    }
+}
+
+/// The blocks of a file that is BGZF from its start to its end; `None` for other gzip.
+pub fn bgzf(file: &File, size_bytes: u64) -> io::Result<Option<Pieces>> {
+    let mut pieces = Pieces::default();
+    let mut at = 0;
+    let mut header = [0; BGZF_HEADER_BYTES];
+    while at < size_bytes {
+        if !read_at(file, &mut header, at)? {
+            return Ok(None);
+        }
+        let Some(length) = bgzf_block_bytes(&header) else { return Ok(None) };
+        let mut text = [0; 4];
+        let next = at + length;
+        if next > size_bytes || !read_at(file, &mut text, next - 4)? {
+            return Ok(None);
+        }
+        pieces.add(at, u64::from(u32::from_le_bytes(text)));
+        at = next;
+    }
+    // Nothing but pieces: an empty file is no gzip.
+    Ok(Some(pieces).filter(|pieces| !pieces.places.is_empty()))
+}
+
+/// Length of a block of BGZF, whose header says it in an extra field; none for any other member.
+fn bgzf_block_bytes(header: &[u8; BGZF_HEADER_BYTES]) -> Option<u64> {
+    const FLAG_EXTRA: u8 = 1 << 2;
+    let is_bgzf = header[..3] == [0x1F, 0x8B, 8]
+        && header[3] == FLAG_EXTRA
+        && header[10..12] == (BGZF_EXTRA_BYTES as u16).to_le_bytes()
+        && header[12..16] == *b"BC\x02\0";
+    let length = u64::from(u16::from_le_bytes([header[16], header[17]])) + 1;
+    (is_bgzf && length > BGZF_HEADER_BYTES as u64 + GZIP_TRAILER_BYTES).then_some(length)
+}
+
+/// What the headers of a zstd file tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZstdFrames {
+    /// The largest window of the frames that were looked at.
+    pub window_bytes: u64,
+    /// The frames, if there are several and the length of the text of each is known.
+    pub pieces: Option<Pieces>,
+}
+
+/// Walks through the frames of a zstd file, or takes them from its table, if it has one. What is wrong with the file is said
+/// by whoever decodes it.
+pub fn zstd_frames(file: &File, size_bytes: u64) -> io::Result<ZstdFrames> {
+    if let Some(found) = seek_table(file, size_bytes)? {
+        return Ok(found);
+    }
+    let mut found = ZstdFrames { window_bytes: 0, pieces: None };
+    let mut pieces = Pieces::default();
+    let (mut at, mut frames) = (0, 0_u64);
+    let mut is_known = true;
+    while at < size_bytes {
+        let Some(header) = header_at(file, at, size_bytes)? else { return Ok(found) };
+        match header {
+            Header::Skipped(length) => at = at.saturating_add(length),
+            Header::Frame(frame) => {
+                found.window_bytes = found.window_bytes.max(frame.window_bytes);
+                let Some(next) = behind_frame(file, at, &frame, size_bytes)? else { return Ok(found) };
+                is_known &= frame.text_bytes.is_some();
+                pieces.add(at, frame.text_bytes.unwrap_or(0));
+                (at, frames) = (next, frames + 1);
+            }
+        }
+    }
+    if at == size_bytes && is_known && frames > 1 {
+        found.pieces = Some(pieces);
+    }
+    Ok(found)
+}
+
+fn header_at(file: &File, at: u64, size_bytes: u64) -> io::Result<Option<Header>> {
+    let mut bytes = [0; 18];
+    let length = bytes.len().min(usize::try_from(size_bytes - at).unwrap_or(usize::MAX));
+    Ok(if read_at(file, &mut bytes[..length], at)? { zstd::header(&bytes[..length]).unwrap_or(None) } else { None })
+}
+
+/// Where the frame ends; `None` if it has very many blocks, or is cut off.
+fn behind_frame(file: &File, at: u64, frame: &Frame, size_bytes: u64) -> io::Result<Option<u64>> {
+    const REPEATED: u32 = 1;
+    let mut at = at + frame.header_bytes as u64;
+    for _ in 0..MOST_BLOCKS {
+        let mut header = [0; 4];
+        if at + 3 > size_bytes || !read_at(file, &mut header[..3], at)? {
+            return Ok(None);
+        }
+        let header = u32::from_le_bytes(header);
+        let (is_last, kind, length) = (header & 1 == 1, header >> 1 & 0b11, u64::from(header >> 3));
+        at += 3 + if kind == REPEATED { 1 } else { length };
+        if is_last {
+            at += if frame.has_checksum { 4 } else { 0 };
+            return Ok((at <= size_bytes).then_some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// The table at the end of a file in the seekable format.
+fn seek_table(file: &File, size_bytes: u64) -> io::Result<Option<ZstdFrames>> {
+    let mut footer = [0; SEEK_FOOTER_BYTES as usize];
+    if size_bytes < SEEK_FOOTER_BYTES || !read_at(file, &mut footer, size_bytes - SEEK_FOOTER_BYTES)? {
+        return Ok(None);
+    }
+    let frames = u64::from(word(&footer, 0));
+    let entry_bytes = if footer[4] & 0x80 != 0 { 12 } else { 8 };
+    let table_bytes = frames * entry_bytes + SEEK_FOOTER_BYTES;
+    let Some(begin) = size_bytes.checked_sub(table_bytes + 8) else { return Ok(None) };
+    let mut table = [0; 8];
+    if word(&footer, 5) != SEEK_MAGIC
+        || footer[4] & 0b0111_1100 != 0
+        || !read_at(file, &mut table, begin)?
+        || word(&table, 0) != SEEK_TABLE_MAGIC
+        || u64::from(word(&table, 4)) != table_bytes
+    {
+        return Ok(None);
+    }
+    let mut entries = vec![0; (frames * entry_bytes) as usize];
+    if !read_at(file, &mut entries, begin + 8)? {
+        return Ok(None);
+    }
+    let mut found = ZstdFrames { window_bytes: 0, pieces: None };
+    let mut pieces = Pieces::default();
+    let mut at = 0;
+    for entry in entries.chunks_exact(entry_bytes as usize) {
+        match header_at(file, at, begin.max(at))? {
+            Some(Header::Frame(frame)) => found.window_bytes = found.window_bytes.max(frame.window_bytes),
+            Some(Header::Skipped(_)) => {}
+            None => return Ok(None),
+        }
+        pieces.add(at, u64::from(word(entry, 4)));
+        at += u64::from(word(entry, 0));
+    }
+    if at == begin && frames > 1 {
+        found.pieces = Some(pieces);
+    }
+    Ok((at == begin).then_some(found))
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+/// False if the file ends before.
+fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<bool> {
+    match file.read_exact_at(into, at) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}

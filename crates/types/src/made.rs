@@ -1,0 +1,42 @@
+//! Columns that are made, and not read.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ColumnType;
+
+/// A column of which no field of a row is: it says where a row comes from. Never null.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MadeColumn {
+    /// Name, unique in its layout.
+    pub name: String,
+    /// What it says.
+    pub from: MadeFrom,
+}
+
+/// What a made column says of its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MadeFrom {
+    /// The last part of the path of its file.
+    FileName,
+    /// The path of its file.
+    FilePath,
+    /// Its number in its file, from 1, as rejects have it.
+    RowNumber,
+    /// Where it begins in the text of its file, from 0, bytes.
+    ByteOffset,
+    /// When the run began: microseconds since 1970, UTC. None while there is no run.
+    LoadTime(Option<i64>),
+}
+
+impl MadeFrom {
+    /// The type of such columns.
+    pub fn column_type(self) -> ColumnType {
+        match self {
+            MadeFrom::FileName | MadeFrom::FilePath => ColumnType::String,
+            MadeFrom::RowNumber | MadeFrom::ByteOffset => ColumnType::Int64,
+            MadeFrom::LoadTime(_) => ColumnType::TimestampTz,
+        }
+    }
+}
