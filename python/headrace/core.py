@@ -63,14 +63,16 @@ def cpu_paths() -> list[str]:
     return _native.cpu_paths()
 
 
-def plan_slices(spec: Mapping[str, Any]) -> Data:
+def plan_slices(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: False) -> Data:
     """Cut files into slices that start and end on row boundaries.
 
     `spec` has `files` (absolute paths), `slice_bytes` and `layout`; the reply has `files` (as they are now: size,
     modification time, inode, row ends) and `slices`, numbered from 1 in file order. Raises SourceError for a file that
     is missing, unreadable or not a regular file.
+
+    `is_cancelled` is asked as by `key_scan`: files may have to be read whole.
     """
-    return _data(_call(_native.plan_slices, json.dumps(spec)))
+    return _data(_call(_native.plan_slices, json.dumps(spec), is_cancelled))
 
 
 def field_by_field(layout: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ use headrace_engine::generate_files::{self, GenerateJob};
 use headrace_engine::hash_places::{HashPlacesSpec, hash_places as place_keys};
 use headrace_engine::key_bounds::{KeyBoundsSpec, key_bounds as read_key_bounds};
 use headrace_engine::key_scan::{KeyScanSpec, key_scan as scan_keys};
-use headrace_engine::slices::{SlicingSpec, plan_slices as cut_files};
+use headrace_engine::slices::{SlicingSpec, plan_slices_until as cut_files};
 use headrace_engine::{BatchReader, Flow as EngineFlow};
 use headrace_types::{CoreError as EngineError, ErrorKind, Layout};
 use pyo3::create_exception;
@@ -64,12 +64,35 @@ fn cpu_path() -> PyResult<&'static str> {
     headrace_parse::cpu_path().map(|path| path.name()).map_err(|error| to_python(&error))
 }
 
-/// Cuts files into slices.
+/// Cuts files into slices. Asks `is_cancelled` every few milliseconds; what it raises ends the cutting.
 #[pyfunction]
-fn plan_slices(py: Python<'_>, spec_json: &str) -> PyResult<String> {
+fn plan_slices(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<String> {
     let spec: SlicingSpec = from_json("slicing", spec_json)?;
-    let slicing = py.detach(|| cut_files(&spec)).map_err(|error| to_python(&error))?;
-    to_json(&slicing)
+    to_json(&until(py, is_cancelled, |must_end| cut_files(&spec, must_end))?)
+}
+
+/// What `work` returns, which asks a Python function now and then whether it must end; or what that function raises.
+fn until<T: Send>(
+    py: Python<'_>,
+    is_cancelled: Py<PyAny>,
+    work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, EngineError> + Send,
+) -> PyResult<T> {
+    let mut raised = None;
+    let mut must_end = || {
+        let asked = Python::attach(|py| {
+            py.check_signals()?;
+            is_cancelled.call0(py)?.is_truthy(py)
+        });
+        asked.unwrap_or_else(|error| {
+            raised.get_or_insert(error);
+            true
+        })
+    };
+    let result = py.detach(|| work(&mut must_end));
+    match raised {
+        Some(error) => Err(error),
+        None => result.map_err(|error| to_python(&error)),
+    }
 }
 
 /// Columns of a layout whose texts are converted field by field, and why.
@@ -99,22 +122,7 @@ fn hash_places(spec_json: &str) -> PyResult<String> {
 #[pyfunction]
 fn key_scan(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<String> {
     let spec: KeyScanSpec = from_json("key scan", spec_json)?;
-    let mut raised = None;
-    let mut must_end = || {
-        let asked = Python::attach(|py| {
-            py.check_signals()?;
-            is_cancelled.call0(py)?.is_truthy(py)
-        });
-        asked.unwrap_or_else(|error| {
-            raised.get_or_insert(error);
-            true
-        })
-    };
-    let result = py.detach(|| scan_keys(&spec, &mut must_end));
-    match raised {
-        Some(error) => Err(error),
-        None => to_json(&result.map_err(|error| to_python(&error))?),
-    }
+    to_json(&until(py, is_cancelled, |must_end| scan_keys(&spec, must_end))?)
 }
 
 /// A data flow.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from headrace import core
 from headrace.errors import SourceError, TargetError
@@ -59,11 +60,13 @@ class PreparedFlow:
     source: SourceSnapshot
 
 
-def prepare_sources(package: BoundPackage) -> list[PreparedFlow | SkippedTask]:
+def prepare_sources(
+    package: BoundPackage, is_cancelled: Callable[[], bool] = lambda: False
+) -> list[PreparedFlow | SkippedTask]:
     """Looks at the source of every data flow, in the order of execution.
 
-    Raises SourceError; also when several data flows have no file and no other has any: one of them may wait for the
-    files of a quiet day, but several without any look like the wrong folder.
+    Raises CancelledError, and SourceError; also when several data flows have no file and no other has any: one of them
+    may wait for the files of a quiet day, but several without any look like the wrong folder.
     """
     flows = nameable_flows(package)
     places = {target_key(flow.destination.connection): flow.destination.connection for flow, when in flows if when}
@@ -76,8 +79,9 @@ def prepare_sources(package: BoundPackage) -> list[PreparedFlow | SkippedTask]:
             continue
         source = task.source
         if isinstance(source, FileSource):
+            plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
             snapshot = snapshot_files(
-                source, package.streams, core.plan_slices, destination_files, _commit_of(task.destination)
+                source, package.streams, plan_slices, destination_files, _commit_of(task.destination)
             )
             if snapshot is None:
                 missing.append(source)

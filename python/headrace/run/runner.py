@@ -146,7 +146,7 @@ class _Run:
     def _execute(self) -> None:
         with self._phase("plan"):
             try:
-                prepared = prepare_sources(self._package)
+                prepared = prepare_sources(self._package, self._cancel.is_set)
             except BaseException:
                 self._started(None)
                 raise

@@ -81,7 +81,7 @@ def verify(package: BoundPackage, folder: RunFolder, cancel: threading.Event) ->
     redactor = Redactor(package.secrets)
     try:
         requests.check_package(folder, package, VERIFY)
-        prepared = [item for item in prepare_sources(package) if not isinstance(item, SkippedTask)]
+        prepared = [item for item in prepare_sources(package, cancel.is_set) if not isinstance(item, SkippedTask)]
         requests.check_sources(folder, {item.task.id: item.source for item in prepared}, redactor, VERIFY)
         with OpenTargets(
             package,

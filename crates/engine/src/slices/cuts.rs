@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use headrace_parse::{Automaton, START};
 use headrace_types::{CoreError, Encoding, ErrorKind};
@@ -45,11 +45,13 @@ pub struct FileText<'a> {
     pub file: &'a File,
     /// How its bytes stand for characters.
     pub encoding: Encoding,
+    /// Set when nobody waits for the cuts any more: reading ends with an error.
+    pub stop: &'a AtomicBool,
 }
 
 impl Text for FileText<'_> {
     fn reader(&self, from: u64, to: u64) -> io::Result<Box<dyn Read + '_>> {
-        let bytes = FileFrom { file: self.file, at: from }.take(to.saturating_sub(from));
+        let bytes = FileFrom { file: self.file, at: from, stop: self.stop }.take(to.saturating_sub(from));
         if !self.encoding.is_utf16() {
             return Ok(Box::new(bytes));
         }
@@ -88,10 +90,14 @@ impl<R: Read + Send> ByteSource for Bytes<R> {
 struct FileFrom<'a> {
     file: &'a File,
     at: u64,
+    stop: &'a AtomicBool,
 }
 
 impl Read for FileFrom<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(io::Error::other(CoreError::new(ErrorKind::Cancelled, "cutting the files was cancelled")));
+        }
         let count = read_some(self.file, into, self.at)?;
         self.at += count as u64;
         Ok(count)
@@ -411,7 +417,7 @@ mod tests {
         let automaton = Automaton::of_rows(layout, row_end).unwrap();
         let ends = row_ends(&automaton, bytes);
         let end = bytes.len() as u64;
-        let text = FileText { file: &file, encoding: layout.encoding };
+        let text = FileText { file: &file, encoding: layout.encoding, stop: &AtomicBool::new(false) };
         let cutter = Cutter::new(&text, &automaton, end);
         for cuts in [cutter.cuts(0, places).unwrap(), cutter.serial(0, places).unwrap()] {
             for (place, cut) in places.iter().zip(&cuts) {
@@ -453,7 +459,7 @@ mod tests {
             let ends = row_ends(&automaton, text.as_bytes());
             let ends: Vec<u64> =
                 ends.into_iter().map(|at| layout.encoding.source_bytes(&text.as_bytes()[..at as usize])).collect();
-            let file = FileText { file: &file, encoding: layout.encoding };
+            let file = FileText { file: &file, encoding: layout.encoding, stop: &AtomicBool::new(false) };
             let cutter = Cutter::new(&file, &automaton, end);
             for cuts in [cutter.cuts(0, &places).unwrap(), cutter.serial(0, &cutter.aligned(&places).unwrap()).unwrap()] {
                 for (place, cut) in places.iter().zip(&cuts) {
@@ -498,7 +504,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&open, 0).unwrap();
         let automaton = Automaton::of_rows(layout, row_end).unwrap();
-        let text = FileText { file: &file, encoding: layout.encoding };
+        let text = FileText { file: &file, encoding: layout.encoding, stop: &AtomicBool::new(false) };
         let cuts = Cutter::new(&text, &automaton, open.len() as u64).cuts(0, &places).unwrap();
         let first = rows.len() as u64 + 4;
         assert_eq!(cuts[..4], [Some(first); 4], "all of it is one field");

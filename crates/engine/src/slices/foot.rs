@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::sync::atomic::AtomicBool;
 
 use headrace_parse::{Automaton, Event, START};
 use headrace_types::{BlankRows, CoreError, Layout, RowEnd};
@@ -19,7 +20,7 @@ const WINDOW_BYTES: usize = 256 << 10;
 ///
 /// # Errors
 /// `Source` when the file cannot be read; `Specification` for a layout that means two things.
-pub fn find(file: &File, planned: &FileSpec, layout: &Layout) -> Result<Margin, CoreError> {
+pub fn find(file: &File, planned: &FileSpec, layout: &Layout, stop: &AtomicBool) -> Result<Margin, CoreError> {
     let failed = |error: std::io::Error| unreadable(&planned.path, error);
     let automaton = Automaton::new(layout, &planned.row_end).map_err(refused)?;
     let rows = Automaton::of_rows(layout, &planned.row_end).map_err(refused)?;
@@ -30,7 +31,7 @@ pub fn find(file: &File, planned: &FileSpec, layout: &Layout) -> Result<Margin, 
         let lines = rows.min(u64::from(layout.footer_rows));
         return Ok(Margin { bytes: end.saturating_sub(begin + (rows - lines) * bytes), lines });
     }
-    let text = FileText { file, encoding: planned.encoding };
+    let text = FileText { file, encoding: planned.encoding, stop };
     let mut distance = FIRST_BYTES;
     loop {
         // Where a row begins, whatever stands before it.

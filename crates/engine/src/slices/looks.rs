@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::sync::atomic::AtomicBool;
 
 use headrace_types::{CoreError, ErrorKind};
 
@@ -54,11 +55,11 @@ pub struct Look {
     pub pieces: Option<Pieces>,
 }
 
-/// A file as it is now, and what its beginning and its headers tell.
+/// A file as it is now, and what its beginning and its headers tell. `stop`: see [`FileText`](super::cuts::FileText).
 ///
 /// # Errors
 /// Those of reading it; `Source` if it holds no text.
-pub fn look(path: &str, spec: &SlicingSpec) -> Result<Look, CoreError> {
+pub fn look(path: &str, spec: &SlicingSpec, stop: &AtomicBool) -> Result<Look, CoreError> {
     let (file, metadata) = open_file(path)?;
     let mut planned = FileSpec {
         path: path.to_owned(),
@@ -100,7 +101,7 @@ pub fn look(path: &str, spec: &SlicingSpec) -> Result<Look, CoreError> {
         if planned.compression != Compression::None {
             return Err(no_footer(path, "a compressed file"));
         }
-        planned.foot = foot::find(&file, &planned, &spec.layout)?;
+        planned.foot = foot::find(&file, &planned, &spec.layout, stop)?;
     }
     Ok(Look { file, planned, pieces })
 }

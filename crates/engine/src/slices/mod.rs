@@ -8,6 +8,9 @@ mod packed;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use headrace_parse::{Automaton, Parser, RowScanner};
 use headrace_types::{CoreError, ErrorKind, Layout, RowEnd};
@@ -22,6 +25,9 @@ pub use self::head::{HeadPlace, discard, read_header, row_end, skip_lines};
 
 /// Bytes read at once when looking for a row end.
 const WINDOW_BYTES: usize = 64 * 1024;
+
+/// Time between two looks whether it was cancelled.
+const STEP: Duration = Duration::from_millis(5);
 
 /// What to cut.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -72,6 +78,32 @@ impl Slicing {
 /// # Errors
 /// `Source` when a file is missing, cannot be read or is no regular file; `Specification` for a layout that means two things.
 pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
+    cut_all(spec, &AtomicBool::new(false))
+}
+
+/// The same. Asks `is_cancelled` every few milliseconds, on the calling thread: files may have to be read whole.
+///
+/// # Errors
+/// Those of [`plan_slices`]; `Cancelled`.
+pub fn plan_slices_until(spec: &SlicingSpec, is_cancelled: &mut dyn FnMut() -> bool) -> Result<Slicing, CoreError> {
+    let (stop, caller) = (AtomicBool::new(false), thread::current());
+    thread::scope(|scope| {
+        let work = scope.spawn(|| {
+            let slicing = cut_all(spec, &stop);
+            caller.unpark();
+            slicing
+        });
+        while !work.is_finished() {
+            if is_cancelled() {
+                stop.store(true, Ordering::Relaxed);
+            }
+            thread::park_timeout(STEP);
+        }
+        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn cut_all(spec: &SlicingSpec, stop: &AtomicBool) -> Result<Slicing, CoreError> {
     // What no file can change is refused before any is looked at.
     Parser::new(&spec.layout)?;
     let mut slicing = Slicing { files: Vec::new(), slices: Vec::new() };
@@ -82,11 +114,11 @@ pub fn plan_slices(spec: &SlicingSpec) -> Result<Slicing, CoreError> {
             slicing.add(index, &[0, 0], &[TextRange::default()]);
             continue;
         }
-        let Look { file, planned, pieces } = look(path, spec)?;
+        let Look { file, planned, pieces } = look(path, spec, stop)?;
         let automaton = Automaton::of_rows(&spec.layout, &planned.row_end).map_err(refused)?;
         let failed = |error| unreadable(path, error);
         if planned.compression == Compression::None {
-            slicing.add(index, &cut(&file, &planned, spec, &automaton).map_err(failed)?, &[]);
+            slicing.add(index, &cut(&file, &planned, spec, &automaton, stop).map_err(failed)?, &[]);
         } else {
             let pieces = pieces.unwrap_or_default();
             let (cuts, texts) = cut_pieces(&planned, &pieces, spec, &automaton).map_err(failed)?;
@@ -122,7 +154,13 @@ pub fn scanner(layout: &Layout, row_end: &RowEnd) -> Result<RowScanner, CoreErro
 }
 
 /// Strictly ascending cut points from the first line to the end of the file.
-fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automaton) -> std::io::Result<Vec<u64>> {
+fn cut(
+    file: &File,
+    planned: &FileSpec,
+    spec: &SlicingSpec,
+    automaton: &Automaton,
+    stop: &AtomicBool,
+) -> std::io::Result<Vec<u64>> {
     if planned.first_byte >= planned.size_bytes {
         return Ok(vec![planned.first_byte]);
     }
@@ -134,7 +172,7 @@ fn cut(file: &File, planned: &FileSpec, spec: &SlicingSpec, automaton: &Automato
     // From the byte before: a cut that falls right behind a row end stays there.
     let places: Vec<u64> =
         (1..pieces).map(|piece| begin + piece * step).filter(|place| *place < end).map(|place| place - 1).collect();
-    let text = FileText { file, encoding: planned.encoding };
+    let text = FileText { file, encoding: planned.encoding, stop };
     let found = match &planned.row_end {
         RowEnd::Every(bytes) => equal_cuts(*bytes, begin, &places, end),
         _ => Cutter::new(&text, automaton, end).cuts(begin, &places)?,
