@@ -269,3 +269,14 @@ def test_the_plan_says_how_files_are_read(project: Project) -> None:
     summary = project.command(project.arguments()).succeeded()
     note = "encoding utf-16le: decoded while it is read; bytes that are no character are read as U+FFFD"
     assert note in summary["tables"][0]["notes"]
+
+
+def test_bytes_that_escapes_make_take_nothing_with_them(project: Project) -> None:
+    """0xF8 also begins what stands for the odd last byte of a file in UTF-16."""
+    text = "1|\\xF8ab|-\n2|\\xC3\\xA4|-\n3|\\xF8€z|-\n4|\\xED\\xA0ä|-\n"
+    escapes = ["escape: '\\'", "escape_codes: postgres", "unmappable: replace"]
+    load(project, package(*escapes, "encoding: utf-16le"), rows=text.encode("utf-16-le"))
+    in_utf_16 = project.query("SELECT id, name FROM orders ORDER BY id")
+    load(project, package(*escapes), rows=text.encode())
+    assert in_utf_16 == project.query("SELECT id, name FROM orders ORDER BY id")
+    assert in_utf_16[:3] == [(1, "\ufffdab"), (2, "ä"), (3, "\ufffd€z")]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace import core
+from headrace.model import Layout
 from tests.integration.driver import Project
 from tests.snapshots import assert_snapshot
 
@@ -314,3 +316,79 @@ def test_a_pipe_of_rows_without_row_ends(project: Project) -> None:
         else:
             assert ended.exit_code == 1
             assert_snapshot("fixed_width_pipe_cut_off", project.stable(ended.error))
+
+
+def strings(count: int, **first: str) -> str:
+    """So many columns of texts, one wide each."""
+    widths = [first.get("width", "1"), *["1"] * (count - 1)]
+    return "".join(
+        f"      - {{name: c{number}, type: string, width: {width}}}\n" for number, width in enumerate(widths)
+    )
+
+
+BLOCK_COLUMNS = {
+    "numbered": (
+        ["shape: fixed_width", "row_end: none"],
+        strings(8) + "      - {name: rn, type: int64, from: row_number}\n",
+        b"abcdefgh" * 100_000,
+        "count(DISTINCT rn) FILTER (c0 || c7 = 'ah' AND rn BETWEEN 1 AND 100000)",
+        100_000,
+    ),
+    "many columns": (
+        ["shape: fixed_width", "row_end: none"],
+        strings(17, width="8"),
+        b"abcdefghijklmnopqrstuvwx" * 100_000,
+        "count(*) FILTER (c0 || c16 = 'abcdefghx')",
+        100_000,
+    ),
+    "filled": (
+        ["delimiter: '||'", "short_rows: fill"],
+        strings(192).replace(", width: 1", ""),
+        b"x\n" * 300_000,
+        "count(*) FILTER (c0 = 'x' AND c191 IS NULL)",
+        300_000,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BLOCK_COLUMNS)
+def test_blocks_hold_as_many_rows_as_a_batch_may_have(project: Project, name: str) -> None:
+    """Exactly as many whole rows, and a part of one or nothing behind them."""
+    layout, columns, content, right, rows = BLOCK_COLUMNS[name]
+    text = package(layout, PLACES)
+    begin, end = text.index("      - {name: id"), text.index("streams:")
+    project.package(text[:begin] + columns + text[end:])
+    (project.inbox / "rows").write_bytes(content)
+    assert project.command(project.arguments()).succeeded()["rows_loaded"] == rows
+    assert project.query(f"SELECT {right} FROM orders") == [(rows,)]
+
+
+def test_keys_of_more_rows_than_a_batch_may_have(tmp_path: Path) -> None:
+    columns = [{"name": "k", "type": "int32", "width": 5}]
+    columns += [{"name": f"c{number}", "type": "string", "width": 1} for number in range(20)]
+    layout = Layout.model_validate({"shape": "fixed_width", "columns": columns}).to_core()
+    file = tmp_path / "rows"
+    file.write_text("".join(f"{number:05}abcdefghijklmnopqrst\n" for number in range(5000)))
+    files = core.plan_slices({"files": [str(file)], "slice_bytes": 1 << 22, "layout": layout})["files"]
+    found = core.key_bounds({"files": files, "layout": layout, "column": "k"})["files"]
+    assert found == [{"first": "0", "last": "4999"}]
+
+
+def test_names_of_a_header_are_in_the_page_of_the_file(project: Project) -> None:
+    text = package([*FIXED, "header: check", "encoding: windows-1252"], PLACES)
+    project.package(text.replace("name: name,", "name: Größe,"))
+    (project.inbox / "rows").write_bytes(" IDGRößE PRI\n  1abcde  10\n".encode("cp1252"))
+    ended = project.command(project.arguments())
+    assert ended.exit_code == 1
+    assert "`PRI`" in ended.error
+    assert "Größe" not in ended.error
+    project.package(text.replace("name: name,", "name: Größe,").replace("name: price", "name: pri"))
+    assert project.command(project.arguments()).succeeded()["rows_loaded"] == 1
+
+
+def test_rejects_stand_in_their_file_as_rows_of_the_source(project: Project) -> None:
+    project.package(package([*FIXED, "row_end: none"], PLACES))
+    (project.inbox / "rows").write_bytes(b"xxxabcde  10  1abcde  10yyyabcde  10")
+    summary = project.command(project.arguments()).succeeded()
+    jsonl = Path(summary["tables"][0]["rejects"]["files"][0])
+    assert jsonl.with_suffix(".bad").read_bytes() == b"xxxabcde  10yyyabcde  10"

@@ -106,8 +106,8 @@ impl Lines<'_> {
                 }
             }
             let whole = if at == end { text.len() } else { memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1) };
-            if let Some(rows) = parser.rows(&text[..whole])? {
-                return Ok(self.column.keys(&rows).map(|keys| keys.at(0)));
+            if let Some(rows) = parser.rows(&text[..whole])?.first() {
+                return Ok(self.column.keys(rows).map(|keys| keys.at(0)));
             }
             text.drain(..whole);
             window = LARGE_WINDOW_BYTES.max(text.len() as u64 / 2);
@@ -130,9 +130,8 @@ impl Lines<'_> {
             }
             // In the middle of the file the first line is a part of one.
             let whole = if from == begin { 0 } else { memchr::memchr(b'\n', &text).map_or(text.len(), |at| at + 1) };
-            let rows = self.parser()?.rows(&text[whole..])?;
-            if let Some(rows) = rows {
-                return Ok(self.column.keys(&rows).map(|keys| keys.at(rows.num_rows() - 1)));
+            if let Some(rows) = self.parser()?.rows(&text[whole..])?.last() {
+                return Ok(self.column.keys(rows).map(|keys| keys.at(rows.num_rows() - 1)));
             }
             if from == begin {
                 return Ok(None);

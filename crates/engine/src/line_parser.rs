@@ -48,32 +48,48 @@ impl LineParser {
     /// # Errors
     /// `Internal` only.
     pub fn parse(&mut self, line: &[u8]) -> Result<Line, CoreError> {
-        let parsed = self.parsed(line)?;
-        Ok(match parsed.batch {
-            Some(batch) => Line::Row(batch),
-            None if parsed.rejected > 0 => Line::Reject,
-            None => Line::Skipped,
-        })
+        let mut found = Line::Skipped;
+        self.each(line, |parsed| {
+            found = match parsed.batch {
+                Some(batch) => Line::Row(batch),
+                None if parsed.rejected > 0 => Line::Reject,
+                None => Line::Skipped,
+            }
+        })?;
+        Ok(found)
     }
 
-    /// Of a few lines with their row ends those that are rows and conform to the layout; none if there are no such rows.
+    /// Of a few lines with their row ends those that are rows and conform to the layout, in batches of at least one row.
     ///
     /// # Errors
     /// `Internal` only.
-    pub fn rows(&mut self, lines: &[u8]) -> Result<Option<RecordBatch>, CoreError> {
-        if lines.is_empty() { Ok(None) } else { Ok(self.parsed(lines)?.batch) }
+    pub fn rows(&mut self, lines: &[u8]) -> Result<Vec<RecordBatch>, CoreError> {
+        let mut batches = Vec::new();
+        if !lines.is_empty() {
+            self.each(lines, |parsed| batches.extend(parsed.batch))?;
+        }
+        Ok(batches)
     }
 
-    fn parsed(&mut self, line: &[u8]) -> Result<Parsed, CoreError> {
-        let mut memory = Memory::new(line.len() + 1 + 2 * PADDING_BYTES);
-        memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + line.len()].copy_from_slice(line);
-        let mut length = line.len();
-        if line.last() != Some(&b'\n') && self.0.needs_row_end() {
+    fn each(&mut self, lines: &[u8], mut take: impl FnMut(Parsed)) -> Result<(), CoreError> {
+        let mut memory = Memory::new(lines.len() + 1 + 2 * PADDING_BYTES);
+        memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + lines.len()].copy_from_slice(lines);
+        let mut length = lines.len();
+        if lines.last() != Some(&b'\n') && self.0.needs_row_end() {
             memory.bytes_mut()[PADDING_BYTES + length] = b'\n';
             length += 1;
         }
         let buffer = memory.freeze();
-        let block = Block { buffer: &buffer, from: 0, length, real_length: line.len(), first_byte: 0, ended: true };
-        self.0.parse(block, Memory::new, &mut |_| Ok(()))
+        let mut from = 0;
+        loop {
+            let block = Block { buffer: &buffer, from, length, real_length: lines.len(), first_byte: 0, ended: true };
+            let parsed = self.0.parse(block, Memory::new, &mut |_| Ok(()))?;
+            from += parsed.consumed;
+            let is_last = !parsed.more || from == length;
+            take(parsed);
+            if is_last {
+                return Ok(());
+            }
+        }
     }
 }

@@ -107,9 +107,9 @@ impl RejectStore {
         files.bad.write_all(&reject.row).map_err(failed)?;
         files.bad_bytes += reject.row.len() as u64;
         // The last row of a file may lack its row end; the next row must not run into it.
-        if !reject.row.is_empty() && !reject.row.ends_with(reject.line_feed) {
-            files.bad.write_all(reject.line_feed).map_err(failed)?;
-            files.bad_bytes += reject.line_feed.len() as u64;
+        if !reject.row.is_empty() && !reject.row.ends_with(&reject.row_end) {
+            files.bad.write_all(&reject.row_end).map_err(failed)?;
+            files.bad_bytes += reject.row_end.len() as u64;
         }
         files.written += 1;
         self.written.fetch_add(1, Ordering::Relaxed);

@@ -300,7 +300,7 @@ impl<'a> Stream<'a> {
                 None => return Ok(false),
             };
             from += consumed;
-            more = is_more;
+            more = is_more && from < length;
         }
         self.carry.extend_from_slice(&buffer[PADDING_BYTES + from..PADDING_BYTES + length]);
         Ok(true)
@@ -340,6 +340,10 @@ impl<'a> Stream<'a> {
         let slab = |bytes| shared.slabs.take(bytes);
         let first_line = self.parser.next_line();
         let mut parsed = self.parser.parse_rows(block, slab)?;
+        if parsed.consumed == 0 && block.from > 0 && !block.ended {
+            // The batch before had as many rows as it could have, and the block no more whole ones.
+            return Ok(Some((0, false)));
+        }
         if parsed.consumed == 0 && !block.ended {
             // It would be asked the same question for ever.
             return Err(CoreError::new(ErrorKind::Internal, "the parser does not see the row end of a block").at(
@@ -428,7 +432,7 @@ impl<'a> Stream<'a> {
             value: headrace_parse::shown(encoding, &text[..LONG_ROW_SHOWN_BYTES.min(length)]),
             note: None,
             row: Vec::new(),
-            line_feed: encoding.line_feed(),
+            row_end: self.parser.own_row_end(),
         };
         let mut skipped = encoding.source_bytes(text);
         // The end of the row may be far away: others may need the large-row memory meanwhile.

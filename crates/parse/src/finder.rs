@@ -10,7 +10,7 @@ use headrace_types::{
 use crate::automaton::{Automaton, RowScanner};
 use crate::placed::Placed;
 use crate::raw::cpu::CpuPath;
-use crate::raw::fields::{FieldTable, Qualifiers, REWRITTEN, TEXT_BEHIND, Text};
+use crate::raw::fields::{FieldTable, Qualifiers, REWRITTEN, Span, TEXT_BEHIND, Text};
 use crate::raw::structure::{Find, Structure};
 use crate::rows::{BadShape, LineEnds, RowPlace, Rows, Shape};
 use crate::walk::{Open, Walk};
@@ -112,6 +112,17 @@ impl Finder {
     /// Whether the last row of a slice needs a line feed.
     pub fn needs_row_end(&self) -> bool {
         matches!(self.way, Way::Structural(_))
+    }
+
+    /// Bytes that are kept of every row, whatever columns are wanted, where a row may have less text than that.
+    pub fn kept_bytes_of_row(&self) -> usize {
+        let is_filled = self.shape.short_rows == ShortRows::Fill;
+        let keeps_spans = match &self.way {
+            Way::Structural(_) => false,
+            Way::Walked { .. } => is_filled,
+            Way::Placed(placed) => is_filled && placed.counts_characters(),
+        };
+        usize::from(keeps_spans) * self.shape.columns * size_of::<Span>()
     }
 
     /// Shape of rows.

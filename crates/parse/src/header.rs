@@ -153,7 +153,7 @@ fn placed_names(layout: &Layout, row: &[u8]) -> Vec<String> {
         let (start, end) = column.place.map_or((0, 0), |place| (place.start as usize, place.end() as usize));
         let part = match layout.width_unit {
             WidthUnit::Characters => text.chars().skip(start).take(end - start).collect(),
-            WidthUnit::Bytes => String::from_utf8_lossy(&row[start.min(row.len())..end.min(row.len())]).into_owned(),
+            WidthUnit::Bytes => layout.encoding.shown(&row[start.min(row.len())..end.min(row.len())]),
         };
         part.trim_matches([' ', '\t']).to_owned()
     };

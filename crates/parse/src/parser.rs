@@ -1,5 +1,6 @@
 //! The parser: a block of bytes in; a batch, rejects and the number of consumed bytes out.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -333,11 +334,20 @@ impl Parser {
         Ok(parsed)
     }
 
+    /// The row end that a row without one gets where others are to follow it, as it stands in the file.
+    pub fn own_row_end(&self) -> Cow<'static, [u8]> {
+        match &self.row_end {
+            RowEnd::Every(_) => Cow::Borrowed(b""),
+            RowEnd::Exactly(text) => Cow::Owned(self.layout.encoding.source_text(&self.layout.encoded(text))),
+            _ => Cow::Borrowed(self.layout.encoding.line_feed()),
+        }
+    }
+
     /// Most rows of a batch: their columns take no more memory than those of other texts of this length.
     fn most_rows(&self, length: usize) -> usize {
         // Of eight rows, so that bits are counted.
         let parsed: usize = self.columns.iter().map(|column| column.slab_bytes(8)).sum();
-        let bytes = parsed + 8 * self.made.row_bytes();
+        let bytes = parsed + 8 * (self.made.row_bytes() + self.finder.kept_bytes_of_row());
         (8 * SLAB_FACTOR * length.max(LEAST_SLAB_TEXT_BYTES) / bytes.max(1)).max(TILE_ROWS)
     }
 
@@ -366,7 +376,7 @@ impl Parser {
         let text = block.get(start..start + length).ok_or_else(|| internal("rejects of another block"))?;
         let encoding = self.layout.encoding;
         let places = Places::new(text, encoding, first_byte);
-        let origin = Origin { text, encoding, first_line, real_bytes, places };
+        let origin = Origin { text, encoding, first_line, real_bytes, places, row_end: self.own_row_end() };
         self.reject_complete_rows(&origin, on_reject)?;
         if let Some(open) = open {
             on_reject(self.unclosed(&origin, open))?;
@@ -537,13 +547,14 @@ struct Origin<'a> {
     /// Bytes of the text that are the file's: a row end behind them was added by the caller.
     real_bytes: usize,
     places: Places<'a>,
+    /// As it stands in the file.
+    row_end: Cow<'static, [u8]>,
 }
 
 /// Places in the file of what stands in a text.
 struct Places<'a> {
     text: &'a [u8],
     encoding: Encoding,
-    first_byte: u64,
     /// A place in the text, and where it is in the file.
     counted: Cell<(usize, u64)>,
 }
@@ -551,14 +562,16 @@ struct Places<'a> {
 impl<'a> Places<'a> {
     /// `first_byte`: place of the text.
     fn new(text: &'a [u8], encoding: Encoding, first_byte: u64) -> Self {
-        Places { text, encoding, first_byte, counted: Cell::new((0, first_byte)) }
+        Places { text, encoding, counted: Cell::new((0, first_byte)) }
     }
 
-    /// Place in the file. Asked for in about ascending order, so that nothing is counted twice.
+    /// Place in the file. Counted from the place that was asked for before, which is near in either direction.
     fn of(&self, at: usize) -> u64 {
-        let (before, place) =
-            Some(self.counted.get()).filter(|(before, _)| *before <= at).unwrap_or((0, self.first_byte));
-        let place = place + self.encoding.source_bytes(&self.text[before..at]);
+        let (before, place) = self.counted.get();
+        let place = match before <= at {
+            true => place + self.encoding.source_bytes(&self.text[before..at]),
+            false => place - self.encoding.source_bytes(&self.text[at..before]),
+        };
         self.counted.set((at, place));
         place
     }
@@ -590,7 +603,7 @@ impl Origin<'_> {
             value: shown(self.encoding, &self.text[value]),
             note,
             row: self.encoding.source_text(whole),
-            line_feed: self.encoding.line_feed(),
+            row_end: self.row_end.clone(),
         }
     }
 

@@ -128,6 +128,11 @@ impl Placed {
         }
     }
 
+    /// Whether it may have to keep the fields of its rows.
+    pub fn counts_characters(&self) -> bool {
+        self.unit == WidthUnit::Characters
+    }
+
     fn is_spanned(&self) -> bool {
         self.unit == WidthUnit::Characters && self.non_ascii
     }

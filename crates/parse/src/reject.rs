@@ -1,5 +1,7 @@
 //! A row that was not loaded.
 
+use std::borrow::Cow;
+
 use headrace_types::{Encoding, Rule};
 
 /// Longest value kept for messages, in bytes. The row itself is kept whole.
@@ -24,12 +26,17 @@ pub struct Reject {
     pub note: Option<String>,
     /// The whole row with its row end, as it stands in the file. Empty for a row longer than `max_row`.
     pub row: Vec<u8>,
-    /// A line feed in the file.
-    pub line_feed: &'static [u8],
+    /// How rows of the file end, for a row that lacks its row end; nothing where none do.
+    pub row_end: Cow<'static, [u8]>,
 }
 
 /// The value, cut to what messages show, and decoded.
 pub fn shown(encoding: Encoding, value: &[u8]) -> Vec<u8> {
-    let cut = &value[..value.len().min(MAX_VALUE_BYTES)];
+    let mut length = value.len().min(MAX_VALUE_BYTES);
+    // Half a character of UTF-16 would be shown as bytes that the file does not have.
+    while encoding.is_utf16() && length < value.len() && length > 0 && value[length] & 0xC0 == 0x80 {
+        length -= 1;
+    }
+    let cut = &value[..length];
     if encoding.is_utf8() { cut.to_vec() } else { encoding.shown(cut).into_bytes() }
 }

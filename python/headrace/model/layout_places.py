@@ -93,6 +93,24 @@ def check_places(layout: Layout) -> None:
             expected="no `extra_fields`",
             path=("extra_fields",),
         )
+    _check_units(layout)
+    places_of(layout)
+
+
+def _check_units(layout: Layout) -> None:
+    """What is counted, and in what, where rows have no row end or characters have several bytes."""
+    if layout.encoding.startswith("utf-16") and layout.row_end == "none":
+        raise own_error(
+            f"rows without row end have a number of bytes, and characters of {layout.encoding} have not",
+            expected="row ends, or an encoding of one byte per character",
+            path=("row_end",),
+        )
+    if layout.encoding.startswith("utf-16") and layout.width_unit == "bytes":
+        raise own_error(
+            f"places of columns in {layout.encoding} count characters",
+            expected="`width_unit: characters`",
+            path=("encoding",),
+        )
     for name, nothing in _OF_ROW_ENDS.items():
         if layout.row_end == "none" and getattr(layout, name) != nothing:
             raise own_error(
@@ -100,13 +118,6 @@ def check_places(layout: Layout) -> None:
                 expected="rows that all have the same number of bytes",
                 path=(name,),
             )
-    if layout.encoding.startswith("utf-16") and layout.width_unit == "bytes":
-        raise own_error(
-            f"places of columns in {layout.encoding} count characters",
-            expected="`width_unit: characters`",
-            path=("encoding",),
-        )
-    places_of(layout)
 
 
 def places_of(layout: Layout) -> list[dict[str, Any]]:

@@ -56,6 +56,7 @@ MESSAGES = {
     "no_delimiter": ([], ["name: id, type: int64", "name: amount, type: string"]),
     "shape": (["shape: fixed"], TWO),
     "utf_16_bytes": ([*FIXED, "encoding: utf-16"], TWO),
+    "utf_16_endless": ([*FIXED, "encoding: utf-16le", "row_end: none"], TWO),
     "made": (FIXED, [*TWO, "name: file, type: string, from: file_name, width: 9"]),
 }
 

@@ -86,7 +86,11 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
                     },
                     value: reference_encodings::shown(layout, &bad.value[..bad.value.len().min(1000)]),
                     row: if bad.rule == Rule::RowTooLong { vec![] } else { bytes[at..next].to_vec() },
-                    line_feed: b"\n",
+                    row_end: match row_end {
+                        RowEnd::Every(_) => vec![].into(),
+                        RowEnd::Exactly(text) => reference_encodings::encoded(layout, text).into(),
+                        _ => b"\n".as_slice().into(),
+                    },
                 }),
             }
         }

@@ -292,8 +292,11 @@ fn decode_utf8(encoding: Encoding, text: &[u8], mut put: impl FnMut(Piece<'_>)) 
             Ok(_) => (rest.len(), 0),
             Err(error) => {
                 let behind = &rest[error.valid_up_to()..];
-                let own = encoding.is_utf16()
-                    && (half_pair_of(&behind[..behind.len().min(3)]).is_some() || behind[0] == ODD_LEAD);
+                // An escape can make the lead of an odd byte, too.
+                let three = &behind[..behind.len().min(3)];
+                let is_odd =
+                    matches!(*three, [ODD_LEAD, second, third] if second & 0xC0 == 0x80 && third & 0xC0 == 0x80);
+                let own = encoding.is_utf16() && (half_pair_of(three).is_some() || is_odd);
                 let length = if own { 3 } else { error.error_len().unwrap_or(behind.len()) };
                 (error.valid_up_to(), length.min(behind.len()))
             }
