@@ -280,7 +280,9 @@ impl Encoding {
 /// The unit that is the stage text of half a pair.
 fn half_pair_of(text: &[u8]) -> Option<u16> {
     match *text {
-        [0xED, second @ 0xA0..=0xBF, third] => Some(0xD000 | u16::from(second & 0x3F) << 6 | u16::from(third & 0x3F)),
+        [0xED, second @ 0xA0..=0xBF, third @ 0x80..=0xBF] => {
+            Some(0xD000 | u16::from(second & 0x3F) << 6 | u16::from(third & 0x3F))
+        }
         _ => None,
     }
 }
