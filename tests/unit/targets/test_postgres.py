@@ -370,6 +370,26 @@ def test_a_lost_control_connection_stops_the_flow() -> None:
     assert cleaned_up(later, is_new=True)
 
 
+@pytest.mark.parametrize(("switch", "target"), [("schema", "replace"), ("none", "append")])
+def test_a_control_connection_lost_when_the_last_stream_ends(switch: str, target: str) -> None:
+    """The flow itself has succeeded, but what its writers have not committed is cancelled."""
+    load = Load(plan(switch, target))
+    load.later = [FakeSession()]
+    load.session.failures["SELECT pg_catalog.pg_stat_clear_snapshot()"] = server_error(
+        "57P01", "terminating connection"
+    )
+    stopped = threading.Event()
+    load.flow.cancel = lambda reason: stopped.set()  # type: ignore[method-assign]
+
+    def settle(rows: int | None) -> dict[str, Any]:
+        assert stopped.wait(10)
+        return load.flow.join(0) or {}
+
+    with pytest.raises(TargetBusyError, match="the server has ended the session"):
+        load.target.load(RUN, load.plan, load.flow, settle)
+    assert not load.flow.committed
+
+
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_an_answer_to_the_commit_that_is_lost(is_committed: bool) -> None:
     """The ledger knows."""

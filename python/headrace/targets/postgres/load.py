@@ -242,11 +242,14 @@ class TableLoad:
         try:
             with self._control.heartbeat(self._is_cancelled, stop, flow.seen_at_work):
                 flow.start()
-                return settle(None)
+                result = settle(None)
         except HeadraceError as error:
             if losses:
                 raise explained(losses[0], self._what) from error
             raise
+        if losses:  # in the moment when the last stream ended: writers that wait for the commit were cancelled
+            raise explained(losses[0], self._what)
+        return result
 
     def _commit_writers(self, flow: Flow) -> None:
         """Commits the writers of an append, one after the other."""
