@@ -12,6 +12,7 @@ mod plan;
 mod temporal;
 mod text;
 mod unescape;
+mod ways;
 
 use headrace_types::Rule;
 

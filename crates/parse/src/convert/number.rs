@@ -5,6 +5,7 @@ use headrace_types::Rule;
 use super::Convert;
 use super::digits::{LongDigits, Point, fixed_number, long_digits, up_to_16_digits};
 use super::format::{Base, Grouping, grouped_numbers};
+use super::ways::{Ways, try_ways};
 use crate::raw::fields::{Field, Tile};
 
 /// Integer types of a column.
@@ -103,6 +104,7 @@ impl<T: Integer> Convert for Whole<T> {
 
 impl<T: Integer> Base for Whole<T> {
     const BAD: Rule = Rule::BadInteger;
+    const HAS_GROUPS: bool = true;
     const IS_WHOLE: bool = true;
 
     #[inline(always)]
@@ -228,17 +230,13 @@ impl<T: Unscaled> Convert for Decimal<T> {
 
     #[inline(always)]
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
-        let Some(point) = self.fixed_point() else { return false };
-        let limit = self.quick_limit;
-        numbers(tile, point, values, inexact, |number| {
-            (T::from_i64(number), u64::from(number.unsigned_abs() >= limit))
-        });
-        true
+        self.try_points(None, tile, values, inexact)
     }
 }
 
 impl<T: Unscaled> Base for Decimal<T> {
     const BAD: Rule = Rule::BadDecimal;
+    const HAS_GROUPS: bool = true;
 
     fn point(&self) -> u8 {
         self.point
@@ -257,12 +255,43 @@ impl<T: Unscaled> Base for Decimal<T> {
 
     #[inline(always)]
     fn grouped_tile(&self, grouping: Grouping, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
+        self.try_points(Some(grouping), tile, values, inexact)
+    }
+}
+
+/// The loops of decimals: with the point, or without one (none), digits in groups or not.
+struct Points<'d, T> {
+    decimal: &'d Decimal<T>,
+    grouping: Option<Grouping>,
+}
+
+impl<T: Unscaled> Ways<Option<Point>> for Points<'_, T> {
+    type Value = T;
+
+    #[inline(always)]
+    fn run(&self, point: Option<Point>, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) {
+        // Whole numbers of a type with a point lack its digits.
+        let factor = if point.is_some() { 1 } else { self.decimal.quick_scale.max(1) as i64 };
+        let limit = self.decimal.quick_limit.div_ceil(factor as u64);
+        let finish =
+            |number: i64| (T::from_i64(number.wrapping_mul(factor)), u64::from(number.unsigned_abs() >= limit));
+        match self.grouping {
+            None => numbers(tile, point, values, inexact, finish),
+            Some(grouping) => grouped_numbers(tile, point, grouping, values, inexact, finish),
+        }
+    }
+}
+
+impl<T: Unscaled> Decimal<T> {
+    /// Texts with the point first, unless that of the first row has none.
+    #[inline(always)]
+    fn try_points(&self, grouping: Option<Grouping>, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
         let Some(point) = self.fixed_point() else { return false };
-        let limit = self.quick_limit;
-        grouped_numbers(tile, point, grouping, values, inexact, |number| {
-            (T::from_i64(number), u64::from(number.unsigned_abs() >= limit))
-        });
-        true
+        let bytes_from_end = point.map_or(1, |point| point.bytes() as usize);
+        let has_point = tile.rows() > 0 && tile.field(0).byte_before(bytes_from_end) == self.point;
+        let order = if has_point { [point, None] } else { [None, point] };
+        let ways = if point.is_some() { 2 } else { 1 };
+        try_ways(&Points { decimal: self, grouping }, order.into_iter().take(ways), tile, values, inexact)
     }
 }
 

@@ -152,6 +152,21 @@ fn decimals_of_every_number_of_digits_on_both_sides_of_the_point() {
 }
 
 #[test]
+fn whole_numbers_in_every_decimal_type() {
+    let whole = |count: usize| ["9", "1", "0", "10", "099", "5."].map(|digit| digit.repeat(count));
+    let all: Vec<_> = (0..=39).flat_map(whole).flat_map(|text| texts([format!("-{text}"), text])).collect();
+    let pointed = texts(["0.5", "1.25", "-7.00", "12.34567"]);
+    let mixed: Vec<_> =
+        all.iter().zip(pointed.iter().cycle()).flat_map(|(one, two)| [two.clone(), one.clone()]).collect();
+    for precision in [1, 2, 8, 9, 15, 17, 18, 19, 20, 37, 38] {
+        for scale in [0, 1, 2, 7, 8].into_iter().filter(|scale| *scale <= precision) {
+            check(ColumnType::Decimal { precision, scale }, &all);
+            check(ColumnType::Decimal { precision, scale }, &mixed);
+        }
+    }
+}
+
+#[test]
 fn every_month_and_day_of_years_around_the_leap_rules() {
     let mut all = vec![];
     for year in [0, 1, 4, 99, 100, 400, 1582, 1600, 1700, 1900, 1969, 1970, 1999, 2000, 2023, 2024, 2100, 9999] {

@@ -17,7 +17,7 @@ pub struct Grouping {
 }
 
 /// Digits of a group.
-const GROUP: u32 = 3;
+pub const GROUP: u32 = 3;
 /// Most groups: 18 digits.
 const MOST_GROUPS: usize = 6;
 

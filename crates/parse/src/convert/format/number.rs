@@ -5,7 +5,8 @@
 use headrace_types::{ColumnType, GroupFormat, Negative, NumberFormat, Rule, is_blank};
 
 use super::super::Convert;
-use super::grouped::Grouping;
+use super::super::ways::{Ways, try_ways};
+use super::grouped::{GROUP, Grouping};
 use crate::raw::fields::{Field, TILE_ROWS, Text, Tile, TileMemory};
 use crate::raw::memory::PADDING_BYTES;
 
@@ -25,6 +26,8 @@ pub trait Base: Convert {
     fn negated(value: Self::Value) -> Self::Value;
     /// The value of a whole number.
     fn of_whole(&self, number: i128) -> Result<Self::Value, Rule>;
+    /// Whether there are loops for digits in groups.
+    const HAS_GROUPS: bool = false;
     /// As [`Convert::convert_tile`], for digits in groups.
     #[inline(always)]
     fn grouped_tile(&self, _: Grouping, _: Tile<'_, '_>, _: &mut [Self::Value], _: &mut [u8]) -> bool {
@@ -113,6 +116,13 @@ impl NumberRules {
             }
             _ => None,
         }
+    }
+
+    /// Whether the first text of a tile has marks of groups.
+    #[inline(never)]
+    fn has_mark(&self, tile: Tile<'_, '_>) -> bool {
+        let mark = self.group.as_ref().map(|group| group.mark.as_bytes());
+        mark.is_some_and(|mark| tile.rows() > 0 && find(tile.field(0).bytes(), mark).is_some())
     }
 
     /// Whether more may stand around the digits than a minus in front.
@@ -395,35 +405,40 @@ impl<B: Base> Numbers<'_, B> {
     /// The loops over digits, a minus in front, and marks.
     #[inline(always)]
     fn digits_of_tile(&self, tile: Tile<'_, '_>, values: &mut [B::Value], inexact: &mut [u8]) -> bool {
-        match self.rules.loops {
-            Loops::None => false,
-            Loops::Plain => self.base.convert_tile(tile, values, inexact),
-            Loops::Grouped(grouping, is_optional) => {
-                if !self.base.grouped_tile(grouping, tile, values, inexact) {
-                    return is_optional && self.base.convert_tile(tile, values, inexact);
-                }
-                if is_optional && inexact.iter().any(|&inexact| inexact != 0) {
-                    let (mut plain, mut not_plain) = ([B::Value::default(); TILE_ROWS], [0; TILE_ROWS]);
-                    let (plain, not_plain) = (&mut plain[..tile.rows()], &mut not_plain[..tile.rows()]);
-                    if self.base.convert_tile(tile, plain, not_plain) {
-                        merge(values, inexact, plain, not_plain);
-                    }
-                }
-                true
-            }
-        }
+        let (grouping, is_optional) = match self.rules.loops {
+            Loops::None => return false,
+            Loops::Plain => (None, true),
+            Loops::Grouped(grouping, is_optional) => (Some(grouping).filter(|_| B::HAS_GROUPS), is_optional),
+        };
+        let order = match grouping {
+            None if is_optional => [Some(None), None],
+            None => return false,
+            // A group at most has no marks.
+            Some(_) if tile.longest() <= GROUP => [Some(None), None],
+            Some(_) if !is_optional => [Some(grouping), None],
+            // As the first row looks, but for its first group, which has no marks.
+            Some(_) if self.rules.has_mark(tile) => [Some(grouping), Some(None)],
+            Some(_) => [Some(None), Some(grouping)],
+        };
+        try_ways(&Digits(&self.base), order.into_iter().flatten(), tile, values, inexact)
     }
 }
 
-/// Takes the values that another loop knows, where the first one did not.
-#[inline(always)]
-pub fn merge<T: Copy>(values: &mut [T], inexact: &mut [u8], others: &[T], not_others: &[u8]) {
-    let rows = values.len().min(others.len());
-    let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
-    let (others, not_others) = (&others[..rows], &not_others[..rows]);
-    for row in 0..rows {
-        values[row] = if inexact[row] == 0 { values[row] } else { others[row] };
-        inexact[row] = if inexact[row] == 0 { 0 } else { not_others[row] };
+/// The loops of a type: digits in groups, or not (none).
+struct Digits<'b, B>(&'b B);
+
+impl<B: Base> Ways<Option<Grouping>> for Digits<'_, B> {
+    type Value = B::Value;
+
+    #[inline(always)]
+    fn run(&self, grouping: Option<Grouping>, tile: Tile<'_, '_>, values: &mut [B::Value], inexact: &mut [u8]) {
+        let is_known = match grouping {
+            None => self.0.convert_tile(tile, values, inexact),
+            Some(grouping) => self.0.grouped_tile(grouping, tile, values, inexact),
+        };
+        if !is_known {
+            inexact.fill(1);
+        }
     }
 }
 

@@ -6,10 +6,10 @@ use super::super::Convert;
 use super::super::temporal::{
     MICROSECONDS_PER_DAY, MICROSECONDS_PER_MINUTE, MICROSECONDS_PER_SECOND, days_since_epoch, offset_at_front,
 };
+use super::super::ways::{Ways, try_ways};
 use super::names::spelled;
-use super::number::merge;
 use super::pattern_tile::TilePattern;
-use crate::raw::fields::{Field, TILE_ROWS, Tile};
+use crate::raw::fields::{Field, Tile};
 
 /// The patterns of a column. No text means two values by two of them, so that their order does not matter.
 #[derive(Debug)]
@@ -183,48 +183,26 @@ impl Patterns {
 
     /// The loops of those patterns that have any, the later ones where the earlier ones did not know the text.
     #[inline(always)]
-    fn convert_tile<L: Loops>(
-        &self,
+    fn convert_tile<'p, L: Ways<&'p TilePattern>>(
+        &'p self,
         loops: &L,
         tile: Tile<'_, '_>,
         values: &mut [L::Value],
         inexact: &mut [u8],
     ) -> bool {
-        let (mut others, mut not_others) = ([L::Value::default(); TILE_ROWS], [0; TILE_ROWS]);
-        let (others, not_others) = (&mut others[..tile.rows()], &mut not_others[..tile.rows()]);
-        let mut is_first = true;
-        for pattern in self.patterns.iter().filter_map(|pattern| pattern.loops.as_ref()) {
-            if !is_first && inexact.iter().all(|&inexact| inexact == 0) {
-                break;
-            }
-            // One place that runs the loops: they are compiled into it.
-            loops.run(pattern, tile, others, not_others);
-            if is_first {
-                values.copy_from_slice(others);
-                inexact.copy_from_slice(not_others);
-            } else {
-                merge(values, inexact, others, not_others);
-            }
-            is_first = false;
-        }
-        !is_first
+        let known = self.patterns.iter().filter_map(|pattern| pattern.loops.as_ref());
+        try_ways(loops, known, tile, values, inexact)
     }
-}
-
-/// What the loops over tiles make of texts. A trait, because a closure would be compiled for any processor.
-trait Loops {
-    type Value: Copy + Default;
-    fn run(&self, pattern: &TilePattern, tile: Tile<'_, '_>, values: &mut [Self::Value], inexact: &mut [u8]);
 }
 
 /// Dates.
 struct Days;
 
-impl Loops for Days {
+impl<'p> Ways<&'p TilePattern> for Days {
     type Value = i32;
 
     #[inline(always)]
-    fn run(&self, pattern: &TilePattern, tile: Tile<'_, '_>, values: &mut [i32], inexact: &mut [u8]) {
+    fn run(&self, pattern: &'p TilePattern, tile: Tile<'_, '_>, values: &mut [i32], inexact: &mut [u8]) {
         pattern.dates(tile, values, inexact);
     }
 }
@@ -232,11 +210,11 @@ impl Loops for Days {
 /// Times and timestamps so far east of UTC.
 struct Moments(i64);
 
-impl Loops for Moments {
+impl<'p> Ways<&'p TilePattern> for Moments {
     type Value = i64;
 
     #[inline(always)]
-    fn run(&self, pattern: &TilePattern, tile: Tile<'_, '_>, values: &mut [i64], inexact: &mut [u8]) {
+    fn run(&self, pattern: &'p TilePattern, tile: Tile<'_, '_>, values: &mut [i64], inexact: &mut [u8]) {
         pattern.moments(tile, self.0, values, inexact);
     }
 }
