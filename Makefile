@@ -106,7 +106,7 @@ docs: .venv-ci/.requirements ## write docs/reference/cli.md from the program (`m
 INSTALL_IN_BENCH = .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(1)/*.whl
 
 .PHONY: bench
-bench: .venv-bench/.built ## figures beside the peers (90 minutes, 25 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3": a quick look)
+bench: .venv-bench/.built ## figures beside the peers (100 minutes, 28 GB of disk; ARGUMENTS="--kinds parse --tables lineitem --repetitions 3": a quick look)
 	@.venv-bench/bin/python -m bench run $(ARGUMENTS)
 
 .PHONY: bench-smoke

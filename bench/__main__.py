@@ -16,6 +16,7 @@ from typing import Any
 
 from bench import figures, machine
 from bench.data import DataSet, prepare, prepare_tpch
+from bench.forms import prepare_forms
 from bench.job import Job, Method
 from bench.measure import MeasurementError, command, interleave, run_process
 from bench.methods import METHODS, find, use_cores
@@ -24,8 +25,10 @@ from bench.server import Server
 from bench.tables import LINEITEM, ORDERS, TABLES
 
 # Cores of a kind: the first of --cores, or all of them.
-_ONE_CORE = ("parse",)
+_ONE_CORE = ("parse", "forms")
 _MEMORY_SCALES = (1.0, 10.0)
+# Kinds of LINEITEM in other forms.
+_FORMS = ("forms", "gzip")
 _SMOKE_FACTOR = 0.002
 # Kinds whose methods' results are compared before they are measured.
 _CHECKED = ("parse", "load", "postgres")
@@ -169,6 +172,8 @@ def _entry(
     present, problems = _without_missing([method for method in methods if sets[0].table.can_be_read_by(method.peer)])
     if kind == "postgres" and server is not None:
         prepare_postgres(sets, server)
+    if kind in _FORMS:
+        prepare_forms(sets)
     if kind in _CHECKED:
         problems |= _check(kind, present, sets[0], cores, server)
     good = [method for method in present if problems.get(method.name) is None]
@@ -274,6 +279,8 @@ def _smoke(_: argparse.Namespace) -> None:
             if kind == "memory":
                 sets = [prepare_tpch((LINEITEM, ORDERS), _SMOKE_FACTOR, data)]
             methods, _missing = _without_missing(METHODS[kind])
+            if kind in _FORMS:
+                prepare_forms(sets)
             with _server(methods, cores, shared_buffers="128MB") as server:
                 if kind == "postgres" and server is not None:
                     prepare_postgres(sets, server)

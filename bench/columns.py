@@ -40,6 +40,8 @@ class Dialect:
     qualifier: str | None = None
     # Of fixed width, in bytes, in place of a delimiter.
     widths: tuple[int, ...] = ()
+    # Further settings of Headrace's layout, which the peers have not.
+    more: tuple[tuple[str, Any], ...] = ()
 
 
 def duckdb_type(column: Column) -> str:
@@ -94,4 +96,5 @@ def headrace_layout(columns: tuple[Column, ...], dialect: Dialect) -> dict[str, 
     layout: dict[str, Any] = {"delimiter": dialect.delimiter, "trailing_delimiter": dialect.trailing_delimiter}
     if dialect.qualifier is not None:
         layout["qualifier"] = dialect.qualifier
-    return layout | {"columns": [{"name": item.name, "type": item.type, "nullable": False} for item in columns]}
+    declared = [{"name": item.name, "type": item.type, "nullable": False} for item in columns]
+    return layout | dict(dialect.more) | {"columns": declared}

@@ -194,6 +194,22 @@ def streams_text(kind: Mapping[str, Any]) -> str:
     return table_text(header, rows) + _calls(kind)
 
 
+def forms_text(kind: Mapping[str, Any]) -> str:
+    """What each form costs against the one before it that is compared with."""
+    rows = list[list[str]]()
+    for entry in kind["tables"].values():
+        against = ""
+        for item in (item for item in method_figures(entry) if item.slopes):
+            against = item.name if item.base else against
+            cpu = Spread.of(slope.cpu_seconds_per_gb for slope in item.slopes)
+            ratios = ["", "", ""]
+            if not item.base:
+                ratios = [f"`{against}`", Spread.of(item.faster).text(2), Spread.of(item.cpu[0]).text(2)]
+            rows.append([f"`{item.name}`", item.speed().text(0), cpu.text(2), *ratios])
+    header = ["form", "MB of plain text per second", "CPU-seconds per GB", "against", "slower by", "more CPU by"]
+    return table_text(header, rows) + _calls(kind)
+
+
 def memory_text(kind: Mapping[str, Any]) -> str:
     """Peaks per scale."""
     rows = list[list[str]]()
@@ -240,6 +256,8 @@ PARTS = {
     "load": load_text,
     "postgres": postgres_text,
     "streams": streams_text,
+    "forms": forms_text,
+    "gzip": forms_text,
     "memory": memory_text,
 }
 

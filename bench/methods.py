@@ -12,11 +12,12 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from bench import postgres, readers
+from bench import forms, postgres, readers
 from bench.data import write_package
 from bench.job import Job, Method
 from bench.tables import LINEITEM, ORDERS, Table
@@ -144,6 +145,15 @@ def streams_headrace(job: Job, *, into: str, streams: int) -> int:
 def memory_headrace(job: Job, *, into: str, streams: int) -> int:
     """LINEITEM and ORDERS, one after the other."""
     return int(run_headrace(job, _destination(job, into), streams, tables=(LINEITEM, ORDERS))["rows_read"])
+
+
+# --- forms and gzip: the same rows written in other ways --------------------------------------------------------------
+
+
+def forms_headrace(job: Job, *, form: str) -> int:
+    """The files of the form, which lie beside those of the plain one."""
+    data = forms.of(job.data.table, job.data.folder, form)
+    return int(run_headrace(replace(job, data=data), "null:", streams=1)["rows_read"])
 
 
 def _destination(job: Job, into: str) -> str:
@@ -294,6 +304,25 @@ METHODS: dict[str, tuple[Method, ...]] = {
         )
         for into, many in (("null", 16), ("duckdb", 16), ("postgres", 16), ("partitions", 56))
         for streams in (2, many)
+    ),
+    "forms": tuple(
+        Method(form, "headrace", call, partial(forms_headrace, form=form), base=form in ("plain", "utf-8"))
+        for form, call in (
+            ("plain", "`1234.56`, `1995-12-31`, ASCII"),
+            ("local", "the same values as `1.234,56` and `31.12.1995`"),
+            ("utf-8", "plain, and two letters with accents in every tenth row"),
+            ("windows-1252", "the same rows in that code page"),
+        )
+    ),
+    "gzip": (
+        Method(
+            "gzip-lines",
+            "headrace",
+            "compressed files, cut into lines only: what the inflater alone allows",
+            partial(forms_headrace, form="gzip-lines"),
+            base=True,
+        ),
+        Method("gzip", "headrace", "compressed files, every column typed", partial(forms_headrace, form="gzip")),
     ),
     "memory": tuple(
         Method(

@@ -13,6 +13,7 @@ import pytest
 from bench import figures
 from bench.columns import Column, duckdb_type, headrace_layout
 from bench.facts import verdicts
+from bench.forms import FORMS
 from bench.methods import METHODS
 from bench.tables import TABLES
 from headrace.model.layout import Layout
@@ -93,6 +94,22 @@ def test_each_destination_of_streams_has_its_own_base() -> None:
     text = figures.streams_text({"tables": {"t": {"methods": methods}}})
     assert "| `t` null-16 | 1,000 | 1.10 | 10.0 | 9.5 |" in text
     assert "| `t` duckdb-16 | 250 | 8.00 | 0.0 | 0.0 |" in text
+
+
+def test_forms_are_compared_with_the_one_before() -> None:
+    methods = {"plain": method(True, (1.0, 1.0)), "local": method(False, (1.5, 1.25))}
+    text = figures.forms_text({"tables": {"t": {"methods": methods}}})
+    assert "| `local` | 667 | 1.25 | `plain` | 1.50 | 1.25 |" in text
+
+
+def test_forms_hold_the_same_values() -> None:
+    row = b"7|1|2|3|17|1234567.80|0.04|0.02|N|O|1996-03-13|1996-02-12|1996-03-22|NONE|AIR|the rest|\n"
+    local = FORMS["local"].row(row, 0)
+    assert local == b"7|1|2|3|17|1.234.567,80|0,04|0,02|N|O|13.03.1996|12.02.1996|22.03.1996|NONE|AIR|the rest|\n"
+    accents = FORMS["utf-8"].row(row, 10)
+    assert accents == row.replace(b"the rest", "thé rést".encode())
+    assert FORMS["utf-8"].row(row, 11) == row
+    assert FORMS["windows-1252"].row(row, 10).decode("cp1252").encode() == accents
 
 
 def test_what_most_readers_find_is_right_and_the_others_are_marked() -> None:
