@@ -164,6 +164,41 @@ pub fn fixed_number<const N: usize>(words: [u64; N], length: u64, point: Option<
     (number, wrong | no_number | magnitude >> 63 | u64::from((digits as i64) < least as i64))
 }
 
+/// Powers of ten.
+const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// Number written by such characters with a point before any of the last `scale` (0..=7) of them, behind all, or without one,
+/// in units of the last of `scale` digits: those that are missing are zeros. Not 0 also when there are more than eleven digits.
+#[inline(always)]
+pub fn scaled_number<const N: usize>(words: [u64; N], length: u64, mark: u8, scale: u32) -> (i64, u64) {
+    const LOW_BITS: u64 = 0x7F7F_7F7F_7F7F_7F7F;
+    const COUNTS: u64 = 0x0706_0504_0302_0100;
+    let negative = minus(words, length);
+    // The high bit of each of the last eight characters that is the mark.
+    let kept = u64::MAX.unbounded_shl(64 - 8 * characters_in(0, length) as u32);
+    let other = words[0] ^ u64::from_ne_bytes([mark; 8]);
+    let hit = !(((other & LOW_BITS) + LOW_BITS) | other | LOW_BITS) & kept;
+    // Of a second mark nothing is removed: it is no digit.
+    let behind = (hit << 1).wrapping_neg();
+    let has_point = u64::from(hit != 0);
+    let fraction = if hit == 0 { 0 } else { (hit >> 7).wrapping_mul(COUNTS) >> 56 };
+    let mut squeezed = words;
+    for index in 0..N {
+        let carried = if index + 1 < N { words[index + 1] >> 56 } else { 0 };
+        let behind = if index == 0 { behind } else { 0 };
+        let moved = (words[index] & behind) | (((words[index] << 8) | carried) & !behind);
+        squeezed[index] = if hit == 0 { words[index] } else { moved };
+    }
+    let digits = length.wrapping_sub(negative + has_point);
+    let (magnitude, no_number) = magnitude(squeezed, digits);
+    let missing = u64::from(scale).wrapping_sub(fraction);
+    let scaled = magnitude.wrapping_mul(POWERS[(missing & 7) as usize]);
+    let number = (scaled ^ negative.wrapping_neg()).wrapping_add(negative) as i64;
+    let wrong = u64::from(length > 8 * N as u64) | u64::from(digits.wrapping_sub(1) >= 8 * N as u64);
+    let outside = u64::from(missing > 7) | u64::from(magnitude > i64::MAX as u64 / POWERS[7]);
+    (number, wrong | no_number | outside)
+}
+
 /// Number written by ASCII digits of any count; `None` when one is no digit or the number needs more than 127 bits.
 /// Leading zeros do not count. No characters are 0.
 pub fn long_digits(characters: &[u8]) -> Result<u128, LongDigits> {

@@ -3,7 +3,7 @@
 use headrace_types::Rule;
 
 use super::Convert;
-use super::digits::{LongDigits, Point, fixed_number, long_digits, up_to_16_digits};
+use super::digits::{LongDigits, Point, fixed_number, long_digits, scaled_number, up_to_16_digits};
 use super::format::{Base, Grouping, grouped_numbers};
 use super::ways::{Ways, try_ways};
 use crate::raw::fields::{Field, Tile};
@@ -34,19 +34,46 @@ macro_rules! integer {
 }
 integer!(i16, i32, i64);
 
+/// How the characters of a number are read.
+pub trait Read {
+    /// The number of the last `length` characters of `words`, and whether (not 0) they are something else.
+    fn read<const N: usize>(&self, words: [u64; N], length: u64) -> (i64, u64);
+}
+
+/// Digits, and a point at one place if there is one.
+impl Read for Option<Point> {
+    #[inline(always)]
+    fn read<const N: usize>(&self, words: [u64; N], length: u64) -> (i64, u64) {
+        fixed_number(words, length, *self)
+    }
+}
+
+/// Digits, and a point before any of the last `scale` ones.
+struct AnyPoint {
+    mark: u8,
+    scale: u32,
+}
+
+impl Read for AnyPoint {
+    #[inline(always)]
+    fn read<const N: usize>(&self, words: [u64; N], length: u64) -> (i64, u64) {
+        scaled_number(words, length, self.mark, self.scale)
+    }
+}
+
 /// Numbers of a tile by `finish`, which makes a value of the number and says (not 0) when there is none.
 #[inline(always)]
 pub fn numbers<T>(
     tile: Tile<'_, '_>,
-    point: Option<Point>,
+    reading: &impl Read,
     values: &mut [T],
     inexact: &mut [u8],
     finish: impl Fn(i64) -> (T, u64),
 ) {
     match tile.longest() {
-        ..=8 => numbers_of::<T, 1>(tile, point, values, inexact, finish),
-        9..=16 => numbers_of::<T, 2>(tile, point, values, inexact, finish),
-        _ => numbers_of::<T, 3>(tile, point, values, inexact, finish),
+        ..=8 => numbers_of::<T, 1>(tile, reading, values, inexact, finish),
+        9..=16 => numbers_of::<T, 2>(tile, reading, values, inexact, finish),
+        _ => numbers_of::<T, 3>(tile, reading, values, inexact, finish),
     }
 }
 
@@ -54,7 +81,7 @@ pub fn numbers<T>(
 #[inline(always)]
 fn numbers_of<T, const N: usize>(
     tile: Tile<'_, '_>,
-    point: Option<Point>,
+    reading: &impl Read,
     values: &mut [T],
     inexact: &mut [u8],
     finish: impl Fn(i64) -> (T, u64),
@@ -65,7 +92,7 @@ fn numbers_of<T, const N: usize>(
     let (values, inexact) = (&mut values[..rows], &mut inexact[..rows]);
     for row in 0..rows {
         let length = u64::from(ends[row] - starts[row]);
-        let (number, wrong) = fixed_number(std::array::from_fn::<_, N, _>(|index| words[index][row]), length, point);
+        let (number, wrong) = reading.read(std::array::from_fn::<_, N, _>(|index| words[index][row]), length);
         let (value, unfit) = finish(number);
         values[row] = value;
         inexact[row] = u8::from(wrong | unfit != 0);
@@ -97,7 +124,7 @@ impl<T: Integer> Convert for Whole<T> {
 
     #[inline(always)]
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
-        numbers(tile, None, values, inexact, T::wrap);
+        numbers(tile, &None, values, inexact, T::wrap);
         true
     }
 }
@@ -259,39 +286,75 @@ impl<T: Unscaled> Base for Decimal<T> {
     }
 }
 
-/// The loops of decimals: with the point, or without one (none), digits in groups or not.
+/// Where decimals have their point.
+#[derive(Clone, Copy)]
+enum PointPlace {
+    /// Before so many digits as the type has behind it.
+    Scale(Point),
+    /// Nowhere.
+    None,
+    /// Before any that many digits or fewer, or nowhere.
+    Any,
+}
+
+/// The loops of decimals, with digits in groups or not.
 struct Points<'d, T> {
     decimal: &'d Decimal<T>,
     grouping: Option<Grouping>,
 }
 
-impl<T: Unscaled> Ways<Option<Point>> for Points<'_, T> {
+impl<T: Unscaled> Ways<PointPlace> for Points<'_, T> {
     type Value = T;
 
     #[inline(always)]
-    fn run(&self, point: Option<Point>, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) {
+    fn run(&self, place: PointPlace, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) {
+        let Decimal { scale, quick_limit, point, .. } = *self.decimal;
         // Whole numbers of a type with a point lack its digits.
-        let factor = if point.is_some() { 1 } else { self.decimal.quick_scale.max(1) as i64 };
-        let limit = self.decimal.quick_limit.div_ceil(factor as u64);
+        let factor = if let PointPlace::None = place { self.decimal.quick_scale.max(1) as i64 } else { 1 };
+        let limit = quick_limit.div_ceil(factor as u64);
         let finish =
             |number: i64| (T::from_i64(number.wrapping_mul(factor)), u64::from(number.unsigned_abs() >= limit));
-        match self.grouping {
-            None => numbers(tile, point, values, inexact, finish),
-            Some(grouping) => grouped_numbers(tile, point, grouping, values, inexact, finish),
+        let at = if let PointPlace::Scale(point) = place { Some(point) } else { None };
+        match (self.grouping, place) {
+            (None, PointPlace::Any) => numbers(tile, &AnyPoint { mark: point, scale }, values, inexact, finish),
+            (None, _) => numbers(tile, &at, values, inexact, finish),
+            (Some(grouping), _) => grouped_numbers(tile, at, grouping, values, inexact, finish),
         }
     }
 }
 
+/// Rows of a tile that say how its texts may look.
+const SAMPLES: usize = 4;
+
 impl<T: Unscaled> Decimal<T> {
-    /// Texts with the point first, unless that of the first row has none.
+    /// How many of some rows have the point at its place.
+    #[inline(always)]
+    fn samples_with_point(&self, tile: Tile<'_, '_>, point: Point) -> usize {
+        let Some(last) = tile.rows().checked_sub(1) else { return 0 };
+        let has_point = |row: usize| tile.field(row).byte_before(point.bytes() as usize) == self.point;
+        (0..SAMPLES).filter(|sample| has_point(last * sample / (SAMPLES - 1))).count()
+    }
+
+    /// Texts like those of some rows, then the others.
     #[inline(always)]
     fn try_points(&self, grouping: Option<Grouping>, tile: Tile<'_, '_>, values: &mut [T], inexact: &mut [u8]) -> bool {
-        let Some(point) = self.fixed_point() else { return false };
-        let bytes_from_end = point.map_or(1, |point| point.bytes() as usize);
-        let has_point = tile.rows() > 0 && tile.field(0).byte_before(bytes_from_end) == self.point;
-        let order = if has_point { [point, None] } else { [None, point] };
-        let ways = if point.is_some() { 2 } else { 1 };
-        try_ways(&Points { decimal: self, grouping }, order.into_iter().take(ways), tile, values, inexact)
+        use PointPlace::{Any, None as Nowhere, Scale};
+        let order = match self.fixed_point() {
+            None => return false,
+            Some(None) => [Some(Nowhere), None],
+            Some(Some(point)) => {
+                let with_point = self.samples_with_point(tile, point);
+                match grouping {
+                    None if with_point == 0 => [Some(Nowhere), Some(Any)],
+                    None if with_point == SAMPLES => [Some(Scale(point)), Some(Any)],
+                    None => [Some(Any), None],
+                    Some(_) if with_point == 0 => [Some(Nowhere), Some(Scale(point))],
+                    Some(_) => [Some(Scale(point)), Some(Nowhere)],
+                }
+            }
+        };
+        let ways = Points { decimal: self, grouping };
+        try_ways(&ways, order.into_iter().flatten(), tile, values, inexact)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every type, text after text: sweeps over the edges of the quick paths against the reference.
 
-use headrace_types::{ColumnType, RowEnd};
+use headrace_types::{Column, ColumnType, RowEnd};
 use proptest::prelude::*;
 
 use crate::drive::Driver;
@@ -22,6 +22,21 @@ fn check(column_type: ColumnType, texts: &[Vec<u8>]) {
             }
             assert_eq!(found, expected, "{column_type}");
         }
+    }
+}
+
+/// Pairs of the texts in two columns, side by side.
+fn check_pairs(column_type: ColumnType, texts: &[Vec<u8>]) {
+    let mut layout = one_column(column_type, false, &[]);
+    layout.columns.push(Column::new("second", column_type, false));
+    let pairs = std::iter::zip(texts, texts.iter().cycle().skip(texts.len() / 2 + 1));
+    let mut bytes = vec![];
+    for (one, other) in pairs {
+        bytes.extend_from_slice(&[one, b"|".as_slice(), other, b"\n"].concat());
+    }
+    let expected = reference::parse(&layout, &RowEnd::Lf, &bytes, 0);
+    for driver in &Driver::all(&[1 << 20], b"1234567890") {
+        assert_eq!(driver.run(&layout, &RowEnd::Lf, &bytes, 0), expected, "{column_type}");
     }
 }
 
@@ -162,6 +177,25 @@ fn whole_numbers_in_every_decimal_type() {
         for scale in [0, 1, 2, 7, 8].into_iter().filter(|scale| *scale <= precision) {
             check(ColumnType::Decimal { precision, scale }, &all);
             check(ColumnType::Decimal { precision, scale }, &mixed);
+        }
+    }
+}
+
+#[test]
+fn decimals_with_a_point_anywhere() {
+    let digits = "9081726354453627180912345";
+    for longest in [7, 8, 9, 16, 17, 24] {
+        let mut all = texts([".", "-", "-.", "..", "1.2.", ".1.2", "1.2.3", "-1-", "1-2", "+.5", "0.", "00.00"]);
+        for length in 1..longest {
+            for point in 0..=length {
+                let (whole, fraction) = digits[..length].split_at(point);
+                all.extend(texts([format!("{whole}.{fraction}"), format!("-{whole}.{fraction}"), whole.to_owned()]));
+            }
+        }
+        all.retain(|text| !text.is_empty() && text.len() <= longest);
+        for (precision, scale) in [(15, 2), (4, 1), (18, 7), (18, 0), (9, 8), (38, 3)] {
+            check(ColumnType::Decimal { precision, scale }, &all);
+            check_pairs(ColumnType::Decimal { precision, scale }, &all);
         }
     }
 }

@@ -41,7 +41,7 @@ impl Convert for Epoch {
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [i64], inexact: &mut [u8]) -> bool {
         let unit = self.unit_microseconds;
         let (first, last) = (FIRST / unit, LAST / unit);
-        numbers(tile, None, values, inexact, |number| {
+        numbers(tile, &None, values, inexact, |number| {
             (number.wrapping_mul(unit), u64::from(number < first) | u64::from(number > last))
         });
         true
