@@ -196,7 +196,14 @@ impl Automaton {
 
     /// Takes bytes up to and with the last one of a row end: the state behind them, and its place. `None` when the row goes on
     /// behind `bytes`.
-    pub fn next_row_end(&self, mut state: u32, bytes: &[u8]) -> (u32, Option<usize>) {
+    pub fn next_row_end(&self, state: u32, bytes: &[u8]) -> (u32, Option<usize>) {
+        let (state, found) = self.next_end(state, bytes);
+        (state, found.map(|(at, _)| at))
+    }
+
+    /// The same, with what has ended there: a row or a comment.
+    #[inline]
+    pub fn next_end(&self, mut state: u32, bytes: &[u8]) -> (u32, Option<(usize, Step)>) {
         let mut at = 0;
         while at < bytes.len() {
             if let Some(stops) = &self.stops[state as usize] {
@@ -206,7 +213,7 @@ impl Automaton {
             let step = self.step(state, bytes[at]);
             state = step.state;
             if matches!(step.event, Event::RowEnd | Event::CommentEnd) {
-                return (state, Some(at));
+                return (state, Some((at, step)));
             }
             at += 1;
         }
