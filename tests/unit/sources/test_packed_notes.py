@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from headrace.planning import SourceSnapshot
 from headrace.sources.packed import source_notes
 
 
 def test_footers_that_are_held_back_are_noted_and_counted() -> None:
     held = {"rows": 2, "text_bytes": 8 << 20, "memory_bytes": 9_000_000}
-    files = [
+    files: list[dict[str, Any]] = [
         {"path": "/in/a.gz", "compression": "gzip", "decoder_bytes": 1_000_000, "held": held},
         {"path": "/in/b", "foot": {"bytes": 4, "lines": 1}},
     ]
