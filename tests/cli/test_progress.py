@@ -60,6 +60,27 @@ def test_plain_lines_come_every_five_seconds() -> None:
     assert len(stream.getvalue().splitlines()) - before == 3
 
 
+def counting(counted_bytes: int) -> dict[str, object]:
+    return {**lineitem_progress(0, 0), "source_bytes_read": 0, "counted_bytes": counted_bytes}
+
+
+def test_rows_that_are_counted_before_they_are_loaded_are_shown() -> None:
+    clock, stream = Clock(), io.StringIO()
+    progress = PlainProgress(stream, clock)
+    _, _, table = live(80)
+    for event in (RUN_STARTED, LINEITEM_STARTED):
+        progress.listen(event)
+        table.listen(event)
+    for event in (counting(120_000_000), {**lineitem_progress(1_000, 90_000), "counted_bytes": 400_000_000}):
+        clock.now += 6
+        progress.listen(event)
+        table.listen(event)
+        shown = rendered(table, 80)
+        assert max(len(line) for line in shown.splitlines()) <= 80
+        stream.write(shown + "\n")
+    assert_snapshot("progress_counting", stream.getvalue())
+
+
 def live(width: int) -> tuple[Clock, Console, LiveProgress]:
     clock = Clock()
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None, markup=False)

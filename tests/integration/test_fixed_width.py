@@ -235,6 +235,8 @@ REJECTS = {
     "ragged": (RAGGED, "  1a\n"),
     "part": ([*FIXED, "short_rows: fill"], " 1\n"),
     "rest": ([*FIXED, "row_end: none"], "  1abcde  10\n"),
+    "page": ([*FIXED, "encoding: windows-1252", "width_unit: characters"], "  1äbcde  100\n"),
+    "blanks": (["shape: fixed_width"], "  1abcde  10\n"),
 }
 
 
@@ -243,7 +245,8 @@ def test_messages_of_rejects(project: Project, name: str) -> None:
     layout, text = REJECTS[name]
     places = RAGGED_PLACES if layout is RAGGED else PLACES
     project.package(package(layout, places).replace("limit: 10", "limit: 0"))
-    (project.inbox / "rows").write_text(text)
+    encoding = "windows-1252" if "encoding: windows-1252" in layout else "utf-8"
+    (project.inbox / "rows").write_text(text, encoding=encoding)
     ended = project.command(project.arguments())
     assert ended.exit_code == 1
     assert_snapshot(f"fixed_width_{name}", project.stable(ended.error))

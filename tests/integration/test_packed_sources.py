@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import shlex
@@ -86,6 +87,32 @@ def test_a_compressed_file_is_its_text(project: Project, content: bytes) -> None
     assert project.query('SELECT text_bytes FROM headrace."commit" WHERE slice > 0') == [(len(ROWS),)]
     pipe = f"cat {shlex.quote(str(project.inbox / 'orders.tbl.1'))}"
     check_rows(project, through_shell(project, pipe))
+
+
+def footer(project: Project, rows: int) -> None:
+    """The package with a footer of so many rows."""
+    assert PACKAGE.count('    delimiter: "|"\n') == 1
+    project.package(PACKAGE.replace('    delimiter: "|"\n', f'    delimiter: "|"\n    footer_rows: {rows}\n'))
+
+
+@pytest.mark.parametrize(
+    "compress", [bytes, gzip.compress, zstd, lambda text: bgzf(text, 700)], ids=["plain", "gzip", "zstd", "bgzf"]
+)
+def test_footers_are_no_rows_however_the_text_comes(project: Project, compress: Callable[[bytes], bytes]) -> None:
+    footer(project, 2)
+    bad = b"101|bad|||\n"
+    content = compress(ROWS + bad + b"end of rows\n\nsum|5050\n")
+    path = project.file("orders.tbl.1", content)
+    for ended in (
+        project.run(limit=1),
+        through_shell(project, f"cat {shlex.quote(str(path))}", limit=1),
+    ):
+        assert ended.exit_code == 0, ended.stderr
+        [table] = ended.summary["tables"]
+        counts = [table[name] for name in ("rows_loaded", "rows_rejected", "rows_skipped", "bytes_read")]
+        assert counts == [100, 1, 3, len(ROWS + bad) + 22]
+        lines = Path(table["rejects"]["files"][0]).read_text(encoding="utf-8").splitlines()
+        assert [(reject["row"], reject["byte"]) for reject in map(json.loads, lines)] == [(101, len(ROWS) + 4)]
 
 
 def test_a_file_in_pieces_is_cut_into_slices(project: Project) -> None:
@@ -200,6 +227,11 @@ def no_last_row_end(project: Project) -> None:
     project.file("orders.tbl.1", gzip.compress(ROWS[:-4]))
 
 
+def footer_too_long(project: Project) -> None:
+    footer(project, 2)
+    project.file("orders.tbl.1", gzip.compress(ROWS + b"x" * 9_000_000 + b"\nsum\n", compresslevel=1))
+
+
 def folder_without_files(project: Project) -> None:
     project.file("_SUCCESS")
 
@@ -230,6 +262,7 @@ def more_pipes_than_streams(project: Project) -> None:
         (dictionary, "*"),
         (large_window, "*"),
         (no_last_row_end, "*"),
+        (footer_too_long, "*"),
         (folder_without_files, "."),
         (nobody_writes, "pipe"),
         (more_pipes_than_streams, "pipe0,pipe1,pipe2,pipe3,pipe4"),
@@ -260,6 +293,14 @@ def test_standard_input_of_which_nothing_is_loaded(project: Project, name: str, 
     assert ended.exit_code == 1, ended.stderr
     assert_snapshot(f"stdin_{name}", project.stable(ended.error))
     before.check("failed")
+
+
+def test_a_footer_that_is_cut_off_is_refused(project: Project) -> None:
+    footer(project, 2)
+    ended = through_shell(project, r"printf '1||||\nend\nsum|1'")
+    assert ended.exit_code == 1, ended.stderr
+    assert_snapshot("stdin_footer_cut_off", project.stable(ended.error))
+    assert project.tables() == []
 
 
 def test_a_last_row_without_row_end_can_be_allowed(project: Project) -> None:

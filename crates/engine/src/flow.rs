@@ -239,6 +239,7 @@ impl Flow {
         Snapshot {
             bytes_read: shared.counters.bytes.load(Ordering::Relaxed),
             source_bytes_read: shared.counters.taken_bytes.load(Ordering::Relaxed),
+            counted_bytes: shared.row_counts.bytes(),
             rows_read: shared.counters.rows.load(Ordering::Relaxed),
             rows_out: shared.counters.rows_out.load(Ordering::Relaxed),
             rows_rejected: shared.counters.rejected.load(Ordering::Relaxed),

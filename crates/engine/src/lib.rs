@@ -10,6 +10,8 @@ pub mod hash_places;
 pub mod key_bounds;
 mod key_column;
 pub mod key_scan;
+mod last_row_end;
+mod last_rows;
 mod line_parser;
 mod locate;
 mod memory_pool;

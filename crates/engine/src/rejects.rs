@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headrace_parse::Reject;
-use headrace_types::{CoreError, ErrorKind, Layout, Location, Rule};
+use headrace_types::{CoreError, ErrorKind, Layout, Location, Rule, Trim};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
 use crate::outcome::lock;
@@ -242,7 +242,7 @@ impl RejectStore {
         };
         let at = Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte) };
         let rule = Rule::ALL.into_iter().find(|rule| rule.code() == first.code);
-        let hint = format!("{}{trouble}", rule.map_or("", |rule| self.hint(rule, first.column_number)));
+        let hint = format!("{}{trouble}", rule.map_or_else(String::new, |rule| self.hint(rule, first)));
         let found = shown(&first.value);
         if self.spec.limit == 0 {
             let error = CoreError::new(ErrorKind::RejectLimit, first.message.clone()).at(at).found(found).hint(hint);
@@ -271,11 +271,33 @@ impl RejectStore {
         self.of_format(rule, column_number).unwrap_or_else(|| rule.expected().to_owned())
     }
 
-    fn hint(&self, rule: Rule, column_number: Option<usize>) -> &'static str {
-        match self.of_format(rule, column_number) {
-            Some(_) => "Correct the `format` of the column, or repair the row.",
-            None => rule.hint(),
+    fn hint(&self, rule: Rule, first: &LocatedReject) -> String {
+        if let Some(trim) = self.missing_trim(rule, first) {
+            // What stands between qualifiers is never trimmed.
+            let outside = if self.layout.qualifier.is_some() { "stand outside of qualifiers and " } else { "" };
+            return format!("Set `trim: {trim}` if the blanks {outside}are no part of the value, or repair the row.");
         }
+        match self.of_format(rule, first.column_number) {
+            Some(_) => "Correct the `format` of the column, or repair the row.".to_owned(),
+            None => rule.hint().to_owned(),
+        }
+    }
+
+    /// What the column would need for a value that cannot be converted as long as it has blanks at its ends.
+    fn missing_trim(&self, rule: Rule, first: &LocatedReject) -> Option<&'static str> {
+        let column = self.layout.columns.get(first.column_number?.wrapping_sub(1))?;
+        let blanks = [' ', '\t'];
+        let (is_left, is_right) = (first.value.starts_with(blanks), first.value.ends_with(blanks));
+        // What the column trims already it goes on to trim.
+        let trims_left = matches!(column.trim, Trim::Left | Trim::Both);
+        let trims_right = matches!(column.trim, Trim::Right | Trim::Both);
+        let is_missing = (is_left && !trims_left) || (is_right && !trims_right);
+        let trim = match (is_left || trims_left, is_right || trims_right) {
+            (true, true) => "both",
+            (true, false) => "left",
+            _ => "right",
+        };
+        (rule.is_conversion() && is_missing).then_some(trim)
     }
 
     fn create_slice(&self, slice: u32) -> Result<SliceRejects, CoreError> {

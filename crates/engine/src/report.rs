@@ -264,6 +264,8 @@ pub struct Snapshot {
     pub bytes_read: u64,
     /// Bytes of files and pipes that they came from.
     pub source_bytes_read: u64,
+    /// Bytes of files that were read before that to count rows, where a column asks for their numbers.
+    pub counted_bytes: u64,
     /// Rows parsed.
     pub rows_read: u64,
     /// Rows given to the sink.

@@ -1,7 +1,7 @@
 //! Numbers of rows in their files: all streams count the lines before each slice, before the first slice is parsed.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub struct RowCounts {
     /// Slices with others to load behind them in their file.
     slices: Vec<SliceSpec>,
     next: AtomicUsize,
+    /// Bytes of the files that were read to count them.
+    bytes: AtomicU64,
     /// Slices whose lines are known, from the ledger or counted.
     known: Mutex<Vec<SliceReport>>,
     /// How many that are in the end.
@@ -49,6 +51,7 @@ impl RowCounts {
             goal: known.len() + slices.len(),
             slices,
             next: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
             known: Mutex::new(known),
             one_more: Condvar::new(),
             lines_before: OnceLock::new(),
@@ -64,7 +67,11 @@ impl RowCounts {
             return Ok(true);
         }
         while let Some(slice) = self.slices.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            let lines = count_lines(spec, slice, &|| outcome.stopped())?;
+            let goes_on = |bytes| {
+                self.bytes.fetch_add(bytes, Ordering::Relaxed);
+                !outcome.stopped()
+            };
+            let lines = count_lines(spec, slice, &goes_on)?;
             lock(&self.known).push(SliceReport { lines, ..SliceReport::new(slice) });
             self.one_more.notify_all();
         }
@@ -81,6 +88,11 @@ impl RowCounts {
             self.lines_before.get_or_init(|| lines);
         }
         Ok(true)
+    }
+
+    /// Bytes of the files that were read so far to count rows.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Lines of its file before a slice.

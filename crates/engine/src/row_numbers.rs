@@ -34,27 +34,31 @@ pub fn first_lines(spec: &FlowSpec, ended: &[SliceReport], wanted: &[u32]) -> Re
         if last_wanted[slice.file] != Some(index) {
             lines[slice.file] += match known.get(&slice.number) {
                 Some(own) => *own,
-                None => count_lines(spec, slice, &|| false)?,
+                None => count_lines(spec, slice, &|_| true)?,
             };
         }
     }
     Ok(result)
 }
 
-/// Lines of a slice, its head included; fewer if it was stopped.
+/// Lines of a slice, its head included. `goes_on` is told of bytes of the file that were read, and says whether to go on: fewer
+/// lines if not.
 ///
 /// # Errors
 /// Those of reading the source.
-pub fn count_lines(spec: &FlowSpec, slice: &SliceSpec, stopped: &dyn Fn() -> bool) -> Result<u64, CoreError> {
+pub fn count_lines(spec: &FlowSpec, slice: &SliceSpec, goes_on: &dyn Fn(u64) -> bool) -> Result<u64, CoreError> {
     let file = &spec.source.files[slice.file];
     let (text, head) = (slice.text(), file.head_of(slice));
     let mut source = read_again(&spec.source, &spec.layout, slice, text.begin + head.bytes, text.end)?;
     let mut scanner = scanner(&spec.layout, &file.row_end)?;
     let mut window = vec![0; WINDOW_BYTES];
     let mut lines = head.lines;
+    let mut taken_bytes = 0;
     loop {
         let count = source.read(&mut window)?;
-        if count == 0 || stopped() {
+        let more_bytes = source.taken_bytes() - taken_bytes;
+        taken_bytes += more_bytes;
+        if !goes_on(more_bytes) || count == 0 {
             return Ok(lines);
         }
         let mut rest = &window[..count];

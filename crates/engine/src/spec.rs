@@ -103,6 +103,21 @@ pub struct FileSpec {
     /// Whether its last row must have a row end: what was cut off looks like an end.
     #[serde(default)]
     pub needs_last_row_end: bool,
+    /// Set where rows at its end that are no data are held back until it comes; `foot` is nothing then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldSpec>,
+}
+
+/// The last rows of a text that cannot be read from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldSpec {
+    /// How many.
+    pub rows: u32,
+    /// Their text, at most.
+    pub text_bytes: u64,
+    /// Memory that it takes, at most.
+    pub memory_bytes: u64,
 }
 
 /// What is no data at one end of a file.

@@ -7,14 +7,15 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
 use headrace_parse::{Block, Guess, Parsed, Parser, Reject, RowScanner};
-use headrace_types::{CoreError, ErrorKind, Location, RowEnd, Rule};
+use headrace_types::{CoreError, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
+use crate::last_row_end::{self, FOUND_BYTES};
 use crate::queue::Next;
-use crate::rejects::{SliceRejects, shown, text_of};
+use crate::rejects::SliceRejects;
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Placed, Writer};
-use crate::source::{ByteSource, Opened, open};
+use crate::source::{ByteSource, Footer, OpenLine, Opened, open};
 use crate::spec::{CommittedSlice, Compression, FileSpec, Margin, SliceSpec};
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
@@ -23,8 +24,6 @@ pub const BLOCK_OVERHEAD_BYTES: usize = 2 * PADDING_BYTES + 64;
 const SMALL_PART: usize = 4;
 /// Longest mark in front of the first row.
 const UTF8_MARK_BYTES: u64 = 3;
-/// What is kept of a row that is too long, for its message.
-const LONG_ROW_SHOWN_BYTES: usize = 1000;
 
 /// Runs one stream until the queue is empty or the flow was stopped.
 pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreError> {
@@ -180,12 +179,25 @@ impl<'a> Stream<'a> {
             return Ok(false);
         }
         self.skip_margin(&mut progress, foot);
+        self.skip_footer(&mut progress)?;
         match committed {
             Some(known) => check_committed(&progress.account, slice, known)?,
             None => self.writer.end_slice(&progress.account)?,
         }
         self.shared.end_slice(progress.account);
         Ok(true)
+    }
+
+    /// Counts the rows that were held back.
+    fn skip_footer(&mut self, progress: &mut Progress<'_>) -> Result<(), CoreError> {
+        let Footer { margin, open } = progress.source.footer();
+        if let Some(OpenLine { before, text }) = open.filter(|_| progress.file.needs_last_row_end) {
+            let found = headrace_parse::shown(self.parser.encoding(), &text);
+            let row = self.parser.next_line() + before.lines + 1;
+            return Err(no_last_row_end(progress, before.bytes, row, &found));
+        }
+        self.skip_margin(progress, margin);
+        Ok(())
     }
 
     /// Counts lines that are not read.
@@ -321,13 +333,8 @@ impl<'a> Stream<'a> {
         if at == text.len() {
             Ok(())
         } else {
-            Err(no_last_row_end(
-                progress,
-                &file.path,
-                behind,
-                line,
-                &headrace_parse::shown(self.parser.encoding(), &text[at..]),
-            ))
+            let found = headrace_parse::shown(self.parser.encoding(), &text[at..]);
+            Err(no_last_row_end(progress, behind, line, &found))
         }
     }
 
@@ -429,7 +436,7 @@ impl<'a> Stream<'a> {
             byte: progress.at_byte,
             column: None,
             rule: Rule::RowTooLong,
-            value: headrace_parse::shown(encoding, &text[..LONG_ROW_SHOWN_BYTES.min(length)]),
+            value: headrace_parse::shown(encoding, &text[..FOUND_BYTES.min(length)]),
             note: None,
             row: Vec::new(),
             row_end: self.parser.own_row_end(),
@@ -456,7 +463,7 @@ impl<'a> Stream<'a> {
         }
         let file = &self.shared.spec.source.files[progress.slice.file];
         if ended && self.carry.is_empty() && !was_found && file.needs_last_row_end && progress.slice.ends(file) {
-            return Err(no_last_row_end(progress, &file.path, 0, self.parser.next_line() + 1, &reject.value));
+            return Err(no_last_row_end(progress, 0, self.parser.next_line() + 1, &reject.value));
         }
         self.parser.skip_line();
         progress.at_byte += skipped;
@@ -473,24 +480,11 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// What stands `behind` the place of `progress` and is the last of its file ends in the middle of a row, perhaps.
-fn no_last_row_end(progress: &Progress<'_>, file: &str, behind: u64, row: u64, found: &[u8]) -> CoreError {
+/// The error of a last row that stands `behind` the place of `progress`.
+fn no_last_row_end(progress: &Progress<'_>, behind: u64, row: u64, found: &[u8]) -> CoreError {
     // The last slice of a file that is cut has rows in front of it that nobody has counted yet.
     let row = (progress.slice.text().begin <= UTF8_MARK_BYTES).then_some(row);
-    let (what, expected) = match progress.file.row_end {
-        RowEnd::Every(bytes) => {
-            ("the last row of a source is not whole", format!("{bytes} bytes: a writer that has died leaves fewer"))
-        }
-        _ => (
-            "the last row of a source has no row end",
-            "a row end: what was cut off, or whose writer has died, ends without one".to_owned(),
-        ),
-    };
-    CoreError::new(ErrorKind::Source, what)
-        .at(Location { file: file.to_owned(), row, byte: Some(progress.at_byte + behind) })
-        .found(shown(&text_of(found)))
-        .expected(expected)
-        .hint("Nothing was loaded. If it is whole, set `last_row_end: optional` of the source.")
+    last_row_end::no_last_row_end(&progress.file, progress.at_byte + behind, row, found)
 }
 
 /// A slice has the same rows whenever it is read: its file is unchanged. Unless another version of Headrace reads it.

@@ -1,6 +1,6 @@
 //! The header of a file: its first row, which names the columns.
 
-use headrace_types::{Column, ExtraFields, Layout, LayoutShape, RowEnd, WidthUnit};
+use headrace_types::{Column, ExtraFields, Layout, LayoutShape, RowEnd};
 
 use crate::automaton::{Automaton, Event, Mode, START};
 
@@ -17,13 +17,24 @@ pub struct HeaderRow {
     pub skipped_lines: u64,
 }
 
+/// How far a text goes that ends before its header does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// Comments and blank rows so far.
+    pub skipped_lines: u64,
+    /// First byte of the line behind them.
+    pub line_start: usize,
+    /// Where a qualifier has opened that is not closed.
+    pub opened: Option<usize>,
+}
+
 /// What a text begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeaderSearch {
     /// A header.
     Found(HeaderRow),
     /// The text ends before the header does: more of it is wanted.
-    More,
+    More(Waiting),
     /// There is none: comments and blank rows at most, and so many lines of them.
     Nothing(u64),
     /// A header whose qualifier, at this byte behind so many lines, is never closed.
@@ -38,7 +49,9 @@ pub fn find_header(layout: &Layout, row_end: &RowEnd, text: &[u8], ended: bool) 
     if let RowEnd::Every(bytes) = row_end {
         let next = text.len().min(*bytes as usize);
         return Ok(match text.len() {
-            length if length < *bytes as usize && !ended => HeaderSearch::More,
+            length if length < *bytes as usize && !ended => {
+                HeaderSearch::More(Waiting { skipped_lines: 0, line_start: 0, opened: None })
+            }
             0 => HeaderSearch::Nothing(0),
             _ => Reader { layout, row: Row::at(0), skipped_lines: 0 }.end_row(&text[..next], next),
         });
@@ -60,9 +73,14 @@ pub fn find_header(layout: &Layout, row_end: &RowEnd, text: &[u8], ended: bool) 
             Event::Nothing | Event::Closed | Event::Rewritten => {}
         }
     }
+    let is_open = matches!(automaton.mode(state), Mode::Inside | Mode::EscapedInside);
     Ok(match automaton.mode(state) {
-        _ if !ended => HeaderSearch::More,
-        Mode::Inside | Mode::EscapedInside => HeaderSearch::Unclosed(reader.row.opened, reader.skipped_lines),
+        _ if !ended => HeaderSearch::More(Waiting {
+            skipped_lines: reader.skipped_lines,
+            line_start: reader.row.start,
+            opened: is_open.then_some(reader.row.opened),
+        }),
+        _ if is_open => HeaderSearch::Unclosed(reader.row.opened, reader.skipped_lines),
         _ if reader.row.start == text.len() => HeaderSearch::Nothing(reader.skipped_lines),
         Mode::Comment => HeaderSearch::Nothing(reader.skipped_lines + 1),
         _ => {
@@ -151,9 +169,10 @@ fn placed_names(layout: &Layout, row: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(row);
     let name = |column: &Column| {
         let (start, end) = column.place.map_or((0, 0), |place| (place.start as usize, place.end() as usize));
-        let part = match layout.width_unit {
-            WidthUnit::Characters => text.chars().skip(start).take(end - start).collect(),
-            WidthUnit::Bytes => layout.encoding.shown(&row[start.min(row.len())..end.min(row.len())]),
+        let part = if layout.places_are_bytes() {
+            layout.encoding.shown(&row[start.min(row.len())..end.min(row.len())])
+        } else {
+            text.chars().skip(start).take(end - start).collect()
         };
         part.trim_matches([' ', '\t']).to_owned()
     };
@@ -211,7 +230,9 @@ mod tests {
 
     #[test]
     fn what_is_no_header() {
-        assert_eq!(find(&layout(), "a,b", false), HeaderSearch::More);
+        let waiting =
+            |skipped_lines, line_start, opened| HeaderSearch::More(Waiting { skipped_lines, line_start, opened });
+        assert_eq!(find(&layout(), "a,b", false), waiting(0, 0, None));
         assert_eq!(find(&layout(), "", true), HeaderSearch::Nothing(0));
         assert_eq!(find(&layout(), "\n\r\n", true), HeaderSearch::Nothing(2));
         assert_eq!(find(&layout(), "a,\"b\n1,2\n", true), HeaderSearch::Unclosed(2, 0));

@@ -24,7 +24,7 @@ mod walk;
 
 pub use automaton::{Automaton, Event, RowScanner, START};
 pub use convert::field_by_field;
-pub use header::{HeaderRow, HeaderSearch, find_header};
+pub use header::{HeaderRow, HeaderSearch, Waiting, find_header};
 pub use parser::{Block, Guess, Parsed, Parser, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};
 pub use raw::memory;

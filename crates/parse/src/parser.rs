@@ -568,9 +568,10 @@ impl<'a> Places<'a> {
     /// Place in the file. Counted from the place that was asked for before, which is near in either direction.
     fn of(&self, at: usize) -> u64 {
         let (before, place) = self.counted.get();
-        let place = match before <= at {
-            true => place + self.encoding.source_bytes(&self.text[before..at]),
-            false => place - self.encoding.source_bytes(&self.text[at..before]),
+        let place = if before <= at {
+            place + self.encoding.source_bytes(&self.text[before..at])
+        } else {
+            place - self.encoding.source_bytes(&self.text[at..before])
         };
         self.counted.set((at, place));
         place

@@ -24,6 +24,7 @@ pub struct Placed {
     places: Vec<(u32, u32)>,
     /// Whether a part of the column is a value of it.
     is_text: Vec<bool>,
+    /// What places count.
     unit: WidthUnit,
     /// Width of the narrowest and of the widest whole row.
     least: u32,
@@ -68,7 +69,7 @@ impl Placed {
             automaton,
             row_bytes: if let RowEnd::Every(bytes) = row_end { Some((*bytes).max(1)) } else { None },
             is_text: layout.columns.iter().map(|column| column.column_type.is_text()).collect(),
-            unit: layout.width_unit,
+            unit: if layout.places_are_bytes() { WidthUnit::Bytes } else { WidthUnit::Characters },
             least: layout.row_width(),
             most,
             is_blank_skipped: layout.blank_rows == BlankRows::Skip && !layout.takes_empty_rows(),

@@ -31,6 +31,11 @@ impl Layout {
         }
     }
 
+    /// Whether places count bytes, in whatever words they are told. A byte of a page is a character.
+    pub fn places_are_bytes(&self) -> bool {
+        self.width_unit == WidthUnit::Bytes || self.encoding.page().is_some()
+    }
+
     /// That places are what tells fields apart, and everything that tells them.
     pub(crate) fn check_places(&self) -> Result<(), String> {
         let refuse = |text: &str| Err(text.to_owned());

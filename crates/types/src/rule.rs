@@ -94,6 +94,15 @@ impl Rule {
         Rule::Partition,
     ];
 
+    /// Whether a text is no value of its column's type.
+    pub fn is_conversion(self) -> bool {
+        use Rule::*;
+        matches!(
+            self,
+            BadInteger | BadDecimal | BadFloat | BadBool | BadDate | BadTime | BadTimestamp | BadUuid | BadBytes
+        )
+    }
+
     /// Stable code.
     pub fn code(self) -> &'static str {
         self.row().0

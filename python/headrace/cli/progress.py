@@ -195,6 +195,8 @@ def table_started_line(event: Event) -> str:
 
 def progress_line(table: TableProgress, now: float) -> str:
     """Where a table is."""
+    if table.is_counting():
+        return f"{table.table}: counting rows, {units.size(table.counted_bytes)} read"
     parts = [f"{units.count(table.rows_read)} rows"]
     percent = table.percent()
     if percent is not None:
@@ -238,6 +240,8 @@ def shown_state(table: TableProgress) -> str:
     """The state of a table in one word, or how much of it is read."""
     if table.state != LOADING:
         return "done" if table.state == "success" else table.state
+    if table.is_counting():
+        return f"counting {units.size(table.counted_bytes)}"
     percent = table.percent()
     if percent is None:
         return LOADING

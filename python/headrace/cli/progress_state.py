@@ -31,6 +31,7 @@ class TableProgress:
     rows_rejected: int = 0
     bytes_read: int = 0
     source_bytes_read: int = 0
+    counted_bytes: int = 0
     bytes_total: int = 0
     started: float = 0.0
     seconds: float = 0.0
@@ -39,6 +40,10 @@ class TableProgress:
     def has_begun(self) -> bool:
         """Whether anything has happened to the table."""
         return self.started > 0
+
+    def is_counting(self) -> bool:
+        """Whether rows are counted for their numbers, before the first one is loaded."""
+        return self.state == LOADING and self.counted_bytes > 0 and self.source_bytes_read == 0
 
     def rates(self, now: float) -> tuple[float, float] | None:
         """Rows and bytes per second: of the last seconds while loading, of the whole table afterwards."""
@@ -114,7 +119,11 @@ class RunProgress:
         table.rows_rejected = int(event["rows_rejected"])
         table.bytes_read = int(event["bytes_read"])
         table.source_bytes_read = int(event.get("source_bytes_read", event["bytes_read"]))
+        table.counted_bytes = int(event.get("counted_bytes", 0))
         table.seconds = now - table.started
+        if table.is_counting():
+            # Rates are those of loading.
+            table.samples.clear()
         table.samples.append((now, table.rows_read, table.bytes_read))
         while len(table.samples) > 2 and now - table.samples[0][0] > RATE_WINDOW_SECONDS:
             table.samples.popleft()

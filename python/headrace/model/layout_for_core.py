@@ -29,9 +29,7 @@ def layout_to_core(layout: Layout, columns_not_null: Collection[str], types: Map
         told_by: dict[str, Any] = {"delimiter": layout.delimiter}
         places: list[dict[str, Any]] = [{} for _ in layout.fields]
     else:
-        # A byte of a page is a character.
-        counts_bytes = layout.width_unit == "bytes" or not layout.encoding.startswith("utf-")
-        told_by = {"shape": layout.shape, "width_unit": "bytes" if counts_bytes else "characters"}
+        told_by = {"shape": layout.shape, "width_unit": layout.width_unit}
         places = [{"place": place} for place in places_of(layout)]
     named = layout.row_end in ("auto", "none")
     return {

@@ -71,14 +71,20 @@ class SourceSnapshot:
         return [name for name in found if name not in ("none", "auto")]
 
     def decoding_bytes(self, streams: int) -> int:
-        """Memory of the decoders that are at work at the same time, at most."""
-        needed = (int(self.files[item["file"]].get("decoder_bytes", 0)) for item in self.slices)
+        """Memory that decodes, or holds footers back, at the same time, at most."""
+        needed = (_decoding_bytes(self.files[item["file"]]) for item in self.slices)
         return sum(sorted(needed, reverse=True)[:streams])
 
     def to_core(self) -> dict[str, Any]:
         """The `source` member of a flow spec."""
         source: dict[str, Any] = {"files": self.files, "slices": self.slices}
         return source if self.generate is None else {"generate": self.generate, **source}
+
+
+def _decoding_bytes(file: dict[str, Any]) -> int:
+    """What one stream needs of it beside its blocks."""
+    held = file.get("held") or {}
+    return int(file.get("decoder_bytes", 0)) + int(held.get("memory_bytes", 0))
 
 
 @dataclass(frozen=True)

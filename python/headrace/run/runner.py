@@ -240,6 +240,7 @@ class _Run:
                 table=plan.table,
                 bytes_read=snapshot["bytes_read"],
                 source_bytes_read=snapshot["source_bytes_read"],
+                counted_bytes=snapshot["counted_bytes"],
                 bytes_total=plan.source.bytes_total,
                 rows_read=snapshot["rows_read"],
                 rows_rejected=snapshot["rows_rejected"],

@@ -32,6 +32,13 @@ def source_notes(source: SourceSnapshot, *, commits: bool) -> list[str]:
             )
         if files:
             notes.append("positions in compressed files count bytes of their text")
+    held = [index for index, file in enumerate(source.files) if file.get("held")]
+    if held:
+        rows, most = (int(source.files[held[0]]["held"][name]) for name in ("rows", "text_bytes"))
+        notes.append(
+            f"{_names(source, held)}: the last {counted(rows, 'row')} held back until the end is known, up to "
+            f"{most >> 20} MB"
+        )
     notes = list(dict.fromkeys(notes))
     for name in source.streams:
         notes.append(

@@ -1,121 +1,112 @@
-//! The last rows of a file that hold no data.
+//! The last rows of a file that hold no data, found from its end.
 
-use std::collections::VecDeque;
-use std::fs::File;
-use std::sync::atomic::AtomicBool;
+use std::io;
 
-use headrace_parse::{Automaton, Event, START};
-use headrace_types::{BlankRows, CoreError, Layout, RowEnd};
+use headrace_parse::Automaton;
+use headrace_types::{CoreError, Layout, RowEnd};
 
-use super::cuts::{Cutter, FileText, Text};
+use super::cuts::{Cutter, Text};
 use super::{refused, unreadable};
+use crate::last_row_end::{FOUND_BYTES, no_last_row_end};
+use crate::last_rows::{LastRows, LineStart};
 use crate::spec::{FileSpec, Margin};
 
 /// How far before the end the rows are looked for at first.
 const FIRST_BYTES: u64 = 64 << 10;
 /// Bytes read at once.
 const WINDOW_BYTES: usize = 256 << 10;
+/// How far before the end of text that is dear.
+const DEAR_BYTES: u64 = 4 << 20;
 
-/// The last `footer_rows` rows of a file, with the comments and blank rows between and behind them.
-///
-/// # Errors
-/// `Source` when the file cannot be read; `Specification` for a layout that means two things.
-pub fn find(file: &File, planned: &FileSpec, layout: &Layout, stop: &AtomicBool) -> Result<Margin, CoreError> {
-    let failed = |error: std::io::Error| unreadable(&planned.path, error);
-    let automaton = Automaton::new(layout, &planned.row_end).map_err(refused)?;
-    let rows = Automaton::of_rows(layout, &planned.row_end).map_err(refused)?;
-    let (begin, end) = (planned.data_begin(), planned.size_bytes);
-    if let RowEnd::Every(bytes) = planned.row_end {
-        // A rest at the end is a row as well, and a bad one.
-        let (bytes, rows) = (u64::from(bytes.max(1)), end.saturating_sub(begin).div_ceil(u64::from(bytes.max(1))));
-        let lines = rows.min(u64::from(layout.footer_rows));
-        return Ok(Margin { bytes: end.saturating_sub(begin + (rows - lines) * bytes), lines });
-    }
-    let text = FileText { file, encoding: planned.encoding, stop };
-    let mut distance = FIRST_BYTES;
-    loop {
-        // Where a row begins, whatever stands before it.
-        let from = match end.checked_sub(distance).filter(|place| *place > begin) {
-            Some(place) => Cutter::new(&text, &rows, end).cuts(begin, &[place]).map_err(failed)?[0],
-            None => Some(begin),
-        };
-        if let Some(from) = from {
-            let starts = LastRows::new(layout).read(&text, &automaton, from, end).map_err(failed)?;
-            if starts.len() == layout.footer_rows as usize || from == begin {
-                let (byte, lines) = starts.front().copied().unwrap_or((end, 0));
-                return Ok(Margin { bytes: end - byte, lines });
-            }
-        }
-        distance = distance.saturating_mul(8);
-    }
+/// A text, and where its rows begin and end.
+pub struct Rows<'a> {
+    /// The text.
+    pub text: &'a dyn Text,
+    /// First byte of the first row.
+    pub begin: u64,
+    /// Byte behind the last one.
+    pub end: u64,
+    /// Whether it is read only where that takes few bytes.
+    pub is_dear: bool,
 }
 
-/// Where the last rows begin, and the lines of the text before them.
-struct LastRows {
-    /// At most so many.
-    count: usize,
-    /// Whether rows without a byte are none.
-    skips_blank: bool,
-    starts: VecDeque<(u64, u64)>,
-}
-
-impl LastRows {
-    fn new(layout: &Layout) -> Self {
-        LastRows {
-            count: layout.footer_rows as usize,
-            skips_blank: layout.blank_rows == BlankRows::Skip && !layout.takes_empty_rows(),
-            starts: VecDeque::new(),
+impl Rows<'_> {
+    /// The last `footer_rows` rows, with the comments and blank rows between and behind them. None where it would take much reading
+    /// to tell.
+    ///
+    /// # Errors
+    /// `Source` when the file cannot be read, or ends in a row that must have a row end; `Specification` for a layout that means
+    /// two things.
+    pub fn foot(&self, planned: &FileSpec, layout: &Layout) -> Result<Option<Margin>, CoreError> {
+        if layout.footer_rows == 0 {
+            return Ok(Some(Margin::default()));
         }
+        let Some((rows, open)) = self.last_rows(planned, layout)? else { return Ok(None) };
+        if let Some(open) = open.filter(|_| planned.needs_last_row_end) {
+            let found = self.first_bytes(open.source_byte).map_err(|error| unreadable(&planned.path, error))?;
+            let found = headrace_parse::shown(planned.encoding, &found);
+            return Err(no_last_row_end(planned, open.source_byte, None, &found));
+        }
+        let (start, end) = (rows.start(), rows.end());
+        Ok(Some(Margin { bytes: end.source_byte - start.source_byte, lines: end.line - start.line }))
     }
 
-    fn add(&mut self, start: u64, lines_before: u64) {
-        self.starts.push_back((start, lines_before));
-        if self.starts.len() > self.count {
-            self.starts.pop_front();
-        }
-    }
-
-    /// Reads from the start of a row to the end of the file: first bytes of the last rows, and the lines from there on.
-    fn read(
-        mut self,
-        text: &FileText<'_>,
-        automaton: &Automaton,
-        from: u64,
-        end: u64,
-    ) -> std::io::Result<VecDeque<(u64, u64)>> {
-        let mut window = vec![0; WINDOW_BYTES];
-        let (mut state, mut at, mut row, mut lines) = (START, from, from, 0_u64);
-        let mut reader = text.reader(from, end)?;
-        // Bytes of the present row.
-        let mut length = 0_u64;
+    /// The last rows, and the start of the last line if it has no row end.
+    fn last_rows(
+        &self,
+        planned: &FileSpec,
+        layout: &Layout,
+    ) -> Result<Option<(LastRows, Option<LineStart>)>, CoreError> {
+        let failed = |error: io::Error| unreadable(&planned.path, error);
+        let rows = Automaton::of_rows(layout, &planned.row_end).map_err(refused)?;
+        let mut distance = FIRST_BYTES;
         loop {
-            let count = reader.read(&mut window)?;
-            if count == 0 {
-                break;
-            }
-            for &byte in &window[..count] {
-                at += text.encoding.source_bytes(&[byte]);
-                length += 1;
-                let step = automaton.step(state, byte);
-                state = step.state;
-                match step.event {
-                    Event::RowEnd if self.skips_blank && length == u64::from(step.length) => {}
-                    Event::RowEnd => self.add(row, lines),
-                    Event::CommentEnd => {}
-                    _ => continue,
+            let place = self.end.checked_sub(distance).filter(|place| *place > self.begin);
+            let from = match place {
+                Some(place) => self.row_at(place, &planned.row_end, &rows).map_err(failed)?,
+                None => Some(self.begin),
+            };
+            if let Some(from) = from {
+                let mut last = LastRows::new(layout, &planned.row_end, planned.encoding, from).map_err(refused)?;
+                let open = self.read(&mut last, from).map_err(failed)?;
+                if last.are_all() || from == self.begin {
+                    return Ok(Some((last, open)));
                 }
-                (row, lines, length) = (at, lines + 1, 0);
+            }
+            if self.is_dear && distance >= DEAR_BYTES {
+                return Ok(None);
+            }
+            distance = distance.saturating_mul(8);
+        }
+    }
+
+    /// Where a row begins behind a place, whatever stands before it.
+    fn row_at(&self, place: u64, row_end: &RowEnd, rows: &Automaton) -> io::Result<Option<u64>> {
+        if let RowEnd::Every(bytes) = row_end {
+            let from = self.begin + (place - self.begin).next_multiple_of(u64::from(*bytes).max(1));
+            return Ok(Some(from).filter(|from| *from < self.end));
+        }
+        let cutter = Cutter::new(self.text, rows, self.end);
+        let found = if self.is_dear { cutter.near_cuts(&[place])? } else { cutter.cuts(self.begin, &[place])? };
+        Ok(found[0])
+    }
+
+    fn read(&self, last: &mut LastRows, from: u64) -> io::Result<Option<LineStart>> {
+        let mut window = vec![0; WINDOW_BYTES];
+        let mut reader = self.text.reader(from, self.end)?;
+        loop {
+            match reader.read(&mut window)? {
+                0 => return Ok(last.finish()),
+                count => last.read(&window[..count]),
             }
         }
-        if row < at {
-            // A last row without row end.
-            if !automaton.is_comment(state) {
-                self.add(row, lines);
-            }
-            lines += 1;
-        }
-        self.starts.iter_mut().for_each(|(_, before)| *before = lines - *before);
-        Ok(self.starts)
+    }
+
+    fn first_bytes(&self, from: u64) -> io::Result<Vec<u8>> {
+        let mut found = vec![0; FOUND_BYTES];
+        let count = self.text.reader(from, self.end)?.read(&mut found)?;
+        found.truncate(count);
+        Ok(found)
     }
 }
 

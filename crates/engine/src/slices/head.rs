@@ -1,8 +1,9 @@
 //! What stands before the first row of a file: lines to skip, comments and blank rows behind them, a header.
 
-use headrace_parse::{HeaderSearch, find_header};
+use headrace_parse::{HeaderSearch, Waiting, find_header};
 use headrace_types::{
-    CoreError, ErrorKind, ExtraFields, Header, Layout, Location, MixedRowEnds, OtherColumns, RowEnd, RowEnds,
+    CoreError, ErrorKind, ExtraFields, Header, Layout, Location, MixedRowEnds, OtherColumns, RowEnd, RowEndInFields,
+    RowEnds,
 };
 
 use super::{WINDOW_BYTES, refused, scanner};
@@ -185,15 +186,51 @@ pub fn read_header(
                     .found("a qualifier that is not closed")
                     .hint("Set `skip_lines` to the number of lines before the header."));
             }
-            HeaderSearch::More if text.len() >= MOST_HEADER_BYTES => {
+            HeaderSearch::More(waiting) if text.len() >= MOST_HEADER_BYTES => {
+                let Endless { at, found, hint } = endless(layout, &text, waiting);
                 return Err(failed("the header of a file never ends")
-                    .at(place(0, b""))
-                    .found(format!("no row end in {} MB", MOST_HEADER_BYTES >> 20))
-                    .hint("Correct `row_end`, `qualifier` or `comment` of the layout."));
+                    .at(place(waiting.skipped_lines, &text[..at]))
+                    .found(format!("{found} in {} MB", MOST_HEADER_BYTES >> 20))
+                    .expected("a row with the names of the columns")
+                    .hint(hint));
             }
-            HeaderSearch::More => {}
+            HeaderSearch::More(_) => {}
         }
     }
+}
+
+/// Why there is no header in as much text as one may have.
+struct Endless {
+    /// Where it should end, or begin.
+    at: usize,
+    found: &'static str,
+    hint: &'static str,
+}
+
+fn endless(layout: &Layout, text: &[u8], waiting: Waiting) -> Endless {
+    let behind = &text[waiting.line_start..];
+    let (at, found, hint) = if let Some(opened) = waiting.opened {
+        (opened, "a qualifier that is not closed", "Set `skip_lines` to the number of lines before the header.")
+    } else if waiting.line_start > text.len() / 2 {
+        (
+            waiting.line_start,
+            "comments and blank rows only",
+            "Set `skip_lines` to the number of lines before the header, or correct `comment` of the layout.",
+        )
+    } else {
+        let hint = match (memchr::memchr(b'\n', behind), memchr::memchr(b'\r', behind)) {
+            _ if layout.row_end_in_fields == RowEndInFields::Data => {
+                "Correct the delimiters of the layout: with `row_end_in_fields: data` a row ends in its last column only."
+            }
+            (Some(_), _) => "Correct `row_end` of the layout: the text has line feeds, `row_end: lf`.",
+            (None, Some(_)) => "Correct `row_end` of the layout: the text has carriage returns, `row_end: cr`.",
+            (None, None) => {
+                "Correct `row_end` of the layout, or take the file out of the source: its first row is none."
+            }
+        };
+        (waiting.line_start, "no row end", hint)
+    };
+    Endless { at, found, hint }
 }
 
 /// Why a header is not that of the layout.
@@ -383,8 +420,29 @@ mod tests {
 
     #[test]
     fn a_header_without_end_is_refused() {
-        let text = "x".repeat(MOST_HEADER_BYTES + 1);
-        assert_eq!(refusal(&text, &layout(Header::Skip)), "1:0 no row end in 16 MB / ");
+        let long = |piece: &str| piece.repeat(MOST_HEADER_BYTES / piece.len() + 1);
+        let refused = |text: &str, layout: &Layout| {
+            let error = plan(text.as_bytes(), layout).unwrap_err();
+            (error.at.unwrap().byte.unwrap(), error.found.unwrap(), error.hint.unwrap())
+        };
+        let skip = Layout { comment: Some("#".to_owned()), ..layout(Header::Skip) };
+        let exact = |row_end: &str| Layout { row_end: RowEnds::Exactly(row_end.to_owned()), ..skip.clone() };
+        let bcp = Layout { row_end_in_fields: RowEndInFields::Data, ..skip.clone() };
+        let open = Layout { qualifier: Some('"'), ..skip.clone() };
+        for (text, layout, byte, found, hint) in [
+            (long("x"), &skip, 0, "no row end", "its first row is none"),
+            ("#c\n".to_owned() + &long("x\r"), &skip, 3, "no row end", "`row_end: cr`"),
+            (long("x\n"), &exact("\r\n"), 0, "no row end", "`row_end: lf`"),
+            (long("x,y\n"), &bcp, 0, "no row end", "delimiters"),
+            ("x|\"".to_owned() + &long("y\n"), &open, 2, "a qualifier that is not closed", "`skip_lines`"),
+        ] {
+            let refused = refused(&text, layout);
+            assert_eq!((refused.0, refused.1.as_str()), (byte, format!("{found} in 16 MB").as_str()));
+            assert!(refused.2.contains(hint), "{}", refused.2);
+        }
+        let comments = refused(&long("# comment\n"), &skip);
+        assert_eq!(comments.1, "comments and blank rows only in 16 MB");
+        assert!(comments.2.contains("`skip_lines`"));
         assert_eq!(plan(b"", &layout(Header::Skip)).unwrap().head, Margin::default());
     }
 }

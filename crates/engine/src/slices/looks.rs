@@ -4,13 +4,15 @@ use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::atomic::AtomicBool;
 
-use headrace_types::{CoreError, ErrorKind};
+use headrace_types::CoreError;
 
+use super::cuts::FileText;
+use super::foot::Rows;
 use super::head::{HeadPlace, discard, read_header, row_end, skip_lines};
-use super::{SlicingSpec, foot, unreadable};
+use super::{SlicingSpec, unreadable};
 use crate::source::{
     HEAD_BYTES, Pieces, STANDARD_INPUT, bgzf, check_text, compression, decoded, decoder_bytes, first_bytes, from_start,
-    modified_ns, open_file, text_start, zstd_frames,
+    held, modified_ns, open_file, text_start, zstd_frames,
 };
 use crate::spec::{Compression, FileSpec, Margin, StreamSpec};
 
@@ -20,29 +22,16 @@ pub fn is_stream(path: &str) -> bool {
 }
 
 /// A stream, of which nothing is known.
-///
-/// # Errors
-/// `Source` if the layout wants what only a file can tell.
-pub fn stream(path: &str, spec: &SlicingSpec) -> Result<FileSpec, CoreError> {
-    if spec.layout.footer_rows > 0 {
-        return Err(no_footer(path, "a stream"));
-    }
-    Ok(FileSpec {
+pub fn stream(path: &str, spec: &SlicingSpec) -> FileSpec {
+    FileSpec {
         path: path.to_owned(),
         compression: spec.compression,
         decoder_bytes: decoder_bytes(spec.compression, None),
         stream: Some(StreamSpec { wait_seconds: spec.wait_seconds }),
         needs_last_row_end: spec.needs_last_row_end.unwrap_or(true),
+        held: held(&spec.layout),
         ..FileSpec::default()
-    })
-}
-
-fn no_footer(path: &str, what: &str) -> CoreError {
-    CoreError::new(ErrorKind::Source, "the footer of a source cannot be told from its rows")
-        .at_file(path)
-        .found(format!("{what}, which cannot be read from its end"))
-        .expected("a file that is not compressed, or a layout without `footer_rows`")
-        .hint("Decompress it to a file first.")
+    }
 }
 
 /// A file that was looked at.
@@ -97,11 +86,12 @@ pub fn look(path: &str, spec: &SlicingSpec, stop: &AtomicBool) -> Result<Look, C
     let (header, columns) = read_header(text_from(begin.byte)?.as_mut(), &begin, &spec.layout, &row_end)?;
     planned.head = Margin { bytes: skipped.bytes + header.bytes, lines: skipped.lines + header.lines };
     (planned.row_end, planned.columns) = (row_end, columns);
-    if spec.layout.footer_rows > 0 {
-        if planned.compression != Compression::None {
-            return Err(no_footer(path, "a compressed file"));
-        }
-        planned.foot = foot::find(&file, &planned, &spec.layout, stop)?;
+    if planned.compression != Compression::None {
+        planned.held = held(&spec.layout);
+    } else if spec.layout.footer_rows > 0 {
+        let text = FileText { file: &file, encoding, stop };
+        let rows = Rows { text: &text, begin: planned.data_begin(), end: planned.size_bytes, is_dear: false };
+        planned.foot = rows.foot(&planned, &spec.layout)?.unwrap_or_default();
     }
     Ok(Look { file, planned, pieces })
 }

@@ -110,7 +110,7 @@ fn cut_all(spec: &SlicingSpec, stop: &AtomicBool) -> Result<Slicing, CoreError> 
     for path in &spec.files {
         let index = slicing.files.len();
         if is_stream(path) {
-            slicing.files.push(stream(path, spec)?);
+            slicing.files.push(stream(path, spec));
             slicing.add(index, &[0, 0], &[TextRange::default()]);
             continue;
         }
@@ -121,7 +121,7 @@ fn cut_all(spec: &SlicingSpec, stop: &AtomicBool) -> Result<Slicing, CoreError> 
             slicing.add(index, &cut(&file, &planned, spec, &automaton, stop).map_err(failed)?, &[]);
         } else {
             let pieces = pieces.unwrap_or_default();
-            let (cuts, texts) = cut_pieces(&planned, &pieces, spec, &automaton).map_err(failed)?;
+            let (cuts, texts) = cut_pieces(&planned, &pieces, spec, &automaton)?;
             slicing.add(index, &cuts, &texts);
         }
         slicing.files.push(planned);

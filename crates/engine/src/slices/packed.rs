@@ -4,10 +4,11 @@
 use std::io::{self, Read};
 
 use headrace_parse::Automaton;
-use headrace_types::{Encoding, RowEnd};
+use headrace_types::{CoreError, Encoding, RowEnd};
 
 use super::cuts::{Cutter, Reader, Text};
-use super::{SlicingSpec, equal_cuts};
+use super::foot::Rows;
+use super::{SlicingSpec, equal_cuts, unreadable};
 use crate::source::{Pieces, Place, decoded, from_place};
 use crate::spec::{FileSpec, TextRange};
 
@@ -29,13 +30,13 @@ impl Text for PackedText<'_> {
 }
 
 /// Cuts of the file, and the text between them. One slice where pieces do not stand alone, or where it would take much reading to
-/// tell where their first row ends.
+/// tell where their first row ends, or where the footer begins.
 pub fn cut_pieces(
     planned: &FileSpec,
     pieces: &Pieces,
     spec: &SlicingSpec,
     automaton: &Automaton,
-) -> io::Result<(Vec<u64>, Vec<TextRange>)> {
+) -> Result<(Vec<u64>, Vec<TextRange>), CoreError> {
     let text_bytes = pieces.text_bytes();
     let whole = TextRange { piece_begin: 0, piece_end: text_bytes, begin: planned.first_byte, end: None };
     let mut cuts = vec![0, planned.size_bytes];
@@ -44,13 +45,20 @@ pub fn cut_pieces(
     let (Some(end), false) = (text_bytes, places.is_empty()) else { return Ok((cuts, texts)) };
     let text = PackedText { planned, pieces };
     let begins: Vec<u64> = places.iter().map(|place| place.text_byte).collect();
+    let rows = Rows { text: &text, begin: planned.data_begin(), end, is_dear: true };
+    // The last slice has to hold the whole footer.
+    let Some(foot) = rows.foot(planned, &spec.layout)? else { return Ok((cuts, texts)) };
     let found = match &planned.row_end {
         RowEnd::Every(bytes) => equal_cuts(*bytes, planned.data_begin(), &begins, end),
-        _ => Cutter::new(&text, automaton, end).near_cuts(&begins)?,
+        _ => {
+            let found = Cutter::new(&text, automaton, end).near_cuts(&begins);
+            found.map_err(|error| unreadable(&planned.path, error))?
+        }
     };
     for (place, cut) in std::iter::zip(places, found) {
         let last = texts.len() - 1;
-        let Some(cut) = cut.filter(|cut| *cut > planned.data_begin() && *cut > texts[last].begin) else { continue };
+        let is_wanted = |cut: &u64| *cut > planned.data_begin().max(texts[last].begin) && *cut <= end - foot.bytes;
+        let Some(cut) = cut.filter(is_wanted) else { continue };
         texts[last] = TextRange { piece_end: Some(place.text_byte), end: Some(cut), ..texts[last] };
         texts.push(TextRange { piece_begin: place.text_byte, piece_end: text_bytes, begin: cut, end: None });
         cuts.insert(cuts.len() - 1, place.file_byte);

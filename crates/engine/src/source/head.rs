@@ -41,10 +41,10 @@ impl Recording {
 impl ByteSource for Recording {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, CoreError> {
         if self.bytes.len() > self.most {
-            let what = "the first row of a stream is too long to tell how rows end";
+            let what = "the first lines of a stream are too long to tell where its rows begin";
             return Err(CoreError::new(ErrorKind::Source, what)
-                .found(format!("no row end in {} bytes", self.bytes.len()))
-                .hint("Set `row_end` of the layout."));
+                .found(format!("no end of them in {} bytes", self.bytes.len()))
+                .hint("Correct `row_end` or `skip_lines` of the layout."));
         }
         let count = self.source.read(into)?;
         self.bytes.extend_from_slice(&into[..count]);

@@ -6,6 +6,7 @@ mod decoder;
 mod decoding;
 mod encoding;
 mod file;
+mod footer;
 mod generated;
 mod gzip;
 mod head;
@@ -24,16 +25,18 @@ use headrace_types::{CoreError, Layout};
 use self::ahead::{Abandoned, Ahead};
 use self::decoding::{Compressed, Decoding};
 use self::file::FileRange;
+use self::footer::WithoutFooter;
 use self::generated::Generated;
 use self::head::{Recording, Replayed};
 use self::pipe::Pipe;
 use crate::outcome::Outcome;
 use crate::slices::{HeadPlace, discard, read_header, row_end, skip_lines};
-use crate::spec::{Compression, FileSpec, FlowSpec, Margin, SliceSpec, SourceSpec, StreamSpec, TextRange};
+use crate::spec::{Compression, FileSpec, FlowSpec, HeldSpec, Margin, SliceSpec, SourceSpec, StreamSpec, TextRange};
 
 pub use self::content::{HEAD_BYTES, check_text, compression};
 pub use self::encoding::{decoded, text_start};
 pub use self::file::{check_unchanged, modified_ns, open_file};
+pub use self::footer::{Footer, OpenLine};
 pub use self::head::first_bytes;
 pub use self::pieces::{Pieces, Place, bgzf, zstd_frames};
 pub use self::pipe::STANDARD_INPUT;
@@ -43,6 +46,9 @@ const GZIP_STATE_BYTES: u64 = 64 << 10;
 /// Of a zstd stream that cannot be looked at before it is read: as much as all levels up to 19 use.
 const UNKNOWN_WINDOW_BYTES: u64 = 8 << 20;
 
+/// Most text of rows that are held back.
+const MOST_HELD_BYTES: u64 = 8 << 20;
+
 /// Bytes in order.
 pub trait ByteSource: Send {
     /// Fills the front of `into` and says how much; 0 only at the end.
@@ -50,6 +56,11 @@ pub trait ByteSource: Send {
 
     /// Bytes of the file or pipe that what was read came from, for progress; 0 if it came from neither.
     fn taken_bytes(&self) -> u64;
+
+    /// What was held back of it, once it has ended.
+    fn footer(&self) -> Footer {
+        Footer::default()
+    }
 }
 
 impl<S: ByteSource + ?Sized> ByteSource for Box<S> {
@@ -59,6 +70,10 @@ impl<S: ByteSource + ?Sized> ByteSource for Box<S> {
 
     fn taken_bytes(&self) -> u64 {
         (**self).taken_bytes()
+    }
+
+    fn footer(&self) -> Footer {
+        (**self).footer()
     }
 }
 
@@ -84,7 +99,7 @@ pub struct Opened {
 pub fn open(spec: &FlowSpec, slice: &SliceSpec, outcome: &Arc<Outcome>) -> Result<Opened, CoreError> {
     let file = &spec.source.files[slice.file];
     if let Some(stream) = &file.stream {
-        return open_stream(spec, file, stream, outcome);
+        return open_stream(spec, slice, stream, outcome);
     }
     let begin = file.text_begin(slice);
     let source: Box<dyn ByteSource> = match (&spec.source.generate, file.compression) {
@@ -98,7 +113,8 @@ pub fn open(spec: &FlowSpec, slice: &SliceSpec, outcome: &Arc<Outcome>) -> Resul
             Box::new(Ahead::start(Box::new(decode(file, slice, text)?), Abandoned::default())?)
         }
     };
-    Ok(Opened { source: decoded(source, file.encoding_in(&spec.layout)), file: file.clone() })
+    let source = decoded(source, file.encoding_in(&spec.layout));
+    Ok(Opened { source: without_footer(source, slice, file, &spec.layout)?, file: file.clone() })
 }
 
 /// Part of the text of a slice once more, for single rows: decoded by the calling thread, from the front of the slice.
@@ -134,6 +150,16 @@ pub fn decoder_bytes(compression: Compression, window_bytes: Option<u64>) -> u64
     (ahead::RING_BYTES + decoding::INPUT_BYTES) as u64 + state
 }
 
+/// Rows at the end of a layout's texts that have to be held back; none if it has no footer.
+pub fn held(layout: &Layout) -> Option<HeldSpec> {
+    let rows = layout.footer_rows;
+    (rows > 0).then_some(HeldSpec {
+        rows,
+        text_bytes: MOST_HELD_BYTES,
+        memory_bytes: MOST_HELD_BYTES + 2 * footer::WINDOW_BYTES as u64,
+    })
+}
+
 /// The bytes of the text of a file from its start, while it is planned.
 pub fn from_start(file: &FileSpec) -> Result<Box<dyn ByteSource>, CoreError> {
     match file.compression {
@@ -162,13 +188,27 @@ fn compressed(file: &FileSpec, compression: Compression) -> Compressed {
     Compressed { path: file.path.clone(), compression, decoder_bytes: file.decoder_bytes }
 }
 
+/// The stage text of a slice, without the rows that are held back at its end.
+fn without_footer(
+    source: Box<dyn ByteSource>,
+    slice: &SliceSpec,
+    file: &FileSpec,
+    layout: &Layout,
+) -> Result<Box<dyn ByteSource>, CoreError> {
+    match file.held.filter(|_| slice.ends(file)) {
+        Some(held) => Ok(Box::new(WithoutFooter::new(source, held, file, layout, file.text_begin(slice))?)),
+        None => Ok(source),
+    }
+}
+
 /// Opens a stream. What a file tells while it is planned, a stream tells only now.
 fn open_stream(
     spec: &FlowSpec,
-    file: &FileSpec,
+    slice: &SliceSpec,
     stream: &StreamSpec,
     outcome: &Arc<Outcome>,
 ) -> Result<Opened, CoreError> {
+    let file = &spec.source.files[slice.file];
     let abandoned = Abandoned::default();
     let wait = Duration::from_secs(stream.wait_seconds);
     let mut pipe = Pipe::open(&file.path, wait, outcome.clone(), abandoned.clone())?;
@@ -206,5 +246,5 @@ fn open_stream(
     discard(&mut source, header.bytes)?;
     let head = Margin { bytes: skipped.bytes + header.bytes, lines: skipped.lines + header.lines };
     let file = FileSpec { row_end, first_byte: first_byte as u64, encoding, head, columns, ..file.clone() };
-    Ok(Opened { source: decoded(source, encoding), file })
+    Ok(Opened { source: without_footer(decoded(source, encoding), slice, &file, &spec.layout)?, file })
 }

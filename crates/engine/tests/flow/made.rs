@@ -173,3 +173,16 @@ fn generated_rows_and_runs_without_a_time_have_none() {
     spec.layout.made[3].from = MadeFrom::LoadTime(None);
     assert!(Flow::new(spec).is_err());
 }
+
+#[test]
+fn what_is_read_to_count_rows_is_told() {
+    let text = rows(0, 1000);
+    let mut job = with_made(Job::of(&text));
+    job.slice_bytes = text.len() as u64 / 5;
+    let spec = job.plan().unwrap();
+    let last = spec.source.slices.last().unwrap().bytes();
+    let flow = job.flow();
+    flow.start().unwrap();
+    assert_eq!(join(&flow).status, Status::Ok);
+    assert_eq!(flow.snapshot().counted_bytes, text.len() as u64 - last, "nothing asks for rows behind the last slice");
+}

@@ -4,6 +4,7 @@
 
 mod back_pressure;
 mod changing_files;
+mod footers;
 mod long_rows;
 mod made;
 mod packed;

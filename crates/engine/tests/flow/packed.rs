@@ -30,20 +30,20 @@ pub fn bgzf(text: &[u8], block_bytes: usize) -> Vec<u8> {
     text.chunks(block_bytes).chain([b"".as_slice()]).flat_map(block).collect()
 }
 
-fn gzip(text: &[u8]) -> Vec<u8> {
+pub fn gzip(text: &[u8]) -> Vec<u8> {
     let mut writer = flate2::write::GzEncoder::new(Vec::new(), Level::fast());
     writer.write_all(text).unwrap();
     writer.finish().unwrap()
 }
 
-fn frame(text: &[u8]) -> Vec<u8> {
+pub fn frame(text: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; zstd_safe::compress_bound(text.len())];
     let length = zstd_safe::compress(&mut bytes[..], text, 1).unwrap();
     bytes.truncate(length);
     bytes
 }
 
-fn frames(text: &[u8], frame_bytes: usize) -> Vec<u8> {
+pub fn frames(text: &[u8], frame_bytes: usize) -> Vec<u8> {
     text.chunks(frame_bytes).flat_map(frame).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Rejects: limits, the first in file order, exact rows and bytes, the merged files.
 
 use headrace_engine::report::Status;
-use headrace_types::ErrorKind;
+use headrace_types::{ErrorKind, Trim};
 
 use crate::support::{Job, row, rows};
 
@@ -258,4 +258,26 @@ fn rejects_that_cannot_be_written_do_not_hide_the_first_one() {
     assert!(error.hint.unwrap().contains("could not be written"));
     job.limit = 1;
     assert_eq!(job.run().error.unwrap().kind, ErrorKind::Output);
+}
+
+#[test]
+fn blanks_at_the_ends_of_a_value_that_cannot_be_converted_are_told() {
+    let hint = |text: &str, trim: Trim, qualifier: Option<char>| {
+        let mut job = Job::of(text);
+        job.layout.qualifier = qualifier;
+        job.layout.columns.iter_mut().for_each(|column| column.trim = trim);
+        let hint = job.run().error.unwrap().hint.unwrap();
+        hint.split(", or").next().unwrap().to_owned()
+    };
+    let trim = |which: &str| format!("Set `trim: {which}` if the blanks are no part of the value");
+    assert_eq!(hint("1| a |1.00| 2024-01-01\n", Trim::None, None), trim("left"));
+    assert_eq!(hint("1\t| a |1.00|\n", Trim::None, None), trim("right"));
+    assert_eq!(hint(" 1 | a |1.00|\n", Trim::None, None), trim("both"));
+    assert_eq!(hint(" 1 | a |1.00|\n", Trim::Right, None), trim("both"));
+    assert_eq!(hint("1 | a |1.00|\n", Trim::Left, None), trim("both"));
+    let outside = "Set `trim: left` if the blanks stand outside of qualifiers and are no part of the value";
+    assert_eq!(hint("1|\"a\"| 1.00|\n", Trim::None, Some('"')), outside);
+    // They are not what is wrong.
+    assert_eq!(hint("1x|a|1.00|\n", Trim::None, None), "Set another type for the column");
+    assert!(!hint("1|a |1.001|\n", Trim::None, None).contains("trim"));
 }

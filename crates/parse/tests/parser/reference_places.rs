@@ -1,13 +1,14 @@
 //! The reference for rows whose columns stand at places of them.
 
-use headrace_types::{BlankRows, ExtraFields, Layout, LayoutShape, Rule, ShortRows, WidthUnit};
+use headrace_types::{BlankRows, Encoding, ExtraFields, Layout, LayoutShape, Rule, ShortRows, WidthUnit};
 
 /// Where every character of a row begins, or every byte, and the end of the row. What continues no character is part of the one
-/// before it.
+/// before it; in a page every byte is one.
 fn marks(layout: &Layout, content: &[u8]) -> Vec<usize> {
+    let is_page = matches!(layout.encoding, Encoding::Page(_));
     let begins = |&at: &usize| match layout.width_unit {
-        WidthUnit::Bytes => true,
-        WidthUnit::Characters => at == 0 || content[at] & 0b1100_0000 != 0b1000_0000,
+        WidthUnit::Characters if !is_page => at == 0 || content[at] & 0b1100_0000 != 0b1000_0000,
+        _ => true,
     };
     (0..content.len()).filter(begins).chain([content.len()]).collect()
 }

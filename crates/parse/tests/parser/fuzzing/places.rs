@@ -101,10 +101,7 @@ pub fn row(layout: &Layout, row_end: &RowEnd, fields: &[Vec<u8>], fate: u8, rand
 }
 
 fn width(layout: &Layout, text: &[u8]) -> usize {
-    match layout.width_unit {
-        WidthUnit::Bytes => text.len(),
-        WidthUnit::Characters => String::from_utf8_lossy(text).chars().count(),
-    }
+    if layout.places_are_bytes() { text.len() } else { String::from_utf8_lossy(text).chars().count() }
 }
 
 /// Fills a row up to a column.

@@ -1,0 +1,151 @@
+//! The last rows of a text, whose end nobody knows before it comes.
+
+use std::collections::VecDeque;
+
+use headrace_parse::{Automaton, Event, START};
+use headrace_types::{BlankRows, Encoding, Layout, RowEnd};
+
+/// A place in front of a row or line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LineStart {
+    /// Bytes of the file before it.
+    pub source_byte: u64,
+    /// Bytes of the stage text before it.
+    pub byte: u64,
+    /// Lines before it.
+    pub line: u64,
+}
+
+/// The last `footer_rows` rows of a text that comes in pieces, from the start of a row on. Comments are no rows, nor are blank
+/// rows where the layout skips them; those between and behind the last rows belong to them.
+pub struct LastRows {
+    ends: Ends,
+    encoding: Encoding,
+    /// At most so many.
+    count: usize,
+    /// Whether rows without a byte are none.
+    skips_blank: bool,
+    /// Where the last rows begin.
+    starts: VecDeque<LineStart>,
+    /// Where the present line begins.
+    line: LineStart,
+    /// The end of what was read.
+    at: LineStart,
+}
+
+/// What ends lines.
+enum Ends {
+    Tokens {
+        automaton: Box<Automaton>,
+        state: u32,
+    },
+    /// Rows of so many bytes have no row ends.
+    Every(u64),
+}
+
+/// What a line was.
+struct Line {
+    /// Its last byte, of the bytes that were looked through.
+    last: usize,
+    is_comment: bool,
+    /// Bytes of its row end.
+    row_end_bytes: u64,
+}
+
+impl LastRows {
+    /// For a text that begins behind `begin` bytes of its file.
+    ///
+    /// # Errors
+    /// Why the layout means two things.
+    pub fn new(layout: &Layout, row_end: &RowEnd, encoding: Encoding, begin: u64) -> Result<Self, String> {
+        let ends = match row_end {
+            RowEnd::Every(bytes) => Ends::Every(u64::from(*bytes).max(1)),
+            _ => Ends::Tokens { automaton: Box::new(Automaton::new(layout, row_end)?), state: START },
+        };
+        let start = LineStart { source_byte: begin, ..LineStart::default() };
+        Ok(LastRows {
+            ends,
+            encoding,
+            count: layout.footer_rows as usize,
+            skips_blank: layout.blank_rows == BlankRows::Skip && !layout.takes_empty_rows(),
+            starts: VecDeque::new(),
+            line: start,
+            at: start,
+        })
+    }
+
+    /// Where the rows found so far begin, or the present line if there is none: what stands before it belongs to none of the last
+    /// rows, whatever follows.
+    pub fn start(&self) -> LineStart {
+        self.starts.front().copied().unwrap_or(self.line)
+    }
+
+    /// Whether as many rows were found as are looked for.
+    pub fn are_all(&self) -> bool {
+        self.starts.len() == self.count
+    }
+
+    /// The end of what was read, and the lines up to it.
+    pub fn end(&self) -> LineStart {
+        self.at
+    }
+
+    /// Takes the next piece of the text.
+    pub fn read(&mut self, mut text: &[u8]) {
+        while let Some(line) = self.next_line(text) {
+            let (piece, rest) = text.split_at(line.last + 1);
+            self.pass(piece);
+            let is_blank = self.skips_blank && self.at.byte - self.line.byte == line.row_end_bytes;
+            self.end_line(!line.is_comment && !is_blank);
+            text = rest;
+        }
+        self.pass(text);
+    }
+
+    /// The text has ended: the start of its last line, if that has no row end.
+    pub fn finish(&mut self) -> Option<LineStart> {
+        let open = self.line;
+        if open.byte == self.at.byte {
+            return None;
+        }
+        let is_comment = match &self.ends {
+            Ends::Tokens { automaton, state } => automaton.is_comment(*state),
+            Ends::Every(_) => false,
+        };
+        self.end_line(!is_comment);
+        Some(open)
+    }
+
+    fn next_line(&mut self, text: &[u8]) -> Option<Line> {
+        match &mut self.ends {
+            Ends::Tokens { automaton, state } => {
+                let (next, found) = automaton.next_end(*state, text);
+                *state = next;
+                let (last, step) = found?;
+                let is_comment = step.event == Event::CommentEnd;
+                Some(Line { last, is_comment, row_end_bytes: u64::from(step.length) })
+            }
+            Ends::Every(bytes) => {
+                let left = *bytes - (self.at.byte - self.line.byte);
+                let last = usize::try_from(left - 1).ok().filter(|last| *last < text.len())?;
+                Some(Line { last, is_comment: false, row_end_bytes: 0 })
+            }
+        }
+    }
+
+    fn pass(&mut self, text: &[u8]) {
+        self.at.byte += text.len() as u64;
+        self.at.source_byte += self.encoding.source_bytes(text);
+    }
+
+    fn end_line(&mut self, is_row: bool) {
+        if is_row {
+            self.starts.push_back(self.line);
+            if self.starts.len() > self.count {
+                self.starts.pop_front();
+            }
+        }
+        self.at.line += 1;
+        self.line = self.at;
+    }
+}
