@@ -30,6 +30,7 @@ from headrace.planning.plan import (
     SourceSnapshot,
     StagingTable,
     Step,
+    tables_to_keep,
 )
 from headrace.planning.planner import plan_data_flow, plan_source_pass, table_after
 from headrace.planning.tablespaces import check_tablespaces
@@ -83,5 +84,6 @@ __all__ = [
     "plan_source_pass",
     "rule_from_dict",
     "table_after",
+    "tables_to_keep",
     "with_outside_keys",
 ]

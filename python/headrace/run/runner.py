@@ -18,7 +18,7 @@ from headrace.errors import CancelledError, HeadraceError, InternalError, Ledger
 from headrace.executors import FlowOutcome, LocalExecutor
 from headrace.model import BoundPackage
 from headrace.model.load import usable_cpus
-from headrace.planning import DataFlowPlan, FinishedTask, RunPlan, SkippedTask, SourceSnapshot
+from headrace.planning import DataFlowPlan, FinishedTask, RunPlan, SkippedTask, SourceSnapshot, tables_to_keep
 from headrace.run import request as requests
 from headrace.run.events import EventLog, Listener
 from headrace.run.finished import LOADED_BEFORE, FinishedTable
@@ -88,19 +88,6 @@ class _Attempt:
     is_resumed: bool
     abandon: bool
     began_us: int | None
-
-
-def _tables_to_keep(flows: list[DataFlowPlan]) -> set[str]:
-    """Tables to whose present rows the flows append: none of them replaces these rows first."""
-    kept, made = set[str](), set[tuple[str | None, str]]()
-    for flow in flows:
-        table = (flow.schema, flow.table)
-        if flow.target != "append":
-            # Partitions that are loaded anew have no rows of others.
-            made.update([] if flow.reloads else [table])
-        elif table not in made:
-            kept.add(flow.table)
-    return kept
 
 
 class _Run:
@@ -366,7 +353,7 @@ class _Run:
                 if isinstance(item, PreparedFlow) and isinstance(task, DataFlowPlan)
                 if targets[item.task.destination.connection] is target
             ]
-            appended = _tables_to_keep(own)
+            appended = tables_to_keep(own)
             unfinished = [run for run in target.unfinished_runs(package) if not appended.isdisjoint(run.tables)]
             if unfinished and not self._attempt.abandon:
                 last = unfinished[-1]
