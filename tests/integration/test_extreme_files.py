@@ -89,12 +89,12 @@ def test_a_text_that_is_ten_million_characters_too_long(project: Project) -> Non
 
 def test_rows_of_no_length(project: Project) -> None:
     """They are blank rows, which are skipped; of one column they are its empty fields."""
+    summary = load(project, TWO, b"\n\n1,a\n\n\r\n2,b\n\n")
+    assert (summary["rows_loaded"], summary["rows_skipped"]) == (2, 5)
+    assert project.query("FROM orders ORDER BY id") == [(1, "a"), (2, "b")]
     summary = load(project, {"note": "string"}, b"a\n\n\nb\n")
     assert (summary["rows_loaded"], summary["rows_skipped"]) == (4, 0)
-    assert sorted(project.query("FROM orders"), key=str) == [("a",), ("b",), (None,), (None,)]
-    summary = load(project, {"note": "string", "more": "string"}, b"\n\n1,a\n\n\r\n2,b\n\n")
-    assert (summary["rows_loaded"], summary["rows_skipped"]) == (2, 5)
-    assert project.query("SELECT note, more FROM orders ORDER BY note") == [("1", "a"), ("2", "b")]
+    assert sorted(project.query("SELECT note FROM orders"), key=str) == [("a",), ("b",), (None,), (None,)]
 
 
 def test_a_quote_that_is_never_closed_is_reported_where_it_opens(project: Project) -> None:
