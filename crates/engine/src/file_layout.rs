@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use headrace_parse::Parser;
+use headrace_parse::{Automaton, Parser, RowScanner};
 use headrace_types::{Column, ColumnType, CoreError, Encoding, Layout};
 
+use crate::slices::{refused, scanner};
 use crate::spec::{FileSpec, Margin, SliceSpec};
 
 impl FileSpec {
@@ -38,6 +39,30 @@ impl FileSpec {
     /// The column of the layout that a field is of.
     pub fn column(&self, field: usize) -> Option<usize> {
         self.columns.as_ref().map_or(Some(field), |fields| fields.get(field).copied().flatten())
+    }
+
+    /// What ends its rows: columns that are not qualified, and the last one, stand where they stand in the file.
+    ///
+    /// # Errors
+    /// `Specification` for a layout that means two things.
+    pub fn rows(&self, layout: &Layout) -> Result<Automaton, CoreError> {
+        Automaton::of_rows(&self.layout(layout), &self.row_end).map_err(refused)
+    }
+
+    /// The same, and what is a comment.
+    ///
+    /// # Errors
+    /// As [`FileSpec::rows`].
+    pub fn lines(&self, layout: &Layout) -> Result<Automaton, CoreError> {
+        Automaton::new(&self.layout(layout), &self.row_end).map_err(refused)
+    }
+
+    /// A scanner at the start of a row of it.
+    ///
+    /// # Errors
+    /// As [`FileSpec::rows`].
+    pub fn scanner(&self, layout: &Layout) -> Result<RowScanner, CoreError> {
+        scanner(&self.layout(layout), &self.row_end)
     }
 
     /// A parser of the file's rows whose batches have the columns `wanted` of the layout, made ones behind the others.

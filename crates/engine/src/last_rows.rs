@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use headrace_parse::{Automaton, Event, START};
-use headrace_types::{BlankRows, Encoding, Layout, RowEnd};
+use headrace_parse::{Automaton, Event, Mode, START};
+use headrace_types::{BlankRows, CoreError, Encoding, Layout, RowEnd};
+
+use crate::spec::FileSpec;
 
 /// A place in front of a row or line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct LastRows {
     line: LineStart,
     /// The end of what was read.
     at: LineStart,
+    /// Whether the text has ended between qualifiers.
+    has_swallowed: bool,
 }
 
 /// What ends lines.
@@ -53,31 +57,51 @@ struct Line {
 }
 
 impl LastRows {
-    /// For a text that begins behind `begin` bytes of its file.
+    /// For a text of a file that begins behind `begin` bytes of it.
     ///
     /// # Errors
-    /// Why the layout means two things.
-    pub fn new(layout: &Layout, row_end: &RowEnd, encoding: Encoding, begin: u64) -> Result<Self, String> {
-        let ends = match row_end {
-            RowEnd::Every(bytes) => Ends::Every(u64::from(*bytes).max(1)),
-            _ => Ends::Tokens { automaton: Box::new(Automaton::new(layout, row_end)?), state: START },
+    /// `Specification` for a layout that means two things.
+    pub fn new(file: &FileSpec, layout: &Layout, begin: u64) -> Result<Self, CoreError> {
+        let ends = match file.row_end {
+            RowEnd::Every(bytes) => Ends::Every(u64::from(bytes).max(1)),
+            _ => Ends::Tokens { automaton: Box::new(file.lines(layout)?), state: START },
         };
         let start = LineStart { source_byte: begin, ..LineStart::default() };
         Ok(LastRows {
             ends,
-            encoding,
+            encoding: file.encoding_in(layout),
             count: layout.footer_rows as usize,
             skips_blank: layout.blank_rows == BlankRows::Skip && !layout.takes_empty_rows(),
             starts: VecDeque::new(),
             line: start,
             at: start,
+            has_swallowed: false,
         })
     }
 
     /// Where the rows found so far begin, or the present line if there is none: what stands before it belongs to none of the last
     /// rows, whatever follows.
     pub fn start(&self) -> LineStart {
-        self.starts.front().copied().unwrap_or(self.line)
+        // One row fewer is needed where the present line is one.
+        let first = usize::from(self.are_all() && self.is_in_row());
+        self.starts.get(first).copied().unwrap_or(self.line)
+    }
+
+    /// Whether the text has ended between qualifiers. Then there are no last rows: the one that is open has swallowed them, if
+    /// there were any, and is a row that the parser has to tell of.
+    pub fn has_swallowed(&self) -> bool {
+        self.has_swallowed
+    }
+
+    /// Whether the present line is a row, whatever follows.
+    fn is_in_row(&self) -> bool {
+        match &self.ends {
+            Ends::Tokens { automaton, state } => {
+                let mode = automaton.mode(*state);
+                !matches!(mode, Mode::RowStart | Mode::Comment) && !automaton.is_partial(*state)
+            }
+            Ends::Every(_) => self.at.byte > self.line.byte,
+        }
     }
 
     /// Whether as many rows were found as are looked for.
@@ -108,10 +132,17 @@ impl LastRows {
         if open.byte == self.at.byte {
             return None;
         }
-        let is_comment = match &self.ends {
-            Ends::Tokens { automaton, state } => automaton.is_comment(*state),
-            Ends::Every(_) => false,
+        let mode = match &self.ends {
+            Ends::Tokens { automaton, state } => Some((automaton.mode(*state), automaton.is_comment(*state))),
+            Ends::Every(_) => None,
         };
+        if let Some((Mode::Inside | Mode::EscapedInside, _)) = mode {
+            self.has_swallowed = true;
+            self.starts.clear();
+            self.line = self.at;
+            return None;
+        }
+        let is_comment = mode.is_some_and(|(_, is_comment)| is_comment);
         self.end_line(!is_comment);
         Some(open)
     }

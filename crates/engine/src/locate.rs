@@ -10,7 +10,6 @@ use crate::report::SliceReport;
 use crate::routing::Router;
 use crate::row_numbers::first_lines;
 use crate::sink::Origin;
-use crate::slices::scanner;
 use crate::source::read_again;
 use crate::spec::{FlowSpec, SliceSpec};
 
@@ -36,7 +35,7 @@ pub fn locate(
     }
     let mut parser = LineParser::of_file(&spec.layout, file)?;
     let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
-    let mut scanner = scanner(&spec.layout, &file.row_end)?;
+    let mut scanner = file.scanner(&spec.layout)?;
     let (mut start, mut rows_before) = (0, 0);
     for line in 0.. {
         let rest = &text[start..];

@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use headrace_types::CoreError;
 
 use crate::report::SliceReport;
-use crate::slices::scanner;
 use crate::source::read_again;
 use crate::spec::{FlowSpec, SliceSpec};
 
@@ -50,7 +49,7 @@ pub fn count_lines(spec: &FlowSpec, slice: &SliceSpec, goes_on: &dyn Fn(u64) -> 
     let file = &spec.source.files[slice.file];
     let (text, head) = (slice.text(), file.head_of(slice));
     let mut source = read_again(&spec.source, &spec.layout, slice, text.begin + head.bytes, text.end)?;
-    let mut scanner = scanner(&spec.layout, &file.row_end)?;
+    let mut scanner = file.scanner(&spec.layout)?;
     let mut window = vec![0; WINDOW_BYTES];
     let mut lines = head.lines;
     let mut taken_bytes = 0;

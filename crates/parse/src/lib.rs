@@ -22,7 +22,7 @@ mod reject;
 mod rows;
 mod walk;
 
-pub use automaton::{Automaton, Event, RowScanner, START};
+pub use automaton::{Automaton, Event, Mode, RowScanner, START};
 pub use convert::field_by_field;
 pub use header::{HeaderRow, HeaderSearch, Waiting, find_header};
 pub use parser::{Block, Guess, Parsed, Parser, arrow_schema};

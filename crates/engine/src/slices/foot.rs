@@ -6,7 +6,7 @@ use headrace_parse::Automaton;
 use headrace_types::{CoreError, Layout, RowEnd};
 
 use super::cuts::{Cutter, Text};
-use super::{refused, unreadable};
+use super::unreadable;
 use crate::last_row_end::{FOUND_BYTES, no_last_row_end};
 use crate::last_rows::{LastRows, LineStart};
 use crate::spec::{FileSpec, Margin};
@@ -58,7 +58,7 @@ impl Rows<'_> {
         layout: &Layout,
     ) -> Result<Option<(LastRows, Option<LineStart>)>, CoreError> {
         let failed = |error: io::Error| unreadable(&planned.path, error);
-        let rows = Automaton::of_rows(layout, &planned.row_end).map_err(refused)?;
+        let rows = planned.rows(layout)?;
         let mut distance = FIRST_BYTES;
         loop {
             let place = self.end.checked_sub(distance).filter(|place| *place > self.begin);
@@ -67,9 +67,9 @@ impl Rows<'_> {
                 None => Some(self.begin),
             };
             if let Some(from) = from {
-                let mut last = LastRows::new(layout, &planned.row_end, planned.encoding, from).map_err(refused)?;
+                let mut last = LastRows::new(planned, layout, from)?;
                 let open = self.read(&mut last, from).map_err(failed)?;
-                if last.are_all() || from == self.begin {
+                if last.are_all() || last.has_swallowed() || from == self.begin {
                     return Ok(Some((last, open)));
                 }
             }

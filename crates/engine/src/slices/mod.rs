@@ -115,7 +115,7 @@ fn cut_all(spec: &SlicingSpec, stop: &AtomicBool) -> Result<Slicing, CoreError> 
             continue;
         }
         let Look { file, planned, pieces } = look(path, spec, stop)?;
-        let automaton = Automaton::of_rows(&spec.layout, &planned.row_end).map_err(refused)?;
+        let automaton = planned.rows(&spec.layout)?;
         let failed = |error| unreadable(path, error);
         if planned.compression == Compression::None {
             slicing.add(index, &cut(&file, &planned, spec, &automaton, stop).map_err(failed)?, &[]);
@@ -140,7 +140,8 @@ fn unreadable(path: &str, error: std::io::Error) -> CoreError {
     }
 }
 
-fn refused(text: String) -> CoreError {
+/// The core's words for a layout that means two things.
+pub fn refused(text: String) -> CoreError {
     CoreError::new(ErrorKind::Specification, format!("a layout means two things: {text}"))
         .hint("Write the files with other delimiters, or leave out of the layout what they do not need.")
 }

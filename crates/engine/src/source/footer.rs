@@ -57,10 +57,9 @@ impl WithoutFooter {
         layout: &Layout,
         begin: u64,
     ) -> Result<Self, CoreError> {
-        let rows = LastRows::new(layout, &file.row_end, file.encoding_in(layout), begin);
         Ok(WithoutFooter {
             source,
-            rows: rows.map_err(|text| CoreError::new(ErrorKind::Specification, text))?,
+            rows: LastRows::new(file, layout, begin)?,
             held: VecDeque::new(),
             window: vec![0; WINDOW_BYTES],
             given: 0,
@@ -112,10 +111,16 @@ impl WithoutFooter {
     fn too_long(&self) -> CoreError {
         let HeldSpec { rows, text_bytes, .. } = self.limit;
         let start = self.rows.start();
-        CoreError::new(ErrorKind::Source, "the last rows of a source are too long to be held back as its footer")
+        CoreError::new(ErrorKind::Source, "rows that may be the footer of a source are too long to be held back")
             .at(Location { file: self.path.clone(), row: None, byte: Some(start.source_byte) })
-            .found(format!("more than {} MB in {}", text_bytes >> 20, counted_rows(u64::from(rows))))
-            .expected("rows that can be held in memory until the end of a compressed file, or of a stream, comes")
+            .found(format!(
+                "more than {} MB in {} and the lines around",
+                text_bytes >> 20,
+                counted_rows(u64::from(rows))
+            ))
+            .expected(
+                "rows that can be held in memory until it is known whether a compressed file, or a stream, ends there",
+            )
             .hint("Nothing was loaded. Load it from a file that is not compressed: that is read from its end.")
     }
 }

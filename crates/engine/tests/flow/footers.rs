@@ -301,8 +301,9 @@ fn rows_that_cannot_be_held_are_refused() {
     };
     assert_eq!(run_with(500_000).unwrap().rows.len(), 198);
     let error = run_with(200_000).unwrap_err();
-    assert_eq!(error.what, "the last rows of a source are too long to be held back as its footer");
-    let front = rows(0, 97).len() as u64;
+    assert_eq!(error.what, "rows that may be the footer of a source are too long to be held back");
+    // The long row is one of the last three: two are held before it.
+    let front = rows(0, 98).len() as u64;
     assert_eq!((error.kind, error.at.unwrap().byte), (ErrorKind::Source, Some(front)));
     // A row that nobody holds is none of them.
     let long = format!("1|{}|1.00|\n", "x".repeat(2 << 20)) + &rows(0, 10);
@@ -310,6 +311,74 @@ fn rows_that_cannot_be_held_are_refused() {
     job.memory.max_row_bytes = 1 << 20;
     let found = run(&job).unwrap();
     assert_eq!((found.rows.len(), found.rejects.len()), (7, 1));
+}
+
+/// The same text as a file, cut, compressed, and through a pipe.
+fn in_every_way(text: &str, layout: &Layout) -> Vec<Outcome> {
+    let of = |bytes: &[u8], slice_bytes: u64| {
+        let mut job = job(bytes, layout);
+        job.slice_bytes = slice_bytes;
+        job.needs_last_row_end = Some(false);
+        job
+    };
+    let (bytes, part) = (text.as_bytes(), 1 + text.len() as u64 / 7);
+    vec![
+        run(&of(bytes, 1 << 40)).unwrap(),
+        run(&of(bytes, part)).unwrap(),
+        run(&of(&gzip(bytes), part)).unwrap(),
+        run(&of(&bgzf(bytes, 20_000), part / 4)).unwrap(),
+        run_pipe(bytes, of(&[], part)).unwrap(),
+    ]
+}
+
+#[test]
+fn a_qualifier_that_is_never_closed_is_no_footer() {
+    let row = |id: usize| format!("{id};x\n");
+    let all = |ids: std::ops::Range<usize>| ids.map(row).collect::<String>();
+    for rows in [1, 3] {
+        let layout = Layout {
+            delimiter: ";".to_owned(),
+            qualifier: Some('"'),
+            footer_rows: rows,
+            columns: columns(2),
+            ..Layout::default()
+        };
+        for behind in [1, 200, 30_000] {
+            let before = all(0..400);
+            let text = format!("{before}7;\"x\n{}sum\n", all(0..behind));
+            for found in in_every_way(&text, &layout) {
+                assert_eq!(found.rows.len(), 400);
+                let [reject] = &found.rejects[..] else { panic!("{:?}", found.rejects.len()) };
+                assert_eq!((reject.rule.as_str(), reject.byte), ("unclosed_qualifier", before.len() as u64 + 2));
+                assert_eq!((found.totals[2], found.bad.len()), (0, text.len() - before.len()));
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_end_where_the_order_of_the_file_says() {
+    // The qualifier means nothing in the column `b`, which is the first one in the file.
+    let text = |name: &str| Column::new(name, ColumnType::String, true);
+    let layout = |footer_rows| Layout {
+        delimiter: ",".to_owned(),
+        qualifier: Some('"'),
+        header: Header::ByName,
+        footer_rows,
+        columns: vec![text("a"), Column { qualified: false, ..text("b") }],
+        ..Layout::default()
+    };
+    for found in in_every_way("b,a\nx,1\ny,2\n\"z,3\nw,4\nsum\n", &layout(1)) {
+        assert_eq!(found.rows, [r#""1" "x""#, r#""2" "y""#, r#""3" "\"z""#, r#""4" "w""#]);
+        assert_eq!((found.rejects.len(), found.totals[2]), (0, 2));
+    }
+    let row = |id: usize| format!("\"x,\"{}{id}\"\n", "12345678\n".repeat(20));
+    let rows: String = (0..5000).map(row).collect();
+    for (footer_rows, end) in [(0, ""), (2, "sum\nend\n")] {
+        for found in in_every_way(&format!("b,a\n{rows}{end}"), &layout(footer_rows)) {
+            assert_eq!((found.rows.len(), found.rejects.len()), (5000, 0));
+        }
+    }
 }
 
 #[test]
