@@ -72,7 +72,11 @@ class SourceSnapshot:
 
     def decoding_bytes(self, streams: int) -> int:
         """Memory that decodes, or holds footers back, at the same time, at most."""
-        needed = (_decoding_bytes(self.files[item["file"]]) for item in self.slices)
+        last = {item["file"]: index for index, item in enumerate(self.slices)}
+        needed = (
+            _decoding_bytes(self.files[item["file"]], is_last=last[item["file"]] == index)
+            for index, item in enumerate(self.slices)
+        )
         return sum(sorted(needed, reverse=True)[:streams])
 
     def to_core(self) -> dict[str, Any]:
@@ -81,9 +85,9 @@ class SourceSnapshot:
         return source if self.generate is None else {"generate": self.generate, **source}
 
 
-def _decoding_bytes(file: dict[str, Any]) -> int:
-    """What one stream needs of it beside its blocks."""
-    held = file.get("held") or {}
+def _decoding_bytes(file: dict[str, Any], *, is_last: bool) -> int:
+    """What one stream needs of a slice of it beside its blocks; the last slice holds the footer."""
+    held = (file.get("held") or {}) if is_last else {}
     return int(file.get("decoder_bytes", 0)) + int(held.get("memory_bytes", 0))
 
 

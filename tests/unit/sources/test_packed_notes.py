@@ -19,4 +19,6 @@ def test_footers_that_are_held_back_are_noted_and_counted() -> None:
         "a.gz: the last 2 rows held back until the end is known, up to 8 MB"
     )
     assert source.decoding_bytes(2) == 10_000_000
+    in_pieces = SourceSnapshot("rows", files[:1], [{"file": 0}, {"file": 0}, {"file": 0}])
+    assert in_pieces.decoding_bytes(2) == 11_000_000, "only the last slice has the footer"
     assert source_notes(SourceSnapshot("rows", files[1:], [{"file": 0}]), commits=False) == []
