@@ -143,6 +143,9 @@ impl LastRows {
             return None;
         }
         let is_comment = mode.is_some_and(|(_, is_comment)| is_comment);
+        if let Ends::Tokens { state, .. } = &mut self.ends {
+            *state = START;
+        }
         self.end_line(!is_comment);
         Some(open)
     }
