@@ -209,7 +209,7 @@ def _shown_arguments(kind: str, arguments: argparse.Namespace) -> str:
     if kind == "parse" and arguments.tables != ",".join(TABLES):
         shown += f" --tables {arguments.tables}"
     if arguments.methods:
-        shown += f" --methods {arguments.methods}"
+        shown += f" --methods {','.join(method.name for method in _methods(kind, arguments))}"
     return shown
 
 

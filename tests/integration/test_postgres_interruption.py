@@ -267,6 +267,7 @@ def test_sessions_are_terminated(scene: Scene, tmp_path: Path, afterwards: str) 
         with scene.project(tmp_path / str(number)) as project:
             with project.started(scene.command(project)) as running:
                 running.wait_until(moment)
+                found = 0  # a run may have ended before
                 while running.poll() is None and not (found := terminate(project)):
                     time.sleep(0.002)
                 ended = running.wait()
