@@ -97,8 +97,8 @@ impl LastRows {
     fn is_in_row(&self) -> bool {
         match &self.ends {
             Ends::Tokens { automaton, state } => {
-                let mode = automaton.mode(*state);
-                !matches!(mode, Mode::RowStart | Mode::Comment) && !automaton.is_partial(*state)
+                // Behind the beginning of a token the place is still that before it: once in a row, always, until it ends.
+                !matches!(automaton.mode(*state), Mode::RowStart | Mode::Comment)
             }
             Ends::Every(_) => self.at.byte > self.line.byte,
         }
@@ -181,5 +181,56 @@ impl LastRows {
         }
         self.at.line += 1;
         self.line = self.at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headrace_types::{Column, ColumnType};
+
+    use super::*;
+
+    fn last_rows(row_end: &RowEnd, footer_rows: u32) -> LastRows {
+        let columns = vec![Column::new("a", ColumnType::String, true), Column::new("b", ColumnType::String, true)];
+        let layout = Layout {
+            delimiter: "||".to_owned(),
+            qualifier: Some('"'),
+            comment: Some("--".to_owned()),
+            footer_rows,
+            columns,
+            ..Layout::default()
+        };
+        let file = FileSpec { row_end: row_end.clone(), ..FileSpec::default() };
+        LastRows::new(&file, &layout, 0).unwrap()
+    }
+
+    #[test]
+    fn what_is_free_stays_free_wherever_the_pieces_end() {
+        let texts = [
+            "a||1\r\nb||2\r\nsum\r\n",
+            "a||1\nlong|r\rx||-\r\n-sum\r\r\n--end",
+            "\"a\r\nb\"||\"\r\"\r\n\r\n--c\r\nsum||-\r",
+            "-\n--\n-x\n\n\r\n\n|\n||",
+            "a||1\r\n\"open||2\r\nsum\r\n",
+        ];
+        for row_end in [RowEnd::Either, RowEnd::Exactly("\r\n".to_owned()), RowEnd::Every(3)] {
+            for (text, footer_rows) in texts.iter().flat_map(|text| [1, 2, 9].map(|rows| (text, rows))) {
+                let mut whole = last_rows(&row_end, footer_rows);
+                whole.read(text.as_bytes());
+                let open = whole.finish();
+                for size in 1..text.len() {
+                    let mut pieces = last_rows(&row_end, footer_rows);
+                    let mut free = LineStart::default();
+                    for piece in text.as_bytes().chunks(size) {
+                        pieces.read(piece);
+                        assert!(pieces.start().byte >= free.byte, "{text:?} in pieces of {size}");
+                        free = pieces.start();
+                    }
+                    assert_eq!((pieces.finish(), pieces.end()), (open, whole.end()));
+                    assert_eq!(pieces.start(), whole.start(), "{text:?} in pieces of {size}");
+                    assert!(pieces.start().byte >= free.byte, "{text:?} in pieces of {size}");
+                }
+            }
+        }
     }
 }
