@@ -18,7 +18,7 @@ import pytest
 
 from headrace import core
 from headrace.errors import AccountsError, HeadraceError, LedgerError, TargetBusyError, TargetError
-from headrace.model import DataType, LoadOptions, PostgresConnection
+from headrace.model import DataType, LoadOptions, PostgresConnection, RejectLimits
 from headrace.model.conninfo import ConnectionParameters
 from headrace.planning import (
     WHOLE_TABLE,
@@ -76,7 +76,7 @@ def plan(switch: str, target: str = "replace", rows: Rows = ROWS, **members: Any
         notes=(),
         memory=MemorySplit(0, 0, 0, 0, 0, 0, 0),
         sink_kind="postgres",
-        rejects_limit=0,
+        rejects=RejectLimits(),
         file_stem="orders",
     )
 

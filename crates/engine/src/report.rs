@@ -238,6 +238,8 @@ pub struct RejectReport {
     pub first: Vec<LocatedReject>,
     /// Files written.
     pub files: Vec<String>,
+    /// Rows of which only the front was kept.
+    pub cut: u64,
 }
 
 /// Rejects of one column for one rule.
@@ -257,11 +259,22 @@ pub struct RejectKind {
 
 /// A reject with its place in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LocatedReject {
-    /// File.
-    pub file: String,
+    /// Number, from 1, in file order over all files of the flow.
+    pub number: u64,
     /// Row of the file, from 1; header and blank lines count.
     pub row: u64,
+    /// First byte of the row in the `.bad` file.
+    pub bad_byte: u64,
+    /// File, as it may be shown.
+    pub file: String,
+    /// Number of the file, from 1.
+    pub file_number: usize,
+    /// First byte of the row in the file, from 0.
+    pub row_byte: u64,
+    /// Bytes of the row in the file.
+    pub row_bytes: u64,
     /// First byte of the value, from 0.
     pub byte: u64,
     /// Column name.
@@ -279,10 +292,24 @@ pub struct LocatedReject {
     pub code: String,
     /// One sentence.
     pub message: String,
-    /// First byte of the row in the `.bad` file.
-    pub bad_byte: u64,
-    /// Bytes of the row in the `.bad` file.
+    /// Bytes of the row in the `.bad` file; fewer than in the file if only the front was kept.
     pub bad_bytes: u64,
+    /// The other values of the row that do not convert, at most 8.
+    pub also: Vec<AlsoBad>,
+}
+
+/// Another value of a rejected row that does not convert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AlsoBad {
+    /// Column name.
+    pub column: String,
+    /// Rule.
+    pub rule: String,
+    /// Stable code of the rule.
+    pub code: String,
+    /// First byte of the value, from 0.
+    pub byte: u64,
 }
 
 /// Blocks of the flow.

@@ -310,23 +310,87 @@ pub struct MemorySpec {
 }
 
 /// What happens to rejects.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectSpec {
     /// Rejects that do not fail the flow; none for any number.
     pub limit: Option<u64>,
+    /// How many of a million rows may be rejects, judged when all rows are known; none for all.
+    #[serde(default)]
+    pub per_million: Option<u64>,
+    /// The same for the rows of each file.
+    #[serde(default)]
+    pub per_file: Option<RejectBounds>,
+    /// The same for the rows of all data flows of the run.
+    #[serde(default)]
+    pub run: Option<RunBounds>,
+    /// How much is kept of a row that is longer than any buffer, bytes.
+    #[serde(default = "longest_bytes")]
+    pub longest_bytes: u64,
     /// Existing folder for the reject files.
     #[serde(default)]
     pub folder: String,
     /// Their name without ending.
     #[serde(default)]
     pub file_stem: String,
+    /// Names of the files, as they may be shown; none if the paths may.
+    #[serde(default)]
+    pub names: Vec<String>,
     /// What is kept of them.
     #[serde(default)]
     pub keep: KeepRejects,
 }
 
-/// What is kept of rejects.
+impl Default for RejectSpec {
+    /// Any number of rejects, in no folder.
+    fn default() -> Self {
+        RejectSpec {
+            limit: None,
+            per_million: None,
+            per_file: None,
+            run: None,
+            longest_bytes: longest_bytes(),
+            folder: String::new(),
+            file_stem: String::new(),
+            names: Vec::new(),
+            keep: KeepRejects::Files,
+        }
+    }
+}
+
+fn longest_bytes() -> u64 {
+    1_000_000_000
+}
+
+/// How many rejects do not fail a flow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RejectBounds {
+    /// So many; none for any number.
+    #[serde(default)]
+    pub limit: Option<u64>,
+    /// So many of a million rows; none for all.
+    #[serde(default)]
+    pub per_million: Option<u64>,
+}
+
+/// The same of a run, and what its earlier data flows have read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunBounds {
+    /// So many; none for any number.
+    #[serde(default)]
+    pub limit: Option<u64>,
+    /// So many of a million rows; none for all.
+    #[serde(default)]
+    pub per_million: Option<u64>,
+    /// Rejects before.
+    pub rejected_before: u64,
+    /// Rows before.
+    pub rows_before: u64,
+}
+
+/// What is kept of rejects. Examples are for passes that load nothing: no limit holds for them, of no kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeepRejects {
@@ -380,6 +444,10 @@ impl FlowSpec {
         }
         if self.source.generate.is_some() && !self.layout.made.is_empty() {
             return refuse("generated rows stand in no file: their columns are not made".to_owned());
+        }
+        let names = self.rejects.names.len();
+        if names > 0 && names != self.source.files.len() {
+            return refuse(format!("{names} names of rejects are not those of {} files", self.source.files.len()));
         }
         if let Some(text) = self.source.misplaced_slice() {
             return refuse(text);

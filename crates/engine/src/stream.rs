@@ -1,5 +1,6 @@
 //! A stream: takes slices from the queue, reads them in blocks, parses the blocks, writes the batches.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -7,11 +8,11 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
 use headrace_parse::{Block, Guess, Parsed, Parser, Reject, RowScanner};
-use headrace_types::{CoreError, ErrorKind, Location, RowEnd, Rule};
+use headrace_types::{CoreError, Encoding, ErrorKind, Location, RowEnd, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
 use crate::queue::Next;
-use crate::rejects::{SliceRejects, shown, text_of};
+use crate::rejects::{LongRow, SliceRejects, shown, text_of};
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Placed, Writer};
 use crate::source::{ByteSource, Opened, open};
@@ -360,10 +361,9 @@ impl<'a> Stream<'a> {
         let placed = parsed.batch.take().map(|batch| self.place(batch, file)).transpose()?;
         let placing_seconds = placing.elapsed().as_secs_f64();
         let (placed, refused) = placed.unwrap_or_default();
-        self.parser.reject_rows(block.buffer, &mut |reject| {
-            let column = reject.column.and_then(|field| file.column(field));
-            shared.reject(slice, &Reject { column, ..reject }, rejects)
-        })?;
+        let ignored = if placed.is_some() { self.parser.ignored() } else { BTreeMap::new() };
+        self.parser
+            .reject_rows(block.buffer, &mut |reject| shared.reject(slice, &of_layout(reject, file), None, rejects))?;
         let Parsed { consumed, more, lines, skipped, line_ends, .. } = parsed;
         let real_length = consumed.min(block.real_length - block.from);
         let start_of_text = PADDING_BYTES + block.from;
@@ -384,6 +384,12 @@ impl<'a> Stream<'a> {
         };
         for (column, replaced) in self.wanted.iter().zip(&parsed.replaced).filter(|(_, replaced)| **replaced > 0) {
             *account.replaced.entry(*column).or_default() += replaced;
+        }
+        for (field, (nulls, cut)) in ignored {
+            let counts = account.ignored.entry(progress.file.column(field).unwrap_or(field)).or_default();
+            counts.nulls += nulls;
+            counts.cut += cut;
+            account.values_ignored += nulls + cut;
         }
         account.rows += rows;
         account.rejected += rejected;
@@ -439,8 +445,14 @@ impl<'a> Stream<'a> {
             note: None,
             row: Vec::new(),
             row_end: self.parser.own_row_end(),
+            also: Vec::new(),
+            fatal: None,
         };
-        let mut skipped = encoding.source_bytes(text);
+        let (shared, slice) = (self.shared, progress.slice.number);
+        let mut parts = SourceParts::new(encoding);
+        let mut row = LongRow::default();
+        let rejects = &mut progress.rejects;
+        parts.push(text, false, &mut |part| shared.keep_part(slice, part, &mut row, rejects))?;
         // The end of the row may be far away: others may need the large-row memory meanwhile.
         drop((memory, _large));
         let (mut ended, mut was_found) = (false, false);
@@ -453,13 +465,16 @@ impl<'a> Stream<'a> {
             self.report.stages.read.bytes += count as u64;
             ended = at_end;
             let found = scanner.next_row_end(&window[..count]);
-            skipped += encoding.source_bytes(&window[..found.map_or(count, |at| at + 1)]);
+            let part = &window[..found.map_or(count, |at| at + 1)];
+            let rejects = &mut progress.rejects;
+            parts.push(part, found.is_some() || ended, &mut |part| shared.keep_part(slice, part, &mut row, rejects))?;
             if let Some(at) = found {
                 was_found = true;
                 self.carry.extend_from_slice(&window[at + 1..count]);
                 break;
             }
         }
+        let skipped = row.bytes;
         let file = &self.shared.spec.source.files[progress.slice.file];
         if ended && self.carry.is_empty() && !was_found && file.needs_last_row_end && progress.slice.ends(file) {
             return Err(no_last_row_end(progress, &file.path, 0, self.parser.next_line() + 1, &reject.value));
@@ -473,9 +488,57 @@ impl<'a> Stream<'a> {
         progress.account.rejected += 1;
         self.report.rows += 1;
         self.shared.counters.add(skipped, 1, 1);
-        self.shared.reject(progress.slice, &reject, &mut progress.rejects)?;
+        self.shared.reject(progress.slice, &reject, Some(&row), &mut progress.rejects)?;
         add_work(&mut self.report.stages, 1, skipped, 0);
         Ok(ended && self.carry.is_empty())
+    }
+}
+
+/// The reject of a file's parser with the columns of the flow's layout.
+fn of_layout(mut reject: Reject, file: &FileSpec) -> Reject {
+    if file.columns.is_none() {
+        return reject;
+    }
+    // Nobody wants the fields that are of no column, so nothing is wrong with them.
+    let column = |field: usize| file.column(field).unwrap_or(field);
+    reject.column = reject.column.and_then(|field| file.column(field));
+    reject.also.iter_mut().for_each(|other| other.column = column(other.column));
+    reject.also.sort_unstable_by_key(|other| other.column);
+    if let Some(bad) = &mut reject.fatal {
+        bad.column = column(bad.column);
+    }
+    reject
+}
+
+/// A text that comes in parts, as the bytes of its file.
+struct SourceParts {
+    encoding: Encoding,
+    /// The front of a character whose rest is in the next part.
+    waiting: Vec<u8>,
+}
+
+impl SourceParts {
+    fn new(encoding: Encoding) -> Self {
+        SourceParts { encoding, waiting: Vec::new() }
+    }
+
+    fn push(
+        &mut self,
+        part: &[u8],
+        is_last: bool,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), CoreError>,
+    ) -> Result<(), CoreError> {
+        if !self.encoding.is_utf16() {
+            return take(part);
+        }
+        // A character ends where the next one begins.
+        let begins = |byte: &u8| byte & 0xC0 != 0x80;
+        let end = if is_last { part.len() } else { part.iter().rposition(begins).unwrap_or(0) };
+        self.waiting.extend_from_slice(&part[..end]);
+        let source = self.encoding.source_text(&self.waiting);
+        self.waiting.clear();
+        self.waiting.extend_from_slice(&part[end..]);
+        take(&source)
     }
 }
 

@@ -1,167 +1,235 @@
 //! Rejects of a flow: counted, written beside each other per slice while the flow runs, merged in file order at its end.
 //!
-//! `<stem>.jsonl` holds one JSON object per reject (file, row, byte, column, value, rule, code, message), `<stem>.bad` the
-//! original bytes of the rows, one below the other. Row numbers are known only when all slices before them are, so the files of a slice hold
-//! slice-relative rows under names with a dot until then.
-//!
-//! The folder is opened once, when the flow is made: whoever takes the run over renames it, and what a process that comes
-//! back writes late does not stand beside the files of its successor.
+//! `<stem>.jsonl` holds one JSON object per reject (its number, file, row, byte, column, value, rule, code, message), `<stem>.bad` the
+//! original bytes of the rows, one below the other.
 
+mod folder;
+mod limits;
+mod line;
+mod slice_files;
 mod tally;
+mod wording;
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headrace_parse::Reject;
 use headrace_types::{CoreError, ErrorKind, Layout, Location, Rule};
-use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
 use crate::outcome::lock;
-use crate::report::{LocatedReject, RejectKind, RejectReport};
+use crate::report::{LocatedReject, RejectKind, RejectReport, SliceReport};
 use crate::spec::{FlowSpec, KeepRejects, RejectSpec};
+use folder::{Folder, cannot_write};
+use limits::{Broken, Limits};
+use line::{Lines, SliceLines};
+use slice_files::{BAD, MergedFiles, SliceFiles, TAILS, Unfinished};
 use tally::{Example, SHOWN, Tally};
 
-/// Rejects written after the limit was passed.
+pub use wording::{shown, text_of};
+
+/// Rejects written after a limit was passed.
 const WRITTEN_BEYOND_LIMIT: u64 = 1000;
+/// Bytes kept of a row that is longer than any buffer, after a limit was passed.
+const KEPT_BEYOND_LIMIT_BYTES: u64 = 1 << 20;
+
+/// Longest row end: 16 characters.
+const MOST_ROW_END_BYTES: usize = 64;
 
 /// All rejects of a flow.
 pub struct RejectStore {
     spec: RejectSpec,
-    folder: io::Result<OwnedFd>,
+    folder: Folder,
     layout: Layout,
-    files: Vec<String>,
-    max_row_bytes: usize,
-    count: AtomicU64,
+    lines: Lines,
+    limits: Limits,
     /// Those that were written to files.
     written: AtomicU64,
+    /// Those that came when the flow had failed for them.
+    beyond: AtomicU64,
+    is_failed: std::sync::atomic::AtomicBool,
+    /// Rows of which not all was kept.
+    cut: AtomicU64,
     /// By the number of the rule.
     by_rule: [AtomicU64; Rule::ALL.len()],
     /// Of the slices that ended.
     tally: Mutex<Tally>,
-    /// Those of them that have rejects, and the bytes of their `.bad` files.
-    slices: Mutex<Vec<(u32, u64)>>,
+    /// Those of them that have rejects.
+    slices: Mutex<Vec<Ended>>,
+}
+
+/// A slice that ended, with its rejects.
+#[derive(Clone, Copy)]
+struct Ended {
+    slice: u32,
+    count: u64,
+    bad_bytes: u64,
 }
 
 /// The rejects of one slice.
 #[derive(Default)]
 pub struct SliceRejects {
     tally: Tally,
+    lines: SliceLines,
     files: Option<SliceFiles>,
 }
 
-/// The reject files of one slice.
-struct SliceFiles {
-    rows: BufWriter<File>,
-    bad: BufWriter<File>,
-    bad_bytes: u64,
-    written: usize,
+/// A row that is longer than any buffer: its front stands in the `.bad` file already.
+#[derive(Debug, Default)]
+pub struct LongRow {
+    /// In the source.
+    pub bytes: u64,
+    /// Of them, in `.bad`.
+    pub kept: u64,
+    /// The last of those.
+    last: Vec<u8>,
+}
+
+impl LongRow {
+    fn keep(&mut self, bytes: &[u8]) {
+        self.kept += bytes.len() as u64;
+        self.last.extend_from_slice(&bytes[bytes.len().saturating_sub(MOST_ROW_END_BYTES)..]);
+        self.last.drain(..self.last.len().saturating_sub(MOST_ROW_END_BYTES));
+    }
 }
 
 impl RejectStore {
     /// A store without rejects.
     pub fn new(spec: &FlowSpec) -> Self {
+        let paths = || spec.source.files.iter().map(|file| file.path.clone()).collect();
+        let names = if spec.rejects.names.is_empty() { paths() } else { spec.rejects.names.clone() };
         RejectStore {
+            folder: Folder::new(&spec.rejects),
+            lines: Lines::new(&spec.layout, &names, spec.memory.max_row_bytes),
+            limits: Limits::new(spec),
             spec: spec.rejects.clone(),
-            folder: open_folder(&spec.rejects),
             layout: spec.layout.clone(),
-            files: spec.source.files.iter().map(|file| file.path.clone()).collect(),
-            max_row_bytes: spec.memory.max_row_bytes,
-            count: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            beyond: AtomicU64::new(0),
+            is_failed: false.into(),
+            cut: AtomicU64::new(0),
             by_rule: Default::default(),
             tally: Mutex::default(),
             slices: Mutex::default(),
         }
     }
 
-    /// Rejects so far.
-    pub fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
+    fn writes(&self) -> bool {
+        self.spec.keep == KeepRejects::Files
     }
 
-    /// Takes a reject of a slice; true when there are more now than the flow allows.
+    /// Takes a reject of a slice; true when the flow has to fail for it. `long`: if [`RejectStore::keep_part`] was called for it.
     pub fn add(
         &self,
         slice: u32,
         file: usize,
         reject: &Reject,
+        long: Option<&LongRow>,
         open: &mut Option<SliceRejects>,
     ) -> Result<bool, CoreError> {
-        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_fatal = self.writes() && reject.fatal.is_some();
+        let fails = self.limits.add(file) || is_fatal;
+        let is_beyond = self.is_failed.fetch_or(fails, Ordering::Relaxed);
         self.by_rule[reject.rule as usize].fetch_add(1, Ordering::Relaxed);
-        let SliceRejects { tally, files } = open.get_or_insert_default();
-        let bad_byte = files.as_ref().map_or(0, |files| files.bad_bytes);
-        tally.add((reject.column, reject.rule), slice, || self.located(reject, file, bad_byte));
-        let limit = self.spec.limit.unwrap_or(u64::MAX);
+        let SliceRejects { tally, lines, files } = open.get_or_insert_default();
         // A flow that has failed already writes no more than what tells why; the first rejects of every slice belong to that.
-        let is_wanted = count <= limit.saturating_add(WRITTEN_BEYOND_LIMIT) || tally.count() <= SHOWN as u64;
-        if is_wanted && self.spec.keep == KeepRejects::Files {
-            let files = match files {
-                Some(files) => files,
-                None => files.insert(self.create_slice(slice)?),
-            };
-            self.write(slice, file, reject, files)?;
+        let is_written = self.writes()
+            && (!is_beyond
+                || long.is_some_and(|long| long.kept > 0)
+                || self.beyond.fetch_add(1, Ordering::Relaxed) < WRITTEN_BEYOND_LIMIT
+                || tally.count() < SHOWN as u64);
+        let kind = (reject.column, reject.rule);
+        let bad_bytes = files.as_ref().map_or(0, SliceFiles::bad_bytes);
+        let bad_byte = bad_bytes - long.map_or(0, |long| long.kept);
+        let example = |tail: &[u8], before| {
+            self.lines.located(tail, reject.line, bad_byte).map(|reject| Example { slice, before, reject })
+        };
+        if let Some(bad) = reject.fatal.as_deref().filter(|_| is_fatal && tally.first_fatal.is_none()) {
+            let (value, note) = (bad.value.clone(), bad.note.clone());
+            let (column, rule, byte) = (Some(bad.column), bad.rule, bad.byte);
+            let fatal = Reject { column, rule, byte, value, note, ..reject.clone() };
+            tally.first_fatal = example(self.lines.tail(lines, file, &fatal, long), tally.count());
         }
-        Ok(count > limit)
+        let is_example = tally.wants(kind);
+        let is_first_of_file = self.limits.are_per_file() && tally.first_of_file.is_none();
+        let tail: &[u8] = match is_written || is_example || is_first_of_file {
+            true => self.lines.tail(lines, file, reject, long),
+            false => &[],
+        };
+        if is_first_of_file {
+            tally.first_of_file = example(tail, tally.count()).map(|example| (file, example));
+        }
+        tally.add(kind, is_example.then(|| example(tail, tally.count())).flatten());
+        if is_written {
+            let written = files_of(files, &self.folder, slice)?.write(reject, long, bad_byte, tail);
+            written.map_err(|error| cannot_write(&self.folder.slice_path(slice, TAILS), &error))?;
+            self.written.fetch_add(1, Ordering::Relaxed);
+        }
+        if long.is_some_and(|long| long.kept < long.bytes) && is_written {
+            self.cut.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(fails)
     }
 
-    fn write(&self, slice: u32, file: usize, reject: &Reject, files: &mut SliceFiles) -> Result<(), CoreError> {
-        let located = self.located(reject, file, files.bad_bytes);
-        let failed = |error: io::Error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error);
-        serde_json::to_writer(&mut files.rows, &located).map_err(|error| failed(error.into()))?;
-        files.rows.write_all(b"\n").map_err(failed)?;
-        files.bad.write_all(&reject.row).map_err(failed)?;
-        files.bad_bytes += reject.row.len() as u64;
-        // The last row of a file may lack its row end; the next row must not run into it.
-        if !reject.row.is_empty() && !reject.row.ends_with(&reject.row_end) {
-            files.bad.write_all(&reject.row_end).map_err(failed)?;
-            files.bad_bytes += reject.row_end.len() as u64;
+    /// Keeps a part of a row that is longer than any buffer, of which `row` says what was kept before. [`RejectStore::add`] has to
+    /// follow.
+    pub fn keep_part(
+        &self,
+        slice: u32,
+        part: &[u8],
+        row: &mut LongRow,
+        open: &mut Option<SliceRejects>,
+    ) -> Result<(), CoreError> {
+        row.bytes += part.len() as u64;
+        if !self.writes() {
+            return Ok(());
         }
-        files.written += 1;
-        self.written.fetch_add(1, Ordering::Relaxed);
+        let beyond = if self.is_failed.load(Ordering::Relaxed) { KEPT_BEYOND_LIMIT_BYTES } else { u64::MAX };
+        let room = self.spec.longest_bytes.min(beyond).saturating_sub(row.kept);
+        let kept = &part[..part.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+        let files = files_of(&mut open.get_or_insert_default().files, &self.folder, slice)?;
+        files.append(kept).map_err(|error| cannot_write(&self.folder.slice_path(slice, BAD), &error))?;
+        row.keep(kept);
         Ok(())
     }
 
     /// Ends the rejects of a slice, however it ended; the buffers of its files reach the disk.
     pub fn end_slice(&self, slice: u32, open: Option<SliceRejects>) -> Result<(), CoreError> {
-        let Some(SliceRejects { tally, files }) = open else { return Ok(()) };
+        let Some(SliceRejects { tally, files, .. }) = open else { return Ok(()) };
+        let bad_bytes = files.as_ref().map_or(0, SliceFiles::bad_bytes);
+        lock(&self.slices).push(Ended { slice, count: tally.count(), bad_bytes });
         lock(&self.tally).merge(tally);
-        lock(&self.slices).push((slice, files.as_ref().map_or(0, |files| files.bad_bytes)));
         let Some(mut files) = files else { return Ok(()) };
-        let flushed = files.rows.flush().and_then(|()| files.bad.flush());
-        flushed.map_err(|error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error))
+        files.flush().map_err(|error| cannot_write(&self.folder.slice_path(slice, TAILS), &error))
+    }
+
+    /// Counts the rows of a slice that ended well; true when the flow has to fail for it.
+    pub fn count_slice(&self, account: &SliceReport) -> bool {
+        self.limits.end_slice(account)
     }
 
     /// Slices with rejects.
     pub fn slices(&self) -> Vec<u32> {
-        lock(&self.slices).iter().map(|(slice, _)| *slice).collect()
+        lock(&self.slices).iter().map(|ended| ended.slice).collect()
     }
 
     /// Merges the files of all slices in file order. `first_lines` gives the lines of the file before each of them. What
     /// could not be written is missing from `files` of the report, never from the rest of it; the error says why.
-    pub fn merge(&self, first_lines: Result<HashMap<u32, u64>, CoreError>) -> (RejectReport, Option<CoreError>) {
+    pub fn merge(&self, first_lines: &Result<HashMap<u32, u64>, CoreError>) -> (RejectReport, Option<CoreError>) {
         let counts =
             std::iter::zip(Rule::ALL, &self.by_rule).map(|(rule, count)| (rule, count.load(Ordering::Relaxed)));
         let by_rule = counts.filter(|(_, count)| *count > 0).map(|(rule, count)| (rule.to_string(), count)).collect();
-        let mut report = RejectReport { count: self.count(), by_rule, ..RejectReport::default() };
+        let cut = self.cut.load(Ordering::Relaxed);
+        let mut report = RejectReport { count: self.limits.count(), by_rule, cut, ..RejectReport::default() };
         let mut slices = lock(&self.slices).clone();
         if slices.is_empty() {
             return (report, None);
         }
-        slices.sort_unstable(); // slices are numbered in file order
-        let merged = first_lines.and_then(|first_lines| {
-            self.show(&mut report, &slices, &first_lines);
-            match self.spec.keep {
-                KeepRejects::Files => self.write_merged(&slices, &first_lines),
-                KeepRejects::Examples => Ok(Vec::new()),
-            }
+        slices.sort_unstable_by_key(|ended| ended.slice); // slices are numbered in file order
+        let merged = first_lines.as_ref().map_err(Clone::clone).and_then(|first_lines| {
+            self.show(&mut report, &Places::new(&slices, first_lines));
+            if self.writes() { self.write_merged(&slices, first_lines) } else { Ok(Vec::new()) }
         });
         match merged {
             Ok(files) => {
@@ -173,22 +241,9 @@ impl RejectStore {
     }
 
     /// Fills in the first rejects, of all kinds and of each.
-    fn show(&self, report: &mut RejectReport, slices: &[(u32, u64)], first_lines: &HashMap<u32, u64>) {
-        let before = slices.iter().scan(0, |before, &(slice, bytes)| {
-            *before += bytes;
-            Some((slice, *before - bytes))
-        });
-        let bad_bytes: HashMap<u32, u64> = before.collect();
-        let of_slice = |numbers: &HashMap<u32, u64>, slice| numbers.get(&slice).copied().unwrap_or_default();
-        let resolved = |examples: &[Example]| {
-            let resolved = examples.iter().map(|Example { slice, reject, .. }| LocatedReject {
-                row: reject.row + of_slice(first_lines, *slice),
-                bad_byte: reject.bad_byte + of_slice(&bad_bytes, *slice),
-                ..reject.clone()
-            });
-            resolved.collect()
-        };
+    fn show(&self, report: &mut RejectReport, places: &Places<'_>) {
         let tally = lock(&self.tally);
+        let resolved = |examples: &[Example]| examples.iter().map(|example| places.resolved(example)).collect();
         report.first = resolved(tally.first());
         let kinds = tally.kinds().map(|(&(column, rule), kind)| RejectKind {
             column: column.and_then(|index| Some(self.layout.columns.get(index)?.name.clone())),
@@ -200,244 +255,140 @@ impl RejectStore {
         report.by_column = kinds.collect();
     }
 
-    /// Reads a slice's rejects with their rows of the file; until `take` says false. Their number.
-    fn read_slice(
-        &self,
-        slice: u32,
-        first_lines: &HashMap<u32, u64>,
-        mut take: impl FnMut(LocatedReject) -> Result<bool, CoreError>,
-    ) -> Result<u64, CoreError> {
-        let path = self.slice_path(slice, "jsonl");
-        let failed = |error: io::Error| self.cannot_write(&path, &error);
-        let base = first_lines.get(&slice).copied().unwrap_or_default();
-        let mut count = 0;
-        for line in BufReader::new(self.open(&path).map_err(failed)?).lines() {
-            // A line that was cut off by a full disk ends the file; `write_merged` finds the difference.
-            let Ok(mut reject) = serde_json::from_str::<LocatedReject>(&line.map_err(failed)?) else { break };
-            reject.row += base;
-            count += 1;
-            if !take(reject)? {
-                break;
-            }
-        }
-        Ok(count)
-    }
-
     /// Writes the merged files and removes those of the slices; their paths.
-    fn write_merged(&self, slices: &[(u32, u64)], first_lines: &HashMap<u32, u64>) -> Result<Vec<String>, CoreError> {
-        let (rows_path, bad_path) = (self.path("jsonl"), self.path("bad"));
-        let failed = |error: io::Error| self.cannot_write(&rows_path, &error);
-        let mut rows = BufWriter::new(self.create(&rows_path).map_err(failed)?);
-        let mut bad = BufWriter::new(self.create(&bad_path).map_err(failed)?);
-        let (mut bad_bytes, mut merged) = (0, 0);
-        for &(slice, _) in slices {
-            merged += self.read_slice(slice, first_lines, |mut reject| {
-                reject.bad_byte += bad_bytes;
-                serde_json::to_writer(&mut rows, &reject).map_err(|error| failed(error.into()))?;
-                rows.write_all(b"\n").map_err(failed)?;
-                Ok(true)
-            })?;
-            let mut slice_bad = self.open(&self.slice_path(slice, "bad")).map_err(failed)?;
-            bad_bytes += std::io::copy(&mut slice_bad, &mut bad).map_err(failed)?;
-        }
-        for file in [rows, bad] {
-            // The rows that are loaded beside these are about to be committed.
-            file.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
-        }
+    fn write_merged(&self, slices: &[Ended], first_lines: &HashMap<u32, u64>) -> Result<Vec<String>, CoreError> {
+        let folder = &self.folder;
+        let (rows, bad) = (folder.path("jsonl"), folder.path(BAD));
+        let merge = || -> io::Result<u64> {
+            let mut merged = MergedFiles::create(folder, &rows, &bad)?;
+            for Ended { slice, .. } in slices {
+                merged.take(folder, *slice, first_lines.get(slice).copied().unwrap_or_default())?;
+            }
+            let count = merged.merged;
+            merged.finish()?;
+            folder.sync()?;
+            Ok(count)
+        };
+        let merged = merge().map_err(|error| cannot_write(&rows, &error))?;
         let written = self.written.load(Ordering::Relaxed);
         if merged != written {
             let found = format!("{merged} of {written} rejects");
             return Err(CoreError::new(ErrorKind::Output, "rejects were lost")
-                .at_file(rows_path.to_string_lossy())
+                .at_file(rows.to_string_lossy())
                 .found(found));
         }
-        for &(slice, _) in slices {
-            for ending in ["jsonl", "bad"] {
+        for Ended { slice, .. } in slices {
+            for ending in [TAILS, BAD] {
                 // A file that stays behind is hidden and harmless; the merged ones are complete.
-                let _ = self.remove(&self.slice_path(slice, ending));
+                let _ = folder.remove(&folder.slice_path(*slice, ending));
             }
         }
-        Ok([rows_path, bad_path].iter().map(|path| path.to_string_lossy().into_owned()).collect())
+        Ok([rows, bad].iter().map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
-    /// The error of a flow with too many rejects: the first one in file order among those found.
+    /// The error of a flow that fails for its rejects: the first one in file order among those found, of those that are to blame.
     /// `trouble` is what kept the rejects from being written, if anything did.
-    pub fn limit_error(&self, report: &RejectReport, trouble: Option<&CoreError>) -> CoreError {
+    pub fn limit_error(
+        &self,
+        first_lines: &Result<HashMap<u32, u64>, CoreError>,
+        trouble: Option<&CoreError>,
+    ) -> CoreError {
         let trouble = trouble.map_or(String::new(), |error| format!(" The rejects could not be written: {error}."));
-        let limit = self.spec.limit.unwrap_or(u64::MAX);
-        let Some(first) = report.first.first() else {
-            let what = format!("{} rows were rejected; the limit is {limit}", report.count);
-            return CoreError::new(ErrorKind::RejectLimit, what).hint(format!("Mend the run folder first.{trouble}"));
+        let tally = lock(&self.tally);
+        let fatal = tally.first_fatal.as_ref();
+        let broken = self.limits.broken().filter(|_| fatal.is_none());
+        let of_file = broken.as_ref().and_then(|broken| tally.first_of(broken.file?));
+        let nothing = HashMap::new();
+        let first_lines_known = first_lines.as_ref().unwrap_or(&nothing);
+        let places = Places::new(&[], first_lines_known);
+        let first = fatal.or(of_file).or(tally.first().first()).filter(|_| first_lines.is_ok());
+        let said = |broken: Option<&Broken>| match broken {
+            Some(Broken { what, limit, .. }) => format!("{what}; the limit is {limit}"),
+            None => "too many rows were rejected".to_owned(),
+        };
+        let Some(first) = first.map(|example| places.resolved(example)) else {
+            return CoreError::new(ErrorKind::RejectLimit, said(broken.as_ref()))
+                .hint(format!("Mend the run folder first.{trouble}"));
         };
         let at = Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte) };
         let rule = Rule::ALL.into_iter().find(|rule| rule.code() == first.code);
-        let hint = format!("{}{trouble}", rule.map_or("", |rule| self.hint(rule, first.column_number)));
+        let hint = rule.map_or("", |rule| wording::hint(&self.layout, rule, first.column_number));
         let found = shown(&first.value);
-        if limit == 0 {
-            let error = CoreError::new(ErrorKind::RejectLimit, first.message.clone()).at(at).found(found).hint(hint);
-            return match rule {
-                Some(rule) => error.expected(self.expected(rule, first.column_number)),
-                None => error,
+        let expected = rule.map(|rule| wording::expected(&self.layout, rule, first.column_number));
+        let is_first_bad = self.spec.limit == Some(0) && broken.as_ref().is_some_and(|broken| broken.limit == "0");
+        if fatal.is_some() || is_first_bad {
+            let option = if rule.is_some_and(Rule::is_truncation) { "on_truncation" } else { "on_error" };
+            let what = match fatal {
+                Some(_) => format!("{}, and the layout says `{option}: fail`", first.message),
+                None => first.message.clone(),
             };
+            let error =
+                CoreError::new(ErrorKind::RejectLimit, what).at(at).found(found).hint(format!("{hint}{trouble}"));
+            return expected.into_iter().fold(error, CoreError::expected);
         }
-        let what = format!("{} rows were rejected; the limit is {limit}", report.count);
-        CoreError::new(ErrorKind::RejectLimit, what).at(at).found(format!("first: {}: {found}", first.message)).hint(
-            if trouble.is_empty() && self.spec.keep == KeepRejects::Files {
-                format!("{hint} All rejects are in {}.", self.path("jsonl").display())
-            } else {
-                hint
-            },
-        )
-    }
-
-    /// What the format of the column, numbered from 1, demands of a value that breaks the rule, if it says so.
-    fn of_format(&self, rule: Rule, column_number: Option<usize>) -> Option<String> {
-        let column = self.layout.columns.get(column_number?.wrapping_sub(1))?;
-        column.format.as_ref()?.expected(rule)
-    }
-
-    fn expected(&self, rule: Rule, column_number: Option<usize>) -> String {
-        self.of_format(rule, column_number).unwrap_or_else(|| rule.expected().to_owned())
-    }
-
-    fn hint(&self, rule: Rule, column_number: Option<usize>) -> &'static str {
-        match self.of_format(rule, column_number) {
-            Some(_) => "Correct the `format` of the column, or repair the row.",
-            None => rule.hint(),
-        }
-    }
-
-    fn create_slice(&self, slice: u32) -> Result<SliceFiles, CoreError> {
-        let create = |ending: &str| {
-            let path = self.slice_path(slice, ending);
-            self.create(&path).map(BufWriter::new).map_err(|error| self.cannot_write(&path, &error))
+        let hint = match trouble.is_empty() && self.writes() {
+            true => format!("{hint} All rejects are in {}.", self.folder.path("jsonl").display()),
+            false => format!("{hint}{trouble}"),
         };
-        Ok(SliceFiles { rows: create("jsonl")?, bad: create("bad")?, bad_bytes: 0, written: 0 })
+        CoreError::new(ErrorKind::RejectLimit, said(broken.as_ref()))
+            .at(at)
+            .found(format!("first: {}: {found}", first.message))
+            .hint(hint)
+    }
+}
+
+/// The files of a slice, created when they are needed.
+fn files_of<'f>(
+    files: &'f mut Option<SliceFiles>,
+    folder: &Folder,
+    slice: u32,
+) -> Result<&'f mut SliceFiles, CoreError> {
+    match files {
+        Some(files) => Ok(files),
+        None => Ok(files.insert(SliceFiles::create(folder, slice)?)),
+    }
+}
+
+impl SliceFiles {
+    /// Writes the original bytes of a reject, unless they are there, and its line.
+    fn write(&mut self, reject: &Reject, long: Option<&LongRow>, bad_byte: u64, tail: &[u8]) -> io::Result<()> {
+        self.append(&reject.row)?;
+        let is_empty = reject.row.is_empty() && long.is_none_or(|long| long.kept == 0);
+        let has_end = long.map_or(&reject.row, |long| &long.last).ends_with(&reject.row_end);
+        // The last row of a file may lack its row end; the next row must not run into it.
+        if !is_empty && !has_end {
+            self.append(&reject.row_end)?;
+        }
+        self.append_tail(Unfinished { line: reject.line, bad_byte }, tail)
+    }
+}
+
+/// What stands before the rejects of each slice.
+struct Places<'a> {
+    first_lines: &'a HashMap<u32, u64>,
+    /// Bytes of `.bad`, and rejects.
+    before: HashMap<u32, (u64, u64)>,
+}
+
+impl<'a> Places<'a> {
+    /// `slices`: ascending.
+    fn new(slices: &[Ended], first_lines: &'a HashMap<u32, u64>) -> Self {
+        let before = slices.iter().scan((0, 0), |before, ended| {
+            let own = (ended.slice, *before);
+            *before = (before.0 + ended.bad_bytes, before.1 + ended.count);
+            Some(own)
+        });
+        Places { first_lines, before: before.collect() }
     }
 
-    fn cannot_write(&self, path: &Path, error: &io::Error) -> CoreError {
-        CoreError::new(ErrorKind::Output, "cannot write rejects")
-            .at_file(path.to_string_lossy())
-            .found(error.to_string())
-            .hint("Free space, or choose another folder with `--runs-dir`.")
-    }
-
-    /// A new file, also where there is one: that may be open in a process that is not as dead as it seems.
-    fn create(&self, path: &Path) -> io::Result<File> {
-        let _ = self.remove(path);
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        Ok(openat(self.folder()?, name(path), flags, Mode::from_raw_mode(0o666))?.into())
-    }
-
-    fn open(&self, path: &Path) -> io::Result<File> {
-        Ok(openat(self.folder()?, name(path), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into())
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        Ok(unlinkat(self.folder()?, name(path), AtFlags::empty())?)
-    }
-
-    fn folder(&self) -> io::Result<&OwnedFd> {
-        self.folder.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))
-    }
-
-    fn path(&self, ending: &str) -> PathBuf {
-        PathBuf::from(&self.spec.folder).join(format!("{}.{ending}", self.spec.file_stem))
-    }
-
-    fn slice_path(&self, slice: u32, ending: &str) -> PathBuf {
-        PathBuf::from(&self.spec.folder).join(format!(".{}.slice-{slice:06}.{ending}", self.spec.file_stem))
-    }
-
-    fn located(&self, reject: &Reject, file: usize, bad_byte: u64) -> LocatedReject {
-        let column = reject.column.and_then(|index| self.layout.columns.get(index));
+    /// A reject with its number, row and place in `.bad`.
+    fn resolved(&self, Example { slice, before, reject }: &Example) -> LocatedReject {
+        let (bad_bytes, rejects) = self.before.get(slice).copied().unwrap_or_default();
         LocatedReject {
-            file: self.files[file].clone(),
-            row: reject.line + 1,
-            byte: reject.byte,
-            column: column.map(|column| column.name.clone()),
-            column_number: reject.column.map(|index| index + 1),
-            column_type: column.map(|column| column.column_type.to_string()),
-            value: text_of(&reject.value),
-            rule: reject.rule.to_string(),
-            code: reject.rule.code().to_owned(),
-            message: self.message(reject),
-            bad_byte,
-            bad_bytes: reject.row.len() as u64,
+            number: rejects + before + 1,
+            row: reject.row + self.first_lines.get(slice).copied().unwrap_or_default(),
+            bad_byte: reject.bad_byte + bad_bytes,
+            ..reject.clone()
         }
     }
-
-    fn message(&self, reject: &Reject) -> String {
-        let column = reject.column.and_then(|index| Some((index, self.layout.columns.get(index)?)));
-        let Some((index, column)) = column else {
-            return match (reject.rule, &reject.note) {
-                (Rule::OtherRowEnd, _) => "a row ends otherwise than the first row of its file".to_owned(),
-                (Rule::RowTooLong, _) => format!("a row is longer than {} bytes", self.max_row_bytes),
-                (Rule::UnclosedQualifier, _) => {
-                    "a qualifier behind the last column of a row is never closed".to_owned()
-                }
-                (_, Some(note)) => format!("a row does not fit the layout: {note}"),
-                (rule, None) => format!("a row breaks the rule {rule}"),
-            };
-        };
-        let place = format!("column `{}` ({})", column.name, index + 1);
-        let kind = column.column_type;
-        match reject.rule {
-            Rule::NullNotAllowed => format!("no value for {place}, which is not nullable"),
-            Rule::OutOfRange => format!("a value for {place} is outside {kind}"),
-            Rule::WouldRound => format!("a value for {place} has more digits after the point than {kind} keeps"),
-            Rule::TooLong => format!("a value for {place} is longer than {kind}"),
-            Rule::InvalidUtf8 => format!("a value for {place} is not UTF-8"),
-            Rule::Unmappable => {
-                let hole = reject.note.as_deref().unwrap_or("a byte");
-                format!("a value for {place} holds {hole}, which is no character of {}", self.layout.encoding)
-            }
-            Rule::NulByte => format!("a value for {place} has a NUL byte"),
-            Rule::TextAfterQualifier => format!("text follows the closing qualifier of a value for {place}"),
-            Rule::UnclosedQualifier => format!("the qualifier of a value for {place} is never closed"),
-            Rule::Partition => format!("no partition takes the value of {place}"),
-            _ => format!("cannot convert a value for {place} to {kind}"),
-        }
-    }
-}
-
-fn open_folder(spec: &RejectSpec) -> io::Result<OwnedFd> {
-    if spec.keep == KeepRejects::Examples {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    Ok(rustix::fs::open(spec.folder.as_str(), OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
-}
-
-/// The last part of a path in the folder.
-fn name(path: &Path) -> &OsStr {
-    path.file_name().unwrap_or_default()
-}
-
-/// Bytes as text; what is not UTF-8 as \xNN.
-pub fn text_of(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            let _ = write!(text, "\\x{byte:02X}"); // writing to a String cannot fail
-        }
-    }
-    text
-}
-
-/// A value for a message: quoted, control characters escaped, shortened.
-pub fn shown(value: &str) -> String {
-    const LONGEST: usize = 120;
-    let mut text = String::from("\"");
-    for character in value.chars().take(LONGEST) {
-        match character {
-            character if character.is_control() => text.extend(character.escape_default()),
-            character => text.push(character),
-        }
-    }
-    text.push('"');
-    if value.chars().count() > LONGEST {
-        text.push_str(" ...");
-    }
-    text
 }

@@ -14,7 +14,7 @@ const SHOWN_OF_KIND: usize = 3;
 /// The column to blame, if one is, and the rule.
 pub type Kind = (Option<usize>, Rule);
 
-/// A reject whose row and place in `.bad` are still those of its slice.
+/// A reject whose number, row and place in `.bad` are still those of its slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
     /// Number of the slice.
@@ -31,6 +31,11 @@ pub struct Tally {
     count: u64,
     kinds: BTreeMap<Kind, OfKind>,
     first: Vec<Example>,
+    /// The first one that fails the flow whatever the limits: what is wrong with it is the value that does.
+    pub first_fatal: Option<Example>,
+    /// Of a slice: its file and its first reject, where that is asked for.
+    pub first_of_file: Option<(usize, Example)>,
+    first_of_files: BTreeMap<usize, Example>,
 }
 
 /// Rejects of one kind.
@@ -43,19 +48,22 @@ pub struct OfKind {
 }
 
 impl Tally {
-    /// Counts a reject of a slice, whose rejects come in file order; `example` is asked for when it is one of the first.
-    pub fn add(&mut self, kind: Kind, slice: u32, example: impl Fn() -> LocatedReject) {
-        let before = self.count;
+    /// Whether the next reject of a slice, if it is of this kind, is one of the first.
+    pub fn wants(&self, kind: Kind) -> bool {
+        self.first.len() < SHOWN || self.kinds.get(&kind).is_none_or(|of_kind| of_kind.first.len() < SHOWN_OF_KIND)
+    }
+
+    /// Counts a reject of a slice, whose rejects come in file order.
+    pub fn add(&mut self, kind: Kind, example: Option<Example>) {
         self.count += 1;
         let of_kind = self.kinds.entry(kind).or_default();
         of_kind.count += 1;
-        let is_wanted = [(self.first.len(), SHOWN), (of_kind.first.len(), SHOWN_OF_KIND)];
-        let example = || Example { slice, before, reject: example() };
-        if is_wanted[0].0 < is_wanted[0].1 {
-            self.first.push(example());
+        let Some(example) = example else { return };
+        if of_kind.first.len() < SHOWN_OF_KIND {
+            of_kind.first.push(example.clone());
         }
-        if is_wanted[1].0 < is_wanted[1].1 {
-            of_kind.first.push(example());
+        if self.first.len() < SHOWN {
+            self.first.push(example);
         }
     }
 
@@ -67,6 +75,14 @@ impl Tally {
             let own = self.kinds.entry(kind).or_default();
             own.count += other.count;
             keep_first(&mut own.first, other.first, SHOWN_OF_KIND);
+        }
+        let both = [self.first_fatal.take(), other.first_fatal];
+        self.first_fatal = both.into_iter().flatten().min_by_key(Example::place);
+        if let Some((file, example)) = other.first_of_file {
+            let own = self.first_of_files.entry(file).or_insert_with(|| example.clone());
+            if example.place() < own.place() {
+                *own = example;
+            }
         }
     }
 
@@ -84,11 +100,22 @@ impl Tally {
     pub fn first(&self) -> &[Example] {
         &self.first
     }
+
+    /// The first of a file, where that was asked for.
+    pub fn first_of(&self, file: usize) -> Option<&Example> {
+        self.first_of_files.get(&file)
+    }
 }
 
-/// Slices are numbered in file order.
+impl Example {
+    /// Slices are numbered in file order.
+    fn place(&self) -> (u32, u64) {
+        (self.slice, self.before)
+    }
+}
+
 fn keep_first(own: &mut Vec<Example>, other: Vec<Example>, most: usize) {
     own.extend(other);
-    own.sort_by_key(|example| (example.slice, example.before));
+    own.sort_by_key(Example::place);
     own.truncate(most);
 }

@@ -135,6 +135,7 @@ impl Job {
                 folder: self.folder.path().to_str().unwrap().to_owned(),
                 file_stem: "rejected".to_owned(),
                 keep: self.keep,
+                ..RejectSpec::default()
             },
         })
     }
