@@ -119,12 +119,14 @@ def summary() -> dict[str, Any]:
             "rows_read": rows,
             "rows_rejected": rejected,
             "rows_loaded": rows - rejected,
+            "values_ignored": 0,
+            "ignored": {},
             "mb_per_second": size_bytes / 1e6 / seconds,
             "rows_per_second": rows / seconds,
             "switch_seconds": 0.0,
             "partitions": [],
             "columns": None,
-            "rejects": {"count": 0, "by_rule": {}, "first": [], "files": []},
+            "rejects": {"count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0},
         }
 
     orders = table("orders", 1_500_001, 1, 3, 1.25, 171_952_161)
@@ -144,7 +146,10 @@ def summary() -> dict[str, Any]:
             }
         ],
         "files": ["runs/20260102T030405-abcd/rejects/orders.jsonl", "runs/20260102T030405-abcd/rejects/orders.bad"],
+        "cut": 1,
     }
+    orders["values_ignored"] = 15
+    orders["ignored"] = {"o_comment": {"nulls": 0, "cut": 12}, "o_orderdate": {"nulls": 2, "cut": 1}}
     return {
         "run_id": "20260102T030405-abcd",
         "package": "tpch",

@@ -33,7 +33,12 @@ def plan_document() -> dict[str, Any]:
         "steps": [{"kind": "create_table", "text": "CREATE TABLE orders (\n  o_orderkey BIGINT\n)"}],
         "notes": ["no partition clause: load is single", "a note " + "that goes on " * 8],
         "memory": memory,
-        "rejects_limit": 100,
+        "rejects": {
+            "limit": 100,
+            "per_million": 5000,
+            "per_file": {"limit": 10, "per_million": None},
+            "run": {"limit": None, "per_million": 12_500},
+        },
         "flow": {"source": {}},
     }
     skipped = {"task": "load_tables[region].load", "table": "region", "skipped": "no file matches region.tbl"}

@@ -59,6 +59,7 @@ class Suite:
         self.inbox.mkdir()
         self.destination = destination
         self.cases: tuple[Case, ...] = CASES
+        self.dispositions = ""
 
     def write(self, *files: list[str]) -> None:
         """Writes `rows.1`, `rows.2` and so on."""
@@ -68,7 +69,7 @@ class Suite:
     def bind(self, streams: int = 3, **parameters: object) -> BoundPackage:
         columns = [
             "              - {name: id, type: int32, nullable: false}",
-            *(f'              - {{name: {case.name}, type: "{case.type}"}}' for case in self.cases),
+            *(f'              - {{name: {case.name}, type: "{case.type}"{self.dispositions}}}' for case in self.cases),
         ]
         package = self.folder / "package.yaml"
         package.write_text(PACKAGE + "\n".join(columns) + DESTINATION, encoding="utf-8")
@@ -338,3 +339,54 @@ def test_a_verification_that_is_cancelled(suite: Suite) -> None:
     cancel.set()
     with pytest.raises(CancelledError):
         list(run.verify(suite.bind(), RunFolder(summary.run_id, Path(summary.run_folder)), cancel))
+
+
+# What does not fit, and what is left of it if that is ignored: NULL, or the part that fits.
+IGNORED = (
+    Case("whole", "int16", (("40000", ""), ("seven", ""), ("7", "7"))),
+    Case("amount", "decimal(5,2)", (("1.239", "1.23"), ("-1.239", "-1.23"), ("1000.5", ""))),
+    Case("wide", "decimal(30,2)", (("0.009", "0.00"), ("12345678901234567.129", "12345678901234567.12"), ("x", ""))),
+    Case("day", "date", (("2023-02-29", ""), ("2024-02-29", "2024-02-29"), ("yesterday", ""))),
+    Case("clock", "time", (("00:00:00.1234567", "123456"), ("24:00", ""), ("00:00:01", "1000000"))),
+    Case("moment", "timestamp", (("1970-01-01 00:00:01.0000009", "1000000"), ("1970-01-01", ""), ("", ""))),
+    Case("code", "char(3)", (("abcd", "abc"), ("a  d", "a"), ("äöüß", "äöü"))),
+    Case("note", "varchar(4)", (("longer", "long"), ("12345", "1234"), ("four", "four"))),
+    Case("truth", "bool", (("maybe", ""), ("true", "true"), ("2", ""))),
+)
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_ignored_values_are_null_or_cut(suite: Suite, streams: int) -> None:
+    suite.cases = IGNORED
+    suite.dispositions = ", on_error: ignore, on_truncation: ignore"
+    rows = ["|".join([str(number), *(case.values[number][0] for case in IGNORED)]) + "\n" for number in range(3)]
+    suite.write(rows[:1], rows[1:])
+    document = loaded(suite.run(streams=streams))
+    suite.check_count(3)
+    ignored = document["tables"][0]["ignored"]
+    assert ignored == {
+        "whole": {"nulls": 2, "cut": 0},
+        "amount": {"nulls": 1, "cut": 2},
+        "wide": {"nulls": 1, "cut": 2},
+        "day": {"nulls": 2, "cut": 0},
+        "clock": {"nulls": 1, "cut": 1},
+        "moment": {"nulls": 1, "cut": 1},
+        "code": {"nulls": 0, "cut": 3},
+        "note": {"nulls": 0, "cut": 2},
+        "truth": {"nulls": 2, "cut": 0},
+    }
+    if suite.capabilities.stores_tables:
+        for case in IGNORED:
+            expected = [value or None for _, value in case.values]
+            assert [value and value.rstrip(" ") for value in suite.destination.column("loaded", case)] == expected, case
+
+
+def test_values_for_which_the_load_has_to_fail(suite: Suite) -> None:
+    suite.cases = IGNORED[:1]
+    suite.dispositions = ", on_error: fail"
+    suite.write(["1|7\n", "2|40000\n"])
+    summary = suite.run(limit=10)
+    assert summary.failure is not None
+    what = "a value for column `whole` (2) is outside int16, and the layout says `on_error: fail`"
+    assert what in summary.failure.what
+    suite.check_count(None)

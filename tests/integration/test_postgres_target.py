@@ -18,7 +18,7 @@ import pytest
 
 from headrace import core
 from headrace.errors import AccountsError, HeadraceError, LedgerError, TargetBusyError, TargetError
-from headrace.model import DataType, LoadOptions, PostgresConnection
+from headrace.model import DataType, LoadOptions, PostgresConnection, RejectLimits
 from headrace.model.conninfo import ConnectionParameters
 from headrace.planning import (
     WHOLE_TABLE,
@@ -76,7 +76,7 @@ def plan(switch: str, target: str = "replace", rows: Rows = ROWS, **members: Any
         notes=(),
         memory=MemorySplit(0, 0, 0, 0, 0, 0, 0),
         sink_kind="postgres",
-        rejects_limit=0,
+        rejects=RejectLimits(),
         file_stem="orders",
     )
 
@@ -721,7 +721,7 @@ def test_a_writer_that_comes_back_into_an_adopted_table_adds_nothing(database: D
             zombie.execute(table["begin"])
             into = table["copy"].removeprefix("COPY ").split(" FROM STDIN")[0]
             zombie.execute(f"INSERT INTO {into} VALUES (4711, 'of the first attempt')")
-            unit = [table["partition"], "{2}", "{1}", "{0}", "{0}", "{0}"]
+            unit = [table["partition"], "{2}", "{1}", *["{0}"] * 4]
             assert zombie.query(dead.sink["commit_slices"], unit).tag == "INSERT 0 0"
         zombie.close()
         load_rest(target, dead.run_id, planned)

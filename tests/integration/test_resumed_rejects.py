@@ -116,7 +116,7 @@ def test_rejects_of_committed_slices(warehouse: PostgresProject, load: str, left
     rejects = warehouse.runs / run_id / "rejects"
     shutil.rmtree(rejects)
     rejects.mkdir()
-    (rejects / ".orders.slice-000003.jsonl").write_text('{"file": "or')
+    (rejects / ".orders.slice-000003.tails").write_text("half a number")
     resumed = warehouse.resume().succeeded()
     assert Whole.of(resumed) == Whole.of(undisturbed)
     assert undisturbed["rows_rejected"] == 5 and undisturbed["rows_skipped"] == 5
@@ -124,6 +124,29 @@ def test_rejects_of_committed_slices(warehouse: PostgresProject, load: str, left
     assert warehouse.leftovers() == []
     # What is committed without rejects is not read again.
     assert (resumed["bytes_read"] < undisturbed["bytes_read"]) == (len(left) < FILES)
+
+
+@pytest.mark.parametrize("left", [[], [2], [1, 3]], ids=str)
+def test_ignored_values_of_committed_slices(warehouse: PostgresProject, left: list[int]) -> None:
+    """Slices 1 and 3 have ignored values, 2 has neither those nor rejects, 4 both in one row."""
+    warehouse.sales("staged", "id")
+    text = (warehouse.folder / "package.yaml").read_text(encoding="utf-8")
+    warehouse.package(text.replace('    delimiter: "|"', '    delimiter: "|"\n    on_truncation: ignore'))
+    for number in (1, 2, 3):
+        good = rows(1000 * number)
+        cut = good if number == 2 else good.replace("|7.25|", "|7.2599|").replace("|8.25|", "|8.251|")
+        warehouse.file(f"orders.tbl.{number}", cut)
+    warehouse.file("orders.tbl.4", rows(4000, bad=[5]))
+    undisturbed = warehouse.run(limit=100).succeeded()
+    [table] = undisturbed["tables"]
+    assert (table["values_ignored"], table["ignored"]) == (4, {"amount": {"nulls": 0, "cut": 4}})
+    fail_at_the_switch(warehouse)
+    forget(warehouse, last_run(warehouse), left)
+    resumed = warehouse.resume().succeeded()
+    assert Whole.of(resumed) == Whole.of(undisturbed)
+    assert warehouse.query("SELECT count(*), sum(amount) FROM orders WHERE amount BETWEEN 7 AND 9") == [("8", "62.00")]
+    sums = warehouse.query('SELECT sum(values_ignored) FROM headrace."commit" GROUP BY run_id')
+    assert sums == [("4",), ("4",)]
 
 
 def test_rejects_of_appended_slices(warehouse: PostgresProject) -> None:

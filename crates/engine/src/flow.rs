@@ -14,7 +14,7 @@ use headrace_types::{CoreError, ErrorKind};
 use crate::memory_pool::{MemoryPool, return_large_memory};
 use crate::outcome::{Outcome, lock};
 use crate::queue::Queue;
-use crate::rejects::{RejectStore, SliceRejects};
+use crate::rejects::{LongRow, RejectStore, SliceRejects};
 use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
 use crate::routing::Router;
 use crate::row_counts::RowCounts;
@@ -164,6 +164,9 @@ impl Flow {
             ended: Condvar::new(),
             spec,
         };
+        // Their rows count, too.
+        let known: Vec<SliceReport> = lock(&shared.slices).drain(..).collect();
+        known.into_iter().for_each(|account| shared.end_slice(account));
         Flow {
             shared: Arc::new(shared),
             reader: Mutex::new(reader),
@@ -271,6 +274,9 @@ impl Drop for Flow {
 impl Shared {
     /// Accounts of a slice that ended well.
     pub fn end_slice(&self, account: SliceReport) {
+        if self.sink.keeps_rejects() && self.rejects.count_slice(&account) {
+            self.fail_for_rejects();
+        }
         lock(&self.slices).push(account);
     }
 
@@ -285,12 +291,37 @@ impl Shared {
     }
 
     /// Keeps a reject of a slice, and stops the flow when it allows no more.
-    pub fn reject(&self, slice: &SliceSpec, reject: &Reject, open: &mut Option<SliceRejects>) -> Result<(), CoreError> {
-        if self.sink.keeps_rejects() && self.rejects.add(slice.number, slice.file, reject, open)? {
-            // The text comes when all streams have ended: then the first reject in file order is known.
-            self.outcome.fail(CoreError::new(ErrorKind::RejectLimit, "too many rejects"));
+    pub fn reject(
+        &self,
+        slice: &SliceSpec,
+        reject: &Reject,
+        long: Option<&LongRow>,
+        open: &mut Option<SliceRejects>,
+    ) -> Result<(), CoreError> {
+        if self.sink.keeps_rejects() && self.rejects.add(slice.number, slice.file, reject, long, open)? {
+            self.fail_for_rejects();
         }
         Ok(())
+    }
+
+    /// Keeps a part of a row of a slice that is longer than any buffer.
+    pub fn keep_part(
+        &self,
+        slice: u32,
+        part: &[u8],
+        row: &mut LongRow,
+        open: &mut Option<SliceRejects>,
+    ) -> Result<(), CoreError> {
+        if self.sink.keeps_rejects() {
+            return self.rejects.keep_part(slice, part, row, open);
+        }
+        row.bytes += part.len() as u64;
+        Ok(())
+    }
+
+    /// The text comes when all streams have ended: then the first reject in file order is known.
+    fn fail_for_rejects(&self) {
+        self.outcome.fail(CoreError::new(ErrorKind::RejectLimit, "too many rejects"));
     }
 
     fn run_stream(self: &Arc<Self>, number: usize) {
@@ -335,9 +366,9 @@ impl Shared {
         }
         let ended = lock(&self.slices).clone();
         let first_lines = first_lines(&self.spec, &ended, &self.rejects.slices());
-        let (rejects, error) = self.rejects.merge(first_lines);
+        let (rejects, error) = self.rejects.merge(&first_lines);
         if self.outcome.error().is_some_and(|error| error.kind == ErrorKind::RejectLimit) {
-            self.outcome.replace(self.rejects.limit_error(&rejects, error.as_ref()));
+            self.outcome.replace(self.rejects.limit_error(&first_lines, error.as_ref()));
         } else if let Some(error) = error {
             self.outcome.fail(error);
         }
@@ -485,7 +516,7 @@ mod tests {
             sink: SinkSpec::Null,
             streams: 2,
             memory: MemorySpec { block_bytes: 1 << 16, blocks: 2, max_row_bytes: 1 << 16 },
-            rejects: RejectSpec { limit: 0, folder: String::new(), file_stem: String::new() },
+            rejects: RejectSpec { limit: Some(0), ..RejectSpec::default() },
         }
     }
 

@@ -77,6 +77,23 @@ pub struct SliceReport {
     pub rejected: u64,
     /// Rows given to the sink, now or then.
     pub out: u64,
+    /// Values of rows that were given to the sink, by column of the layout, from 0, that are not those of the file: the layout says
+    /// so.
+    #[serde(default)]
+    pub ignored: BTreeMap<usize, Ignored>,
+    /// The sum of them, now or then.
+    #[serde(default)]
+    pub values_ignored: u64,
+}
+
+/// Values of one column that break a rule, and are loaded as something else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ignored {
+    /// As NULL.
+    pub nulls: u64,
+    /// Without what is too much.
+    pub cut: u64,
 }
 
 impl SliceReport {
@@ -97,12 +114,14 @@ impl SliceReport {
             rows: 0,
             rejected: 0,
             out: 0,
+            ignored: BTreeMap::new(),
+            values_ignored: 0,
         }
     }
 
     /// The account of a slice that an earlier attempt has committed.
     pub fn known(slice: &SliceSpec, known: &CommittedSlice) -> Self {
-        let &CommittedSlice { loaded, rejected, skipped } = known;
+        let &CommittedSlice { loaded, rejected, skipped, ignored } = known;
         let rows = loaded.saturating_add(rejected);
         SliceReport {
             committed: true,
@@ -111,6 +130,7 @@ impl SliceReport {
             rows,
             rejected,
             out: loaded,
+            values_ignored: ignored,
             ..SliceReport::new(slice)
         }
     }
@@ -212,19 +232,49 @@ pub struct RejectReport {
     pub count: u64,
     /// How many by rule.
     pub by_rule: BTreeMap<String, u64>,
+    /// How many by column and rule: rejects of whole rows first, then the columns in the layout's order.
+    pub by_column: Vec<RejectKind>,
     /// The first in file order, at most 10.
     pub first: Vec<LocatedReject>,
     /// Files written.
     pub files: Vec<String>,
+    /// Rows of which only the front was kept.
+    pub cut: u64,
+}
+
+/// Rejects of one column for one rule.
+#[derive(Debug, Clone, Serialize)]
+pub struct RejectKind {
+    /// Column name; none if rows as a whole are to blame.
+    pub column: Option<String>,
+    /// Rule.
+    pub rule: String,
+    /// Stable code of the rule.
+    pub code: String,
+    /// How many.
+    pub count: u64,
+    /// The first in file order, at most 3.
+    pub first: Vec<LocatedReject>,
 }
 
 /// A reject with its place in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LocatedReject {
-    /// File.
-    pub file: String,
+    /// Number, from 1, in file order over all files of the flow.
+    pub number: u64,
     /// Row of the file, from 1; header and blank lines count.
     pub row: u64,
+    /// First byte of the row in the `.bad` file.
+    pub bad_byte: u64,
+    /// File, as it may be shown.
+    pub file: String,
+    /// Number of the file, from 1.
+    pub file_number: usize,
+    /// First byte of the row in the file, from 0.
+    pub row_byte: u64,
+    /// Bytes of the row in the file.
+    pub row_bytes: u64,
     /// First byte of the value, from 0.
     pub byte: u64,
     /// Column name.
@@ -242,10 +292,24 @@ pub struct LocatedReject {
     pub code: String,
     /// One sentence.
     pub message: String,
-    /// First byte of the row in the `.bad` file.
-    pub bad_byte: u64,
-    /// Bytes of the row in the `.bad` file.
+    /// Bytes of the row in the `.bad` file; fewer than in the file if only the front was kept.
     pub bad_bytes: u64,
+    /// The other values of the row that do not convert, at most 8.
+    pub also: Vec<AlsoBad>,
+}
+
+/// Another value of a rejected row that does not convert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AlsoBad {
+    /// Column name.
+    pub column: String,
+    /// Rule.
+    pub rule: String,
+    /// Stable code of the rule.
+    pub code: String,
+    /// First byte of the value, from 0.
+    pub byte: u64,
 }
 
 /// Blocks of the flow.

@@ -166,7 +166,7 @@ pub struct StreamSpec {
 
 /// A byte range of one file that starts and ends on row boundaries; of a compressed file whole pieces of it, whose text need not do
 /// so.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceSpec {
     /// Number in the plan, from 1.
@@ -180,6 +180,9 @@ pub struct SliceSpec {
     /// Which text that is, where it is not just these bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<TextRange>,
+    /// Lines of the path before it, where that is not the lines of its file before it: several files of one path take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_row: Option<u64>,
 }
 
 /// Text of a slice of a compressed file, or of a stream. Places count bytes of the text of the file.
@@ -206,6 +209,16 @@ pub struct CommittedSlice {
     pub rejected: u64,
     /// Header and blank lines.
     pub skipped: u64,
+    /// Values of loaded rows that were ignored: NULL or cut instead of what stands in the file.
+    #[serde(default)]
+    pub ignored: u64,
+}
+
+impl CommittedSlice {
+    /// Whether there is more to know of it than these numbers: which rows were rejected, in which columns values were ignored.
+    fn needs_reading(&self) -> bool {
+        self.rejected > 0 || self.ignored > 0
+    }
 }
 
 impl SourceSpec {
@@ -226,15 +239,16 @@ impl SourceSpec {
         other.map(|slice| format!("slice {slice} is in no epoch, or is none"))
     }
 
-    /// The committed slices that are read once more, for their rejects: the destination keeps the number of those only.
+    /// The committed slices that are read once more, for their rejects and ignored values: the destination keeps their numbers
+    /// only.
     pub fn to_reject(&self) -> impl Iterator<Item = &SliceSpec> {
-        self.slices.iter().filter(|slice| self.committed.get(&slice.number).is_some_and(|known| known.rejected > 0))
+        self.slices.iter().filter(|slice| self.committed.get(&slice.number).is_some_and(CommittedSlice::needs_reading))
     }
 
     /// The committed slices of which everything is known, and what.
     pub fn known(&self) -> impl Iterator<Item = (&SliceSpec, &CommittedSlice)> {
         let committed = self.slices.iter().filter_map(|slice| Some((slice, self.committed.get(&slice.number)?)));
-        committed.filter(|(_, known)| known.rejected == 0)
+        committed.filter(|(_, known)| !known.needs_reading())
     }
 }
 
@@ -314,12 +328,92 @@ pub struct MemorySpec {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectSpec {
-    /// Rejects that do not fail the flow.
-    pub limit: u64,
+    /// Rejects that do not fail the flow; none for any number.
+    pub limit: Option<u64>,
+    /// How many of a million rows may be rejects, judged when all rows are known; none for all.
+    #[serde(default)]
+    pub per_million: Option<u64>,
+    /// The same for the rows of each file.
+    #[serde(default)]
+    pub per_file: Option<RejectBounds>,
+    /// The same for the rows of all data flows of the run.
+    #[serde(default)]
+    pub run: Option<RunBounds>,
+    /// How much is kept of a row that is longer than any buffer, bytes.
+    #[serde(default = "longest_bytes")]
+    pub longest_bytes: u64,
     /// Existing folder for the reject files.
+    #[serde(default)]
     pub folder: String,
     /// Their name without ending.
+    #[serde(default)]
     pub file_stem: String,
+    /// Names of the files, as they may be shown; none if the paths may.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// What is kept of them.
+    #[serde(default)]
+    pub keep: KeepRejects,
+}
+
+impl Default for RejectSpec {
+    /// Any number of rejects, in no folder.
+    fn default() -> Self {
+        RejectSpec {
+            limit: None,
+            per_million: None,
+            per_file: None,
+            run: None,
+            longest_bytes: longest_bytes(),
+            folder: String::new(),
+            file_stem: String::new(),
+            names: Vec::new(),
+            keep: KeepRejects::Files,
+        }
+    }
+}
+
+fn longest_bytes() -> u64 {
+    1_000_000_000
+}
+
+/// How many rejects do not fail a flow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RejectBounds {
+    /// So many; none for any number.
+    #[serde(default)]
+    pub limit: Option<u64>,
+    /// So many of a million rows; none for all.
+    #[serde(default)]
+    pub per_million: Option<u64>,
+}
+
+/// The same of a run, and what its earlier data flows have read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunBounds {
+    /// So many; none for any number.
+    #[serde(default)]
+    pub limit: Option<u64>,
+    /// So many of a million rows; none for all.
+    #[serde(default)]
+    pub per_million: Option<u64>,
+    /// Rejects before.
+    pub rejected_before: u64,
+    /// Rows before.
+    pub rows_before: u64,
+}
+
+/// What is kept of rejects. Examples are for passes that load nothing: no limit holds for them, of no kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeepRejects {
+    /// All of them, in files.
+    #[default]
+    Files,
+    /// How many, and the first of each kind; nothing is written.
+    Examples,
 }
 
 impl FlowSpec {
@@ -365,6 +459,10 @@ impl FlowSpec {
         }
         if self.source.generate.is_some() && !self.layout.made.is_empty() {
             return refuse("generated rows stand in no file: their columns are not made".to_owned());
+        }
+        let names = self.rejects.names.len();
+        if names > 0 && names != self.source.files.len() {
+            return refuse(format!("{names} names of rejects are not those of {} files", self.source.files.len()));
         }
         if let Some(text) = self.source.misplaced_slice() {
             return refuse(text);

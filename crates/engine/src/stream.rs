@@ -1,5 +1,6 @@
 //! A stream: takes slices from the queue, reads them in blocks, parses the blocks, writes the batches.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -7,12 +8,12 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
 use headrace_parse::{Block, Guess, Parsed, Parser, Reject, RowScanner};
-use headrace_types::{CoreError, ErrorKind, Location, Rule};
+use headrace_types::{CoreError, Encoding, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
 use crate::last_row_end::{self, FOUND_BYTES};
 use crate::queue::Next;
-use crate::rejects::SliceRejects;
+use crate::rejects::{LongRow, SliceRejects};
 use crate::report::{SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Placed, Writer};
 use crate::source::{ByteSource, Footer, OpenLine, Opened, open};
@@ -161,21 +162,9 @@ impl<'a> Stream<'a> {
             },
         };
         self.skip_margin(&mut progress, head);
-        let (mut ended, mut stopped) = (false, false);
-        while !ended && !stopped {
-            ended = match self.fill(progress.source.as_mut())? {
-                Filled::Text { held, ended } => {
-                    stopped = !self.run_block(&mut progress, held, ended)?;
-                    ended
-                }
-                Filled::LongRow(held, scanner) => self.skip_long_row(&mut progress, held, scanner)?,
-                Filled::Nothing => true,
-            };
-            self.count_taken(&mut progress);
-            stopped |= self.shared.outcome.stopped();
-        }
+        let read = self.read_slice(&mut progress);
         self.shared.rejects.end_slice(slice.number, progress.rejects.take())?;
-        if stopped {
+        if !read? {
             return Ok(false);
         }
         self.skip_margin(&mut progress, foot);
@@ -198,6 +187,24 @@ impl<'a> Stream<'a> {
         }
         self.skip_margin(progress, margin);
         Ok(())
+    }
+
+    /// Reads, parses and writes the rows of a slice. False when the flow was stopped.
+    fn read_slice(&mut self, progress: &mut Progress<'_>) -> Result<bool, CoreError> {
+        let (mut ended, mut stopped) = (false, false);
+        while !ended && !stopped {
+            ended = match self.fill(progress.source.as_mut())? {
+                Filled::Text { held, ended } => {
+                    stopped = !self.run_block(progress, held, ended)?;
+                    ended
+                }
+                Filled::LongRow(held, scanner) => self.skip_long_row(progress, held, scanner)?,
+                Filled::Nothing => true,
+            };
+            self.count_taken(progress);
+            stopped |= self.shared.outcome.stopped();
+        }
+        Ok(!stopped)
     }
 
     /// Counts lines that are not read.
@@ -361,10 +368,9 @@ impl<'a> Stream<'a> {
         let placed = parsed.batch.take().map(|batch| self.place(batch, file)).transpose()?;
         let placing_seconds = placing.elapsed().as_secs_f64();
         let (placed, refused) = placed.unwrap_or_default();
-        self.parser.reject_rows(block.buffer, &mut |reject| {
-            let column = reject.column.and_then(|field| file.column(field));
-            shared.reject(slice, &Reject { column, ..reject }, rejects)
-        })?;
+        let ignored = if placed.is_some() { self.parser.ignored() } else { BTreeMap::new() };
+        self.parser
+            .reject_rows(block.buffer, &mut |reject| shared.reject(slice, &of_layout(reject, file), None, rejects))?;
         let Parsed { consumed, more, lines, skipped, line_ends, .. } = parsed;
         let real_length = consumed.min(block.real_length - block.from);
         let start_of_text = PADDING_BYTES + block.from;
@@ -385,6 +391,12 @@ impl<'a> Stream<'a> {
         };
         for (column, replaced) in self.wanted.iter().zip(&parsed.replaced).filter(|(_, replaced)| **replaced > 0) {
             *account.replaced.entry(*column).or_default() += replaced;
+        }
+        for (field, (nulls, cut)) in ignored {
+            let counts = account.ignored.entry(progress.file.column(field).unwrap_or(field)).or_default();
+            counts.nulls += nulls;
+            counts.cut += cut;
+            account.values_ignored += nulls + cut;
         }
         account.rows += rows;
         account.rejected += rejected;
@@ -440,8 +452,14 @@ impl<'a> Stream<'a> {
             note: None,
             row: Vec::new(),
             row_end: self.parser.own_row_end(),
+            also: Vec::new(),
+            fatal: None,
         };
-        let mut skipped = encoding.source_bytes(text);
+        let (shared, slice) = (self.shared, progress.slice.number);
+        let mut parts = SourceParts::new(encoding);
+        let mut row = LongRow::default();
+        let rejects = &mut progress.rejects;
+        parts.push(text, false, &mut |part| shared.keep_part(slice, part, &mut row, rejects))?;
         // The end of the row may be far away: others may need the large-row memory meanwhile.
         drop((memory, _large));
         let (mut ended, mut was_found) = (false, false);
@@ -454,13 +472,16 @@ impl<'a> Stream<'a> {
             self.report.stages.read.bytes += count as u64;
             ended = at_end;
             let found = scanner.next_row_end(&window[..count]);
-            skipped += encoding.source_bytes(&window[..found.map_or(count, |at| at + 1)]);
+            let part = &window[..found.map_or(count, |at| at + 1)];
+            let rejects = &mut progress.rejects;
+            parts.push(part, found.is_some() || ended, &mut |part| shared.keep_part(slice, part, &mut row, rejects))?;
             if let Some(at) = found {
                 was_found = true;
                 self.carry.extend_from_slice(&window[at + 1..count]);
                 break;
             }
         }
+        let skipped = row.bytes;
         let file = &self.shared.spec.source.files[progress.slice.file];
         if ended && self.carry.is_empty() && !was_found && file.needs_last_row_end && progress.slice.ends(file) {
             return Err(no_last_row_end(progress, 0, self.parser.next_line() + 1, &reject.value));
@@ -474,9 +495,57 @@ impl<'a> Stream<'a> {
         progress.account.rejected += 1;
         self.report.rows += 1;
         self.shared.counters.add(skipped, 1, 1);
-        self.shared.reject(progress.slice, &reject, &mut progress.rejects)?;
+        self.shared.reject(progress.slice, &reject, Some(&row), &mut progress.rejects)?;
         add_work(&mut self.report.stages, 1, skipped, 0);
         Ok(ended && self.carry.is_empty())
+    }
+}
+
+/// The reject of a file's parser with the columns of the flow's layout.
+fn of_layout(mut reject: Reject, file: &FileSpec) -> Reject {
+    if file.columns.is_none() {
+        return reject;
+    }
+    // Nobody wants the fields that are of no column, so nothing is wrong with them.
+    let column = |field: usize| file.column(field).unwrap_or(field);
+    reject.column = reject.column.and_then(|field| file.column(field));
+    reject.also.iter_mut().for_each(|other| other.column = column(other.column));
+    reject.also.sort_unstable_by_key(|other| other.column);
+    if let Some(bad) = &mut reject.fatal {
+        bad.column = column(bad.column);
+    }
+    reject
+}
+
+/// A text that comes in parts, as the bytes of its file.
+struct SourceParts {
+    encoding: Encoding,
+    /// The front of a character whose rest is in the next part.
+    waiting: Vec<u8>,
+}
+
+impl SourceParts {
+    fn new(encoding: Encoding) -> Self {
+        SourceParts { encoding, waiting: Vec::new() }
+    }
+
+    fn push(
+        &mut self,
+        part: &[u8],
+        is_last: bool,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), CoreError>,
+    ) -> Result<(), CoreError> {
+        if !self.encoding.is_utf16() {
+            return take(part);
+        }
+        // A character ends where the next one begins.
+        let begins = |byte: &u8| byte & 0xC0 != 0x80;
+        let end = if is_last { part.len() } else { part.iter().rposition(begins).unwrap_or(0) };
+        self.waiting.extend_from_slice(&part[..end]);
+        let source = self.encoding.source_text(&self.waiting);
+        self.waiting.clear();
+        self.waiting.extend_from_slice(&part[end..]);
+        take(&source)
     }
 }
 
@@ -491,8 +560,8 @@ fn no_last_row_end(progress: &Progress<'_>, behind: u64, row: u64, found: &[u8])
 fn check_committed(account: &SliceReport, slice: &SliceSpec, known: &CommittedSlice) -> Result<(), CoreError> {
     let expected = SliceReport::known(slice, known);
     let counts = |account: &SliceReport| {
-        let SliceReport { out, rejected, skipped, .. } = account;
-        format!("{out} rows, {rejected} rejected, {skipped} lines skipped")
+        let SliceReport { out, rejected, skipped, values_ignored, .. } = account;
+        format!("{out} rows, {rejected} rejected, {skipped} lines skipped, {values_ignored} values ignored")
     };
     let (found, expected) = (counts(account), counts(&expected));
     if found == expected {

@@ -28,5 +28,5 @@ pub use header::{HeaderRow, HeaderSearch, Waiting, find_header};
 pub use parser::{Block, Guess, Parsed, Parser, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};
 pub use raw::memory;
-pub use reject::{Reject, shown};
+pub use reject::{BadValue, MOST_OTHER_VALUES, OtherValue, Reject, shown};
 pub use rows::LineEnds;

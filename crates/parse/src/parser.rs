@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use headrace_types::{Column, CoreError, Encoding, ErrorKind, Layout, RowEnd, Rule, Unmappable};
+use headrace_types::{Column, CoreError, Disposition, Encoding, ErrorKind, Layout, RowEnd, Rule, Unmappable};
 
 use crate::automaton::RowScanner;
 use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, MOST_GROWTH_BYTES, Rewriting, Unescaped};
@@ -19,7 +20,7 @@ use crate::raw::cpu::{CpuPath, Task, cpu_path};
 use crate::raw::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
 use crate::raw::high::HighBytes;
 use crate::raw::memory::{Carver, Memory, PADDING_BYTES, carved_bytes};
-use crate::reject::{Reject, shown};
+use crate::reject::{BadValue, OtherValue, Reject, shown};
 use crate::rows::{BadShape, LineEnds, Shape};
 use crate::walk::Open;
 
@@ -354,11 +355,18 @@ impl Parser {
     /// Adds rows to the rejects of the block that [`Parser::parse_rows`] has just seen: `rows` of its batch, ascending, that
     /// broke `rule` with their value of `column`.
     pub fn refuse(&mut self, rows: &[u32], column: usize, rule: Rule) {
+        // Rows of a batch are none that are bad: nothing else was noted of them.
         let mut refused = rows.iter().peekable();
         let kept = (0..self.finder.found().rows).filter(|&row| !self.bad.contains(row)).zip(0_u32..);
         let found: Vec<usize> =
             kept.filter(|(_, number)| refused.next_if_eq(&number).is_some()).map(|(row, _)| row).collect();
-        found.into_iter().for_each(|row| self.bad.add(row, column, rule));
+        found.into_iter().for_each(|row| self.bad.add(row, column, rule, false));
+    }
+
+    /// Values of the rows of the block that [`Parser::parse_rows`] has just seen that break a rule and are loaded as something else: as
+    /// NULL and cut, by column of the layout. Of rows that were not refused.
+    pub fn ignored(&self) -> BTreeMap<usize, (u64, u64)> {
+        self.bad.ignored()
     }
 
     /// Hands over the rejects of the block that [`Parser::parse_rows`] has just seen, in file order. One at a time, because a
@@ -476,6 +484,8 @@ impl Parser {
     ) -> Result<(), CoreError> {
         // Found column by column.
         self.bad.found.sort_unstable();
+        self.bad.others.sort_unstable();
+        let mut others = self.bad.others.iter().peekable();
         let shape = self.finder.shape();
         let found = self.finder.found();
         let mut shapes = found.bad.iter().peekable();
@@ -486,8 +496,28 @@ impl Parser {
             }
             let whole = place.start as usize..place.next as usize;
             let value = self.finder.field(row, column);
-            let note = (rule == Rule::Unmappable).then(|| origin.hole(value.clone()));
-            on_reject(origin.reject(u64::from(place.line), whole, value, Some(column), rule, note))?;
+            let note = |rule, value: &Range<usize>| (rule == Rule::Unmappable).then(|| origin.hole(value.clone()));
+            let is_fatal = |column: usize, rule| self.layout.columns[column].disposition(rule) == Disposition::Fail;
+            let fatal = |column: usize, rule| {
+                let value = self.finder.field(row, column);
+                let byte = origin.places.of(value.start);
+                let note = note(rule, &value);
+                Box::new(BadValue { column, rule, byte, value: shown(origin.encoding, &origin.text[value]), note })
+            };
+            let mut reject =
+                origin.reject(u64::from(place.line), whole, value.clone(), Some(column), rule, note(rule, &value));
+            reject.fatal = is_fatal(column, rule).then(|| fatal(column, rule));
+            while let Some(other) = others.next_if(|other| other.row as usize == row) {
+                let (column, rule) = (other.column as usize, other.rule);
+                if !other.is_surplus {
+                    let byte = origin.places.of(self.finder.field(row, column).start);
+                    reject.also.push(OtherValue { column, rule, byte });
+                }
+                if reject.fatal.is_none() && is_fatal(column, rule) {
+                    reject.fatal = Some(fatal(column, rule));
+                }
+            }
+            on_reject(reject)?;
         }
         shapes.try_for_each(|bad| on_reject(origin.bad_shape(bad, shape)))
     }
@@ -605,6 +635,8 @@ impl Origin<'_> {
             note,
             row: self.encoding.source_text(whole),
             row_end: self.row_end.clone(),
+            also: Vec::new(),
+            fatal: None,
         }
     }
 

@@ -28,6 +28,39 @@ pub struct Reject {
     pub row: Vec<u8>,
     /// How rows of the file end, for a row that lacks its row end; nothing where none do.
     pub row_end: Cow<'static, [u8]>,
+    /// The other values of the row that do not convert, in the layout's order, at most [`MOST_OTHER_VALUES`].
+    pub also: Vec<OtherValue>,
+    /// The first value of the row of which the layout says that the flow has to fail for it.
+    pub fatal: Option<Box<BadValue>>,
+}
+
+/// Values of a row that are told beside the first one.
+pub const MOST_OTHER_VALUES: usize = 8;
+
+/// Another value of a row that does not convert.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherValue {
+    /// Column index in the layout, from 0.
+    pub column: usize,
+    /// The rule.
+    pub rule: Rule,
+    /// First byte of the value in the file, from 0.
+    pub byte: u64,
+}
+
+/// A value of a row, with the meanings that its members have in a [`Reject`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadValue {
+    /// Column index in the layout, from 0.
+    pub column: usize,
+    /// The rule.
+    pub rule: Rule,
+    /// First byte of the value in the file, from 0.
+    pub byte: u64,
+    /// The value.
+    pub value: Vec<u8>,
+    /// What was found, when the value alone does not say it.
+    pub note: Option<String>,
 }
 
 /// The value, cut to what messages show, and decoded.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ColumnType, Encoding, Format, MadeColumn, MadeFrom, Unmappable};
+use crate::{ColumnType, Encoding, Format, MadeColumn, MadeFrom, Rule, Unmappable};
 
 /// One column of a layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,25 @@ pub struct Column {
     /// Where it stands in a row; none where delimiters say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// What becomes of values that are none of its type.
+    #[serde(default)]
+    pub on_error: Disposition,
+    /// What becomes of values that are too long or too exact for it.
+    #[serde(default)]
+    pub on_truncation: Disposition,
+}
+
+/// What becomes of a row with a value that breaks a rule.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Disposition {
+    /// It is a reject.
+    #[default]
+    Redirect,
+    /// It is one, and the flow fails.
+    Fail,
+    /// It is loaded, with NULL or a part of the value in its place.
+    Ignore,
 }
 
 /// Which blanks and tabs at the ends of a field are no text. Between qualifiers they always are.
@@ -92,6 +111,17 @@ impl Column {
             null_tokens: None,
             format: None,
             place: None,
+            on_error: Disposition::Redirect,
+            on_truncation: Disposition::Redirect,
+        }
+    }
+
+    /// What becomes of a row whose value of the column breaks the rule.
+    pub fn disposition(&self, rule: Rule) -> Disposition {
+        match rule {
+            _ if !rule.is_of_values() => Disposition::Redirect,
+            _ if rule.is_truncation() => self.on_truncation,
+            _ => self.on_error,
         }
     }
 }
@@ -410,6 +440,12 @@ impl Layout {
             }
             let checked = column.column_type.check().and_then(|()| self.check_format(column));
             checked.map_err(|text| format!("column `{}`: {text}", column.name))?;
+            if column.on_error == Disposition::Ignore && !column.nullable {
+                return Err(format!(
+                    "column `{}`: an ignored value is NULL, and the column is not nullable",
+                    column.name
+                ));
+            }
         }
         for (index, column) in self.made.iter().enumerate() {
             let others = self.made[..index].iter().map(|other| &other.name);

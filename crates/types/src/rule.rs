@@ -108,6 +108,16 @@ impl Rule {
         self.row().0
     }
 
+    /// Whether a value breaks it by being too long or too exact for its column, so that a part of it could be kept.
+    pub fn is_truncation(self) -> bool {
+        matches!(self, Rule::WouldRound | Rule::TooLong)
+    }
+
+    /// Whether it is a rule of values: not of rows, of NULL, or of keys.
+    pub fn is_of_values(self) -> bool {
+        self >= Rule::BadInteger && self != Rule::Partition
+    }
+
     /// What the rule demands, for messages: "found X, expected ...".
     pub fn expected(self) -> &'static str {
         self.row().1

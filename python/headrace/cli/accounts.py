@@ -58,6 +58,7 @@ def render_summary(summary: Document, *, width: int) -> str:
     if tables:
         parts.append(render_accounts(tables, width=width))
     parts += [render_partitions(table, width=width) for table in tables if table["partitions"]]
+    parts += [text for table in tables if (text := render_ignored(table, width=width))]
     parts += [text for table in tables if (text := render_rejects(table, width=width))]
     parts.append("\n".join(_closing_lines(summary, width)))
     return "\n\n".join(parts)
@@ -137,6 +138,22 @@ def render_partitions(table: Document, *, width: int) -> str:
     return "\n".join(lines)
 
 
+def render_ignored(table: Document, *, width: int) -> str:
+    """How many values of loaded rows are not those of the file, by column; empty without any."""
+    if not table["values_ignored"]:
+        return ""
+    kinds = [
+        f"{column} {units.count(counts[kind])} {what}"
+        for column, counts in table["ignored"].items()
+        for kind, what in (("nulls", "as NULL"), ("cut", "cut"))
+        if counts[kind]
+    ]
+    columns = f" ({', '.join(kinds)})" if kinds else ""
+    return "\n".join(
+        _wrapped(f"{table['table']}: {units.plural(table['values_ignored'], 'value')} ignored{columns}", "", width)
+    )
+
+
 def render_rejects(table: Document, *, width: int) -> str:
     """How many rows of a table were rejected and why, the first ones, and the file with all; empty without rejects."""
     rejects = table.get("rejects") or {}
@@ -147,6 +164,8 @@ def render_rejects(table: Document, *, width: int) -> str:
     for reject in rejects["first"][:SHOWN_REJECTS]:
         place = render_location({"file": shown_path(reject["file"]), "row": reject["row"], "byte": reject["byte"]})
         lines += [f"  {place}", *_wrapped(f"{reject['message']}: {quote(reject['value'])}", "    ", width)]
+    if rejects["cut"]:
+        lines.append(f"  {units.plural(rejects['cut'], 'row')} longer than is kept: only the front")
     if rejects["files"]:
         lines.append(f"  all of them: {shown_path(rejects['files'][0])}")
     return "\n".join(lines)

@@ -62,13 +62,34 @@ def _render_task(task: Document, width: int) -> str:
     # What one table takes stands in the notes.
     if task.get("partitioning") is not None and task["partitioning"]["way"] != "whole":
         lines.append(_wrapped("divided", _partitions(task), width))
-    if task["rejects_limit"]:
-        lines.append(_wrapped("rejects", [f"up to {units.plural(task['rejects_limit'], 'row')}"], width))
+    rejects = _rejects(task["rejects"])
+    if rejects:
+        lines.append(_wrapped("rejects", rejects, width))
     if task["notes"]:
         lines.append(_wrapped("notes", task["notes"], width))
     if task["steps"]:
         lines.append(_wrapped("steps", [line for step in task["steps"] for line in step["text"].split("\n")], width))
     return "\n".join(lines)
+
+
+def _rejects(limits: Document) -> list[str]:
+    """Nothing where no row may be rejected."""
+    return [
+        f"up to {what}{where}"
+        for bounds, where in [
+            (limits, ""),
+            (limits["per_file"], " of each file"),
+            (limits["run"], " of all data flows of the run"),
+        ]
+        for what in _bounds(bounds or {})
+    ]
+
+
+def _bounds(bounds: Document) -> list[str]:
+    texts = [units.plural(bounds["limit"], "row")] if bounds.get("limit") else []
+    if bounds.get("per_million") is not None:
+        texts.append(f"{bounds['per_million'] / 10_000:g} % of the rows")
+    return texts
 
 
 def _source(task: Document) -> str:

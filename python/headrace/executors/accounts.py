@@ -19,7 +19,8 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     - the sink was handed the sum of out, but for slices that an earlier attempt has committed, and the destination took
       as many (`rows_inserted`; None: it does not count, or has told the sink);
     - the rows of all partitions, where the sink counts them, are those that it was handed;
-    - as many rejects were kept as rows were rejected.
+    - as many rejects were kept as rows were rejected;
+    - for each slice that was read: the values ignored in its columns are those that it counts in all.
     """
     problems = [*_slices(plan, result), *_streams(plan, result)]
     for item in result["slices"]:
@@ -95,6 +96,9 @@ def _identities(item: dict[str, Any]) -> list[str]:
         problems.append(f"slice {number}: {lines} lines are not {rows} rows + {skipped} skipped")
     if rows != out + rejected:
         problems.append(f"slice {number}: {rows} rows are not {out} out + {rejected} rejected")
+    ignored = sum(int(count) for counts in item["ignored"].values() for count in counts.values())
+    if item["stream"] is not None and ignored != int(item["values_ignored"]):
+        problems.append(f"slice {number}: {item['values_ignored']} values ignored are {ignored} in its columns")
     return problems
 
 

@@ -42,6 +42,7 @@ from headrace.model.partition import (
     strategy_of,
 )
 from headrace.model.redaction import redact, redact_data
+from headrace.model.reject_limits import RejectBounds, RejectLimits
 from headrace.model.schema import layout_schema, package_schema
 
 __all__ = [
@@ -76,6 +77,8 @@ __all__ = [
     "PostgresConnection",
     "Quantiles",
     "RangePartition",
+    "RejectBounds",
+    "RejectLimits",
     "Source",
     "describe",
     "layout_schema",

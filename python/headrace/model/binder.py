@@ -23,6 +23,7 @@ from headrace.model.load_options import LoadOptions
 from headrace.model.partition import CommitInterval
 from headrace.model.partition_binder import PartitionBinder
 from headrace.model.problems import ProblemCollector
+from headrace.model.reject_limits import RejectBounds, RejectLimits
 from headrace.model.resolver import Resolver, to_text
 from headrace.model.scope import Scope
 from headrace.model.spec_tasks import (
@@ -49,6 +50,7 @@ class Environment:
     connections: Mapping[str, Connection | None]
     layouts: Mapping[str, Layout | None]
     streams: int
+    rejects: RejectBounds | None = None
 
 
 class TaskBinder:
@@ -170,7 +172,7 @@ class TaskBinder:
             when,
             source,
             destination,
-            spec.rejects.limit,
+            RejectLimits.of(spec.rejects, self._environment.rejects),
             task.get("description"),
         )
 

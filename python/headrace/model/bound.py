@@ -10,6 +10,7 @@ from headrace.model.connections import Connection
 from headrace.model.layout import Layout
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
 from headrace.model.partition import CommitInterval, PartitionClause
+from headrace.model.reject_limits import RejectLimits
 from headrace.model.source_options import DEFAULT_WAIT_SECONDS
 
 
@@ -77,7 +78,7 @@ class DataFlowTask:
     when: bool
     source: Source
     destination: Destination
-    rejects_limit: int = 0
+    rejects: RejectLimits = field(default_factory=RejectLimits)
     description: str | None = None
 
 

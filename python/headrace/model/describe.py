@@ -39,7 +39,7 @@ def _task(task: BoundTask) -> dict[str, object]:
             **common,
             "source": _source(task.source),
             "destination": _destination(task.destination),
-            "rejects_limit": task.rejects_limit,
+            "rejects": task.rejects.to_dict(),
         }
     return {
         **common,

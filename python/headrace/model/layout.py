@@ -16,6 +16,7 @@ from headrace.model.layout_column import (
     MAXIMUM_TOKEN_CHARACTERS,
     Column,
     DelimiterSetting,
+    DispositionSetting,
     EmptySetting,
     NullTokensSetting,
     QualifiedEmptySetting,
@@ -213,6 +214,18 @@ class Layout(SpecModel):
     qualified_null_tokens: bool = setting(
         "Whether null tokens mean null between qualifiers, too.", default=False, kind=SettingKind.VALUE
     )
+    on_error: DispositionSetting = setting(
+        "What happens to rows with a value that is none of its column's type: reject them (redirect), fail the data "
+        "flow whatever its limits, or load NULL and count it (ignore).",
+        default="redirect",
+        kind=SettingKind.VALUE,
+    )
+    on_truncation: DispositionSetting = setting(
+        "The same for values with more characters, or digits behind the point, than their column keeps; ignore: load "
+        "what fits, and count it.",
+        default="redirect",
+        kind=SettingKind.VALUE,
+    )
     formats: Annotated[Formats, AfterValidator(_check_formats)] = setting(
         "Formats of all columns of a type that have none of their own.", default=Formats()
     )
@@ -238,6 +251,7 @@ class Layout(SpecModel):
         refuse_lacking(self.encoding, self._texts())
         self._check_null_tokens()
         self._check_trim()
+        self._check_ignored()
         self._refuse_alike()
         self._check_header()
         if self.mixed_row_ends == "reject" and self.row_end != "auto":
@@ -383,6 +397,23 @@ class Layout(SpecModel):
                     expected="`trim: none` or `trim: left` beside `escape`",
                     path=("columns", number, "trim") if column.trim else ("trim",),
                 )
+
+    def _check_ignored(self) -> None:
+        for number, column in self.numbered_fields():
+            if self.setting_of(column, "on_error") == "ignore" and not column.nullable:
+                is_own = column.on_error is not None
+                raise own_error(
+                    f"errors of column `{show_name(column.name)}` cannot be ignored: they are NULL then, and it is not "
+                    "nullable",
+                    expected="`on_error: redirect` or `on_error: fail`, or a column that may be null",
+                    hint=None if is_own else "Set `on_error: redirect` for the column.",
+                    path=("columns", number, "on_error") if is_own else ("on_error",),
+                )
+
+    @property
+    def ignoring(self) -> list[str]:
+        """Names of the columns that are NULL where their text is no value."""
+        return [column.name for column in self.fields if self.setting_of(column, "on_error") == "ignore"]
 
     def setting_of(self, column: Column, name: str) -> Any:
         """A setting of a column, or the layout's if it has none of its own."""

@@ -125,6 +125,7 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
 
 
+DispositionSetting = Literal["redirect", "fail", "ignore"]
 TrimSetting = Literal["none", "left", "right", "both"]
 EmptySetting = Annotated[Literal["null", "text"] | EmptyValue, BeforeValidator(_check_empty)]
 OwnEmptySetting = Annotated[Literal["null", "text"] | EmptyValue | None, BeforeValidator(_check_empty)]
@@ -170,6 +171,8 @@ class Column(SpecModel):
     qualified_empty: QualifiedEmptySetting | None = setting("As in the layout, for this column.", default=None)
     null_tokens: NullTokensSetting | None = setting("As in the layout, for this column.", default=None)
     qualified_null_tokens: bool | None = setting("As in the layout, for this column.", default=None)
+    on_error: DispositionSetting | None = setting("As in the layout, for this column.", default=None)
+    on_truncation: DispositionSetting | None = setting("As in the layout, for this column.", default=None)
     format: FormatSetting = setting(
         "How the texts are written: a pattern such as dd.MM.yyyy, a list of patterns, or a mapping.", default=None
     )

@@ -64,6 +64,7 @@ def layout_to_core(layout: Layout, columns_not_null: Collection[str], types: Map
                 "qualified_empty_is_null": layout.setting_of(column, "qualified_empty") == "null",
                 "null_tokens": layout.setting_of(column, "null_tokens"),
                 "qualified_null_tokens": layout.setting_of(column, "qualified_null_tokens"),
+                **_dispositions_to_core(layout, column),
                 **_format_to_core(layout, column, types.get(column.name, column.type)),
                 **place,
             }
@@ -71,6 +72,11 @@ def layout_to_core(layout: Layout, columns_not_null: Collection[str], types: Map
         ],
         **({"made": [{"name": column.name, "from": _from_to_core(column)} for column in made]} if made else {}),
     }
+
+
+def _dispositions_to_core(layout: Layout, column: Column) -> dict[str, str]:
+    own = {name: str(layout.setting_of(column, name)) for name in ("on_error", "on_truncation")}
+    return {name: value for name, value in own.items() if value != "redirect"}
 
 
 def _format_to_core(layout: Layout, column: Column, data_type: DataType) -> dict[str, Any]:

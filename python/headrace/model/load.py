@@ -28,6 +28,7 @@ from headrace.model.layout_files import LayoutLoader
 from headrace.model.memory_size import parse_memory_size
 from headrace.model.parameters import BoundParameters, bind_parameters, check_declarations, parse_sets
 from headrace.model.problems import ProblemCollector
+from headrace.model.reject_limits import RejectBounds
 from headrace.model.resolver import BindingLeaves, Resolver, system_values
 from headrace.model.scope import Scope
 from headrace.model.spec import DEFAULT_MEMORY, MAXIMUM_STREAMS, PackageSpec, ParameterSpec
@@ -113,6 +114,7 @@ class _PackageLoader:
         scope = parameters.scope(system)
         package_streams = self._setting("streams", root, scope)
         memory = self._setting("memory", root, scope) or DEFAULT_MEMORY
+        rejects = RejectBounds.of(self._setting("rejects", root, scope))
         stream_count = streams or package_streams or usable_cpus()
         connections = self._connections(root, command_connections, scope)
         layouts = LayoutLoader(self._document, self._folder, self._resolver, self._problems)
@@ -121,7 +123,7 @@ class _PackageLoader:
             self._document,
             self._problems,
             self._resolver,
-            Environment(connections, bound_layouts, stream_count),
+            Environment(connections, bound_layouts, stream_count, rejects),
         )
         tasks = binder.bind(root["tasks"], ("tasks",), scope)
         self._problems.raise_if_any()

@@ -12,6 +12,7 @@ from headrace.model.home import HOME_HINT, begins_with_home
 from headrace.model.layout import Layout, LayoutFile
 from headrace.model.memory_size import MEMORY_PATTERN, parse_memory_size
 from headrace.model.names import Name, VariableName
+from headrace.model.reject_limits import PackageRejectsSpec
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
 from headrace.model.spec_tasks import RESERVED_SCHEMA, TaskSpec, check_tasks
 
@@ -275,5 +276,8 @@ class PackageSpec(SpecModel):
     )
     memory: MemorySize = setting(
         "Memory that one run may use, in MB, GB, MiB or GiB.", default=DEFAULT_MEMORY, kind=SettingKind.VALUE
+    )
+    rejects: PackageRejectsSpec | None = setting(
+        "How many rows of all data flows together may be rejected.", default=None
     )
     tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting("The tasks in the order they run.")

@@ -21,6 +21,7 @@ from pydantic import (
 from headrace.model.layout import Layout
 from headrace.model.load_options import DEFAULT_OPTIONS
 from headrace.model.names import Name, VariableName
+from headrace.model.reject_limits import RejectsSpec
 from headrace.model.settings import ONE_OR_MANY, SettingKind, SpecModel, own_error, setting
 from headrace.model.source_options import DEFAULT_WAIT_SECONDS, MAXIMUM_WAIT_SECONDS
 from headrace.model.spec_partition import CommitSpec, Names, PartitionSpec
@@ -35,7 +36,6 @@ MINIMUM_TPCH_SCALE, MAXIMUM_TPCH_SCALE = 0.0001, 100_000
 _TPCH_SCALE_GAP = (10_737, 30_000)
 TPCH_SCALES = f"{MINIMUM_TPCH_SCALE} to {_TPCH_SCALE_GAP[0]}, or {_TPCH_SCALE_GAP[1]} to {MAXIMUM_TPCH_SCALE}"
 MAXIMUM_TPCH_CHUNKS = 100_000
-MAXIMUM_REJECTS = 2**63 - 1
 # The ledger and staging tables live in this schema of the destination.
 RESERVED_SCHEMA = "headrace"
 
@@ -330,18 +330,6 @@ class DestinationSpec(SpecModel):
                         path=("partitions",),
                     )
         return self
-
-
-class RejectsSpec(SpecModel):
-    """What to do with rows that cannot be loaded."""
-
-    limit: int = setting(
-        "Number of rejected rows that the data flow accepts; one more fails it.",
-        default=0,
-        kind=_SETTING,
-        ge=0,
-        le=MAXIMUM_REJECTS,
-    )
 
 
 def _check_one(kind: str) -> Callable[[dict[str, Any]], dict[str, Any]]:

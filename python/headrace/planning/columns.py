@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -61,12 +61,14 @@ def map_columns(
     capabilities: Capabilities,
     keep_identity: bool = True,
     file_paths: Sequence[str] = (),
+    ignoring: Collection[str] = (),
 ) -> ColumnMapping:
     """Maps the layout's `columns` to those of `table` (None: it will be created, or the target stores nothing).
 
     `chosen` is the destination's `columns`, target name to source name: the full list of what is loaded. Without
     `keep_identity` nothing goes into columns that the table numbers. `file_paths` are those of the source:
-    columns of the table that get them have to be long enough.
+    columns of the table that get them have to be long enough. `ignoring`: source columns that are NULL where their text
+    is no value.
     Raises TypeMismatchError naming every difference at once.
     """
     differences = _Differences()
@@ -84,6 +86,7 @@ def map_columns(
         if not keep_identity:
             pairs = _without_identity(pairs, table, capabilities, mapping)
         _match_table(pairs, table, capabilities, mapping, differences, file_paths)
+        _refuse_ignored(pairs, ignoring, table, capabilities, differences)
     if differences.found:
         raise TypeMismatchError(
             f"the columns do not fit table {table_name}",
@@ -177,6 +180,22 @@ def _match_table(
     for target in table.columns:
         if target.name not in filled and not target.generated:
             _unfilled(target, mapping, differences)
+
+
+def _refuse_ignored(
+    pairs: Sequence[tuple[str, Column]],
+    ignoring: Collection[str],
+    table: CatalogTable,
+    capabilities: Capabilities,
+    differences: _Differences,
+) -> None:
+    not_null = {capabilities.name_key(column.name) for column in table.columns if not column.nullable}
+    for name, column in pairs:
+        if column.name in ignoring and capabilities.name_key(name) in not_null:
+            differences.add(
+                f"`{name}`: the table has NOT NULL, and `on_error: ignore` of `{column.name}` makes NULL of errors",
+                f"Set `on_error: redirect` for `{column.name}`, or make the column of the table nullable.",
+            )
 
 
 def _missing_column_hint(name: str, table: CatalogTable) -> str:

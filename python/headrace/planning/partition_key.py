@@ -53,6 +53,13 @@ def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) 
             expected=f"a type {what}: {', '.join(sorted(kinds))}",
             hint="Choose another key, or leave `partition` out.",
         )
+    if column.name in layout.ignoring:
+        raise TargetError(
+            refused,
+            found=f"`on_error: ignore` of column `{column.name}`",
+            expected="rows that go where the key of their file says",
+            hint=f"Set `on_error: redirect` for `{column.name}`.",
+        )
     other_rows = layout.hidden_row_ends()
     if bounds_of_files(destination.partition, destination.partitions) and other_rows:
         raise TargetError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from headrace.model import DataType, LoadOptions
+from headrace.model import DataType, LoadOptions, RejectLimits
 from headrace.planning.memory import MemorySplit
 from headrace.planning.partitioning import CommitSize, Partitioning
 from headrace.planning.routing import routing_spec
@@ -145,15 +145,35 @@ class StagingTable:
 
 @dataclass(frozen=True)
 class CommittedSlice:
-    """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines."""
+    """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines; `ignored`:
+    values of loaded rows that are not those of the file.
+    """
 
     loaded: int
     rejected: int
     skipped: int
+    ignored: int = 0
+
+    @property
+    def needs_reading(self) -> bool:
+        """True if these numbers do not say all: which rows were rejected, in which columns values were ignored."""
+        return self.rejected > 0 or self.ignored > 0
 
     def to_dict(self) -> dict[str, int]:
         """The member of a flow spec."""
-        return {"loaded": self.loaded, "rejected": self.rejected, "skipped": self.skipped}
+        return {"loaded": self.loaded, "rejected": self.rejected, "skipped": self.skipped, "ignored": self.ignored}
+
+
+@dataclass(frozen=True)
+class RowsBefore:
+    """Rows, and rejects among them, of the data flows that a run has ended before another one begins."""
+
+    rejected: int = 0
+    rows: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """The members of a flow spec."""
+        return {"rejected_before": self.rejected, "rows_before": self.rows}
 
 
 @dataclass(frozen=True)
@@ -165,6 +185,9 @@ class DataFlowPlan:
     `epochs`: with a commit size, the slices that all writers commit together, None if each commits on its own.
     `connections`: how many load rows at the same time. `load_time_us`: when the run began, microseconds since 1970;
     None while there is none.
+    `keep_rejects`: examples for passes that load nothing, for which no limit of rejects holds. `shown_paths`: the files
+    of the source as rejects may name them, None if they may be named as they are. `rows_before`: of the data flows
+    that the run has ended.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -187,13 +210,16 @@ class DataFlowPlan:
     notes: tuple[str, ...]
     memory: MemorySplit
     sink_kind: str
-    rejects_limit: int
+    rejects: RejectLimits
     file_stem: str
     committed: Mapping[int, CommittedSlice] = field(default_factory=dict)
     commit: CommitSize | None = None
     epochs: tuple[tuple[int, ...], ...] | None = None
     connections: int = 1
     load_time_us: int | None = None
+    keep_rejects: Literal["files", "examples"] = "files"
+    shown_paths: tuple[str, ...] | None = None
+    rows_before: RowsBefore = RowsBefore()
 
     @property
     def reloads(self) -> bool:
@@ -220,7 +246,7 @@ class DataFlowPlan:
         is_shared = self.partitioning is not None and self.partitioning.way == "shared"
         owners = () if is_shared else self.staging
         groups = {_group(owners, item["number"]) for item in plan.slices_to_load}
-        read_again = sum(known.rejected > 0 for known in committed.values())
+        read_again = sum(known.needs_reading for known in committed.values())
         return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
 
     def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:
@@ -240,7 +266,20 @@ class DataFlowPlan:
             "sink": sink,
             "streams": self.streams,
             "memory": self.memory.to_core(),
-            "rejects": {"limit": self.rejects_limit, "folder": rejects_folder, "file_stem": self.file_stem},
+            "rejects": self._rejects_spec(rejects_folder),
+        }
+
+    def _rejects_spec(self, folder: str) -> dict[str, Any]:
+        run = self.rejects.run
+        per_file = self.rejects.per_file
+        return {
+            **self.rejects.flow.to_dict(),
+            **({} if per_file is None else {"per_file": per_file.to_dict()}),
+            **({} if run is None else {"run": {**run.to_dict(), **self.rows_before.to_dict()}}),
+            "folder": folder,
+            "file_stem": self.file_stem,
+            **({} if self.shown_paths is None else {"names": list(self.shown_paths)}),
+            "keep": self.keep_rejects,
         }
 
     def _layout_of_run(self) -> dict[str, Any]:
@@ -276,7 +315,7 @@ class DataFlowPlan:
             "steps": [step.to_dict() for step in self.steps],
             "notes": list(self.notes),
             "memory": self.memory.to_dict(),
-            "rejects_limit": self.rejects_limit,
+            "rejects": self.rejects.to_dict(),
             "flow": self.flow_spec("(run folder)/rejects", {"kind": self.sink_kind}),
         }
 

@@ -69,6 +69,7 @@ def plan_data_flow(
         capabilities,
         destination.options.keep_identity,
         source.paths,
+        layout.ignoring,
     )
     notes += mapping.notes
     notes += made_notes(layout.made, mapping.types, source)
@@ -113,7 +114,7 @@ def plan_data_flow(
             decoding_bytes=source.decoding_bytes(working_streams),
         ),
         sink_kind=capabilities.sink_kind,
-        rejects_limit=task.rejects_limit,
+        rejects=task.rejects,
         file_stem=file_stem or destination.table,
         commit=commit,
         epochs=None if together is None else tuple(map(tuple, together)),
@@ -148,6 +149,7 @@ def plan_source_pass(
         capabilities,
         destination.options.keep_identity,
         source.paths,
+        layout.ignoring,
     )
     working_streams = _working_streams(source, streams, [])
     return DataFlowPlan(
@@ -178,7 +180,8 @@ def plan_source_pass(
             decoding_bytes=source.decoding_bytes(working_streams),
         ),
         sink_kind="null",
-        rejects_limit=task.rejects_limit,
+        rejects=task.rejects,
+        keep_rejects="examples",
         file_stem=destination.table,
     )
 

@@ -14,6 +14,7 @@ from headrace.planning import FinishedTask
 
 LOADED_BEFORE: Final = "loaded already by this run"
 _SHOWN_REJECTS: Final = 10
+_SHOWN_OF_KIND: Final = 3
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class FinishedTable:
     def to_dict(self) -> dict[str, Any]:
         """The member of `tables`, as that of a table that is loaded now; nothing of it was read now."""
         slices = self.task.slices.values()
-        loaded, rejected, skipped = (
-            sum(getattr(item, name) for item in slices) for name in ("loaded", "rejected", "skipped")
+        loaded, rejected, skipped, ignored = (
+            sum(getattr(item, name) for item in slices) for name in ("loaded", "rejected", "skipped", "ignored")
         )
         return {
             "task": self.task.task,
@@ -50,6 +51,8 @@ class FinishedTable:
             "rows_read": loaded + rejected,
             "rows_rejected": rejected,
             "rows_loaded": loaded,
+            "values_ignored": ignored,
+            "ignored": {},  # the ledger does not keep the columns
             "mb_per_second": 0.0,
             "rows_per_second": 0.0,
             "streams": 0,
@@ -68,17 +71,28 @@ def _rejects(count: int, path: Path) -> dict[str, Any]:
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("jsonl", "bad")]
     first: list[dict[str, Any]] = []
     rules: Counter[str] = Counter()
+    cut = 0
+    kinds: dict[tuple[int, str], dict[str, Any]] = {}
     try:
         with files[0].open(encoding="utf-8") as lines:
             for reject in map(json.loads, lines):
                 rules[reject["rule"]] += 1
+                cut += reject["bad_bytes"] < reject["row_bytes"]
+                column = {name: reject[name] for name in ("column", "rule", "code")}
+                place = (reject["column_number"] or 0, reject["code"])
+                kind = kinds.setdefault(place, {**column, "count": 0, "first": []})
+                kind["count"] += 1
+                if len(kind["first"]) < _SHOWN_OF_KIND:
+                    kind["first"].append(reject)
                 if len(first) < _SHOWN_REJECTS:
                     first.append(reject)
-    except (OSError, ValueError):  # there were none, or somebody has taken them away
-        return {"count": count, "by_rule": {}, "first": [], "files": []}
+    except (OSError, ValueError, KeyError):  # none, taken away, or written by an earlier version
+        return {"count": count, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0}
     return {
         "count": count,
         "by_rule": dict(sorted(rules.items())),
+        "by_column": [kind for _, kind in sorted(kinds.items())],
         "first": first,
         "files": [str(file) for file in files],
+        "cut": cut,
     }

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.errors import HeadraceError
@@ -45,16 +43,6 @@ class Redactor:
         """A copy of a dataclass with every text in it redacted, at any depth."""
         members = {member.name: self._any(getattr(item, member.name)) for member in fields(item)}
         return replace(item, **members)
-
-    def reject_file(self, path: Path) -> None:
-        """Rewrites a file of rejects: names of source files and messages are redacted, the rows' own values stay."""
-        rewritten = path.with_name(f".{path.name}")
-        with path.open(encoding="utf-8") as old, rewritten.open("w", encoding="utf-8") as new:
-            for line in old:
-                reject = json.loads(line)
-                hidden = {name: self.text(reject[name]) for name in ("file", "message")}
-                new.write(json.dumps({**reject, **hidden}, ensure_ascii=False, separators=(",", ":")) + "\n")
-        rewritten.replace(path)
 
     def error(self, error: AnyError) -> AnyError:
         """The same error, its texts redacted in place, so that a traceback shows none either."""

@@ -195,7 +195,7 @@ class _Run:
                 raise CancelledError(f"the run was cancelled before task {task.task}")
             assert isinstance(item, PreparedFlow)
             if isinstance(task, FinishedTask):
-                self._finished_before(task, item.source)
+                self._finished_before(task)
                 continue
             self._load(executor, task, targets[item.task.destination.connection])
         if not plan.flows:
@@ -234,12 +234,11 @@ class _Run:
                 seconds=round(time.monotonic() - started, 3),
             )
 
+        plan = replace(plan, shown_paths=self._shown_paths(plan.source), rows_before=self._summary.rows_before())
         outcome = executor.run(self._folder.run_id, plan, target, str(self._folder.rejects), progress, self._cancel)
         if outcome.error is not None:
             with self._phase("finish"):
                 self._name_offender(outcome.error, plan, target)
-        if outcome.result is not None:
-            self._hide_secrets(plan.task, plan.source, outcome.result["rejects"]["files"])
         table = TableResult(plan, outcome)
         self._record(table)
         for warning in [*outcome.warnings, *table.notes()]:
@@ -247,9 +246,8 @@ class _Run:
         if outcome.error is not None:
             raise outcome.error
 
-    def _finished_before(self, task: FinishedTask, source: SourceSnapshot) -> None:
+    def _finished_before(self, task: FinishedTask) -> None:
         table = FinishedTable.of(task, self._folder.rejects)
-        self._hide_secrets(task.task, source, table.rejects["files"])
         self._summary.finished.append(table)
         self._events.emit("task_skipped", task=task.task, table=task.table, reason=LOADED_BEFORE)
 
@@ -278,17 +276,11 @@ class _Run:
             error=shown,
         )
 
-    def _hide_secrets(self, task: str, source: SourceSnapshot, reject_files: list[str]) -> None:
-        """The core names source files in the rejects as it opens them: with the secrets that may be in their paths."""
+    def _shown_paths(self, source: SourceSnapshot) -> tuple[str, ...] | None:
+        """How rejects may name the source files, if not as they are called: secrets may be in their paths."""
         paths = [str(file["path"]) for file in source.files]
-        if all(self._redactor.text(path) == path for path in paths) or not self._folder.is_ours():
-            return
-        for path in reject_files:
-            try:
-                if path.endswith(".jsonl"):
-                    self._redactor.reject_file(Path(path))
-            except (OSError, ValueError) as error:  # the rows may be committed, and the rejects must not be lost
-                self._events.notice(f"source files could not be hidden in {path}: {error}", task)
+        shown = tuple(self._redactor.text(path) for path in paths)
+        return None if list(shown) == paths else shown
 
     def _add_phases(self, outcome: FlowOutcome) -> None:
         phases, times = self._summary.phases, outcome.times

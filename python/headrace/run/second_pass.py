@@ -18,8 +18,6 @@ from headrace.run.waiting import on_worker
 
 _ROWS: Final = "headrace_rows"
 _POLL_SECONDS: Final = 0.1
-# As many as there are: the load has counted them.
-_ANY_NUMBER: Final = 2**63
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class SecondPass:
         rejects_folder: str,
         cancel: threading.Event,
     ) -> None:
-        self._plan = replace(plan, committed={}, rejects_limit=_ANY_NUMBER)
+        self._plan = replace(plan, committed={}, keep_rejects="examples")
         self._engine = engine
         self._rejects_folder = rejects_folder
         self._cancel = cancel

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
 from headrace.executors import FlowOutcome
-from headrace.planning import DataFlowPlan, SkippedTask
+from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
 
 _STAGES = ("read", "parse", "transform", "write")
 # Files that a note names.
 _NAMED_FILES = 3
-_SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "out")
+_SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "out", "values_ignored")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,33 @@ class TableResult:
         ]
         if len(mixed) > _NAMED_FILES:
             notes.append(f"lines end in two ways in {len(mixed) - _NAMED_FILES:,} more files")
-        return notes + self._encoding_notes()
+        return notes + self._encoding_notes() + self._ignored_notes()
+
+    def ignored(self) -> dict[str, dict[str, int]]:
+        """By column of the layout, values of loaded rows that are not those of the file: `nulls` and `cut`."""
+        ignored: dict[int, dict[str, int]] = {}
+        for item in self.outcome.result["slices"] if self.outcome.result else []:
+            for column, counts in item.get("ignored", {}).items():
+                own = ignored.setdefault(int(column), {"nulls": 0, "cut": 0})
+                for kind, count in counts.items():
+                    own[kind] += int(count)
+        return {self.plan.layout["columns"][column]["name"]: counts for column, counts in sorted(ignored.items())}
+
+    def _ignored_notes(self) -> list[str]:
+        notes = []
+        for column, counts in self.ignored().items():
+            if counts["nulls"]:
+                notes.append(f"column `{column}`: {_values(counts['nulls'])} no {self._type_of(column)}, so NULL")
+            if counts["cut"]:
+                notes.append(f"column `{column}`: {_values(counts['cut'])} cut to {self._type_of(column)}")
+        sums = self.sums()
+        is_replaced = self.plan.target == "replace" and self.plan.partitioning is None
+        if is_replaced and sums["rows"] and not sums["out"] and self.outcome.error is None:
+            notes.append(f"all {sums['rows']:,} rows were rejected: table {self.plan.table} is empty now")
+        return notes
+
+    def _type_of(self, column: str) -> str:
+        return next(str(own.type) for own in self.plan.columns if own.source == column)
 
     def _encoding_notes(self) -> list[str]:
         """Files that seem to be UTF-8 and were read as something else, and what was replaced."""
@@ -122,6 +148,8 @@ class TableResult:
             "rows_read": sums["rows"],
             "rows_rejected": sums["rejected"],
             "rows_loaded": self.rows_loaded(),
+            "values_ignored": sums["values_ignored"],
+            "ignored": self.ignored(),
             "mb_per_second": round(sums["bytes"] / 1e6 / seconds, 3) if seconds > 0 else 0.0,
             "rows_per_second": round(self._rows_read_now() / seconds, 1) if seconds > 0 else 0.0,
             "streams": self.plan.streams,
@@ -177,6 +205,15 @@ class Summary:
             sink_busy_seconds=sum(float(result["sink"]["busy_seconds"]) for result in results),
         )
 
+    def rows_before(self) -> RowsBefore:
+        """What the data flows that have ended have read, in this attempt of the run or before."""
+        known = [known for table in self.finished for known in table.task.slices.values()]
+        sums = [table.sums() for table in self.tables]
+        return RowsBefore(
+            sum(item.rejected for item in known) + sum(item["rejected"] for item in sums),
+            sum(item.loaded + item.rejected for item in known) + sum(item["rows"] for item in sums),
+        )
+
     def to_dict(self) -> Document:
         """The document, without secrets."""
         tables = [*(table.to_dict() for table in self.finished), *(table.to_dict() for table in self.tables)]
@@ -200,6 +237,10 @@ class Summary:
             "run_folder": self.run_folder,
         }
         return self.redact(document)
+
+
+def _values(count: int) -> str:
+    return "1 value was" if count == 1 else f"{count:,} values were"
 
 
 def _streams(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

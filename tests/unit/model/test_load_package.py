@@ -19,6 +19,8 @@ from headrace.model import (
     ForeachTask,
     GenerateSource,
     NullConnection,
+    RejectBounds,
+    RejectLimits,
     describe,
     load_package,
 )
@@ -50,7 +52,7 @@ def test_the_complete_package(tmp_path: Path) -> None:
     assert package.secrets == set()
     (task,) = package.tasks
     assert isinstance(task, DataFlowTask)
-    assert (task.id, task.name, task.when, task.rejects_limit) == ("load", "load", True, 0)
+    assert (task.id, task.name, task.when, task.rejects) == ("load", "load", True, RejectLimits())
     assert isinstance(task.source, FileSource)
     assert task.source.folder == tmp_path / "data"
     assert task.source.patterns == ["orders.tbl"]
@@ -225,7 +227,7 @@ def test_expressions_in_settings(tmp_path: Path) -> None:
     assert isinstance(task.source, FileSource)
     assert task.source.missing == "skip"
     assert task.destination.table == "2024"
-    assert task.rejects_limit == 20
+    assert task.rejects == RejectLimits(RejectBounds(20))
 
 
 def test_expressions_see_parameters_of_every_type(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_eight_tables_one_after_the_other() -> None:
     assert [task.id for task in package.data_flows()] == [f"load_tables[{table}].load" for table in TABLES]
     assert package.streams == 8
     for task in package.data_flows():
-        assert (task.destination.target, task.destination.load, task.rejects_limit) == ("replace", "staged", 0)
+        assert (task.destination.target, task.destination.load, task.rejects.flow.limit) == ("replace", "staged", 0)
     assert sources(package)["orders"].patterns == ["orders.tbl", "orders.tbl.*"]
 
 

@@ -6,7 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from headrace.model import DataFlowTask, DataType, Destination, DuckdbConnection, FileSource, Layout, LoadOptions
+from headrace.model import (
+    DataFlowTask,
+    DataType,
+    Destination,
+    DuckdbConnection,
+    FileSource,
+    Layout,
+    LoadOptions,
+    RejectLimits,
+)
 from headrace.planning import Capabilities, CatalogColumn, CatalogTable, SourceSnapshot
 
 STORING = Capabilities(
@@ -128,7 +137,7 @@ def task(
 ) -> DataFlowTask:
     """A data flow from files to `warehouse.orders`.
 
-    `layout`, `schema`, `columns`, `table`, `partition`, `partitions`, `commit`, `options`, `rejects_limit`, `folder`
+    `layout`, `schema`, `columns`, `table`, `partition`, `partitions`, `commit`, `options`, `rejects`, `folder`
     and `files` can be given.
     """
     return DataFlowTask(
@@ -155,5 +164,5 @@ def task(
             commit=members.get("commit"),
             options=members.get("options", LoadOptions()),
         ),
-        rejects_limit=members.get("rejects_limit", 0),
+        rejects=members.get("rejects", RejectLimits()),
     )

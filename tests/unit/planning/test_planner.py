@@ -111,7 +111,13 @@ def test_an_empty_source_still_has_one_stream() -> None:
 def test_flow_spec_has_the_sink_of_the_target() -> None:
     spec = plan(samples.task()).flow_spec("/run/rejects", SINK)
     assert spec["sink"] == SINK
-    assert spec["rejects"] == {"limit": 0, "folder": "/run/rejects", "file_stem": "orders"}
+    assert spec["rejects"] == {
+        "limit": 0,
+        "per_million": None,
+        "folder": "/run/rejects",
+        "file_stem": "orders",
+        "keep": "files",
+    }
 
 
 def test_a_target_that_discards_has_no_transaction() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.errors import AccountsError, CancelledError, HeadraceError, LedgerError, TargetBusyError, TargetError
-from headrace.model import DataType, LoadOptions, PostgresConnection
+from headrace.model import DataType, LoadOptions, PostgresConnection, RejectLimits
 from headrace.model.conninfo import ConnectionParameters
 from headrace.planning import (
     ALL_PARTITIONS,
@@ -97,7 +97,7 @@ def plan(switch: str, target: str = "replace", **members: Any) -> DataFlowPlan:
         notes=(),
         memory=MemorySplit(0, 0, 0, 0, 0, 0, 0),
         sink_kind="postgres",
-        rejects_limit=0,
+        rejects=RejectLimits(),
         file_stem="orders",
     )
 

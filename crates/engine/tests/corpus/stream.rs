@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use headrace_engine::Flow;
-use headrace_engine::report::{FlowReport, LocatedReject, Status};
+use headrace_engine::report::{AlsoBad, FlowReport, LocatedReject, Status};
 use headrace_engine::slices::{Slicing, SlicingSpec, plan_slices};
 use headrace_engine::spec::{FlowSpec, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec};
 use headrace_types::{Column, ColumnType, Layout};
@@ -192,7 +192,19 @@ fn located(layout: &Layout, slicing: &Slicing, expected: &[Outcome]) -> (Vec<Loc
     for outcome in expected {
         for reject in &outcome.rejects {
             let column = reject.column.map(|index| &layout.columns[index]);
+            let also = reject.also.iter().map(|other| AlsoBad {
+                column: layout.columns[other.column].name.clone(),
+                rule: other.rule.to_string(),
+                code: other.rule.code().to_owned(),
+                byte: other.byte,
+            });
+            let also = also.collect();
             rejects.push(LocatedReject {
+                number: rejects.len() as u64 + 1,
+                file_number: 1,
+                row_byte: reject.row_byte,
+                row_bytes: reject.row.len() as u64,
+                also,
                 file: slicing.files[0].path.clone(),
                 row: lines + reject.line + 1,
                 byte: reject.byte,
@@ -277,7 +289,7 @@ impl Place {
             },
             streams: 1,
             memory,
-            rejects: RejectSpec { limit: u64::MAX, folder: self.path(""), file_stem: "rejected".to_owned() },
+            rejects: RejectSpec { folder: self.path(""), file_stem: "rejected".to_owned(), ..RejectSpec::default() },
         })
         .unwrap();
         let reader = flow.take_reader().unwrap();

@@ -388,8 +388,12 @@ fn slices_that_were_committed_have_the_same_accounts_when_they_are_read_again() 
     job.null_sink = true;
     let report = job.run();
     assert_eq!((report.status, report.rejects.count), (Status::Ok, 1));
-    let known =
-        |slice: &SliceReport| CommittedSlice { loaded: slice.out, rejected: slice.rejected, skipped: slice.skipped };
+    let known = |slice: &SliceReport| CommittedSlice {
+        loaded: slice.out,
+        rejected: slice.rejected,
+        skipped: slice.skipped,
+        ignored: slice.values_ignored,
+    };
     job.committed = report.slices.iter().map(|slice| (slice.number, known(slice))).collect();
     let again = job.run();
     assert_eq!((again.status, again.error, again.rejects.count), (Status::Ok, None, 1));

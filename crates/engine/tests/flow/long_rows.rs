@@ -1,6 +1,7 @@
 //! Rows longer than a block, and longer than `max_row`, scaled down.
 
 use headrace_engine::report::Status;
+use headrace_types::Encoding;
 
 use crate::support::{Job, join, row, rows, sorted, sorted_lines, values};
 
@@ -58,7 +59,9 @@ fn a_row_is_too_long_from_max_row_on_whatever_the_blocks() {
                 if !accepted {
                     let reject = &report.rejects.first[0];
                     assert_eq!((reject.row, reject.byte), (before + 1, rows(100, 100 + before).len() as u64));
-                    assert_eq!((reject.rule.as_str(), reject.bad_bytes), ("row_too_long", 0));
+                    assert_eq!((reject.rule.as_str(), reject.bad_bytes), ("row_too_long", length as u64));
+                    assert_eq!(reject.row_bytes, length as u64);
+                    assert_eq!(job.bad_bytes(), long_row(1, length).as_bytes());
                     assert_eq!((reject.value.len(), reject.column.as_deref()), (1000, None));
                     assert_eq!(reject.message, "a row is longer than 10000 bytes");
                 }
@@ -130,4 +133,54 @@ fn a_consumer_that_keeps_large_rows_gets_them_all() {
     assert_eq!(join(&flow).status, Status::Ok);
     let kept = consumer.join().unwrap();
     assert_eq!(sorted(kept.iter().flat_map(values).collect()), sorted_lines(&text));
+}
+
+#[test]
+fn a_row_of_many_blocks_is_kept_up_to_what_may_be() {
+    let long = long_row(7, 3_000_000);
+    for (longest, streams) in [(u64::MAX, 1), (3_000_000, 2), (2_999_999, 1), (5000, 3), (4096, 1)] {
+        for row_end in ["\n", ""] {
+            let whole = long.trim_end().to_owned() + row_end;
+            let text = rows(1, 90) + &whole;
+            let job = Job::of(&text);
+            let mut spec = job.plan().unwrap();
+            (spec.memory.max_row_bytes, spec.streams) = (10_000, streams);
+            (spec.rejects.limit, spec.rejects.longest_bytes) = (Some(1), longest);
+            let flow = headrace_engine::Flow::new(spec).unwrap();
+            flow.start().unwrap();
+            let report = join(&flow);
+            assert_eq!((report.status, report.rejects.count), (Status::Ok, 1));
+            let kept = (whole.len() as u64).min(longest);
+            let reject = &job.reject_lines()[0];
+            assert_eq!((reject.row_bytes, reject.bad_bytes), (whole.len() as u64, kept));
+            assert_eq!((reject.row, reject.row_byte), (90, rows(1, 90).len() as u64));
+            assert_eq!(report.rejects.cut, u64::from(kept < whole.len() as u64));
+            let bad = job.bad_bytes();
+            assert_eq!(bad.strip_suffix(b"\n").unwrap(), whole[..kept as usize].trim_end().as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_long_row_of_utf16_stands_there_in_its_own_bytes() {
+    let text: String = format!("1|{}|1.00|\n", "aé\u{1F600}€".repeat(4000)) + "2|b|1.00|\n";
+    for is_big in [false, true] {
+        let unit = |unit: u16| if is_big { unit.to_be_bytes() } else { unit.to_le_bytes() };
+        let bytes: Vec<u8> = text.encode_utf16().flat_map(unit).collect();
+        let row: Vec<u8> = text.lines().next().unwrap().encode_utf16().chain([10]).flat_map(unit).collect();
+        for block_bytes in 4096..4104 {
+            let mut job = Job::of(&bytes);
+            job.layout.encoding = if is_big { Encoding::Utf16Be } else { Encoding::Utf16Le };
+            (job.memory.block_bytes, job.memory.max_row_bytes, job.limit) = (block_bytes, 6000, 1);
+            let report = job.run();
+            assert_eq!(
+                (report.status, report.rejects.count, report.sink.rows),
+                (Status::Ok, 1, 1),
+                "{:?}",
+                report.error
+            );
+            assert!(job.bad_bytes() == row);
+            assert_eq!(job.reject_lines()[0].row_bytes, row.len() as u64);
+        }
+    }
 }

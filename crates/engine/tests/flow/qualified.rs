@@ -121,7 +121,8 @@ fn a_row_is_too_long_from_max_row_on_whatever_the_blocks() {
                 if !accepted {
                     let reject = &report.rejects.first[0];
                     assert_eq!((reject.row, reject.byte), (before as u64 + 1, front.len() as u64));
-                    assert_eq!((reject.rule.as_str(), reject.bad_bytes), ("row_too_long", 0));
+                    assert_eq!((reject.rule.as_str(), reject.bad_bytes), ("row_too_long", length as u64));
+                    assert_eq!(job.bad_bytes(), long_row(1, length).1.as_bytes());
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Rejects: limits, the first in file order, exact rows and bytes, the merged files.
 
 use headrace_engine::report::Status;
+use headrace_engine::spec::KeepRejects;
 use headrace_types::{ErrorKind, Trim};
 
 use crate::support::{Job, row, rows};
@@ -229,7 +230,7 @@ fn a_reject_folder_that_cannot_be_written_fails_the_flow() {
     let job = Job::of("x\n");
     let mut spec = job.plan().unwrap();
     spec.rejects.folder = job.folder.path().join("missing").to_str().unwrap().to_owned();
-    spec.rejects.limit = 100;
+    spec.rejects.limit = Some(100);
     let flow = headrace_engine::Flow::new(spec).unwrap();
     flow.start().unwrap();
     let error = crate::support::join(&flow).error.unwrap();
@@ -280,4 +281,58 @@ fn blanks_at_the_ends_of_a_value_that_cannot_be_converted_are_told() {
     // They are not what is wrong.
     assert_eq!(hint("1x|a|1.00|\n", Trim::None, None), "Set another type for the column");
     assert!(!hint("1|a |1.001|\n", Trim::None, None).contains("trim"));
+}
+
+#[test]
+fn examples_of_rejects_are_the_first_of_each_kind_and_nothing_is_written() {
+    let (first, bad_first) = dirty(900, 7, "\n");
+    let (last, bad_last) = dirty(300, 5, "\n");
+    let all: Vec<(usize, &Bad)> =
+        [(0, &bad_first), (1, &bad_last)].iter().flat_map(|(file, bad)| bad.iter().map(|bad| (*file, bad))).collect();
+    for keep in [KeepRejects::Examples, KeepRejects::Files] {
+        for (slice_bytes, streams) in [(1 << 30, 1), (700, 4), (60, 2)] {
+            let mut job = Job::of_files(&[&first, &last]);
+            (job.slice_bytes, job.streams, job.limit, job.keep) = (slice_bytes, streams, 1000, keep);
+            let report = job.run();
+            assert_eq!((report.status, report.rejects.count), (Status::Ok, all.len() as u64));
+            let kinds = &report.rejects.by_column;
+            let names: Vec<_> = kinds.iter().map(|kind| (kind.column.as_deref(), kind.rule.as_str())).collect();
+            let expected = [
+                (None, "too_few_fields"),
+                (None, "too_many_fields"),
+                (Some("id"), "bad_integer"),
+                (Some("name"), "null_not_allowed"),
+                (Some("name"), "invalid_utf8"),
+                (Some("amount"), "would_round"),
+            ];
+            assert_eq!(names, expected);
+            for kind in kinds {
+                let of_kind: Vec<_> = all.iter().filter(|(_, bad)| bad.rule == kind.rule).collect();
+                assert_eq!(
+                    (kind.count, report.rejects.by_rule[&kind.rule]),
+                    (of_kind.len() as u64, of_kind.len() as u64)
+                );
+                assert_eq!(kind.first.len(), 3);
+                for (found, (file, bad)) in std::iter::zip(&kind.first, of_kind) {
+                    assert_eq!(found.file, job.file(*file).to_str().unwrap());
+                    assert_eq!((found.row, found.byte, &found.code), (bad.row, bad.byte, &kind.code));
+                }
+            }
+            let rows: Vec<u64> = report.rejects.first.iter().map(|reject| reject.row).collect();
+            assert_eq!(rows, all[..10].iter().map(|(_, bad)| bad.row).collect::<Vec<_>>());
+            if keep == KeepRejects::Examples {
+                assert_eq!((report.rejects.files.len(), job.other_files().len()), (0, 0));
+            } else {
+                let lines = job.reject_lines();
+                assert!(kinds.iter().flat_map(|kind| &kind.first).all(|reject| lines.contains(reject)));
+            }
+            job.limit = 1;
+            let report = job.run();
+            // Examples are for passes that load nothing: no limit holds for them.
+            assert_eq!(report.status == Status::Ok, keep == KeepRejects::Examples);
+            let Some(error) = report.error else { continue };
+            assert_eq!(error.kind, ErrorKind::RejectLimit);
+            assert!(streams > 1 || error.at.unwrap().row == Some(bad_first[0].row));
+        }
+    }
 }

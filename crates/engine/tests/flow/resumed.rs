@@ -12,8 +12,10 @@ use crate::support::Job;
 /// What the destination keeps of these slices.
 fn committed(undisturbed: &FlowReport, is_committed: impl Fn(u32) -> bool) -> HashMap<u32, CommittedSlice> {
     let slices = undisturbed.slices.iter().filter(|slice| is_committed(slice.number));
-    let known =
-        |slice: &SliceReport| CommittedSlice { loaded: slice.out, rejected: slice.rejected, skipped: slice.skipped };
+    let known = |slice: &SliceReport| {
+        let &SliceReport { out: loaded, rejected, skipped, values_ignored: ignored, .. } = slice;
+        CommittedSlice { loaded, rejected, skipped, ignored }
+    };
     slices.map(|slice| (slice.number, known(slice))).collect()
 }
 
@@ -81,8 +83,8 @@ fn files_that_a_killed_attempt_has_left_are_replaced() {
     let (mut job, undisturbed) = two_files();
     let rejecting = undisturbed.slices.iter().find(|slice| slice.rejected > 0).unwrap();
     let (lines, bad) = (job.reject_lines(), job.bad_bytes());
-    for ending in ["jsonl", "bad"] {
-        let left = format!(".rejected.slice-{:06}.{ending}", rejecting.number);
+    for (of_slice, ending) in [("tails", "jsonl"), ("bad", "bad")] {
+        let left = format!(".rejected.slice-{:06}.{of_slice}", rejecting.number);
         std::fs::write(job.file(0).with_file_name(left), "half a line").unwrap();
         std::fs::write(job.file(0).with_file_name(format!("rejected.{ending}")), "of a failed attempt").unwrap();
     }

@@ -14,11 +14,14 @@ mod text;
 mod unescape;
 mod ways;
 
-use headrace_types::Rule;
+use std::collections::BTreeMap;
+
+use headrace_types::{Column, Disposition, Rule};
 
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{Field, OTHER_TEXT, TILE_ROWS, Tile};
 use crate::raw::memory::Plain;
+use crate::reject::MOST_OTHER_VALUES;
 
 pub use format::field_by_field;
 pub use nulls::{Constant, NullRule};
@@ -36,6 +39,10 @@ trait Convert {
     /// Value of a text that stands in no block but in the layout.
     #[inline(always)]
     fn convert_constant(&self, field: Field<'_>) -> Result<Self::Value, Rule> {
+        self.convert(field)
+    }
+    /// The part that is kept of a value that breaks [`Rule::TooLong`] or [`Rule::WouldRound`].
+    fn convert_cut(&self, field: Field<'_>) -> Result<Self::Value, Rule> {
         self.convert(field)
     }
     /// The same for a tile, by loops without branches that know the common texts only: values, and for each row whether
@@ -59,12 +66,52 @@ pub struct BlockFacts<'a> {
     pub text_behind: bool,
 }
 
-/// Rows of a block that break a rule; the first column of a row wins.
+/// Rows of a block that break a rule; the first column of a row wins. And values that break one and are ignored.
 #[derive(Default)]
 pub struct BadRows {
     bits: Vec<u64>,
     /// Row, column, rule; at most one per row.
     pub found: Vec<(usize, usize, Rule)>,
+    /// The same of further columns: the first ones of a row, and the first one for which the flow fails.
+    pub others: Vec<OtherBad>,
+    /// Values that are loaded as something else, of rows that may yet turn out to be bad.
+    ignored: Vec<IgnoredValue>,
+    /// What is known of the rows of the present tile.
+    tile: TileNotes,
+}
+
+/// Another bad value of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OtherBad {
+    /// Row of the block, column of the layout.
+    pub row: u32,
+    /// The same.
+    pub column: u32,
+    /// The rule.
+    pub rule: Rule,
+    /// Whether it is there only because the flow fails for it.
+    pub is_surplus: bool,
+}
+
+#[derive(Clone, Copy)]
+struct IgnoredValue {
+    row: u32,
+    /// Of the layout.
+    column: u32,
+    is_cut: bool,
+}
+
+/// Of each row of a tile: the column that was noted last, and how many were beside the first.
+struct TileNotes {
+    first_row: usize,
+    last_column: [u32; TILE_ROWS],
+    others: [u8; TILE_ROWS],
+}
+
+impl Default for TileNotes {
+    fn default() -> Self {
+        TileNotes { first_row: 0, last_column: [u32::MAX; TILE_ROWS], others: [0; TILE_ROWS] }
+    }
 }
 
 impl BadRows {
@@ -72,6 +119,9 @@ impl BadRows {
     pub fn clear(&mut self) {
         self.bits.clear();
         self.found.clear();
+        self.others.clear();
+        self.ignored.clear();
+        self.tile = TileNotes::default();
     }
 
     /// Whether the row is bad.
@@ -79,9 +129,40 @@ impl BadRows {
         self.bits.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    /// Notes a bad row, unless it is known already.
-    pub fn add(&mut self, row: usize, column: usize, rule: Rule) {
+    /// Notes a value that is loaded as something else, if its row is loaded.
+    fn ignore(&mut self, row: usize, column: usize, is_cut: bool) {
+        // Positions in a block are 32 bits.
+        self.ignored.push(IgnoredValue { row: row as u32, column: column as u32, is_cut });
+    }
+
+    /// Values that are loaded as something else, as NULL and cut, by column of the layout: in no bad row.
+    pub fn ignored(&self) -> BTreeMap<usize, (u64, u64)> {
+        let mut counts: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+        for value in self.ignored.iter().filter(|value| !self.contains(value.row as usize)) {
+            let (nulls, cut) = counts.entry(value.column as usize).or_default();
+            *if value.is_cut { cut } else { nulls } += 1;
+        }
+        counts
+    }
+
+    /// Notes a bad value. Values of a row come in the layout's order, tile after tile. `is_fatal`: the flow fails for it.
+    #[cold]
+    pub fn add(&mut self, row: usize, column: usize, rule: Rule, is_fatal: bool) {
+        let first_row = row - row % TILE_ROWS;
+        if self.tile.first_row != first_row {
+            self.tile = TileNotes { first_row, ..TileNotes::default() };
+        }
+        let place = row % TILE_ROWS;
+        if std::mem::replace(&mut self.tile.last_column[place], column as u32) == column as u32 {
+            return;
+        }
         if self.contains(row) {
+            let others = &mut self.tile.others[place];
+            let is_surplus = usize::from(*others) >= MOST_OTHER_VALUES;
+            *others = others.saturating_add(1);
+            if !is_surplus || is_fatal {
+                self.others.push(OtherBad { row: row as u32, column: column as u32, rule, is_surplus });
+            }
             return;
         }
         if self.bits.len() <= row / 64 {
@@ -95,6 +176,7 @@ impl BadRows {
 /// What the loop needs besides the converter.
 struct OneColumn<'a> {
     index: usize,
+    dispositions: Dispositions,
     nulls: &'a NullRule,
     /// One bit per row, all set before the loop; `None` when the column is not nullable.
     validity: Option<&'a mut [u64]>,
@@ -102,17 +184,50 @@ struct OneColumn<'a> {
 }
 
 impl OneColumn<'_> {
-    /// A field that did not convert: NULL, or a bad row.
+    /// A field that did not convert: NULL, a bad row, or a value that is ignored. True if a part of it is to be its value.
     #[cold]
-    fn miss(&mut self, row: usize, field: Field<'_>, rule: Rule) {
-        if !self.nulls.is_null(field) {
-            self.bad.add(row, self.index, rule);
-            return;
+    fn miss(&mut self, row: usize, field: Field<'_>, rule: Rule) -> bool {
+        if self.nulls.is_null(field) {
+            if !self.set_null(row) {
+                self.bad.add(row, self.index, Rule::NullNotAllowed, false);
+            }
+            return false;
         }
-        match &mut self.validity {
-            Some(words) => words[row / 64] &= !(1 << (row % 64)),
-            None => self.bad.add(row, self.index, Rule::NullNotAllowed),
+        let disposition = self.dispositions.of(rule);
+        if disposition == Disposition::Ignore && rule.is_truncation() {
+            return true;
         }
+        if disposition == Disposition::Ignore && self.set_null(row) {
+            self.bad.ignore(row, self.index, false);
+        } else {
+            self.bad.add(row, self.index, rule, disposition == Disposition::Fail);
+        }
+        false
+    }
+
+    /// False when the column is not nullable.
+    fn set_null(&mut self, row: usize) -> bool {
+        let Some(words) = &mut self.validity else { return false };
+        words[row / 64] &= !(1 << (row % 64));
+        true
+    }
+}
+
+/// What becomes of rows with values that break a rule.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Dispositions {
+    on_error: Disposition,
+    on_truncation: Disposition,
+}
+
+impl Dispositions {
+    /// Those of a column.
+    pub fn new(column: &Column) -> Self {
+        Dispositions { on_error: column.on_error, on_truncation: column.on_truncation }
+    }
+
+    fn of(self, rule: Rule) -> Disposition {
+        if rule.is_truncation() { self.on_truncation } else { self.on_error }
     }
 }
 
@@ -175,7 +290,35 @@ fn convert_field<C: Convert>(
         _ => converter.convert(field),
     };
     result.unwrap_or_else(|rule| {
-        column.miss(tile.first_row() + row, field, rule);
-        C::Value::default()
+        let row = tile.first_row() + row;
+        if column.miss(row, field, rule) { cut(converter, row, field, column, facts) } else { C::Value::default() }
     })
+}
+
+/// The part that is kept of a value that is too long or too exact.
+#[cold]
+#[inline(never)]
+fn cut<C: Convert>(
+    converter: &C,
+    row: usize,
+    field: Field<'_>,
+    column: &mut OneColumn<'_>,
+    facts: BlockFacts<'_>,
+) -> C::Value {
+    let value = match facts.unescaped.filter(|_| field.is_rewritten()) {
+        // What was replaced in it has been counted.
+        Some(unescaped) if C::IS_TEXT => unescaped.uncounted(|| converter.convert_cut(field)),
+        Some(unescaped) => unescaped.uncounted(|| unescaped.convert(field, |field| converter.convert_cut(field))),
+        None => converter.convert_cut(field),
+    };
+    match value {
+        Ok(value) => {
+            column.bad.ignore(row, column.index, true);
+            value
+        }
+        Err(rule) => {
+            column.bad.add(row, column.index, rule, false);
+            C::Value::default()
+        }
+    }
 }

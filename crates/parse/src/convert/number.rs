@@ -251,8 +251,12 @@ impl<T: Unscaled> Convert for Decimal<T> {
     fn convert(&self, field: Field<'_>) -> Result<T, Rule> {
         match self.quick(&field) {
             Some(number) if number < self.quick_limit => Ok(T::from_i64(number as i64)),
-            _ => self.carefully(field.bytes()),
+            _ => self.carefully(field.bytes(), false),
         }
+    }
+
+    fn convert_cut(&self, field: Field<'_>) -> Result<T, Rule> {
+        self.carefully(field.bytes(), true)
     }
 
     #[inline(always)]
@@ -378,9 +382,9 @@ impl<T: Unscaled> Decimal<T> {
         None
     }
 
-    /// Every accepted form, and the rule that others break.
+    /// Every accepted form, and the rule that others break; if it is `cut`, without the digits that are too many.
     #[inline(never)]
-    fn carefully(&self, characters: &[u8]) -> Result<T, Rule> {
+    fn carefully(&self, characters: &[u8], cut: bool) -> Result<T, Rule> {
         let (negative, unsigned) = sign(characters);
         let point = unsigned.iter().position(|&character| character == self.point);
         let (whole, fraction) = match point {
@@ -403,7 +407,7 @@ impl<T: Unscaled> Decimal<T> {
             }
         };
         let number = number.filter(|&number| number < self.limit).ok_or(Rule::OutOfRange)?;
-        if surplus.iter().any(|&digit| digit != b'0') {
+        if !cut && surplus.iter().any(|&digit| digit != b'0') {
             return Err(Rule::WouldRound);
         }
         let number = number as i128; // below 10^38 < i128::MAX

@@ -13,7 +13,9 @@ use super::format::{Compiled, Numbers, PatternDate, PatternMoment};
 use super::number::{Decimal, Truth, Whole};
 use super::temporal::{Date, Time, Timestamp};
 use super::text::{CONSTANT_BUFFER, Texts};
-use super::{BadRows, BlockFacts, Constant, Convert, NullRule, OneColumn, convert_tile, note_text_behind};
+use super::{
+    BadRows, BlockFacts, Constant, Convert, Dispositions, NullRule, OneColumn, convert_tile, note_text_behind,
+};
 use crate::raw::arrays::Written;
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::Tile;
@@ -70,6 +72,7 @@ pub struct ColumnPlan {
     kind: Kind,
     arrow_type: DataType,
     nullable: bool,
+    dispositions: Dispositions,
     nulls: NullRule,
     /// Which blanks at the ends of a field are no text.
     pub trim: Trim,
@@ -170,6 +173,7 @@ impl ColumnPlan {
             index,
             arrow_type: column.column_type.arrow_type(),
             nullable: column.nullable,
+            dispositions: Dispositions::new(column),
             nulls: NullRule::new(
                 column,
                 column.null_tokens.as_deref().unwrap_or(null_tokens),
@@ -234,7 +238,8 @@ impl ColumnPlan {
             note_text_behind(tile, self.index, bad);
         }
         let validity = output.validity.as_mut().map(|(_, words)| &mut **words);
-        let mut column = OneColumn { index: self.index, nulls: &self.nulls, validity, bad };
+        let (index, dispositions) = (self.index, self.dispositions);
+        let mut column = OneColumn { index, dispositions, nulls: &self.nulls, validity, bad };
         match &mut output.values {
             Values::Decoded(builder) => convert_bytes(tile, &mut column, facts, builder),
             Values::Slab(_, bytes) => with_converter!(&self.kind, facts, converter => {
@@ -306,7 +311,8 @@ fn convert_bytes(
         match result {
             Ok(()) => builder.append_value(&decoded),
             Err(rule) => {
-                column.miss(tile.first_row() + row, field, rule);
+                // Bytes have no length that could be passed.
+                let _ = column.miss(tile.first_row() + row, field, rule);
                 if column.validity.is_some() { builder.append_null() } else { builder.append_value([]) }
             }
         }

@@ -135,6 +135,10 @@ impl Convert for Time {
             _ => Err(Rule::BadTime),
         }
     }
+
+    fn convert_cut(&self, field: Field<'_>) -> Result<i64, Rule> {
+        time(field.bytes()).map(|(microseconds, _, _)| microseconds).ok_or(Rule::BadTime)
+    }
 }
 
 /// Timestamps: a date, a blank or `T`, a time, and for instants an offset from UTC.
@@ -143,10 +147,9 @@ pub struct Timestamp {
     pub with_offset: bool,
 }
 
-impl Convert for Timestamp {
-    type Value = i64;
-
-    fn convert(&self, field: Field<'_>) -> Result<i64, Rule> {
+impl Timestamp {
+    /// The timestamp without the digits that are too many, and whether there are any that are not zeros.
+    fn read(&self, field: Field<'_>) -> Result<(i64, bool), Rule> {
         let characters = field.bytes();
         if characters.len() < 16 || !matches!(characters[10], b' ' | b'T') {
             return Err(Rule::BadTimestamp);
@@ -155,10 +158,22 @@ impl Convert for Timestamp {
         let (microseconds, rounds, rest) = time(&characters[11..]).ok_or(Rule::BadTimestamp)?;
         let offset = if self.with_offset { offset_microseconds(rest) } else { rest.is_empty().then_some(0) };
         let offset = offset.ok_or(Rule::BadTimestamp)?;
-        if rounds {
-            return Err(Rule::WouldRound);
+        Ok((i64::from(days) * MICROSECONDS_PER_DAY + microseconds - offset, rounds))
+    }
+}
+
+impl Convert for Timestamp {
+    type Value = i64;
+
+    fn convert(&self, field: Field<'_>) -> Result<i64, Rule> {
+        match self.read(field)? {
+            (_, true) => Err(Rule::WouldRound),
+            (microseconds, false) => Ok(microseconds),
         }
-        Ok(i64::from(days) * MICROSECONDS_PER_DAY + microseconds - offset)
+    }
+
+    fn convert_cut(&self, field: Field<'_>) -> Result<i64, Rule> {
+        self.read(field).map(|(microseconds, _)| microseconds)
     }
 
     /// `YYYY-MM-DD HH:MM:SS` with up to six digits after a point.

@@ -73,6 +73,18 @@ impl Convert for Texts<'_> {
         Ok(view_of(&field.bytes()[..length], CONSTANT_BUFFER, PADDING_BYTES))
     }
 
+    fn convert_cut(&self, field: Field<'_>) -> Result<u128, Rule> {
+        match self.unescaped.filter(|_| field.is_rewritten()) {
+            Some(unescaped) => {
+                unescaped.keep(field, |text, offset| Ok(view_of(&text[..self.length_cut(text)?], 1, offset as usize)))
+            }
+            None => {
+                let length = self.length_cut(field.bytes())?;
+                Ok(view(field.u64_at(0), field.u64_at(4), field.start(), length as u32))
+            }
+        }
+    }
+
     #[inline(always)]
     fn convert_tile(&self, tile: Tile<'_, '_>, values: &mut [u128], inexact: &mut [u8]) -> bool {
         if self.suspicious || self.json {
@@ -116,6 +128,14 @@ impl Texts<'_> {
             self.check(&text[..length])?;
         }
         Ok(length)
+    }
+
+    /// Length of the first code points of a text that is too long.
+    fn length_cut(&self, text: &[u8]) -> Result<usize, Rule> {
+        let text = std::str::from_utf8(text).map_err(|_| Rule::InvalidUtf8)?;
+        let end = text.char_indices().nth(self.max_length).map_or(text.len(), |(at, _)| at);
+        let kept = &text.as_bytes()[..end];
+        Ok(if self.drop_trailing_blanks { without_trailing_blanks(kept) } else { end })
     }
 
     #[inline(never)]

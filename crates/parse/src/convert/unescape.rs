@@ -191,6 +191,14 @@ impl<'a> Unescaped<'a> {
         self.replaced.take()
     }
 
+    /// Does something of which nothing that is replaced is counted.
+    pub fn uncounted<T>(&self, take: impl FnOnce() -> T) -> T {
+        let replaced = self.replaced.get();
+        let taken = take();
+        self.replaced.set(replaced);
+        taken
+    }
+
     /// Whether rewritten texts may hold NUL or bytes that are not UTF-8 although the block holds none.
     pub fn makes_bytes(&self) -> bool {
         self.rewriting.makes_bytes()
@@ -231,7 +239,7 @@ impl<'a> Unescaped<'a> {
 pub fn note_text_behind(tile: Tile<'_, '_>, column: usize, bad: &mut BadRows) {
     for (row, flags) in tile.flags().iter().enumerate() {
         if flags & TEXT_BEHIND != 0 {
-            bad.add(tile.first_row() + row, column, Rule::TextAfterQualifier);
+            bad.add(tile.first_row() + row, column, Rule::TextAfterQualifier, false);
         }
     }
 }

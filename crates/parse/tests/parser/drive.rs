@@ -108,6 +108,10 @@ impl Driver {
             let block = Block { buffer: &buffer, from, length: text.len(), real_length, first_byte, ended };
             let parsed = parser.parse(block, slab, &mut on_reject).unwrap();
             assert_eq!(parsed.rejected, outcome.rejects.len() as u64 - rejected);
+            for (column, (nulls, cut)) in parser.ignored() {
+                let counts = outcome.ignored.entry(column).or_default();
+                *counts = (counts.0 + nulls, counts.1 + cut);
+            }
             outcome.lines += parsed.lines;
             outcome.skipped += parsed.skipped;
             let out = parsed.batch.as_ref().map_or(0, |batch| batch.num_rows());

@@ -11,7 +11,7 @@ use crate::examples::{column_type, field, hostile_byte};
 use crate::fuzzing::dialects;
 use crate::fuzzing::formats;
 use crate::fuzzing::input::{Input, Random};
-use crate::fuzzing::places;
+use crate::fuzzing::{places, set_dispositions};
 use crate::reference;
 
 /// Columns of any types, and a plain dialect that the structural pass knows.
@@ -128,10 +128,15 @@ fn read_layout() -> impl Strategy<Value = (Layout, RowEnd)> {
         2 => general_layout(),
         1 => formatted(general_layout()),
     ];
-    (layout, 0_u8..16).prop_map(|((mut layout, row_end), decision)| {
-        dialects::encoding(&mut layout, &row_end, decision);
-        (layout, row_end)
-    })
+    (layout, 0_u8..16, prop::collection::vec(any::<u8>(), 8)).prop_map(
+        |((mut layout, row_end), decision, dispositions)| {
+            dialects::encoding(&mut layout, &row_end, decision);
+            for (column, decision) in std::iter::zip(&mut layout.columns, dispositions.into_iter().cycle()) {
+                set_dispositions(column, decision);
+            }
+            (layout, row_end)
+        },
+    )
 }
 
 /// What happens to a row on its way into the file.

@@ -1,10 +1,12 @@
 //! A plain, slow parser, row by row and by position: at every place it is asked whether a token begins there. Shares no code
 //! with the crate but the types of its results.
 
-use headrace_parse::Reject;
+use std::collections::BTreeMap;
+
+use headrace_parse::{BadValue, OtherValue, Reject};
 use headrace_types::{
-    BlankRows, Column, EmptyField, EscapeCodes, ExtraFields, Layout, LayoutShape, MadeFrom, RowEnd, RowEndInFields,
-    Rule, ShortRows, Trim,
+    BlankRows, Column, Disposition, EmptyField, EscapeCodes, ExtraFields, Layout, LayoutShape, MadeFrom, RowEnd,
+    RowEndInFields, Rule, ShortRows, Trim,
 };
 
 use crate::{reference_encodings, reference_formats, reference_places, reference_values};
@@ -42,6 +44,8 @@ pub struct Outcome {
     pub lines: u64,
     /// Those that are no data: comments, header and blank rows.
     pub skipped: u64,
+    /// Values of rows that conform because they were ignored, as NULL and cut, by column.
+    pub ignored: BTreeMap<usize, (u64, u64)>,
 }
 
 /// Parses a whole slice whose first byte stands at `first_byte` of the file.
@@ -49,7 +53,7 @@ pub fn parse(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64) -
     parse_up_to(layout, row_end, bytes, first_byte, usize::MAX)
 }
 
-/// The same where longer rows, with the row ends that they have or lack, are rejected and not kept.
+/// The same where longer rows, with the row ends that they have or lack, are rejected.
 pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: u64, max_row_bytes: usize) -> Outcome {
     let dialect = Dialect::new(layout, row_end);
     let mut outcome = Outcome::default();
@@ -68,7 +72,11 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
                 false => parse_row(layout, &dialect, &row),
             };
             match parsed {
-                Ok(mut row) => {
+                Ok((mut row, ignored)) => {
+                    for (column, is_cut) in ignored {
+                        let counts = outcome.ignored.entry(column).or_default();
+                        *if is_cut { &mut counts.1 } else { &mut counts.0 } += 1;
+                    }
                     row.extend(layout.made.iter().map(|column| made(column.from, outcome.lines, row_byte)));
                     outcome.rows.push(row);
                 }
@@ -85,12 +93,14 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
                         _ => bad.note,
                     },
                     value: reference_encodings::shown(layout, &bad.value[..bad.value.len().min(1000)]),
-                    row: if bad.rule == Rule::RowTooLong { vec![] } else { bytes[at..next].to_vec() },
+                    row: bytes[at..next].to_vec(),
                     row_end: match row_end {
                         RowEnd::Every(_) => vec![].into(),
                         RowEnd::Exactly(text) => reference_encodings::encoded(layout, text).into(),
                         _ => b"\n".as_slice().into(),
                     },
+                    also: bad.also.iter().map(|other| other.told(row_byte)).collect(),
+                    fatal: bad.fatal.map(|fatal| Box::new(fatal.whole(layout, row_byte))),
                 }),
             }
         }
@@ -106,6 +116,7 @@ fn made(from: MadeFrom, line: u64, row_byte: u64) -> Value {
         MadeFrom::FileName => Value::Text("a file with a long name.csv.gz".to_owned()),
         MadeFrom::FilePath => Value::Text(FILE_PATH.to_owned()),
         MadeFrom::RowNumber => Value::Number((LINES_BEFORE + line + 1).into()),
+        MadeFrom::SliceRow => Value::Number(line.into()),
         MadeFrom::ByteOffset => Value::Number(row_byte.into()),
         MadeFrom::LoadTime(time) => Value::Number(time.unwrap().into()),
     }
@@ -128,12 +139,36 @@ struct Bad {
     offset: usize,
     value: Vec<u8>,
     note: Option<String>,
+    also: Vec<BadField>,
+    fatal: Option<BadField>,
+}
+
+/// A field that does not convert.
+#[derive(Clone)]
+struct BadField {
+    column: usize,
+    rule: Rule,
+    offset: usize,
+    raw: Vec<u8>,
+}
+
+impl BadField {
+    fn told(&self, row_byte: u64) -> OtherValue {
+        OtherValue { column: self.column, rule: self.rule, byte: row_byte + self.offset as u64 }
+    }
+
+    fn whole(self, layout: &Layout, row_byte: u64) -> BadValue {
+        let BadField { column, rule, offset, raw } = self;
+        let byte = row_byte + offset as u64;
+        let note = (rule == Rule::Unmappable).then(|| reference_encodings::hole(layout, &raw, byte));
+        BadValue { column, rule, byte, value: reference_encodings::shown(layout, &raw[..raw.len().min(1000)]), note }
+    }
 }
 
 impl Bad {
     /// A row that is bad as a whole.
     fn of(rule: Rule, value: &[u8], note: Option<String>) -> Self {
-        Bad { rule, column: None, offset: 0, value: value.to_vec(), note }
+        Bad { rule, column: None, offset: 0, value: value.to_vec(), note, also: vec![], fatal: None }
     }
 }
 
@@ -433,10 +468,23 @@ fn convert(column: &Column, text: &[u8]) -> Result<Value, Rule> {
     }
 }
 
-fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result<Vec<Value>, Bad> {
+/// What the layout wants done with a row in which a value of the column breaks a rule.
+fn disposition(column: &Column, rule: Rule) -> Disposition {
+    match rule.code() {
+        "HR402" | "HR403" => column.on_truncation,
+        code if ["HR3", "HR4", "HR5"].iter().any(|family| code.starts_with(family)) => column.on_error,
+        _ => Disposition::Redirect,
+    }
+}
+
+/// Values of a row; the columns in which they were ignored, and whether they were cut.
+type Converted = (Vec<Value>, Vec<(usize, bool)>);
+
+fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result<Converted, Bad> {
     if let Some(Open { rule, offset, column }) = row.open {
         let column = (column < layout.columns.len()).then_some(column);
-        return Err(Bad { rule, column, offset, value: row.content[offset..].to_vec(), note: None });
+        let value = row.content[offset..].to_vec();
+        return Err(Bad { rule, column, offset, value, note: None, also: vec![], fatal: None });
     }
     let bad_shape = |rule, note: String| Bad::of(rule, row.content, Some(note));
     if layout.shape != LayoutShape::Delimited
@@ -472,10 +520,10 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
     }
     let missing = Field { offset: row.content.len(), raw: b"", form: Form::Plain };
     fields.resize(wanted, &missing);
-    let mut values = vec![];
+    let (mut values, mut ignored, mut bad) = (vec![], vec![], vec![]);
     for (index, field) in fields.into_iter().enumerate() {
         let column = &layout.columns[index];
-        let converted = match &field.form {
+        let read = || match &field.form {
             Form::Qualified(inner) if is_null(layout, column, inner, true) => null(column),
             Form::Qualified(inner) => reference_encodings::decoded(layout, dialect.text(index, inner, true))
                 .and_then(|text| convert(column, &text)),
@@ -487,15 +535,24 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
                     .and_then(|text| convert(column, &text)),
             },
         };
-        match converted {
+        match read() {
             Ok(value) => values.push(value),
-            Err(rule) => {
-                let (offset, value) = (field.offset, field.raw.to_vec());
-                return Err(Bad { rule, column: Some(index), offset, value, note: None });
+            Err(rule) if disposition(column, rule) == Disposition::Ignore => {
+                let is_cut = matches!(rule, Rule::WouldRound | Rule::TooLong);
+                ignored.push((index, is_cut));
+                values.push(if is_cut { reference_values::cutting(read).unwrap() } else { Value::Null });
             }
+            Err(rule) => bad.push(BadField { column: index, rule, offset: field.offset, raw: field.raw.to_vec() }),
         }
     }
-    Ok(values)
+    let is_fatal = |bad: &&BadField| disposition(&layout.columns[bad.column], bad.rule) == Disposition::Fail;
+    let fatal = bad.iter().find(is_fatal).cloned();
+    if bad.is_empty() {
+        return Ok((values, ignored));
+    }
+    let also = bad.iter().skip(1).take(8).cloned().collect();
+    let BadField { column, rule, offset, raw: value } = bad.swap_remove(0);
+    Err(Bad { rule, column: Some(column), offset, value, note: None, also, fatal })
 }
 
 /// Whether an unqualified field means NULL, as it stands in the file.

@@ -212,7 +212,7 @@ fn exact(column_type: ColumnType, written: &Written) -> Result<Value, Rule> {
         }
         _ => plain::convert(column_type, negated(&format!("0{kept}")).as_bytes())?,
     };
-    if surplus.chars().any(|digit| digit != '0') { Err(Rule::WouldRound) } else { Ok(value) }
+    if surplus.chars().any(|digit| digit != '0') && !plain::is_cutting() { Err(Rule::WouldRound) } else { Ok(value) }
 }
 
 /// What a text says, by name.
@@ -231,7 +231,7 @@ fn moment(column_type: ColumnType, format: &PatternFormat, field: &[u8]) -> Resu
         readings(format, pattern, text, &Said::new(), &mut all);
         for said in all {
             let Some(value) = value_of(column_type, format, &said) else { continue };
-            if said.get("surplus").is_some_and(|surplus| *surplus != 0) {
+            if said.get("surplus").is_some_and(|surplus| *surplus != 0) && !plain::is_cutting() {
                 rounds = true;
                 continue;
             }

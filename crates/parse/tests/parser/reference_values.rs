@@ -1,5 +1,7 @@
 //! Text to values by simple means: character by character, standard library only.
 
+use std::cell::Cell;
+
 use headrace_types::{ColumnType, Rule};
 
 use crate::json;
@@ -35,7 +37,7 @@ pub fn convert(column_type: ColumnType, field: &[u8]) -> Result<Value, Rule> {
             while kept.ends_with(b" ") {
                 kept = &kept[..kept.len() - 1];
             }
-            text(kept, length as usize)
+            text(kept, length as usize).map(without_trailing_blanks)
         }
         ColumnType::Varchar { length } => text(field, length as usize),
         ColumnType::Json => {
@@ -48,6 +50,28 @@ pub fn convert(column_type: ColumnType, field: &[u8]) -> Result<Value, Rule> {
             hexadecimal(digits).map(Value::Bytes).ok_or(Rule::BadBytes)
         }
     }
+}
+
+thread_local! {
+    static IS_CUTTING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether values that are too long or too exact lose what is too much, and are none the worse for it.
+pub fn is_cutting() -> bool {
+    IS_CUTTING.get()
+}
+
+/// Converts with cutting.
+pub fn cutting<T>(convert: impl FnOnce() -> T) -> T {
+    IS_CUTTING.set(true);
+    let value = convert();
+    IS_CUTTING.set(false);
+    value
+}
+
+fn without_trailing_blanks(value: Value) -> Value {
+    let Value::Text(text) = value else { return value };
+    Value::Text(text.trim_end_matches(' ').to_owned())
 }
 
 fn all_digits(text: &[u8]) -> bool {
@@ -97,7 +121,7 @@ fn decimal(field: &[u8], precision: usize, scale: usize) -> Result<Value, Rule> 
         digits.push(fraction.get(place).copied().unwrap_or(b'0'));
     }
     let unscaled = number(&digits).filter(|&value| value < 10_i128.pow(precision as u32)).ok_or(Rule::OutOfRange)?;
-    if fraction.iter().skip(scale).any(|&digit| digit != b'0') {
+    if fraction.iter().skip(scale).any(|&digit| digit != b'0') && !is_cutting() {
         return Err(Rule::WouldRound);
     }
     Ok(Value::Number(sign * unscaled))
@@ -184,7 +208,7 @@ fn time(field: &[u8], bad: Rule) -> Result<i128, Rule> {
     while digits.len() < 6 {
         digits.push(b'0');
     }
-    if digits[6..].iter().any(|&digit| digit != b'0') {
+    if digits[6..].iter().any(|&digit| digit != b'0') && !is_cutting() {
         return Err(Rule::WouldRound);
     }
     Ok(microseconds + i128::from(small_number(&digits[..6]).unwrap()))
@@ -231,7 +255,7 @@ fn text(field: &[u8], length: usize) -> Result<Value, Rule> {
     if text.contains('\0') {
         Err(Rule::NulByte)
     } else if text.chars().count() > length {
-        Err(Rule::TooLong)
+        if is_cutting() { Ok(Value::Text(text.chars().take(length).collect())) } else { Err(Rule::TooLong) }
     } else {
         Ok(Value::Text(text.to_owned()))
     }

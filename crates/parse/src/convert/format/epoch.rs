@@ -25,16 +25,26 @@ impl Epoch {
     }
 }
 
-impl Convert for Epoch {
-    type Value = i64;
-
-    fn convert(&self, field: Field<'_>) -> Result<i64, Rule> {
+impl Epoch {
+    fn read(self, read: impl FnOnce(Decimal<i64>) -> Result<i64, Rule>) -> Result<i64, Rule> {
         // Any timestamp has fewer digits.
-        let microseconds = Decimal::<i64>::new(18, self.scale, b'.').convert(field).map_err(|rule| match rule {
+        let microseconds = read(Decimal::<i64>::new(18, self.scale, b'.')).map_err(|rule| match rule {
             Rule::BadDecimal => Rule::BadTimestamp,
             rule => rule,
         })?;
         if (FIRST..=LAST).contains(&microseconds) { Ok(microseconds) } else { Err(Rule::OutOfRange) }
+    }
+}
+
+impl Convert for Epoch {
+    type Value = i64;
+
+    fn convert(&self, field: Field<'_>) -> Result<i64, Rule> {
+        self.read(|number| number.convert(field))
+    }
+
+    fn convert_cut(&self, field: Field<'_>) -> Result<i64, Rule> {
+        self.read(|number| number.convert_cut(field))
     }
 
     #[inline(always)]

@@ -318,25 +318,11 @@ impl<B: Base> Convert for Numbers<'_, B> {
 
     #[inline(never)]
     fn convert(&self, field: Field<'_>) -> Result<B::Value, Rule> {
-        let text = field.bytes();
-        if self.rules.hex {
-            return self.hexadecimal(text);
-        }
-        if B::IS_FLOATING && is_word(text) {
-            return self.base.convert(field);
-        }
-        let mut canonical = Canonical::new();
-        let exponent = self.rules.squeeze(text, self.base.point(), B::IS_WHOLE, &mut canonical).ok_or(B::BAD)?;
-        match exponent {
-            None => {}
-            Some(exponent) if B::IS_FLOATING => {
-                checked_exponent(exponent).ok_or(B::BAD)?;
-                canonical.push(b'e');
-                exponent.iter().for_each(|&byte| canonical.push(byte));
-            }
-            Some(exponent) => return self.shifted(canonical.bytes(), checked_exponent(exponent).ok_or(B::BAD)?),
-        }
-        self.base.convert(canonical.field().ok_or(B::BAD)?)
+        self.read(field, false)
+    }
+
+    fn convert_cut(&self, field: Field<'_>) -> Result<B::Value, Rule> {
+        self.read(field, true)
     }
 
     #[inline(always)]
@@ -443,6 +429,35 @@ impl<B: Base> Ways<Option<Grouping>> for Digits<'_, B> {
 }
 
 impl<B: Base> Numbers<'_, B> {
+    /// The value of a text; if it is `cut`, without the digits that are too many.
+    fn read(&self, field: Field<'_>, cut: bool) -> Result<B::Value, Rule> {
+        let text = field.bytes();
+        if self.rules.hex {
+            return self.hexadecimal(text);
+        }
+        if B::IS_FLOATING && is_word(text) {
+            return self.base.convert(field);
+        }
+        let mut canonical = Canonical::new();
+        let exponent = self.rules.squeeze(text, self.base.point(), B::IS_WHOLE, &mut canonical).ok_or(B::BAD)?;
+        match exponent {
+            None => {}
+            Some(exponent) if B::IS_FLOATING => {
+                checked_exponent(exponent).ok_or(B::BAD)?;
+                canonical.push(b'e');
+                exponent.iter().for_each(|&byte| canonical.push(byte));
+            }
+            Some(exponent) => {
+                return self.shifted(canonical.bytes(), checked_exponent(exponent).ok_or(B::BAD)?, cut);
+            }
+        }
+        self.base_value(canonical.field().ok_or(B::BAD)?, cut)
+    }
+
+    fn base_value(&self, field: Field<'_>, cut: bool) -> Result<B::Value, Rule> {
+        if cut { self.base.convert_cut(field) } else { self.base.convert(field) }
+    }
+
     /// `[sign][0x]digits`
     fn hexadecimal(&self, text: &[u8]) -> Result<B::Value, Rule> {
         let (negative, digits) = self.rules.peel(text);
@@ -459,7 +474,7 @@ impl<B: Base> Numbers<'_, B> {
     }
 
     /// The value of `[-]digits[point digits]` times ten to the power of `exponent`.
-    fn shifted(&self, text: &[u8], exponent: i64) -> Result<B::Value, Rule> {
+    fn shifted(&self, text: &[u8], exponent: i64, cut: bool) -> Result<B::Value, Rule> {
         // Numbers of more digits than these are out of every range, or round in every scale.
         const MOST_BEFORE_POINT: i64 = 40;
         const MOST_BEHIND_POINT: i64 = 60;
@@ -484,7 +499,11 @@ impl<B: Base> Numbers<'_, B> {
             return Err(Rule::OutOfRange);
         }
         if before < -MOST_BEHIND_POINT {
-            return Err(Rule::WouldRound);
+            canonical.push(b'0');
+            return match cut {
+                true => self.base.convert(canonical.field().ok_or(B::BAD)?),
+                false => Err(Rule::WouldRound),
+            };
         }
         let place = usize::try_from(before).unwrap_or(0);
         let (whole, fraction) = digits.split_at(place.min(digits.len()));
@@ -496,8 +515,8 @@ impl<B: Base> Numbers<'_, B> {
             (before..0).for_each(|_| canonical.push(b'0'));
             fraction.iter().for_each(|&digit| canonical.push(digit));
         }
-        let value = self.base.convert(canonical.field().ok_or(B::BAD)?)?;
-        let rounds = B::IS_WHOLE && fraction.iter().any(|&digit| digit != b'0');
+        let value = self.base_value(canonical.field().ok_or(B::BAD)?, cut)?;
+        let rounds = !cut && B::IS_WHOLE && fraction.iter().any(|&digit| digit != b'0');
         if rounds { Err(Rule::WouldRound) } else { Ok(value) }
     }
 }

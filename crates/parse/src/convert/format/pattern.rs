@@ -49,8 +49,8 @@ struct Said {
 enum Miss {
     /// It is none of the pattern, or of no calendar.
     Other,
-    /// It has too many digits behind the point.
-    Rounds,
+    /// It has too many digits behind the point; what it says without them.
+    Rounds(Moment),
 }
 
 /// A day and a time of day in microseconds, and the microseconds east of UTC.
@@ -101,8 +101,9 @@ impl Patterns {
         for pattern in &self.patterns {
             match self.said(&pattern.elements, text, Said::default()).map(|said| self.moment(&said)) {
                 Some(Ok(moment)) => return Ok(moment),
-                Some(Err(Miss::Rounds)) => miss = Miss::Rounds,
-                Some(Err(Miss::Other)) | None => {}
+                // The first of them decides, as everywhere.
+                Some(Err(rounds @ Miss::Rounds(_))) if matches!(miss, Miss::Other) => miss = rounds,
+                Some(Err(_)) | None => {}
             }
         }
         Err(miss)
@@ -173,12 +174,10 @@ impl Patterns {
         if outside || wrong_hour || said.minute > 59 || said.second > 59 {
             return Err(Miss::Other);
         }
-        if said.rounds {
-            return Err(Miss::Rounds);
-        }
         let seconds = i64::from((hour * 60 + said.minute) * 60 + said.second);
         let time = seconds * MICROSECONDS_PER_SECOND + i64::from(said.microsecond);
-        Ok((days, time, said.offset_microseconds.unwrap_or(self.offset_microseconds)))
+        let moment = (days, time, said.offset_microseconds.unwrap_or(self.offset_microseconds));
+        if said.rounds { Err(Miss::Rounds(moment)) } else { Ok(moment) }
     }
 
     /// The loops of those patterns that have any, the later ones where the earlier ones did not know the text.
@@ -280,6 +279,10 @@ impl Convert for PatternDate<'_> {
     }
 }
 
+fn microseconds((days, time, offset): Moment) -> i64 {
+    i64::from(days) * MICROSECONDS_PER_DAY + time - offset
+}
+
 /// Times and timestamps: microseconds since midnight, or since 1970-01-01.
 pub struct PatternMoment<'p> {
     /// The patterns.
@@ -293,8 +296,15 @@ impl Convert for PatternMoment<'_> {
 
     fn convert(&self, field: Field<'_>) -> Result<i64, Rule> {
         match self.patterns.read(field.bytes()) {
-            Ok((days, time, offset)) => Ok(i64::from(days) * MICROSECONDS_PER_DAY + time - offset),
-            Err(Miss::Rounds) => Err(Rule::WouldRound),
+            Ok(moment) => Ok(microseconds(moment)),
+            Err(Miss::Rounds(_)) => Err(Rule::WouldRound),
+            Err(Miss::Other) => Err(self.bad),
+        }
+    }
+
+    fn convert_cut(&self, field: Field<'_>) -> Result<i64, Rule> {
+        match self.patterns.read(field.bytes()) {
+            Ok(moment) | Err(Miss::Rounds(moment)) => Ok(microseconds(moment)),
             Err(Miss::Other) => Err(self.bad),
         }
     }

@@ -10,7 +10,7 @@ pub mod places;
 mod replay;
 pub mod texts;
 
-use headrace_types::{Column, ColumnType, Layout, RowEnd};
+use headrace_types::{Column, ColumnType, Disposition, Layout, RowEnd};
 
 use crate::drive::Driver;
 use crate::reference;
@@ -91,6 +91,19 @@ impl Case {
 /// A layout without columns.
 fn dialect(delimiter: char, qualifier: Option<char>) -> Layout {
     Layout { delimiter: delimiter.to_string(), qualifier, ..Layout::default() }
+}
+
+/// What becomes of values that break a rule: mostly rejects.
+pub fn set_dispositions(column: &mut Column, decision: u8) {
+    let disposition = |decision: u8| match decision % 8 {
+        0..=3 => Disposition::Redirect,
+        4..=6 => Disposition::Ignore,
+        _ => Disposition::Fail,
+    };
+    (column.on_error, column.on_truncation) = (disposition(decision & 7), disposition(decision >> 3 & 7));
+    if column.on_error == Disposition::Ignore && !column.nullable {
+        column.on_error = Disposition::Redirect;
+    }
 }
 
 fn column(index: usize, column_type: ColumnType, nullable: bool) -> Column {

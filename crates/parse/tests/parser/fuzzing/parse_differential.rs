@@ -6,7 +6,7 @@
 use headrace_types::{ColumnType, Layout, LayoutShape, MadeColumn, MadeFrom, RowEnd, ShortRows};
 
 use super::input::{Input, Random};
-use super::{Case, MOST_BYTES, column, dialect, dialects, formats, null_tokens, places, texts};
+use super::{Case, MOST_BYTES, column, dialect, dialects, formats, null_tokens, places, set_dispositions, texts};
 
 const DELIMITERS: &[char] =
     &['|', ',', '\t', ';', '|', ',', '5', '.', '-', ' ', '"', '\u{1}', '\u{7f}', 'e', ':', '\''];
@@ -61,6 +61,7 @@ fn layout(input: &mut Input<'_>) -> (Layout, Option<RowEnd>) {
         let column_type = texts::column_type(input);
         let decisions = input.byte();
         layout.columns.push(column(index, column_type, decisions & 1 == 1));
+        set_dispositions(&mut layout.columns[index], decisions >> 1);
         if decisions & 0xE0 == 0xE0 {
             layout.columns[index].format = formats::format(column_type, input);
         }
