@@ -406,9 +406,14 @@ def test_without_the_right_to_read_the_ledger(database: Database) -> None:
 
 def test_a_ledger_of_an_earlier_version_goes_on(database: Database) -> None:
     Run(database).load(plan("schema", "create"))
-    database.as_loader('ALTER TABLE headrace."commit" DROP COLUMN text_bytes')
+    for table, column in [("commit", "text_bytes"), ("commit", "values_ignored"), ("run", "of_run")]:
+        database.as_loader(f'ALTER TABLE headrace."{table}" DROP COLUMN {column}')
+    database.as_loader("DROP TABLE headrace.replay")
     Run(database).load(plan("rename"))
-    assert database.rows('SELECT count(*) FROM headrace."commit" WHERE text_bytes IS NULL') == [("0",)]
+    lacking = 'SELECT count(*) FROM headrace."commit" WHERE text_bytes IS NULL OR values_ignored IS NULL'
+    assert database.rows(lacking) == [("0",)]
+    assert database.rows("SELECT count(*) FROM headrace.run WHERE of_run IS NOT NULL") == [("0",)]
+    assert database.rows("SELECT count(*) FROM headrace.replay") == [("0",)]
 
 
 def test_where_the_holder_of_a_lock_is_may_be_hidden(database: Database) -> None:

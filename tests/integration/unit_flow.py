@@ -49,7 +49,8 @@ class UnitFlow:
         self, connection: core.PostgresConnection, table: Mapping[str, Any], rows: Mapping[int, int], skipped: int = 0
     ) -> None:
         """Writes the ledger's rows of a unit: by slice, how many rows it has. `skipped`: lines of each of them."""
-        counts = [list(rows), list(rows.values()), [0 for _ in rows], [skipped for _ in rows], [0 for _ in rows]]
+        nothing = [0 for _ in rows]
+        counts = [list(rows), list(rows.values()), nothing, [skipped for _ in rows], nothing, nothing]
         arrays = ["{" + ",".join(map(str, values)) + "}" for values in counts]
         result = connection.query(self._sink["commit_slices"], [table["partition"], *arrays])
         assert result.tag == f"INSERT 0 {len(rows)}", result.tag

@@ -484,7 +484,7 @@ mod tests {
             sink: SinkSpec::Null,
             streams: 2,
             memory: MemorySpec { block_bytes: 1 << 16, blocks: 2, max_row_bytes: 1 << 16 },
-            rejects: RejectSpec { limit: 0, folder: String::new(), file_stem: String::new() },
+            rejects: RejectSpec { limit: Some(0), ..RejectSpec::default() },
         }
     }
 

@@ -208,7 +208,7 @@ fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
             blocks: spec.streams.saturating_mul(2),
             max_row_bytes: MAX_ROW_BYTES,
         },
-        rejects: RejectSpec { limit: u64::MAX, folder: String::new(), file_stem: String::new() },
+        rejects: RejectSpec::default(),
     }
 }
 

@@ -122,7 +122,7 @@ mod tests {
             file: 0,
             begin_byte: range[0] as u64,
             end_byte: range[1] as u64,
-            text: None,
+            ..SliceSpec::default()
         });
         FlowSpec {
             name: "test".to_owned(),
@@ -146,7 +146,7 @@ mod tests {
             sink: SinkSpec::Null,
             streams: 1,
             memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },
-            rejects: RejectSpec { limit: 0, folder: String::new(), file_stem: String::new() },
+            rejects: RejectSpec { limit: Some(0), ..RejectSpec::default() },
         }
     }
 
@@ -180,20 +180,12 @@ mod tests {
         // Not what stands in the file, so that it is seen who was asked.
         let (bytes, lines) = (6, 1000);
         let ended = SliceReport {
-            number: 2,
-            file: 0,
             stream: Some(1),
-            committed: false,
             bytes,
             lines,
-            skipped: 0,
-            lf_lines: 0,
-            crlf_lines: 0,
-            is_utf8: None,
-            replaced: Default::default(),
             rows: lines,
-            rejected: 0,
             out: lines,
+            ..SliceReport::new(&spec.source.slices[1])
         };
         let location = locate(&spec, &[ended], origin, 0, None).unwrap().unwrap();
         assert_eq!(location.row, Some(2 + 1000 + 1), "a slice that has ended is not read again");

@@ -120,7 +120,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     fn slice(number: u32) -> SliceSpec {
-        SliceSpec { number, file: 0, begin_byte: 0, end_byte: u64::from(number % 5), text: None }
+        SliceSpec { number, file: 0, begin_byte: 0, end_byte: u64::from(number % 5), ..SliceSpec::default() }
     }
 
     /// Slices 1 to n, in epochs of these sizes.

@@ -77,6 +77,23 @@ pub struct SliceReport {
     pub rejected: u64,
     /// Rows given to the sink, now or then.
     pub out: u64,
+    /// Values of rows that were given to the sink, by column of the layout, from 0, that are not those of the file: the layout says
+    /// so.
+    #[serde(default)]
+    pub ignored: BTreeMap<usize, Ignored>,
+    /// The sum of them, now or then.
+    #[serde(default)]
+    pub values_ignored: u64,
+}
+
+/// Values of one column that break a rule, and are loaded as something else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ignored {
+    /// As NULL.
+    pub nulls: u64,
+    /// Without what is too much.
+    pub cut: u64,
 }
 
 impl SliceReport {
@@ -97,12 +114,14 @@ impl SliceReport {
             rows: 0,
             rejected: 0,
             out: 0,
+            ignored: BTreeMap::new(),
+            values_ignored: 0,
         }
     }
 
     /// The account of a slice that an earlier attempt has committed.
     pub fn known(slice: &SliceSpec, known: &CommittedSlice) -> Self {
-        let &CommittedSlice { loaded, rejected, skipped } = known;
+        let &CommittedSlice { loaded, rejected, skipped, ignored } = known;
         let rows = loaded.saturating_add(rejected);
         SliceReport {
             committed: true,
@@ -111,6 +130,7 @@ impl SliceReport {
             rows,
             rejected,
             out: loaded,
+            values_ignored: ignored,
             ..SliceReport::new(slice)
         }
     }
@@ -212,10 +232,27 @@ pub struct RejectReport {
     pub count: u64,
     /// How many by rule.
     pub by_rule: BTreeMap<String, u64>,
+    /// How many by column and rule: rejects of whole rows first, then the columns in the layout's order.
+    pub by_column: Vec<RejectKind>,
     /// The first in file order, at most 10.
     pub first: Vec<LocatedReject>,
     /// Files written.
     pub files: Vec<String>,
+}
+
+/// Rejects of one column for one rule.
+#[derive(Debug, Clone, Serialize)]
+pub struct RejectKind {
+    /// Column name; none if rows as a whole are to blame.
+    pub column: Option<String>,
+    /// Rule.
+    pub rule: String,
+    /// Stable code of the rule.
+    pub code: String,
+    /// How many.
+    pub count: u64,
+    /// The first in file order, at most 3.
+    pub first: Vec<LocatedReject>,
 }
 
 /// A reject with its place in the file.

@@ -29,7 +29,7 @@ pub fn first_lines(spec: &FlowSpec, ended: &[SliceReport], wanted: &[u32]) -> Re
             continue;
         }
         if wanted.contains(&slice.number) {
-            result.insert(slice.number, lines[slice.file]);
+            result.insert(slice.number, slice.first_row.unwrap_or(lines[slice.file]));
         }
         if last_wanted[slice.file] != Some(index) {
             lines[slice.file] += match known.get(&slice.number) {
@@ -82,7 +82,13 @@ mod tests {
         let count = |qualifier| {
             let columns = vec![Column::new("a", ColumnType::String, true)];
             let end = first.len() as u64;
-            let slice = |number, begin_byte, end_byte| SliceSpec { number, file: 0, begin_byte, end_byte, text: None };
+            let slice = |number, begin_byte, end_byte| SliceSpec {
+                number,
+                file: 0,
+                begin_byte,
+                end_byte,
+                ..SliceSpec::default()
+            };
             let metadata = std::fs::metadata(&path).unwrap();
             let spec = FlowSpec {
                 name: "test".to_owned(),
@@ -104,7 +110,7 @@ mod tests {
                 sink: SinkSpec::Null,
                 streams: 1,
                 memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },
-                rejects: RejectSpec { limit: 0, folder: String::new(), file_stem: String::new() },
+                rejects: RejectSpec::default(),
             };
             let lines = first_lines(&spec, &[], &[2, 3]).unwrap();
             (lines[&2], lines[&3])

@@ -151,7 +151,7 @@ pub struct StreamSpec {
 
 /// A byte range of one file that starts and ends on row boundaries; of a compressed file whole pieces of it, whose text need not do
 /// so.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceSpec {
     /// Number in the plan, from 1.
@@ -165,6 +165,9 @@ pub struct SliceSpec {
     /// Which text that is, where it is not just these bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<TextRange>,
+    /// Lines of the path before it, where that is not the lines of its file before it: several files of one path take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_row: Option<u64>,
 }
 
 /// Text of a slice of a compressed file, or of a stream. Places count bytes of the text of the file.
@@ -191,6 +194,16 @@ pub struct CommittedSlice {
     pub rejected: u64,
     /// Header and blank lines.
     pub skipped: u64,
+    /// Values of loaded rows that were ignored: NULL or cut instead of what stands in the file.
+    #[serde(default)]
+    pub ignored: u64,
+}
+
+impl CommittedSlice {
+    /// Whether there is more to know of it than these numbers: which rows were rejected, in which columns values were ignored.
+    fn needs_reading(&self) -> bool {
+        self.rejected > 0 || self.ignored > 0
+    }
 }
 
 impl SourceSpec {
@@ -211,15 +224,16 @@ impl SourceSpec {
         other.map(|slice| format!("slice {slice} is in no epoch, or is none"))
     }
 
-    /// The committed slices that are read once more, for their rejects: the destination keeps the number of those only.
+    /// The committed slices that are read once more, for their rejects and ignored values: the destination keeps their numbers
+    /// only.
     pub fn to_reject(&self) -> impl Iterator<Item = &SliceSpec> {
-        self.slices.iter().filter(|slice| self.committed.get(&slice.number).is_some_and(|known| known.rejected > 0))
+        self.slices.iter().filter(|slice| self.committed.get(&slice.number).is_some_and(CommittedSlice::needs_reading))
     }
 
     /// The committed slices of which everything is known, and what.
     pub fn known(&self) -> impl Iterator<Item = (&SliceSpec, &CommittedSlice)> {
         let committed = self.slices.iter().filter_map(|slice| Some((slice, self.committed.get(&slice.number)?)));
-        committed.filter(|(_, known)| known.rejected == 0)
+        committed.filter(|(_, known)| !known.needs_reading())
     }
 }
 
@@ -296,15 +310,31 @@ pub struct MemorySpec {
 }
 
 /// What happens to rejects.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectSpec {
-    /// Rejects that do not fail the flow.
-    pub limit: u64,
+    /// Rejects that do not fail the flow; none for any number.
+    pub limit: Option<u64>,
     /// Existing folder for the reject files.
+    #[serde(default)]
     pub folder: String,
     /// Their name without ending.
+    #[serde(default)]
     pub file_stem: String,
+    /// What is kept of them.
+    #[serde(default)]
+    pub keep: KeepRejects,
+}
+
+/// What is kept of rejects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeepRejects {
+    /// All of them, in files.
+    #[default]
+    Files,
+    /// How many, and the first of each kind; nothing is written.
+    Examples,
 }
 
 impl FlowSpec {

@@ -162,21 +162,9 @@ impl<'a> Stream<'a> {
             },
         };
         self.skip_margin(&mut progress, head);
-        let (mut ended, mut stopped) = (false, false);
-        while !ended && !stopped {
-            ended = match self.fill(progress.source.as_mut())? {
-                Filled::Text { held, ended } => {
-                    stopped = !self.run_block(&mut progress, held, ended)?;
-                    ended
-                }
-                Filled::LongRow(held, scanner) => self.skip_long_row(&mut progress, held, scanner)?,
-                Filled::Nothing => true,
-            };
-            self.count_taken(&mut progress);
-            stopped |= self.shared.outcome.stopped();
-        }
+        let read = self.read_slice(&mut progress);
         self.shared.rejects.end_slice(slice.number, progress.rejects.take())?;
-        if stopped {
+        if !read? {
             return Ok(false);
         }
         self.skip_margin(&mut progress, foot);
@@ -186,6 +174,24 @@ impl<'a> Stream<'a> {
         }
         self.shared.end_slice(progress.account);
         Ok(true)
+    }
+
+    /// Reads, parses and writes the rows of a slice. False when the flow was stopped.
+    fn read_slice(&mut self, progress: &mut Progress<'_>) -> Result<bool, CoreError> {
+        let (mut ended, mut stopped) = (false, false);
+        while !ended && !stopped {
+            ended = match self.fill(progress.source.as_mut())? {
+                Filled::Text { held, ended } => {
+                    stopped = !self.run_block(progress, held, ended)?;
+                    ended
+                }
+                Filled::LongRow(held, scanner) => self.skip_long_row(progress, held, scanner)?,
+                Filled::Nothing => true,
+            };
+            self.count_taken(progress);
+            stopped |= self.shared.outcome.stopped();
+        }
+        Ok(!stopped)
     }
 
     /// Counts lines that are not read.
@@ -497,8 +503,8 @@ fn no_last_row_end(progress: &Progress<'_>, file: &str, behind: u64, row: u64, f
 fn check_committed(account: &SliceReport, slice: &SliceSpec, known: &CommittedSlice) -> Result<(), CoreError> {
     let expected = SliceReport::known(slice, known);
     let counts = |account: &SliceReport| {
-        let SliceReport { out, rejected, skipped, .. } = account;
-        format!("{out} rows, {rejected} rejected, {skipped} lines skipped")
+        let SliceReport { out, rejected, skipped, values_ignored, .. } = account;
+        format!("{out} rows, {rejected} rejected, {skipped} lines skipped, {values_ignored} values ignored")
     };
     let (found, expected) = (counts(account), counts(&expected));
     if found == expected {

@@ -57,9 +57,10 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
         streams: 2,
         memory: MemorySpec { block_bytes: MEGABYTE as usize, blocks: 8, max_row_bytes: 64 * MEGABYTE as usize },
         rejects: RejectSpec {
-            limit: 1,
+            limit: Some(1),
             folder: folder.path().to_str().unwrap().to_owned(),
             file_stem: "rejected".to_owned(),
+            ..RejectSpec::default()
         },
     })
     .unwrap();

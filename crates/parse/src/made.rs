@@ -63,6 +63,7 @@ impl MadeColumns {
         let array = |made: &mut Made| match made.from {
             // Numbers of bytes and rows of a file are far below 2^63.
             MadeFrom::RowNumber => numbers(rows, starts.clone().map(|row| (*lines_before + row.line + 1) as i64)),
+            MadeFrom::SliceRow => numbers(rows, starts.clone().map(|row| row.line as i64)),
             MadeFrom::ByteOffset => numbers(rows, starts.clone().map(|row| row.byte as i64)),
             MadeFrom::FileName | MadeFrom::FilePath | MadeFrom::LoadTime(_) => made.constants(rows, file_path),
         };

@@ -24,6 +24,8 @@ pub enum MadeFrom {
     FilePath,
     /// Its number in its file, from 1, as rejects have it.
     RowNumber,
+    /// Its line of its slice, from 0: cheaper, where somebody adds the slices before.
+    SliceRow,
     /// Where it begins in the text of its file, from 0, bytes.
     ByteOffset,
     /// When the run began: microseconds since 1970, UTC. None while there is no run.
@@ -35,7 +37,7 @@ impl MadeFrom {
     pub fn column_type(self) -> ColumnType {
         match self {
             MadeFrom::FileName | MadeFrom::FilePath => ColumnType::String,
-            MadeFrom::RowNumber | MadeFrom::ByteOffset => ColumnType::Int64,
+            MadeFrom::RowNumber | MadeFrom::SliceRow | MadeFrom::ByteOffset => ColumnType::Int64,
             MadeFrom::LoadTime(_) => ColumnType::TimestampTz,
         }
     }

@@ -135,15 +135,23 @@ class StagingTable:
 
 @dataclass(frozen=True)
 class CommittedSlice:
-    """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines."""
+    """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines; `ignored`:
+    values of loaded rows that are not those of the file.
+    """
 
     loaded: int
     rejected: int
     skipped: int
+    ignored: int = 0
+
+    @property
+    def needs_reading(self) -> bool:
+        """True if these numbers do not say all: which rows were rejected, in which columns values were ignored."""
+        return self.rejected > 0 or self.ignored > 0
 
     def to_dict(self) -> dict[str, int]:
         """The member of a flow spec."""
-        return {"loaded": self.loaded, "rejected": self.rejected, "skipped": self.skipped}
+        return {"loaded": self.loaded, "rejected": self.rejected, "skipped": self.skipped, "ignored": self.ignored}
 
 
 @dataclass(frozen=True)
@@ -210,7 +218,7 @@ class DataFlowPlan:
         is_shared = self.partitioning is not None and self.partitioning.way == "shared"
         owners = () if is_shared else self.staging
         groups = {_group(owners, item["number"]) for item in plan.slices_to_load}
-        read_again = sum(known.rejected > 0 for known in committed.values())
+        read_again = sum(known.needs_reading for known in committed.values())
         return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
 
     def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from headrace.planning import FinishedTask
 
 LOADED_BEFORE: Final = "loaded already by this run"
 _SHOWN_REJECTS: Final = 10
+_SHOWN_OF_KIND: Final = 3
 
 
 @dataclass(frozen=True)
@@ -68,17 +69,25 @@ def _rejects(count: int, path: Path) -> dict[str, Any]:
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("jsonl", "bad")]
     first: list[dict[str, Any]] = []
     rules: Counter[str] = Counter()
+    kinds: dict[tuple[int, str], dict[str, Any]] = {}
     try:
         with files[0].open(encoding="utf-8") as lines:
             for reject in map(json.loads, lines):
                 rules[reject["rule"]] += 1
+                column = {name: reject[name] for name in ("column", "rule", "code")}
+                place = (reject["column_number"] or 0, reject["code"])
+                kind = kinds.setdefault(place, {**column, "count": 0, "first": []})
+                kind["count"] += 1
+                if len(kind["first"]) < _SHOWN_OF_KIND:
+                    kind["first"].append(reject)
                 if len(first) < _SHOWN_REJECTS:
                     first.append(reject)
     except (OSError, ValueError):  # there were none, or somebody has taken them away
-        return {"count": count, "by_rule": {}, "first": [], "files": []}
+        return {"count": count, "by_rule": {}, "by_column": [], "first": [], "files": []}
     return {
         "count": count,
         "by_rule": dict(sorted(rules.items())),
+        "by_column": [kind for _, kind in sorted(kinds.items())],
         "first": first,
         "files": [str(file) for file in files],
     }

@@ -35,7 +35,9 @@ class Flow(Protocol):
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The ledger's row of a run. Holds no parameters, because those may be secrets. `started_at` is in UTC."""
+    """The ledger's row of a run. Holds no parameters, because those may be secrets. `started_at` is in UTC;
+    `of_run`, of a replay, is the run whose rejects it loads.
+    """
 
     run_id: str
     package: str
@@ -44,6 +46,7 @@ class RunRecord:
     host: str
     process_id: int
     started_at: datetime
+    of_run: str | None = None
 
 
 @dataclass(frozen=True)

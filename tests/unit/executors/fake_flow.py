@@ -108,6 +108,7 @@ def result(slices: int, streams: int) -> dict[str, Any]:
                 "file": 0,
                 "stream": 1,
                 "committed": False,
+                "values_ignored": 0,
                 "bytes": 100,
                 "lines": SLICE_ROWS + 1,
                 "skipped": 1,
@@ -132,6 +133,6 @@ def result(slices: int, streams: int) -> dict[str, Any]:
         ],
         "sink": {"wait_input_seconds": 0.0, "busy_seconds": 0.0, "batches": 1, "rows": rows},
         "columns": None,
-        "rejects": {"count": 0, "by_rule": {}, "first": [], "files": []},
+        "rejects": {"count": 0, "by_rule": {}, "by_column": [], "first": [], "files": []},
         "memory": {"peak_blocks": 1, "overdraft_blocks": 0},
     }

@@ -100,16 +100,24 @@ def test_a_ledger_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "w.duckdb"
     load(path, plan(table="first"))
     # A column cannot be dropped from a table with a key.
-    columns = 'run_id, task, slice, "partition", rows_loaded, rows_rejected, rows_skipped, committed_at'
-    execute(
-        path,
-        f"CREATE TABLE headrace.earlier AS SELECT {columns} FROM headrace.commit",
-        "DROP TABLE headrace.commit",
-        "ALTER TABLE headrace.earlier RENAME TO commit",
-    )
+    for table, late in [("commit", "text_bytes, values_ignored"), ("run", "of_run"), ("slice", '"schema"')]:
+        execute(
+            path,
+            f"CREATE TABLE headrace.earlier AS SELECT * EXCLUDE ({late}) FROM headrace.{table}",
+            f"DROP TABLE headrace.{table}",
+            f"ALTER TABLE headrace.earlier RENAME TO {table}",
+        )
+    execute(path, "DROP TABLE headrace.replay")
     load(path, plan(), run_id="run-2")
-    sums = "SELECT run_id, sum(rows_loaded), sum(text_bytes) FROM headrace.commit GROUP BY run_id ORDER BY run_id"
-    assert query(path, sums) == [("run-1", ROWS, 0), ("run-2", ROWS, 400)]
+    sums = "sum(rows_loaded), sum(text_bytes), sum(values_ignored)"
+    sums = f"SELECT run_id, {sums} FROM headrace.commit GROUP BY run_id ORDER BY run_id"
+    assert query(path, sums) == [("run-1", ROWS, 0, 0), ("run-2", ROWS, 400, 0)]
+    assert query(path, "SELECT run_id, of_run FROM headrace.run ORDER BY run_id") == [("run-1", None), ("run-2", None)]
+    assert query(path, 'SELECT DISTINCT run_id, "schema" FROM headrace.slice ORDER BY run_id') == [
+        ("run-1", None),
+        ("run-2", "main"),
+    ]
+    assert query(path, "SELECT count(*) FROM headrace.replay") == [(0,)]
 
 
 def test_storage_is_readable_by_duckdb_1_5(tmp_path: Path) -> None:

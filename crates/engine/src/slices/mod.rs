@@ -68,7 +68,14 @@ impl Slicing {
         for (index, range) in cuts.windows(2).enumerate() {
             let number = self.slices.len() as u32 + 1;
             let text = texts.get(index).copied();
-            self.slices.push(SliceSpec { number, file, begin_byte: range[0], end_byte: range[1], text });
+            self.slices.push(SliceSpec {
+                number,
+                file,
+                begin_byte: range[0],
+                end_byte: range[1],
+                text,
+                first_row: None,
+            });
         }
     }
 }

@@ -139,9 +139,9 @@ fn run(source: SourceSpec, layout: Layout, streams: usize) -> headrace_engine::r
         streams,
         memory: MemorySpec { block_bytes: 4096, blocks: 8, max_row_bytes: 1 << 20 },
         rejects: RejectSpec {
-            limit: u64::MAX,
             folder: folder.path().to_str().unwrap().to_owned(),
             file_stem: "rejected".to_owned(),
+            ..RejectSpec::default()
         },
     })
     .unwrap();

@@ -277,7 +277,7 @@ impl Place {
             },
             streams: 1,
             memory,
-            rejects: RejectSpec { limit: u64::MAX, folder: self.path(""), file_stem: "rejected".to_owned() },
+            rejects: RejectSpec { folder: self.path(""), file_stem: "rejected".to_owned(), ..RejectSpec::default() },
         })
         .unwrap();
         let reader = flow.take_reader().unwrap();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMicrosecondType};
 use headrace_engine::Flow;
-use headrace_engine::report::{FlowReport, Status};
+use headrace_engine::report::{FlowReport, SliceReport, Status};
 use headrace_engine::spec::{CommittedSlice, Compression, GenerateSource, SinkSpec};
 use headrace_types::{Header, MadeColumn, MadeFrom};
 
@@ -110,7 +110,8 @@ fn a_resumed_flow_gives_the_rest_of_the_same_numbers() {
         .iter()
         .filter(|slice| slice.number % 3 != 2)
         .map(|slice| {
-            (slice.number, CommittedSlice { loaded: slice.out, rejected: slice.rejected, skipped: slice.skipped })
+            let &SliceReport { out: loaded, rejected, skipped, .. } = slice;
+            (slice.number, CommittedSlice { loaded, rejected, skipped, ignored: 0 })
         })
         .collect();
     job.committed = known;

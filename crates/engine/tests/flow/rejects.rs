@@ -1,6 +1,7 @@
 //! Rejects: limits, the first in file order, exact rows and bytes, the merged files.
 
 use headrace_engine::report::Status;
+use headrace_engine::spec::KeepRejects;
 use headrace_types::ErrorKind;
 
 use crate::support::{Job, row, rows};
@@ -229,7 +230,7 @@ fn a_reject_folder_that_cannot_be_written_fails_the_flow() {
     let job = Job::of("x\n");
     let mut spec = job.plan().unwrap();
     spec.rejects.folder = job.folder.path().join("missing").to_str().unwrap().to_owned();
-    spec.rejects.limit = 100;
+    spec.rejects.limit = Some(100);
     let flow = headrace_engine::Flow::new(spec).unwrap();
     flow.start().unwrap();
     let error = crate::support::join(&flow).error.unwrap();
@@ -258,4 +259,55 @@ fn rejects_that_cannot_be_written_do_not_hide_the_first_one() {
     assert!(error.hint.unwrap().contains("could not be written"));
     job.limit = 1;
     assert_eq!(job.run().error.unwrap().kind, ErrorKind::Output);
+}
+
+#[test]
+fn examples_of_rejects_are_the_first_of_each_kind_and_nothing_is_written() {
+    let (first, bad_first) = dirty(900, 7, "\n");
+    let (last, bad_last) = dirty(300, 5, "\n");
+    let all: Vec<(usize, &Bad)> =
+        [(0, &bad_first), (1, &bad_last)].iter().flat_map(|(file, bad)| bad.iter().map(|bad| (*file, bad))).collect();
+    for keep in [KeepRejects::Examples, KeepRejects::Files] {
+        for (slice_bytes, streams) in [(1 << 30, 1), (700, 4), (60, 2)] {
+            let mut job = Job::of_files(&[&first, &last]);
+            (job.slice_bytes, job.streams, job.limit, job.keep) = (slice_bytes, streams, 1000, keep);
+            let report = job.run();
+            assert_eq!((report.status, report.rejects.count), (Status::Ok, all.len() as u64));
+            let kinds = &report.rejects.by_column;
+            let names: Vec<_> = kinds.iter().map(|kind| (kind.column.as_deref(), kind.rule.as_str())).collect();
+            let expected = [
+                (None, "too_few_fields"),
+                (None, "too_many_fields"),
+                (Some("id"), "bad_integer"),
+                (Some("name"), "null_not_allowed"),
+                (Some("name"), "invalid_utf8"),
+                (Some("amount"), "would_round"),
+            ];
+            assert_eq!(names, expected);
+            for kind in kinds {
+                let of_kind: Vec<_> = all.iter().filter(|(_, bad)| bad.rule == kind.rule).collect();
+                assert_eq!(
+                    (kind.count, report.rejects.by_rule[&kind.rule]),
+                    (of_kind.len() as u64, of_kind.len() as u64)
+                );
+                assert_eq!(kind.first.len(), 3);
+                for (found, (file, bad)) in std::iter::zip(&kind.first, of_kind) {
+                    assert_eq!(found.file, job.file(*file).to_str().unwrap());
+                    assert_eq!((found.row, found.byte, &found.code), (bad.row, bad.byte, &kind.code));
+                }
+            }
+            let rows: Vec<u64> = report.rejects.first.iter().map(|reject| reject.row).collect();
+            assert_eq!(rows, all[..10].iter().map(|(_, bad)| bad.row).collect::<Vec<_>>());
+            if keep == KeepRejects::Examples {
+                assert_eq!((report.rejects.files.len(), job.other_files().len()), (0, 0));
+            } else {
+                let lines = job.reject_lines();
+                assert!(kinds.iter().flat_map(|kind| &kind.first).all(|reject| lines.contains(reject)));
+            }
+            job.limit = 1;
+            let error = job.run().error.unwrap();
+            assert_eq!(error.kind, ErrorKind::RejectLimit);
+            assert!(streams > 1 || error.at.unwrap().row == Some(bad_first[0].row));
+        }
+    }
 }

@@ -12,8 +12,10 @@ use crate::support::Job;
 /// What the destination keeps of these slices.
 fn committed(undisturbed: &FlowReport, is_committed: impl Fn(u32) -> bool) -> HashMap<u32, CommittedSlice> {
     let slices = undisturbed.slices.iter().filter(|slice| is_committed(slice.number));
-    let known =
-        |slice: &SliceReport| CommittedSlice { loaded: slice.out, rejected: slice.rejected, skipped: slice.skipped };
+    let known = |slice: &SliceReport| {
+        let &SliceReport { out: loaded, rejected, skipped, values_ignored: ignored, .. } = slice;
+        CommittedSlice { loaded, rejected, skipped, ignored }
+    };
     slices.map(|slice| (slice.number, known(slice))).collect()
 }
 

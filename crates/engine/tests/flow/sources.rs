@@ -71,7 +71,7 @@ fn generated_rows_equal_generated_files() {
     let mut spec = job.plan().unwrap();
     let file = |number: u32| FileSpec { path: format!("orders.tbl.{number}"), ..FileSpec::default() };
     spec.source.files = (1..=CHUNKS).map(file).collect();
-    let slice = |number: u32| SliceSpec { number, file: number as usize - 1, begin_byte: 0, end_byte: 0, text: None };
+    let slice = |number: u32| SliceSpec { number, file: number as usize - 1, ..SliceSpec::default() };
     spec.source.slices = (1..=CHUNKS).map(slice).collect();
     spec.source.generate = Some(GenerateSource { table: "orders".to_owned(), scale: 0.002, chunks: CHUNKS });
     let flow = Flow::new(spec.clone()).unwrap();

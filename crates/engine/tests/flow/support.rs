@@ -11,7 +11,7 @@ use headrace_engine::Flow;
 use headrace_engine::report::{FlowReport, LocatedReject, SliceReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
 use headrace_engine::spec::{
-    CommittedSlice, Compression, FlowSpec, MemorySpec, RejectSpec, RoutingSpec, SinkSpec, SourceSpec,
+    CommittedSlice, Compression, FlowSpec, KeepRejects, MemorySpec, RejectSpec, RoutingSpec, SinkSpec, SourceSpec,
 };
 use headrace_types::{Column, ColumnType, CoreError, Layout};
 use tempfile::TempDir;
@@ -54,6 +54,7 @@ pub struct Job {
     pub streams: usize,
     pub memory: MemorySpec,
     pub limit: u64,
+    pub keep: KeepRejects,
     pub null_sink: bool,
     pub committed: HashMap<u32, CommittedSlice>,
     pub routing: Option<RoutingSpec>,
@@ -84,6 +85,7 @@ impl Job {
             streams: 2,
             memory,
             limit: 0,
+            keep: KeepRejects::Files,
             null_sink: true,
             committed: HashMap::new(),
             routing: None,
@@ -129,9 +131,10 @@ impl Job {
             streams: self.streams,
             memory: self.memory.clone(),
             rejects: RejectSpec {
-                limit: self.limit,
+                limit: Some(self.limit),
                 folder: self.folder.path().to_str().unwrap().to_owned(),
                 file_stem: "rejected".to_owned(),
+                keep: self.keep,
             },
         })
     }

@@ -106,6 +106,7 @@ fn made(from: MadeFrom, line: u64, row_byte: u64) -> Value {
         MadeFrom::FileName => Value::Text("a file with a long name.csv.gz".to_owned()),
         MadeFrom::FilePath => Value::Text(FILE_PATH.to_owned()),
         MadeFrom::RowNumber => Value::Number((LINES_BEFORE + line + 1).into()),
+        MadeFrom::SliceRow => Value::Number(line.into()),
         MadeFrom::ByteOffset => Value::Number(row_byte.into()),
         MadeFrom::LoadTime(time) => Value::Number(time.unwrap().into()),
     }

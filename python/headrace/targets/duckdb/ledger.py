@@ -1,4 +1,4 @@
-"""The ledger in the user's file: schema `headrace`, tables `run`, `slice`, `commit`."""
+"""The ledger in the user's file: schema `headrace`, tables `run`, `slice`, `commit`, `replay`."""
 
 from __future__ import annotations
 
@@ -83,6 +83,7 @@ class Ledger:
                 {
                     "run_id": run_id,
                     "task": plan.task,
+                    "schema": plan.schema,
                     "table": plan.table,
                     "target": plan.target,
                     "slices": [item["number"] for item in slices],
@@ -109,6 +110,7 @@ class Ledger:
                 "rows_rejected": [item["rejected"] for item in slices],
                 "rows_skipped": [item["skipped"] for item in slices],
                 "text_bytes": [item["bytes"] for item in slices],
+                "values_ignored": [item["values_ignored"] for item in slices],
             },
         )
 
@@ -148,6 +150,7 @@ class Ledger:
                 "host": record.host,
                 "process_id": record.process_id,
                 "started_at": record.started_at,
+                "of_run": record.of_run,
             },
         )
 

@@ -1,4 +1,4 @@
-"""The ledger in the database: tables `run`, `slice`, `unit` and `commit` of one schema."""
+"""The ledger in the database: tables `run`, `slice`, `unit`, `commit` and `replay` of one schema."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from headrace.targets.postgres.failures import ledger_failure
 from headrace.targets.postgres.names import TableName, ledger_lock_key, literal, quote
 
 # A ledger that has it has everything.
-_NEWEST_COLUMN: Final = "text_bytes"
+_NEWEST_COLUMN: Final = "values_ignored"
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
 # Who takes a run over does not wait for its writers, but ends them.
@@ -145,7 +145,8 @@ class Ledger:
 
     def commit_statement(self, run_id: str, task: str) -> str:
         """The last statement of a unit before COMMIT, with $1 partition, $2 slices, $3 rows loaded, $4 rows rejected,
-        $5 header and blank lines, $6 bytes of text.
+        $5 header and blank lines, $6 bytes of text, $7 values
+        ignored.
 
         It inserts as many rows as there are slices, or none if another attempt or a sweep has taken the run over.
         """
@@ -153,7 +154,7 @@ class Ledger:
 
     def mark_switched(self, run_id: str, task: str) -> None:
         """Writes the commit row of the switch, which holds no rows of its own. Belongs into its transaction."""
-        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", "{0}", "{0}", "{0}", "{0}")
+        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", *["{0}"] * 5)
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
             raise fenced_off(run_id, self.schema)
@@ -258,6 +259,7 @@ class Ledger:
                 record.headrace_version,
                 record.host,
                 str(record.process_id),
+                record.of_run,
             ),
         )
 

@@ -50,6 +50,7 @@ struct SliceCounts {
     rejected: u64,
     skipped: u64,
     text_bytes: u64,
+    values_ignored: u64,
 }
 
 impl HomeWriter {
@@ -138,6 +139,7 @@ impl HomeWriter {
                 rejected: 0,
                 skipped: 0,
                 text_bytes: 0,
+                values_ignored: 0,
             });
             let stray_rows = (strays.partition.as_str(), missing(strays, stray_rows));
             match self.strays.unit.take() {
@@ -149,8 +151,8 @@ impl HomeWriter {
             }
         }
         let home_rows = slices.iter().map(|slice| {
-            let &SliceCounts { number, home: loaded, rejected, skipped, text_bytes, .. } = slice;
-            SliceRows { number, loaded, rejected, skipped, text_bytes }
+            let &SliceCounts { number, home: loaded, rejected, skipped, text_bytes, values_ignored, .. } = slice;
+            SliceRows { number, loaded, rejected, skipped, text_bytes, values_ignored }
         });
         commits.push((table.partition.as_str(), missing(table, home_rows)));
         unit.send_last(base)?;
@@ -207,9 +209,9 @@ impl Writer for HomeWriter {
             let known = table.map(|table| check_counted(table, account.number, rows)).transpose()?;
             base.confirm(known.flatten().unwrap_or(0));
         }
-        let &SliceReport { number, rejected, skipped, .. } = account;
-        self.bytes += account.bytes;
-        self.slices.push(SliceCounts { number, home, strays, rejected, skipped, text_bytes: account.bytes });
+        let &SliceReport { number, rejected, skipped, bytes: text_bytes, values_ignored, .. } = account;
+        self.bytes += text_bytes;
+        self.slices.push(SliceCounts { number, home, strays, rejected, skipped, text_bytes, values_ignored });
         lock(&base.ended).push(account.clone());
         Ok(())
     }

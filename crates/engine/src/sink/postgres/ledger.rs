@@ -18,6 +18,8 @@ pub struct SliceRows {
     pub skipped: u64,
     /// Bytes of its text; 0 in all units but one.
     pub text_bytes: u64,
+    /// Values ignored in rows that are loaded; 0 in all units but one.
+    pub values_ignored: u64,
 }
 
 /// The commit rows that a table still lacks.
@@ -42,7 +44,8 @@ pub fn commit_slices(
     let (numbers, loaded) = (array(|slice| u64::from(slice.number)), array(|slice| slice.loaded));
     let (rejected, skipped) = (array(|slice| slice.rejected), array(|slice| slice.skipped));
     let text_bytes = array(|slice| slice.text_bytes);
-    let counts = [&numbers, &loaded, &rejected, &skipped, &text_bytes];
+    let values_ignored = array(|slice| slice.values_ignored);
+    let counts = [&numbers, &loaded, &rejected, &skipped, &text_bytes, &values_ignored];
     let parameters: Vec<_> = [partition].into_iter().chain(counts.map(String::as_str)).map(Some).collect();
     let result = connection.query(statement, &parameters)?;
     let written = result.tag.rsplit(' ').next().and_then(|count| count.parse().ok());

@@ -121,6 +121,7 @@ impl SharedUnits {
                 rejected: of_one(slice.rejected),
                 skipped: of_one(slice.skipped),
                 text_bytes: of_one(slice.bytes),
+                values_ignored: of_one(slice.values_ignored),
             }
         });
         unit.end(&self.base, table, &[(table.partition.as_str(), missing(table, rows))])

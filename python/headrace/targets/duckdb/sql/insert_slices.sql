@@ -1,5 +1,6 @@
 INSERT INTO target.headrace.slice
-SELECT $run_id, $task, slice, $table, $target, file, begin_byte, end_byte, file_bytes, modified_ns
+  (run_id, task, slice, "table", target, file, begin_byte, end_byte, file_bytes, modified_ns, "schema")
+SELECT $run_id, $task, slice, $table, $target, file, begin_byte, end_byte, file_bytes, modified_ns, $schema
 FROM (
   SELECT unnest($slices::INTEGER[]) AS slice,
          unnest($files::VARCHAR[]) AS file,

@@ -12,8 +12,10 @@ CREATE TABLE IF NOT EXISTS target.headrace.run (
   status           VARCHAR NOT NULL, -- running, success, failed, cancelled; lost: died without saying so; abandoned: given up
   started_at       TIMESTAMP WITH TIME ZONE NOT NULL,
   finished_at      TIMESTAMP WITH TIME ZONE,
-  error            VARCHAR
+  error            VARCHAR,
+  of_run           VARCHAR -- of a replay: the run whose rejects it loads
 );
+ALTER TABLE target.headrace.run ADD COLUMN IF NOT EXISTS of_run VARCHAR; -- as all such statements here: of a ledger made before
 
 -- The slices of the plan, written before the first row. Bytes count from 0; the end is not part of the slice.
 CREATE TABLE IF NOT EXISTS target.headrace.slice (
@@ -27,25 +29,41 @@ CREATE TABLE IF NOT EXISTS target.headrace.slice (
   end_byte    BIGINT  NOT NULL,
   file_bytes  BIGINT  NOT NULL,
   modified_ns BIGINT  NOT NULL,
+  "schema"    VARCHAR, -- of the table
   PRIMARY KEY (run_id, task, slice)
 );
+ALTER TABLE target.headrace.slice ADD COLUMN IF NOT EXISTS "schema" VARCHAR;
 
 -- One row per slice, inserted in the transaction that holds the slice's rows. Partition is '' without partitions.
 -- Slice 0 stands for the task itself: all its rows are visible.
 CREATE TABLE IF NOT EXISTS target.headrace.commit (
-  run_id        VARCHAR NOT NULL,
-  task          VARCHAR NOT NULL,
-  slice         INTEGER NOT NULL,
-  "partition"   VARCHAR NOT NULL,
-  rows_loaded   BIGINT  NOT NULL,
-  rows_rejected BIGINT  NOT NULL,
-  rows_skipped  BIGINT  NOT NULL, -- header and blank lines
-  text_bytes    BIGINT  NOT NULL, -- of the slice, whether or not its file is compressed
-  committed_at  TIMESTAMP WITH TIME ZONE NOT NULL,
+  run_id         VARCHAR NOT NULL,
+  task           VARCHAR NOT NULL,
+  slice          INTEGER NOT NULL,
+  "partition"    VARCHAR NOT NULL,
+  rows_loaded    BIGINT  NOT NULL,
+  rows_rejected  BIGINT  NOT NULL,
+  rows_skipped   BIGINT  NOT NULL, -- header and blank lines
+  text_bytes     BIGINT  NOT NULL, -- of the slice, whether or not its file is compressed
+  values_ignored BIGINT  NOT NULL, -- of loaded rows: NULL or cut instead of what stands in the file
+  committed_at   TIMESTAMP WITH TIME ZONE NOT NULL,
   PRIMARY KEY (run_id, task, slice, "partition")
 );
--- A ledger that was made before this column was.
 ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS text_bytes BIGINT DEFAULT 0;
+ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS values_ignored BIGINT DEFAULT 0;
+
+-- Rejects that a replay has taken, by stretches of their numbers: a claim. It holds when the replay has any commit row of the
+-- task, which is in the transaction of the rows.
+CREATE TABLE IF NOT EXISTS target.headrace.replay (
+  run_id       VARCHAR NOT NULL, -- the replay
+  task         VARCHAR NOT NULL,
+  of_run       VARCHAR NOT NULL, -- the run whose rejects they are
+  first_number BIGINT  NOT NULL,
+  last_number  BIGINT  NOT NULL,
+  action       VARCHAR NOT NULL, -- load, drop
+  file_hash    VARCHAR, -- of the file that was replayed; for people
+  PRIMARY KEY (run_id, task, first_number)
+);
 
 -- What `load: view` has made: one row per view. Whoever makes the view anew by hand changes its definition, and it is no
 -- longer ours. Members: JSON, the tables in the order of the view, each with its rule.

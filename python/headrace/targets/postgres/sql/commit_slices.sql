@@ -6,8 +6,8 @@ WITH fence AS (
   FOR SHARE
 )
 INSERT INTO {schema}.commit (run_id, task, slice, "partition", rows_loaded, rows_rejected, rows_skipped, text_bytes,
-                             committed_at)
+                             values_ignored, committed_at)
 SELECT fence.run_id, {task}, unit.slice, $1::text, unit.rows_loaded, unit.rows_rejected, unit.rows_skipped, unit.text_bytes,
-       pg_catalog.clock_timestamp()
-FROM fence, unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
-            AS unit (slice, rows_loaded, rows_rejected, rows_skipped, text_bytes)
+       unit.values_ignored, pg_catalog.clock_timestamp()
+FROM fence, unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+            AS unit (slice, rows_loaded, rows_rejected, rows_skipped, text_bytes, values_ignored)

@@ -1,4 +1,4 @@
--- The ledger: four tables beside the data. Only `run` is ever updated; commit rows go when their rows go.
+-- The ledger: five tables beside the data. Only `run` is ever updated; commit rows go when their rows go.
 CREATE TABLE IF NOT EXISTS {schema}.run (
   run_id           text        NOT NULL PRIMARY KEY,
   package          text        NOT NULL,
@@ -10,8 +10,10 @@ CREATE TABLE IF NOT EXISTS {schema}.run (
   status           text        NOT NULL, -- running, success, failed, cancelled; lost: died without saying so; abandoned: given up
   started_at       timestamptz NOT NULL,
   finished_at      timestamptz,
-  error            text
+  error            text,
+  of_run           text -- of a replay: the run whose rejects it loads
 );
+ALTER TABLE {schema}.run ADD COLUMN IF NOT EXISTS of_run text; -- as all such statements here: of a ledger made before
 
 -- The slices of the plan, written before the first row. Bytes count from 0; the end is not part of the slice.
 CREATE TABLE IF NOT EXISTS {schema}.slice (
@@ -42,20 +44,34 @@ CREATE TABLE IF NOT EXISTS {schema}.unit (
   PRIMARY KEY (run_id, task, "partition")
 );
 
--- One row per slice and partition, inserted in the transaction that holds these rows. What was rejected and skipped of a slice, and the
--- length of its text, is in one of its rows, and 0 in the others.
+-- One row per slice and partition, inserted in the transaction that holds these rows. What was rejected, skipped and ignored of a slice, and
+-- the length of its text, is in one of its rows, and 0 in the others.
 -- Slice 0: the task is complete, its tables are switched in.
 CREATE TABLE IF NOT EXISTS {schema}.commit (
-  run_id        text        NOT NULL,
-  task          text        NOT NULL,
-  slice         integer     NOT NULL,
-  "partition"   text        NOT NULL,
-  rows_loaded   bigint      NOT NULL,
-  rows_rejected bigint      NOT NULL,
-  rows_skipped  bigint      NOT NULL, -- header and blank lines
-  text_bytes    bigint      NOT NULL, -- of the slice, whether or not its file is compressed
-  committed_at  timestamptz NOT NULL,
+  run_id         text        NOT NULL,
+  task           text        NOT NULL,
+  slice          integer     NOT NULL,
+  "partition"    text        NOT NULL,
+  rows_loaded    bigint      NOT NULL,
+  rows_rejected  bigint      NOT NULL,
+  rows_skipped   bigint      NOT NULL, -- header and blank lines
+  text_bytes     bigint      NOT NULL, -- of the slice, whether or not its file is compressed
+  values_ignored bigint      NOT NULL, -- of loaded rows: NULL or cut instead of what stands in the file
+  committed_at   timestamptz NOT NULL,
   PRIMARY KEY (run_id, task, slice, "partition")
 );
--- A ledger that was made before this column was.
 ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS text_bytes bigint NOT NULL DEFAULT 0;
+ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS values_ignored bigint NOT NULL DEFAULT 0;
+
+-- Rejects that a replay has taken, by stretches of their numbers: a claim. It holds when the replay has any commit row of the
+-- task, which is in the transaction of the rows.
+CREATE TABLE IF NOT EXISTS {schema}.replay (
+  run_id       text   NOT NULL, -- the replay
+  task         text   NOT NULL,
+  of_run       text   NOT NULL, -- the run whose rejects they are
+  first_number bigint NOT NULL,
+  last_number  bigint NOT NULL,
+  action       text   NOT NULL, -- load, drop
+  file_hash    text, -- of the file that was replayed; for people
+  PRIMARY KEY (run_id, task, first_number)
+);

@@ -7,6 +7,8 @@
 //! The folder is opened once, when the flow is made: whoever takes the run over renames it, and what a process that comes
 //! back writes late does not stand beside the files of its successor.
 
+mod tally;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -22,11 +24,10 @@ use headrace_types::{CoreError, ErrorKind, Layout, Location, Rule};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
 use crate::outcome::lock;
-use crate::report::{LocatedReject, RejectReport};
-use crate::spec::{FlowSpec, RejectSpec};
+use crate::report::{LocatedReject, RejectKind, RejectReport};
+use crate::spec::{FlowSpec, KeepRejects, RejectSpec};
+use tally::{Example, SHOWN, Tally};
 
-/// Rejects shown in the report.
-const SHOWN: usize = 10;
 /// Rejects written after the limit was passed.
 const WRITTEN_BEYOND_LIMIT: u64 = 1000;
 
@@ -42,12 +43,21 @@ pub struct RejectStore {
     written: AtomicU64,
     /// By the number of the rule.
     by_rule: [AtomicU64; Rule::ALL.len()],
-    /// Slices with rejects.
-    slices: Mutex<Vec<u32>>,
+    /// Of the slices that ended.
+    tally: Mutex<Tally>,
+    /// Those of them that have rejects, and the bytes of their `.bad` files.
+    slices: Mutex<Vec<(u32, u64)>>,
+}
+
+/// The rejects of one slice.
+#[derive(Default)]
+pub struct SliceRejects {
+    tally: Tally,
+    files: Option<SliceFiles>,
 }
 
 /// The reject files of one slice.
-pub struct SliceRejects {
+struct SliceFiles {
     rows: BufWriter<File>,
     bad: BufWriter<File>,
     bad_bytes: u64,
@@ -59,13 +69,14 @@ impl RejectStore {
     pub fn new(spec: &FlowSpec) -> Self {
         RejectStore {
             spec: spec.rejects.clone(),
-            folder: open_folder(&spec.rejects.folder),
+            folder: open_folder(&spec.rejects),
             layout: spec.layout.clone(),
             files: spec.source.files.iter().map(|file| file.path.clone()).collect(),
             max_row_bytes: spec.memory.max_row_bytes,
             count: AtomicU64::new(0),
             written: AtomicU64::new(0),
             by_rule: Default::default(),
+            tally: Mutex::default(),
             slices: Mutex::default(),
         }
     }
@@ -85,21 +96,23 @@ impl RejectStore {
     ) -> Result<bool, CoreError> {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         self.by_rule[reject.rule as usize].fetch_add(1, Ordering::Relaxed);
-        let files = match open {
-            Some(files) => files,
-            None => {
-                lock(&self.slices).push(slice);
-                open.insert(self.create_slice(slice)?)
-            }
-        };
+        let SliceRejects { tally, files } = open.get_or_insert_default();
+        let bad_byte = files.as_ref().map_or(0, |files| files.bad_bytes);
+        tally.add((reject.column, reject.rule), slice, || self.located(reject, file, bad_byte));
+        let limit = self.spec.limit.unwrap_or(u64::MAX);
         // A flow that has failed already writes no more than what tells why; the first rejects of every slice belong to that.
-        if count <= self.spec.limit.saturating_add(WRITTEN_BEYOND_LIMIT) || files.written < SHOWN {
+        let is_wanted = count <= limit.saturating_add(WRITTEN_BEYOND_LIMIT) || tally.count() <= SHOWN as u64;
+        if is_wanted && self.spec.keep == KeepRejects::Files {
+            let files = match files {
+                Some(files) => files,
+                None => files.insert(self.create_slice(slice)?),
+            };
             self.write(slice, file, reject, files)?;
         }
-        Ok(count > self.spec.limit)
+        Ok(count > limit)
     }
 
-    fn write(&self, slice: u32, file: usize, reject: &Reject, files: &mut SliceRejects) -> Result<(), CoreError> {
+    fn write(&self, slice: u32, file: usize, reject: &Reject, files: &mut SliceFiles) -> Result<(), CoreError> {
         let located = self.located(reject, file, files.bad_bytes);
         let failed = |error: io::Error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error);
         serde_json::to_writer(&mut files.rows, &located).map_err(|error| failed(error.into()))?;
@@ -116,16 +129,19 @@ impl RejectStore {
         Ok(())
     }
 
-    /// Ends a slice's files; their buffers reach the disk.
+    /// Ends the rejects of a slice, however it ended; the buffers of its files reach the disk.
     pub fn end_slice(&self, slice: u32, open: Option<SliceRejects>) -> Result<(), CoreError> {
-        let Some(mut files) = open else { return Ok(()) };
+        let Some(SliceRejects { tally, files }) = open else { return Ok(()) };
+        lock(&self.tally).merge(tally);
+        lock(&self.slices).push((slice, files.as_ref().map_or(0, |files| files.bad_bytes)));
+        let Some(mut files) = files else { return Ok(()) };
         let flushed = files.rows.flush().and_then(|()| files.bad.flush());
         flushed.map_err(|error| self.cannot_write(&self.slice_path(slice, "jsonl"), &error))
     }
 
     /// Slices with rejects.
     pub fn slices(&self) -> Vec<u32> {
-        lock(&self.slices).clone()
+        lock(&self.slices).iter().map(|(slice, _)| *slice).collect()
     }
 
     /// Merges the files of all slices in file order. `first_lines` gives the lines of the file before each of them. What
@@ -135,14 +151,17 @@ impl RejectStore {
             std::iter::zip(Rule::ALL, &self.by_rule).map(|(rule, count)| (rule, count.load(Ordering::Relaxed)));
         let by_rule = counts.filter(|(_, count)| *count > 0).map(|(rule, count)| (rule.to_string(), count)).collect();
         let mut report = RejectReport { count: self.count(), by_rule, ..RejectReport::default() };
-        let mut slices = self.slices();
+        let mut slices = lock(&self.slices).clone();
         if slices.is_empty() {
             return (report, None);
         }
         slices.sort_unstable(); // slices are numbered in file order
         let merged = first_lines.and_then(|first_lines| {
-            report.first = self.first(&slices, &first_lines)?;
-            self.write_merged(&slices, &first_lines)
+            self.show(&mut report, &slices, &first_lines);
+            match self.spec.keep {
+                KeepRejects::Files => self.write_merged(&slices, &first_lines),
+                KeepRejects::Examples => Ok(Vec::new()),
+            }
         });
         match merged {
             Ok(files) => {
@@ -153,23 +172,32 @@ impl RejectStore {
         }
     }
 
-    /// The first rejects in file order.
-    fn first(&self, slices: &[u32], first_lines: &HashMap<u32, u64>) -> Result<Vec<LocatedReject>, CoreError> {
-        let mut first = Vec::new();
-        let mut bad_bytes = 0;
-        for &slice in slices {
-            self.read_slice(slice, first_lines, |mut reject| {
-                reject.bad_byte += bad_bytes;
-                first.push(reject);
-                Ok(first.len() < SHOWN)
-            })?;
-            if first.len() >= SHOWN {
-                break;
-            }
-            let bad = self.open(&self.slice_path(slice, "bad")).and_then(|bad| bad.metadata());
-            bad_bytes += bad.map_or(0, |bad| bad.len());
-        }
-        Ok(first)
+    /// Fills in the first rejects, of all kinds and of each.
+    fn show(&self, report: &mut RejectReport, slices: &[(u32, u64)], first_lines: &HashMap<u32, u64>) {
+        let before = slices.iter().scan(0, |before, &(slice, bytes)| {
+            *before += bytes;
+            Some((slice, *before - bytes))
+        });
+        let bad_bytes: HashMap<u32, u64> = before.collect();
+        let of_slice = |numbers: &HashMap<u32, u64>, slice| numbers.get(&slice).copied().unwrap_or_default();
+        let resolved = |examples: &[Example]| {
+            let resolved = examples.iter().map(|Example { slice, reject, .. }| LocatedReject {
+                row: reject.row + of_slice(first_lines, *slice),
+                bad_byte: reject.bad_byte + of_slice(&bad_bytes, *slice),
+                ..reject.clone()
+            });
+            resolved.collect()
+        };
+        let tally = lock(&self.tally);
+        report.first = resolved(tally.first());
+        let kinds = tally.kinds().map(|(&(column, rule), kind)| RejectKind {
+            column: column.and_then(|index| Some(self.layout.columns.get(index)?.name.clone())),
+            rule: rule.to_string(),
+            code: rule.code().to_owned(),
+            count: kind.count,
+            first: resolved(&kind.first),
+        });
+        report.by_column = kinds.collect();
     }
 
     /// Reads a slice's rejects with their rows of the file; until `take` says false. Their number.
@@ -196,13 +224,13 @@ impl RejectStore {
     }
 
     /// Writes the merged files and removes those of the slices; their paths.
-    fn write_merged(&self, slices: &[u32], first_lines: &HashMap<u32, u64>) -> Result<Vec<String>, CoreError> {
+    fn write_merged(&self, slices: &[(u32, u64)], first_lines: &HashMap<u32, u64>) -> Result<Vec<String>, CoreError> {
         let (rows_path, bad_path) = (self.path("jsonl"), self.path("bad"));
         let failed = |error: io::Error| self.cannot_write(&rows_path, &error);
         let mut rows = BufWriter::new(self.create(&rows_path).map_err(failed)?);
         let mut bad = BufWriter::new(self.create(&bad_path).map_err(failed)?);
         let (mut bad_bytes, mut merged) = (0, 0);
-        for &slice in slices {
+        for &(slice, _) in slices {
             merged += self.read_slice(slice, first_lines, |mut reject| {
                 reject.bad_byte += bad_bytes;
                 serde_json::to_writer(&mut rows, &reject).map_err(|error| failed(error.into()))?;
@@ -223,7 +251,7 @@ impl RejectStore {
                 .at_file(rows_path.to_string_lossy())
                 .found(found));
         }
-        for &slice in slices {
+        for &(slice, _) in slices {
             for ending in ["jsonl", "bad"] {
                 // A file that stays behind is hidden and harmless; the merged ones are complete.
                 let _ = self.remove(&self.slice_path(slice, ending));
@@ -236,24 +264,25 @@ impl RejectStore {
     /// `trouble` is what kept the rejects from being written, if anything did.
     pub fn limit_error(&self, report: &RejectReport, trouble: Option<&CoreError>) -> CoreError {
         let trouble = trouble.map_or(String::new(), |error| format!(" The rejects could not be written: {error}."));
+        let limit = self.spec.limit.unwrap_or(u64::MAX);
         let Some(first) = report.first.first() else {
-            let what = format!("{} rows were rejected; the limit is {}", report.count, self.spec.limit);
+            let what = format!("{} rows were rejected; the limit is {limit}", report.count);
             return CoreError::new(ErrorKind::RejectLimit, what).hint(format!("Mend the run folder first.{trouble}"));
         };
         let at = Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte) };
         let rule = Rule::ALL.into_iter().find(|rule| rule.code() == first.code);
         let hint = format!("{}{trouble}", rule.map_or("", |rule| self.hint(rule, first.column_number)));
         let found = shown(&first.value);
-        if self.spec.limit == 0 {
+        if limit == 0 {
             let error = CoreError::new(ErrorKind::RejectLimit, first.message.clone()).at(at).found(found).hint(hint);
             return match rule {
                 Some(rule) => error.expected(self.expected(rule, first.column_number)),
                 None => error,
             };
         }
-        let what = format!("{} rows were rejected; the limit is {}", report.count, self.spec.limit);
+        let what = format!("{} rows were rejected; the limit is {limit}", report.count);
         CoreError::new(ErrorKind::RejectLimit, what).at(at).found(format!("first: {}: {found}", first.message)).hint(
-            if trouble.is_empty() {
+            if trouble.is_empty() && self.spec.keep == KeepRejects::Files {
                 format!("{hint} All rejects are in {}.", self.path("jsonl").display())
             } else {
                 hint
@@ -278,12 +307,12 @@ impl RejectStore {
         }
     }
 
-    fn create_slice(&self, slice: u32) -> Result<SliceRejects, CoreError> {
+    fn create_slice(&self, slice: u32) -> Result<SliceFiles, CoreError> {
         let create = |ending: &str| {
             let path = self.slice_path(slice, ending);
             self.create(&path).map(BufWriter::new).map_err(|error| self.cannot_write(&path, &error))
         };
-        Ok(SliceRejects { rows: create("jsonl")?, bad: create("bad")?, bad_bytes: 0, written: 0 })
+        Ok(SliceFiles { rows: create("jsonl")?, bad: create("bad")?, bad_bytes: 0, written: 0 })
     }
 
     fn cannot_write(&self, path: &Path, error: &io::Error) -> CoreError {
@@ -372,8 +401,11 @@ impl RejectStore {
     }
 }
 
-fn open_folder(path: &str) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+fn open_folder(spec: &RejectSpec) -> io::Result<OwnedFd> {
+    if spec.keep == KeepRejects::Examples {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(rustix::fs::open(spec.folder.as_str(), OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// The last part of a path in the folder.

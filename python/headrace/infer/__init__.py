@@ -1,0 +1,1 @@
+"""Layouts from files: the core tells facts, and pure functions here decide what they mean."""
