@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from headrace.cli.app_infer import infer
+from headrace.cli.app_infer import infer, init
 from headrace.cli.app_options import (
     DEFAULT_RUNS_FOLDER,
     ConnectionOption,
@@ -200,6 +200,7 @@ def generate_tpch(
     raise typer.Exit(run_generate(options))
 
 
+app.command()(init)
 app.command()(infer)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.app_options import JsonOption, QuietOption, only
+from headrace.cli.app_options import JsonOption, QuietOption, only, without_tilde
 
 FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="The files.", show_default=False, readable=False)
@@ -59,6 +59,57 @@ def infer(
         tuple(files), sample, out, delimiter, encoding, _yes_or_no(header), json_output=json, quiet=quiet
     )
     raise typer.Exit(run_infer(command))
+
+
+def init(
+    files: FilesArgument,
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--folder",
+            metavar="FOLDER",
+            help="Where package and layouts go; made if missing.",
+            readable=False,
+            callback=without_tilde,
+        ),
+    ] = Path("."),
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="URL",
+            help="The destination, duckdb:FILE or postgresql://...; else a DuckDB file in the folder.",
+            show_default=False,
+        ),
+    ] = None,
+    package: Annotated[
+        str | None,
+        typer.Option(
+            "--package", metavar="NAME", help="Name of the package (default: of the folder).", show_default=False
+        ),
+    ] = None,
+    sample: SampleOption = None,
+    delimiter: DelimiterOption = None,
+    encoding: EncodingOption = None,
+    header: HeaderOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a package that loads files: a table and a layout of each kind.
+
+    Files with the same columns are one table. Each layout says what was
+    doubtful; nothing that is there already is overwritten. Prints what to
+    type next.
+
+    \b
+    Example:
+      headrace init orders_*.csv customers.csv --folder sales
+    """
+    from headrace.cli.init import InitCommand, run_init
+
+    command = InitCommand(
+        tuple(files), folder, to, package, sample, delimiter, encoding, _yes_or_no(header), json_output=json
+    )
+    raise typer.Exit(run_init(command))
 
 
 def _yes_or_no(value: str | None) -> bool | None:

@@ -57,13 +57,18 @@ def run_infer(command: InferCommand) -> int:
 
 def summary_line(inferred: infer.Inferred) -> str:
     """`4 columns, 10,000 rows, 2 doubts`"""
-    doubts = len(inferred.doubts) + sum(len(column.doubts) for column in inferred.columns)
+    doubts = number_of_doubts(inferred)
     parts = [
         units.plural(len(inferred.columns), "column"),
         units.plural(inferred.rows, "row"),
         units.plural(doubts, "doubt") if doubts else "no doubt",
     ]
     return ", ".join(parts)
+
+
+def number_of_doubts(inferred: infer.Inferred) -> int:
+    """Those of the files and of all columns."""
+    return len(inferred.doubts) + int(inferred.is_sample) + sum(len(column.doubts) for column in inferred.columns)
 
 
 def write_new(path: Path, text: str) -> None:

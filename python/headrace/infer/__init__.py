@@ -5,6 +5,7 @@ from headrace.infer.dialect import Choice, Given, choose_dialect
 from headrace.infer.inference import InferOptions, infer_files
 from headrace.infer.inferred import Doubt, Inferred, InferredColumn
 from headrace.infer.layout_text import extreme_values, layout_text
+from headrace.infer.package import InitOptions, InitResult, InitTable, init_package
 
 __all__ = [
     "Choice",
@@ -13,9 +14,13 @@ __all__ = [
     "InferOptions",
     "Inferred",
     "InferredColumn",
+    "InitOptions",
+    "InitResult",
+    "InitTable",
     "check_files",
     "choose_dialect",
     "extreme_values",
     "infer_files",
+    "init_package",
     "layout_text",
 ]

@@ -262,5 +262,6 @@ def _dates(facts: ColumnFacts, kinds: set[str], files: Sequence[str]) -> _Typed:
             doubts=(Doubt(f"of {count(dates.count, 'value')} {partly} fit, but no pattern fits all; {first}"),)
         )
     named = either(fitting, "and")
-    what = f"all {count(dates.count, 'value')} fit {named}, none only one of them; {first}"
+    all_fit = f"all {count(dates.count, 'value')} fit" if dates.count > 1 else "the only value fits"
+    what = f"{all_fit} {named}, none only one of them; {first}"
     return _Typed(doubts=(Doubt(what, tuple({"type": kind, "format": pattern} for pattern in fitting)),))
