@@ -25,7 +25,9 @@ def check_files(
     own = layout.to_core()
     files = [str(path.absolute()) for path in paths]
     total = sum(path.stat().st_size for path in paths if path.is_file())
-    sliced = core.plan_slices({"files": files, "slice_bytes": slice_bytes(total, streams), "layout": own}, is_cancelled)
+    sliced = core.plan_slices(
+        {"files": files, "slice_bytes": slice_bytes(total, streams), "layout": own, "compression": "auto"}, is_cancelled
+    )
     flow = core.Flow(
         {
             "name": "check",

@@ -303,7 +303,7 @@ def _is_header(names: Sequence[str], shape: Shape, doubts: list[Doubt], given: G
         if 0 < len(against) < len(named) and all(_YEAR.fullmatch(name) for name in against):
             doubts.append(Doubt(f"the first row was taken for data, but {_some(against)} could be names"))
         return False
-    if any(is_typed(name) for name in named):
+    if any(is_typed(name) or not any(map(str.isalnum, name)) for name in named):
         return False
     if not any(shape["classes"]):
         doubts.append(Doubt("there is one row only, taken for names: every column is a text"))
@@ -330,7 +330,8 @@ def _usable_names(names: Sequence[str]) -> tuple[str, ...]:
     taken: set[str] = set()
     usable = []
     for number, name in enumerate(names, 1):
-        is_good = 0 < len(name) <= _MAXIMUM_NAME_CHARACTERS and "${" not in name and name.isprintable()
+        is_text = name.isprintable() and "\ufffd" not in name and "${" not in name
+        is_good = is_text and 0 < len(name) <= _MAXIMUM_NAME_CHARACTERS
         if not is_good or name.casefold() in taken:
             name = f"column_{number}"
             while name in taken:

@@ -168,7 +168,9 @@ def _pass(
     files = [str(path.absolute()) for path in paths]
     total = sum(path.stat().st_size for path in paths)
     size = options.sample_bytes or slice_bytes(total, options.streams)
-    sliced = core.plan_slices({"files": files, "slice_bytes": size, "layout": layout}, is_cancelled)
+    sliced = core.plan_slices(
+        {"files": files, "slice_bytes": size, "layout": layout, "compression": "auto"}, is_cancelled
+    )
     slices = sliced["slices"]
     if options.sample_bytes is not None:
         first: dict[int, dict[str, Any]] = {}
