@@ -76,7 +76,7 @@ def decide(
     if facts.blank_ends and not can_trim:
         blanks = f"blanks stand at the ends of {count(facts.blank_ends, 'value')}, perhaps between qualifiers"
         doubt = f"{blanks}; without them the type would be {found.type}"
-        return _text(facts, (Doubt(doubt, ({"type": str(found.type), **found.settings},)),))
+        return _text(facts, (Doubt(doubt),))
     settings = dict(found.settings)
     doubts = list(found.doubts)
     if facts.blank_ends:

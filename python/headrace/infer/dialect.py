@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from headrace.errors import SourceError
 from headrace.infer.inferred import Doubt
-from headrace.infer.not_delimited import refuse_other_formats
+from headrace.infer.not_delimited import refuse_fixed_width, refuse_other_formats
 from headrace.infer.text_class import is_typed
 from headrace.infer.wording import count, either, shown
 
@@ -171,6 +171,7 @@ def _one_column(
             expected="delimited text",
             hint="Leave it out.",
         )
+    refuse_fixed_width(look)
     doubts.append(Doubt("no delimiter was found: every row is one value"))
     # One that stands in no row, if there is such a one.
     whole = [one for one in alone if set(one.shape["fields"]) == {"1"}] or alone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -108,7 +108,36 @@ def infer_chosen(
         again = _pass(paths, second, options, is_cancelled)
         if again["misfits"]["count"] < found["misfits"]["count"] or again["rows"] < found["rows"]:
             choice, found = second, again
-    return _decided(names, choice, found, options)
+    inferred = _decided(names, choice, found, set())
+    if {"qualifier", "escape"} & set(choice.settings):
+        trimmable = _trimmable(paths, choice, inferred, options, is_cancelled)
+        inferred = _decided(names, choice, found, trimmable) if trimmable else inferred
+    return inferred
+
+
+def _trimmable(
+    paths: Sequence[Path],
+    choice: Choice,
+    inferred: Inferred,
+    options: InferOptions,
+    is_cancelled: Callable[[], bool],
+) -> set[str]:
+    """Columns of values with blanks at their ends, all of which `trim` takes: none stands between qualifiers.
+
+    Only where that decides about a type the files are read once more.
+    """
+    if "escape" in choice.settings:
+        return set()  # behind an escape a blank at the end is text: layouts with both are refused
+    mark = proved_mark([own.classes for own in inferred.facts])
+    wanted = [
+        own.name
+        for own, column in zip(inferred.facts, inferred.columns, strict=True)
+        if own.blank_ends and decide(own, mark).type != column.type
+    ]
+    if not wanted:
+        return set()
+    again = _pass(paths, choice, options, is_cancelled, trimmed=wanted)
+    return {own["name"] for own in again["columns"] if own["name"] in wanted and not own["blank_ends"]}
 
 
 def _shown_path(path: Path) -> str:
@@ -161,9 +190,16 @@ def _kind(choice: Choice) -> str:
 
 
 def _pass(
-    paths: Sequence[Path], choice: Choice, options: InferOptions, is_cancelled: Callable[[], bool]
+    paths: Sequence[Path],
+    choice: Choice,
+    options: InferOptions,
+    is_cancelled: Callable[[], bool],
+    trimmed: Sequence[str] = (),
 ) -> dict[str, Any]:
-    columns = [{"name": name, "type": "string", "nullable": True} for name in choice.names]
+    columns = [
+        {"name": name, "type": "string", "nullable": True, **({"trim": "both"} if name in trimmed else {})}
+        for name in choice.names
+    ]
     layout = Layout.model_validate({**choice.settings, "columns": columns}).to_core()
     files = [str(path.absolute()) for path in paths]
     total = sum(path.stat().st_size for path in paths)
@@ -201,11 +237,11 @@ def _second_choice(
     return None if again.settings == choice.settings and again.names == choice.names else again
 
 
-def _decided(names: Sequence[str], choice: Choice, found: Mapping[str, Any], options: InferOptions) -> Inferred:
+def _decided(names: Sequence[str], choice: Choice, found: Mapping[str, Any], trimmable: Collection[str]) -> Inferred:
     facts = tuple(ColumnFacts.of_core(column) for column in found["columns"])
     mark = proved_mark([own.classes for own in facts])
     can_trim = not {"qualifier", "escape"} & set(choice.settings)
-    columns = tuple(decide(own, mark, names, can_trim=can_trim) for own in facts)
+    columns = tuple(decide(own, mark, names, can_trim=can_trim or own.name in trimmable) for own in facts)
     if found["is_sample"]:
         columns = tuple(replace(column, nullable=True) for column in columns)
     rows = int(found["rows"])

@@ -10,6 +10,8 @@ from headrace.errors import SourceError
 
 _BOXES: Final = re.compile(r"[\u2500-\u257f]")
 _RULE: Final = re.compile(r"\+[-=+]{2,}\+?")
+# Fewer may look alike by chance.
+_FEWEST_LINES: Final = 3
 _RULE_BETWEEN_BARS: Final = re.compile(r"\|?[-: ]*-[-: ]*(\|[-: ]*-[-: ]*)+\|?")
 
 
@@ -41,6 +43,26 @@ def refuse_other_formats(look: Mapping[str, Any]) -> None:
             "a file is a printed table",
             "bars and lines around values",
             "Export it as delimited text, without a frame.",
+        )
+
+
+def refuse_fixed_width(look: Mapping[str, Any]) -> None:
+    """Raise SourceError for lines without delimiter that are equally long, with blanks in the same places of all."""
+    lines = [line for line in look["head_lines"] if line.strip()]
+    if not look["is_whole"] and lines:
+        lines.pop()  # perhaps cut
+    if len(lines) < _FEWEST_LINES or len({len(line) for line in lines}) > 1:
+        return
+    blank = [all(line[place] == " " for line in lines) for place in range(len(lines[0]))]
+    text = [any(line[place] != " " for line in lines) for place in range(len(lines[0]))]
+    first, last = text.index(True), len(text) - text[::-1].index(True)
+    if any(blank[first:last]):
+        raise SourceError(
+            "a file has columns of fixed width, which cannot be inferred",
+            at={"file": look["path"]},
+            found=f"lines of {len(lines[0])} characters, with blanks in the same places",
+            expected="delimited text",
+            hint="Write its layout by hand: `shape: fixed_width`, with `width` of each column.",
         )
 
 
