@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from headrace.model.layout_text import read_layout
@@ -108,3 +109,40 @@ def test_json_is_one_document(folder: Path, headrace: CommandLine) -> None:
 def test_the_same_file_gives_the_same_bytes(folder: Path, headrace: CommandLine) -> None:
     outputs = {headrace("infer", "misfits.csv").stdout for _ in range(3)}
     assert len(outputs) == 1
+
+
+def test_keys_are_proved(folder: Path, headrace: CommandLine) -> None:
+    rows = [f"{number},{number // 2},{number % 2},{number * 7 % 5000}" for number in range(4000)]
+    rows[-1] = "3998" + rows[-1][4:]  # the first column is nearly one
+    (folder / "keys.csv").write_text('nearly,half,odd,"a ""b"""\n' + "\n".join(rows) + "\n")
+    assert "Candidate key: nearly" in headrace("infer", "keys.csv").stdout
+    outcome = headrace("infer", "keys.csv", "--exact-keys", "--quiet")
+    assert outcome.stdout.splitlines()[0].endswith('Key: a \\"b\\".')
+    pairs = [f"{number // 2},{number % 2},x" for number in range(3000)]
+    (folder / "pairs.csv").write_text("half,odd,same\n" + "\n".join(pairs) + "\n")
+    assert "Key: half + odd." in headrace("infer", "pairs.csv", "--exact-keys", "--quiet").stdout
+    assert "ey: " not in headrace("infer", "null_words.csv", "--exact-keys", "--quiet").stdout.replace("Key: id.", "")
+
+
+def test_differences_to_a_table(folder: Path, headrace: CommandLine) -> None:
+    with duckdb.connect(str(folder / "w.duckdb")) as database:
+        database.execute("CREATE SCHEMA mart")
+        database.execute(
+            "CREATE TABLE mart.t (ID smallint, big bigint, text varchar(3), must integer NOT NULL, "
+            "odd integer[], day integer, extra integer, needed integer NOT NULL)"
+        )
+        database.execute("CREATE TABLE same (a smallint)")
+    rows = "40000;1;abcd;;1;2024-01-01;x\n7;2;ab;1;2;2024-01-02;y\n"
+    (folder / "against.csv").write_text("id;big;text;must;odd;day;new\n" + rows)
+    arguments = ["infer", "against.csv", "--to", "duckdb:w.duckdb", "--against"]
+    outcome = headrace(*arguments, "mart.t", "--quiet")
+    read_layout(outcome.stdout.encode(), "layout")
+    assert_snapshot("infer_against", outcome.stdout[outcome.stdout.index("# against") :])
+    document = json.loads(headrace(*arguments, "mart.t", "--json").stdout)
+    assert {one["column"]: one["kind"] for one in document["differences"]}["new"] == "not_in_table"
+    (folder / "same.csv").write_text("a\n1\n2\n")
+    same = headrace("infer", "same.csv", "--to", "duckdb:w.duckdb", "--against", "same", "--quiet").stdout
+    assert same.endswith("# against same: no difference\n")
+    texts = [headrace(*arguments, "nothing").text(), headrace("infer", "same.csv", "--to", "duckdb:w.duckdb").text()]
+    texts.append(headrace("infer", "same.csv", "--to", "mysql:x", "--against", "t").text())
+    assert_snapshot("infer_against_refused", "\n".join(texts))

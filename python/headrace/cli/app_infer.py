@@ -40,6 +40,19 @@ def infer(
     delimiter: DelimiterOption = None,
     encoding: EncodingOption = None,
     header: HeaderOption = None,
+    exact_keys: Annotated[
+        bool, typer.Option("--exact-keys", help="Prove which columns, or pairs of them, are keys.")
+    ] = False,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="URL", help="Where the table of --against is.", show_default=False),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against", metavar="[SCHEMA.]TABLE", help="Say what differs from this table.", show_default=False
+        ),
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -56,7 +69,17 @@ def infer(
     from headrace.cli.infer import InferCommand, run_infer
 
     command = InferCommand(
-        tuple(files), sample, out, delimiter, encoding, _yes_or_no(header), json_output=json, quiet=quiet
+        tuple(files),
+        sample,
+        out,
+        delimiter,
+        encoding,
+        _yes_or_no(header),
+        exact_keys,
+        to,
+        against,
+        json_output=json,
+        quiet=quiet,
     )
     raise typer.Exit(run_infer(command))
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from headrace import infer
 from headrace.cli import units
 from headrace.cli.console import print_json, print_result, say, shown_path
+from headrace.cli.infer_against import differences_to, render_differences
 from headrace.cli.infer_options import given_of, sample_bytes_of
 from headrace.cli.signals import cancel_on_signals
-from headrace.errors import OutputError
+from headrace.errors import CommandLineError, OutputError
 
 
 @dataclass(frozen=True)
@@ -27,32 +28,54 @@ class InferCommand:
     delimiter: str | None
     encoding: str | None
     header: bool | None
+    exact_keys: bool
+    to: str | None
+    against: str | None
     json_output: bool
     quiet: bool
 
 
 def run_infer(command: InferCommand) -> int:
     """Infer and print, or write; returns the exit code."""
+    if (command.to is None) != (command.against is None):
+        raise CommandLineError(
+            "a table to compare with needs its place",
+            expected="--to URL and --against TABLE together",
+            hint="Write for example --to duckdb:warehouse.duckdb --against orders.",
+        )
     options = infer.InferOptions(
         sample_bytes=sample_bytes_of(command.sample),
+        exact_keys=command.exact_keys,
         given=given_of(command.delimiter, command.encoding, command.header),
     )
     started = time.monotonic()
     cancel = threading.Event()
     with cancel_on_signals(cancel):
         inferred = infer.infer_files(command.files, options, cancel.is_set)
+        differences = _differences(inferred, command, cancel)
     text = infer.layout_text(inferred)
+    if differences is not None and command.against is not None:
+        text += f"{render_differences(differences, command.against)}\n"
     seconds = time.monotonic() - started
     if command.out is not None:
         write_new(command.out, text)
     if command.json_output:
-        print_json(inferred_document(inferred, text, seconds))
+        found = {} if differences is None else {"differences": [asdict(one) for one in differences]}
+        print_json({**inferred_document(inferred, text, seconds), **found})
     elif command.out is None:
         print_result(text.rstrip("\n"))
     if not command.quiet and not command.json_output:
         where = "" if command.out is None else f"{shown_path(command.out)}: "
         say(f"{where}{summary_line(inferred)} in {units.duration(seconds)}")
     return 0
+
+
+def _differences(
+    inferred: infer.Inferred, command: InferCommand, cancel: threading.Event
+) -> list[infer.Difference] | None:
+    if command.to is None or command.against is None:
+        return None
+    return differences_to(inferred, command.to, command.against, cancel)
 
 
 def summary_line(inferred: infer.Inferred) -> str:
@@ -97,6 +120,7 @@ def inferred_document(inferred: infer.Inferred, text: str, seconds: float) -> di
         "misfits": dict(inferred.misfits),
         "columns": [_column(column, facts) for column, facts in zip(inferred.columns, inferred.facts, strict=True)],
         "keys": [list(key) for key in inferred.keys],
+        "keys_are_proved": inferred.keys_are_proved,
         "doubts": [_doubt(doubt) for doubt in inferred.doubts],
         "layout": text,
         "seconds": seconds,

@@ -1,6 +1,7 @@
 """Layouts from files: the core tells facts, and pure functions here decide what they mean."""
 
 from headrace.infer.checking import check_files
+from headrace.infer.comparing import Difference, compare
 from headrace.infer.dialect import Choice, Given, choose_dialect
 from headrace.infer.inference import InferOptions, infer_files
 from headrace.infer.inferred import Doubt, Inferred, InferredColumn
@@ -9,6 +10,7 @@ from headrace.infer.package import InitOptions, InitResult, InitTable, init_pack
 
 __all__ = [
     "Choice",
+    "Difference",
     "Doubt",
     "Given",
     "InferOptions",
@@ -19,6 +21,7 @@ __all__ = [
     "InitTable",
     "check_files",
     "choose_dialect",
+    "compare",
     "extreme_values",
     "infer_files",
     "init_package",

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from headrace.infer.decide import decide
 from headrace.infer.dialect import Choice, Given, choose_dialect
 from headrace.infer.facts import ColumnFacts
 from headrace.infer.inferred import Doubt, Inferred
+from headrace.infer.keys import arrow_flow, proved_keys
 from headrace.infer.numbers import proved_mark
 from headrace.infer.wording import bare_path, count, either, shown
 from headrace.model import Layout
@@ -43,9 +45,10 @@ NeverCancelled: Final[Callable[[], bool]] = lambda: False  # noqa: E731
 
 @dataclass(frozen=True, slots=True)
 class InferOptions:
-    """How to look. `sample_bytes`: read only so much of each file; None for all of it."""
+    """How to look. `sample_bytes`: read only so much of each file; None for all of it. `exact_keys`: prove keys."""
 
     sample_bytes: int | None = None
+    exact_keys: bool = False
     given: Given = field(default_factory=Given)
     streams: int = field(default_factory=lambda: os.cpu_count() or 1)
 
@@ -112,6 +115,11 @@ def infer_chosen(
     if {"qualifier", "escape"} & set(choice.settings):
         trimmable = _trimmable(paths, choice, inferred, options, is_cancelled)
         inferred = _decided(names, choice, found, trimmable) if trimmable else inferred
+    if options.exact_keys and inferred.rows > 1:
+        spec = _slices(paths, choice, options, is_cancelled)
+        flow_of = partial(arrow_flow, spec, spec["layout"], options.streams)
+        keys = proved_keys(flow_of, inferred.keys, inferred.facts, is_cancelled)
+        inferred = replace(inferred, keys=tuple(keys), keys_are_proved=True)
     return inferred
 
 
@@ -196,6 +204,19 @@ def _pass(
     is_cancelled: Callable[[], bool],
     trimmed: Sequence[str] = (),
 ) -> dict[str, Any]:
+    spec = _slices(paths, choice, options, is_cancelled, trimmed)
+    is_sample = spec.pop("is_sample")
+    return {**core.infer_columns(spec, is_cancelled), "is_sample": is_sample}
+
+
+def _slices(
+    paths: Sequence[Path],
+    choice: Choice,
+    options: InferOptions,
+    is_cancelled: Callable[[], bool],
+    trimmed: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Files, the slices of them that are read, the layout of texts, and whether that is not all."""
     columns = [
         {"name": name, "type": "string", "nullable": True, **({"trim": "both"} if name in trimmed else {})}
         for name in choice.names
@@ -204,17 +225,17 @@ def _pass(
     files = [str(path.absolute()) for path in paths]
     total = sum(path.stat().st_size for path in paths)
     size = options.sample_bytes or slice_bytes(total, options.streams)
-    sliced = core.plan_slices(
-        {"files": files, "slice_bytes": size, "layout": layout, "compression": "auto"}, is_cancelled
-    )
+    wanted = {"files": files, "slice_bytes": size, "layout": layout, "compression": "auto"}
+    sliced = core.plan_slices(wanted, is_cancelled)
     slices = sliced["slices"]
     if options.sample_bytes is not None:
         first: dict[int, dict[str, Any]] = {}
         for one in slices:
             first.setdefault(one["file"], one)
         slices = list(first.values())
+    is_sample = len(slices) < len(sliced["slices"])
     spec = {"files": sliced["files"], "slices": slices, "layout": layout, "streams": options.streams}
-    return {**core.infer_columns(spec, is_cancelled), "is_sample": len(slices) < len(sliced["slices"])}
+    return {**spec, "is_sample": is_sample}
 
 
 def _second_choice(
