@@ -90,6 +90,24 @@ def test_a_quote_behind_the_sample_is_found_by_the_pass(folder: Path, headrace: 
     assert_snapshot("infer_late_quote", outcome.text())
 
 
+@pytest.mark.parametrize(
+    ("last", "is_qualifier"),
+    [('80000;"a"', True), ('80000;"a" b', False), ('80000;"a', False), ('80000;3" x 5"', False)],
+    ids=["closed", "text behind", "open", "inches"],
+)
+def test_quotes_behind_the_sample_are_data_or_qualifiers(
+    last: str, is_qualifier: bool, folder: Path, headrace: CommandLine
+) -> None:
+    # The quote stands before the end of the file, which is looked at.
+    rows = [f"{number};text {number}\n" for number in range(80_000)]
+    (folder / "late.csv").write_text("id;text\n" + "".join(rows) + f"{last}\n" + "".join(rows[:5000]))
+    text = headrace("infer", "late.csv", "--quiet").stdout
+    assert ("qualifier:" in text) == is_qualifier
+    assert ("# doubt: quotes at the front of 1 value are taken for data" in text) == (
+        not is_qualifier and '3"' not in last
+    )
+
+
 def test_a_sample_says_so(folder: Path, headrace: CommandLine) -> None:
     rows = [f"{number};text {number}\n" for number in range(200_000)]
     (folder / "long.csv").write_text("id;text\n" + "".join(rows))

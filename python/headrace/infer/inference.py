@@ -105,11 +105,12 @@ def infer_chosen(
     """The layout of files whose dialects were found."""
     choice = _united(paths, looks)
     names = [_shown_path(path) for path in paths]
+    choice = _with_readable_header(paths, choice, is_cancelled)
     found = _pass(paths, choice, options, is_cancelled)
     second = _second_choice(paths, choice, found, options, is_cancelled)
     if second is not None:
-        again = _pass(paths, second, options, is_cancelled)
-        if again["misfits"]["count"] < found["misfits"]["count"] or again["rows"] < found["rows"]:
+        again = _pass_or_none(paths, second, options, is_cancelled)
+        if again is not None and _explains_more(again, found):
             choice, found = second, again
     inferred = _decided(names, choice, found, set())
     if {"qualifier", "escape"} & set(choice.settings):
@@ -121,6 +122,37 @@ def infer_chosen(
         keys = proved_keys(flow_of, inferred.keys, inferred.facts, is_cancelled)
         inferred = replace(inferred, keys=tuple(keys), keys_are_proved=True)
     return inferred
+
+
+def _pass_or_none(
+    paths: Sequence[Path], choice: Choice, options: InferOptions, is_cancelled: Callable[[], bool]
+) -> dict[str, Any] | None:
+    """A pass by a dialect that was tried only: None if not even the header can be read by it."""
+    try:
+        return _pass(paths, choice, options, is_cancelled)
+    except SourceError:
+        return None
+
+
+def _explains_more(again: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether no more rows are left over, and none because a quote that is data swallowed others."""
+    left = again["misfits"]
+    swallowed = {"unclosed_qualifier", "row_too_long"} & set(left["by_rule"])
+    return not swallowed and bool(left["count"] <= found["misfits"]["count"])
+
+
+def _with_readable_header(paths: Sequence[Path], choice: Choice, is_cancelled: Callable[[], bool]) -> Choice:
+    """The same; without names that a load would read otherwise, because the header itself breaks the dialect."""
+    if choice.settings.get("header") != "check":
+        return choice
+    try:
+        _slices(paths, choice, InferOptions(sample_bytes=LOOK_BYTES, streams=1), is_cancelled)
+    except SourceError as error:
+        if not (error.at or {}).get("row"):
+            raise  # of the file, not of a row of it
+        skipped = {**choice.settings, "header": "skip"}
+        return Choice(skipped, choice.names, (*choice.doubts, Doubt("the header is not written as rows are")))
+    return choice
 
 
 def _trimmable(
@@ -298,7 +330,8 @@ def _misfit_doubts(found: Mapping[str, Any]) -> list[Doubt]:
 def _other_doubts(found: Mapping[str, Any]) -> list[Doubt]:
     doubts = []
     if found["quoted_without_qualifier"]:
-        doubts.append(Doubt(f"{count(found['quoted_without_qualifier'], 'value')} begin with a quote that is data"))
+        quoted = count(found["quoted_without_qualifier"], "value")
+        doubts.append(Doubt(f"quotes at the front of {quoted} are taken for data: they do not close as qualifiers do"))
     if not found["has_distinct"]:
         doubts.append(Doubt("there are too many columns to count different values"))
     if not found["rows"]:
