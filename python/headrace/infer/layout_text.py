@@ -10,6 +10,7 @@ from headrace.infer.wording import bare, bare_path, count, either, shown
 from headrace.infer.yaml_text import scalar
 from headrace.model import DataType
 from headrace.model.layout_text import read_layout
+from headrace.model.yaml_reader import MAXIMUM_FILE_BYTES
 
 _MOST_FILES_SHOWN = 3
 _MOST_KEYS_SHOWN = 5
@@ -18,11 +19,14 @@ _MOST_KEYS_SHOWN = 5
 def layout_text(inferred: Inferred) -> str:
     """The layout. Raises PackageError if it would be none: what is printed can be loaded."""
     text = "\n".join(_lines(inferred)) + "\n"
+    if len(text.encode()) > MAXIMUM_FILE_BYTES:
+        text = "\n".join(_lines(inferred, has_comments=False)) + "\n"
     read_layout(text.encode(), "the inferred layout")
     return text
 
 
-def _lines(inferred: Inferred) -> Iterator[str]:
+def _lines(inferred: Inferred, *, has_comments: bool = True) -> Iterator[str]:
+    """Without comments the columns have only their doubts."""
     if inferred.is_sample:
         read = f"only the first {count(inferred.bytes_read, 'byte')} were read: what stands behind them may not fit"
         yield f"# doubt: {read}"
@@ -33,7 +37,8 @@ def _lines(inferred: Inferred) -> Iterator[str]:
         yield f"{key}: {scalar(value)}"
     yield "columns:"
     for column, facts in zip(inferred.columns, inferred.facts, strict=True):
-        yield f"  # {_column_comment(facts, column.type)}"
+        if has_comments:
+            yield f"  # {_column_comment(facts, column.type)}"
         for doubt in column.doubts:
             yield from _doubt(doubt, column, "  ")
         yield f"  - {scalar(column.entry())}"
