@@ -118,6 +118,26 @@ def key_scan(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda:
     return _data(_call(_native.key_scan, json.dumps(spec), is_cancelled))
 
 
+def look(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: False) -> Data:
+    """Beginnings and ends of files, by every dialect that they may have.
+
+    `spec` has `files` (absolute paths), `sample_bytes`, `candidates` (`delimiter` or None, `qualifier`, `escape`) and
+    perhaps `encoding`; the reply has `files`: encoding, row ends, and what rows and fields are by each candidate.
+    Raises SourceError for what is missing, cannot be read or is no text.
+    """
+    return _data(_call(_native.look, json.dumps(spec), is_cancelled))
+
+
+def infer_columns(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: False) -> Data:
+    """Facts about every column of files, read as a load reads them.
+
+    `spec` has `files` and `slices` (as `plan_slices` replied), `layout`, whose columns are texts that may be null,
+    `streams`, and `wants_distinct`. The members of the reply are listed in crates/engine/src/infer/mod.rs. Cancelled
+    and failing as `key_scan`.
+    """
+    return _data(_call(_native.infer_columns, json.dumps(spec), is_cancelled))
+
+
 class Flow:
     """One data flow: streams that read, parse and write. Nothing runs before `start`."""
 

@@ -7,6 +7,7 @@ pub mod file_layout;
 mod flow;
 pub mod generate_files;
 pub mod hash_places;
+pub mod infer;
 pub mod key_bounds;
 mod key_column;
 pub mod key_scan;

@@ -12,6 +12,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use headrace_engine::generate_files::{self, GenerateJob};
 use headrace_engine::hash_places::{HashPlacesSpec, hash_places as place_keys};
+use headrace_engine::infer::{InferSpec, LookSpec, infer_columns as gather_facts, look as look_at};
 use headrace_engine::key_bounds::{KeyBoundsSpec, key_bounds as read_key_bounds};
 use headrace_engine::key_scan::{KeyScanSpec, key_scan as scan_keys};
 use headrace_engine::slices::{SlicingSpec, plan_slices_until as cut_files};
@@ -123,6 +124,20 @@ fn hash_places(spec_json: &str) -> PyResult<String> {
 fn key_scan(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<String> {
     let spec: KeyScanSpec = from_json("key scan", spec_json)?;
     to_json(&until(py, is_cancelled, |must_end| scan_keys(&spec, must_end))?)
+}
+
+/// Beginnings and ends of files, by every dialect that they may have. Asks `is_cancelled` now and then.
+#[pyfunction]
+fn look(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<String> {
+    let spec: LookSpec = from_json("look", spec_json)?;
+    to_json(&until(py, is_cancelled, |must_end| look_at(&spec, must_end))?)
+}
+
+/// Facts about every column of files. Asks `is_cancelled` every few milliseconds; what it raises ends the pass.
+#[pyfunction]
+fn infer_columns(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<String> {
+    let spec: InferSpec = from_json("inference", spec_json)?;
+    to_json(&until(py, is_cancelled, |must_end| gather_facts(&spec, must_end))?)
 }
 
 /// A data flow.
@@ -241,5 +256,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hash_places, module)?)?;
     module.add_function(wrap_pyfunction!(key_bounds, module)?)?;
     module.add_function(wrap_pyfunction!(key_scan, module)?)?;
+    module.add_function(wrap_pyfunction!(look, module)?)?;
+    module.add_function(wrap_pyfunction!(infer_columns, module)?)?;
     module.add_function(wrap_pyfunction!(generate_tpch, module)?)
 }

@@ -14,6 +14,7 @@ mod automaton;
 mod convert;
 mod finder;
 mod header;
+pub mod infer;
 mod made;
 mod parser;
 mod placed;

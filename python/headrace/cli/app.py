@@ -12,6 +12,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from headrace.cli.app_infer import infer, init
+from headrace.cli.app_options import (
+    DEFAULT_RUNS_FOLDER,
+    ConnectionOption,
+    JsonOption,
+    PackageArgument,
+    QuietOption,
+    RunsFolderOption,
+    SetOption,
+    StreamsOption,
+    only,
+    unknown,
+    without_tilde,
+)
+
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
 
@@ -21,7 +36,7 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command named by the first argument."""
         if args[0] not in self.commands and not args[0].startswith("-"):
-            raise _unknown("command", args[0], self.list_commands(ctx), ctx.command_path)
+            raise unknown("command", args[0], self.list_commands(ctx), ctx.command_path)
         return super().resolve_command(ctx, args)
 
 
@@ -52,56 +67,6 @@ app = _new_app(
 )
 generate_app = _new_app("Generate test data.\n\n\b\nExample:\n  headrace generate tpch --scale 1 --chunks 8 --out data")
 app.add_typer(generate_app, name="generate")
-
-
-def _without_tilde(option: typer.CallbackParam, folder: Path) -> Path:
-    """Refuse a path that the shell has not completed: `--out=~/data` would make a folder called `~`."""
-    if str(folder).startswith("~"):
-        from headrace.errors import CommandLineError
-
-        raise CommandLineError(
-            f"{option.opts[0]} begins with `~`, which only a shell replaces",
-            found=str(folder),
-            hint="Write $HOME instead of `~`; for a name that begins with `~` write `./~`.",
-        )
-    return folder
-
-
-PackageArgument = Annotated[
-    # Whether it can be read is for the package loader to say, with its own exit codes.
-    Path,
-    typer.Argument(metavar="PACKAGE", help="The package: a YAML file.", show_default=False, readable=False),
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Give a parameter a value; lists are comma-separated. Repeatable."
-    ),
-]
-ConnectionOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--connection",
-        metavar="NAME=URL",
-        help="Replace a connection: postgresql://..., duckdb:FILE, files:FOLDER or null:; ${env:X} stands for a "
-        "variable. Repeatable.",
-    ),
-]
-StreamsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--streams", metavar="N", min=1, help="Parser threads of the run, instead of the package's.", show_default=False
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; results and errors only.")]
-RunsFolderOption = Annotated[
-    Path,
-    typer.Option(
-        "--runs-dir", metavar="FOLDER", help="Where run folders are made.", readable=False, callback=_without_tilde
-    ),
-]
-DEFAULT_RUNS_FOLDER = Path(".headrace/runs")
 
 
 def _print_version(wanted: bool) -> None:
@@ -145,7 +110,7 @@ def demo(
             metavar="FOLDER",
             help="Where files and database go.",
             readable=False,
-            callback=_without_tilde,
+            callback=without_tilde,
         ),
     ] = Path("demo"),
     scale: Annotated[
@@ -173,7 +138,7 @@ def demo(
     Example:
       headrace demo --scale 1 --folder /tmp/demo
     """
-    _only("destination", to, ["duckdb", "postgres"], "headrace demo")
+    only("destination", to, ["duckdb", "postgres"], "headrace demo")
     from headrace.cli.demo import DemoOptions, run_demo
 
     raise typer.Exit(run_demo(DemoOptions(folder, to, scale, chunks, streams, json_output=json, quiet=quiet)))
@@ -189,7 +154,7 @@ def generate_tpch(
             help="Where the files go; made if missing.",
             show_default=False,
             readable=False,
-            callback=_without_tilde,
+            callback=without_tilde,
         ),
     ],
     scale: Annotated[
@@ -235,14 +200,33 @@ def generate_tpch(
     raise typer.Exit(run_generate(options))
 
 
+app.command()(init)
+app.command()(infer)
+
+
 @app.command()
 def check(
-    package: PackageArgument,
+    package: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PACKAGE]", help="The package: a YAML file.", show_default=False, readable=False),
+    ] = None,
     sets: SetOption = None,
     connections: ConnectionOption = None,
     connect: Annotated[
         bool, typer.Option("--connect", help="Open the destinations too: rights, versions, settings that cost speed.")
     ] = False,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--file", metavar="FILE", help="Check this file against a layout. Repeatable.", readable=False),
+    ] = None,
+    layout: Annotated[
+        Path | None,
+        typer.Option("--layout", metavar="LAYOUT", help="The layout of the files.", readable=False, show_default=False),
+    ] = None,
+    streams: Annotated[
+        int | None,
+        typer.Option("--streams", metavar="N", min=1, help="Parser threads of --file.", show_default=False),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Say whether a package is well-formed, without touching its data.
@@ -253,13 +237,35 @@ def check(
     rows can be loaded there, which settings of a server cost speed, what to
     set, and what that gives up. Nothing is changed.
 
+    With --file and --layout instead of a package it reads files, loads
+    nothing, and says which rows a load would reject, by column and rule.
+
     \b
     Example:
       headrace check examples/tpch/load.yaml --set data=data --connect
+      headrace check --file orders.csv --layout orders.yaml
     """
+    if files or layout is not None:
+        from headrace.cli.check_file import CheckFileCommand, run_check_file
+
+        if package is not None or not files or layout is None or sets or connections or connect:
+            raise _wrong_check()
+        raise typer.Exit(run_check_file(CheckFileCommand(tuple(files), layout, streams, json_output=json)))
     from headrace.cli.check import run_check
 
+    if package is None:
+        raise _wrong_check()
     raise typer.Exit(run_check(package, sets or [], connections or [], json_output=json, connect=connect))
+
+
+def _wrong_check() -> Exception:
+    from headrace.errors import CommandLineError
+
+    return CommandLineError(
+        "`headrace check` needs a package, or files and their layout",
+        expected="PACKAGE, or --file FILE and --layout LAYOUT and nothing of a package",
+        hint="`headrace check --help` shows the options and examples.",
+    )
 
 
 @app.command()
@@ -310,7 +316,7 @@ def run(
       headrace run examples/tpch/load.yaml --set data=data \\
         --connection warehouse=duckdb:tpch.duckdb
     """
-    _only("engine", engine, ["local"], "headrace run")
+    only("engine", engine, ["local"], "headrace run")
     from headrace.cli.run import RunOptions, run_run
 
     options = RunOptions(
@@ -393,24 +399,7 @@ def schema(
     Example:
       headrace schema package > headrace-package.schema.json
     """
-    _only("schema", of, ["package", "layout"], "headrace schema")
+    only("schema", of, ["package", "layout"], "headrace schema")
     from headrace.cli.schema import run_schema
 
     raise typer.Exit(run_schema(of))
-
-
-def _only(what: str, written: str, allowed: list[str], command: str) -> None:
-    """Refuse a word that is not one of the allowed ones."""
-    if written not in allowed:
-        raise _unknown(what, written, allowed, command)
-
-
-def _unknown(what: str, written: str, allowed: list[str], command: str) -> Exception:
-    from headrace.errors import CommandLineError
-    from headrace.model.suggest import did_you_mean, one_of
-
-    return CommandLineError(
-        f"unknown {what} `{written}`",
-        expected=one_of(allowed),
-        hint=did_you_mean(written, allowed) or f"`{command} --help` says more.",
-    )

@@ -60,7 +60,7 @@ pub fn text_start(path: &str, head: &[u8], wanted: Encoding) -> Result<(usize, E
 }
 
 /// The UTF-16 that text full of zero bytes is.
-fn likely(head: &[u8]) -> Option<&'static str> {
+pub fn likely(head: &[u8]) -> Option<&'static str> {
     let zeros = |first: usize| head.iter().skip(first).step_by(2).filter(|byte| **byte == 0).count();
     let (first, second) = (zeros(0), zeros(1));
     let many = |zeros: usize| zeros >= 2 && 5 * zeros >= head.len();

@@ -24,7 +24,6 @@ use headrace_types::{CoreError, Layout};
 
 use self::ahead::{Abandoned, Ahead};
 use self::decoding::{Compressed, Decoding};
-use self::file::FileRange;
 use self::footer::WithoutFooter;
 use self::generated::Generated;
 use self::head::{Recording, Replayed};
@@ -34,8 +33,8 @@ use crate::slices::{HeadPlace, discard, read_header, row_end, skip_lines};
 use crate::spec::{Compression, FileSpec, FlowSpec, HeldSpec, Margin, SliceSpec, SourceSpec, StreamSpec, TextRange};
 
 pub use self::content::{HEAD_BYTES, check_text, compression};
-pub use self::encoding::{decoded, text_start};
-pub use self::file::{check_unchanged, modified_ns, open_file};
+pub use self::encoding::{decoded, likely, text_start};
+pub use self::file::{FileRange, check_unchanged, modified_ns, open_file};
 pub use self::footer::{Footer, OpenLine};
 pub use self::head::first_bytes;
 pub use self::pieces::{Pieces, Place, bgzf, zstd_frames};

@@ -9,7 +9,7 @@ mod format;
 mod nulls;
 mod number;
 mod plan;
-mod temporal;
+pub mod temporal;
 mod text;
 mod unescape;
 mod ways;

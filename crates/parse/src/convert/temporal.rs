@@ -96,7 +96,7 @@ fn two_digits(characters: &[u8]) -> Option<(i64, &[u8])> {
 
 /// Microseconds since midnight of `HH:MM[:SS[.digits]]` at the front, whether it has more than six digits after the point that
 /// are not zeros, and the rest.
-fn time(characters: &[u8]) -> Option<(i64, bool, &[u8])> {
+pub fn time(characters: &[u8]) -> Option<(i64, bool, &[u8])> {
     let (hour, rest) = two_digits(characters)?;
     let (minute, rest) = two_digits(rest.strip_prefix(b":")?)?;
     if hour > 23 || minute > 59 {

@@ -1,0 +1,75 @@
+"""Options that commands share, and their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def without_tilde(option: typer.CallbackParam, folder: Path) -> Path:
+    """Refuse a path that the shell has not completed: `--out=~/data` would make a folder called `~`."""
+    if str(folder).startswith("~"):
+        from headrace.errors import CommandLineError
+
+        raise CommandLineError(
+            f"{option.opts[0]} begins with `~`, which only a shell replaces",
+            found=str(folder),
+            hint="Write $HOME instead of `~`; for a name that begins with `~` write `./~`.",
+        )
+    return folder
+
+
+PackageArgument = Annotated[
+    # Whether it can be read is for the package loader to say, with its own exit codes.
+    Path,
+    typer.Argument(metavar="PACKAGE", help="The package: a YAML file.", show_default=False, readable=False),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Give a parameter a value; lists are comma-separated. Repeatable."
+    ),
+]
+ConnectionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--connection",
+        metavar="NAME=URL",
+        help="Replace a connection: postgresql://..., duckdb:FILE, files:FOLDER or null:; ${env:X} stands for a "
+        "variable. Repeatable.",
+    ),
+]
+StreamsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--streams", metavar="N", min=1, help="Parser threads of the run, instead of the package's.", show_default=False
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; results and errors only.")]
+RunsFolderOption = Annotated[
+    Path,
+    typer.Option(
+        "--runs-dir", metavar="FOLDER", help="Where run folders are made.", readable=False, callback=without_tilde
+    ),
+]
+DEFAULT_RUNS_FOLDER = Path(".headrace/runs")
+
+
+def only(what: str, written: str, allowed: list[str], command: str) -> None:
+    """Refuse a word that is not one of the allowed ones."""
+    if written not in allowed:
+        raise unknown(what, written, allowed, command)
+
+
+def unknown(what: str, written: str, allowed: list[str], command: str) -> Exception:
+    from headrace.errors import CommandLineError
+    from headrace.model.suggest import did_you_mean, one_of
+
+    return CommandLineError(
+        f"unknown {what} `{written}`",
+        expected=one_of(allowed),
+        hint=did_you_mean(written, allowed) or f"`{command} --help` says more.",
+    )

@@ -1,0 +1,347 @@
+"""From files to a layout: a look for the dialect, a pass for facts, decisions."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from headrace import core
+from headrace.errors import SourceError
+from headrace.infer.decide import decide
+from headrace.infer.dialect import Choice, Given, choose_dialect
+from headrace.infer.facts import ColumnFacts
+from headrace.infer.inferred import Doubt, Inferred
+from headrace.infer.keys import arrow_flow, proved_keys
+from headrace.infer.numbers import proved_mark
+from headrace.infer.wording import bare_path, count, either, shown
+from headrace.model import Layout
+from headrace.planning.slicing import slice_bytes
+
+# What the look reads from the front of a file.
+LOOK_BYTES: Final = 1_000_000
+# A second look reads further, up to the first row that does not fit.
+_MOST_SECOND_LOOK_BYTES: Final = 64_000_000
+# An estimate of different values this near to the number of rows may be all of them.
+_KEY_TOLERANCE: Final = 0.1
+_RULES: Final = {
+    "too_few_fields": "too few fields",
+    "too_many_fields": "too many fields",
+    "row_too_long": "more bytes than a row can have",
+    "text_after_qualifier": "text behind a closing quote",
+    "unclosed_qualifier": "a quote that is never closed",
+    "unfinished_escape": "an escape at the end",
+    "invalid_utf8": "bytes that are not UTF-8",
+    "unmappable": "bytes that are no characters",
+    "nul_byte": "NUL bytes",
+}
+
+NeverCancelled: Final[Callable[[], bool]] = lambda: False  # noqa: E731
+
+
+@dataclass(frozen=True, slots=True)
+class InferOptions:
+    """How to look. `sample_bytes`: read only so much of each file; None for all of it. `exact_keys`: prove keys."""
+
+    sample_bytes: int | None = None
+    exact_keys: bool = False
+    given: Given = field(default_factory=Given)
+    streams: int = field(default_factory=lambda: os.cpu_count() or 1)
+
+
+def infer_files(
+    paths: Sequence[Path], options: InferOptions, is_cancelled: Callable[[], bool] = NeverCancelled
+) -> Inferred:
+    """One layout for all files. Raises SourceError for what cannot be read, is no delimited text, or differs."""
+    choices = look_at(paths, options.given, is_cancelled)
+    return infer_chosen(paths, choices, options, is_cancelled)
+
+
+def look_at(
+    paths: Sequence[Path],
+    given: Given,
+    is_cancelled: Callable[[], bool] = NeverCancelled,
+    sample_bytes: int = LOOK_BYTES,
+) -> list[tuple[Choice, Mapping[str, Any]]]:
+    """The dialect of each file, and what was seen of it."""
+    for path in paths:
+        _refuse_stream(path)
+    spec: dict[str, Any] = {
+        "files": [str(path.absolute()) for path in paths],
+        "sample_bytes": sample_bytes,
+        "candidates": given.candidates(),
+    }
+    if given.encoding is not None:
+        spec["encoding"] = given.encoding
+    looks = core.look(spec, is_cancelled)["files"]
+    return [(choose_dialect(look, given), look) for look in looks]
+
+
+def _refuse_stream(path: Path) -> None:
+    """Files are read twice."""
+    try:
+        is_stream = str(path) == "-" or stat.S_ISFIFO(path.stat().st_mode)
+    except OSError:
+        return  # the core says why it cannot be read
+    if is_stream:
+        raise SourceError(
+            "a pipe cannot be inferred: it can be read only once",
+            at={"file": str(path)},
+            expected="a file",
+            hint="Write it to a file first.",
+        )
+
+
+def infer_chosen(
+    paths: Sequence[Path],
+    looks: Sequence[tuple[Choice, Mapping[str, Any]]],
+    options: InferOptions,
+    is_cancelled: Callable[[], bool] = NeverCancelled,
+) -> Inferred:
+    """The layout of files whose dialects were found."""
+    choice = _united(paths, looks)
+    names = [_shown_path(path) for path in paths]
+    choice = _with_readable_header(paths, choice, is_cancelled)
+    found = _pass(paths, choice, options, is_cancelled)
+    second = _second_choice(paths, choice, found, options, is_cancelled)
+    if second is not None:
+        again = _pass_or_none(paths, second, options, is_cancelled)
+        if again is not None and _explains_more(again, found):
+            choice, found = second, again
+    inferred = _decided(names, choice, found, set())
+    if {"qualifier", "escape"} & set(choice.settings):
+        trimmable = _trimmable(paths, choice, inferred, options, is_cancelled)
+        inferred = _decided(names, choice, found, trimmable) if trimmable else inferred
+    if options.exact_keys and inferred.rows > 1:
+        spec = _slices(paths, choice, options, is_cancelled)
+        flow_of = partial(arrow_flow, spec, spec["layout"], options.streams)
+        keys = proved_keys(flow_of, inferred.keys, inferred.facts, is_cancelled)
+        inferred = replace(inferred, keys=tuple(keys), keys_are_proved=True)
+    return inferred
+
+
+def _pass_or_none(
+    paths: Sequence[Path], choice: Choice, options: InferOptions, is_cancelled: Callable[[], bool]
+) -> dict[str, Any] | None:
+    """A pass by a dialect that was tried only: None if not even the header can be read by it."""
+    try:
+        return _pass(paths, choice, options, is_cancelled)
+    except SourceError:
+        return None
+
+
+def _explains_more(again: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether no more rows are left over, and none because a quote that is data swallowed others."""
+    left = again["misfits"]
+    swallowed = {"unclosed_qualifier", "row_too_long"} & set(left["by_rule"])
+    return not swallowed and bool(left["count"] <= found["misfits"]["count"])
+
+
+def _with_readable_header(paths: Sequence[Path], choice: Choice, is_cancelled: Callable[[], bool]) -> Choice:
+    """The same; without names that a load would read otherwise, because the header itself breaks the dialect."""
+    if choice.settings.get("header") != "check":
+        return choice
+    try:
+        _slices(paths, choice, InferOptions(sample_bytes=LOOK_BYTES, streams=1), is_cancelled)
+    except SourceError as error:
+        if not (error.at or {}).get("row"):
+            raise  # of the file, not of a row of it
+        skipped = {**choice.settings, "header": "skip"}
+        return Choice(skipped, choice.names, (*choice.doubts, Doubt("the header is not written as rows are")))
+    return choice
+
+
+def _trimmable(
+    paths: Sequence[Path],
+    choice: Choice,
+    inferred: Inferred,
+    options: InferOptions,
+    is_cancelled: Callable[[], bool],
+) -> set[str]:
+    """Columns of values with blanks at their ends, all of which `trim` takes: none stands between qualifiers.
+
+    Only where that decides about a type the files are read once more.
+    """
+    if "escape" in choice.settings:
+        return set()  # behind an escape a blank at the end is text: layouts with both are refused
+    mark = proved_mark([own.classes for own in inferred.facts])
+    wanted = [
+        own.name
+        for own, column in zip(inferred.facts, inferred.columns, strict=True)
+        if own.blank_ends and decide(own, mark).type != column.type
+    ]
+    if not wanted:
+        return set()
+    again = _pass(paths, choice, options, is_cancelled, trimmed=wanted)
+    return {own["name"] for own in again["columns"] if own["name"] in wanted and not own["blank_ends"]}
+
+
+def _shown_path(path: Path) -> str:
+    return str(path)
+
+
+def _united(paths: Sequence[Path], looks: Sequence[tuple[Choice, Mapping[str, Any]]]) -> Choice:
+    """The one dialect of all files. Raises SourceError if there is none."""
+    first = looks[0][0]
+    settings = dict(first.settings)
+    for path, (choice, _) in zip(paths[1:], looks[1:], strict=True):
+        if choice.kind != first.kind:
+            raise SourceError(
+                "the files are not of one kind",
+                at={"file": _shown_path(path)},
+                found=_kind(choice),
+                expected=f"as {_shown_path(paths[0])}: {_kind(first)}",
+                hint="Infer them apart, or use `headrace init`, which makes a table of each kind.",
+            )
+        if "qualifier" in choice.settings:
+            settings.setdefault("qualifier", choice.settings["qualifier"])
+    encodings = {choice.settings.get("encoding", "utf-8") for choice, look in looks if look["has_high_bytes"]}
+    encodings |= {
+        choice.settings["encoding"] for choice, look in looks if look["has_mark"] and "encoding" in choice.settings
+    }
+    if len(encodings) > 1:
+        raise SourceError(
+            "the files are not in one encoding",
+            at={"file": _shown_path(paths[0])},
+            found=either(sorted(encodings), "and"),
+            expected="files in one encoding",
+            hint="Infer them apart, or say which one it is with --encoding.",
+        )
+    settings.pop("encoding", None)
+    encoding = encodings.pop() if encodings else first.settings.get("encoding", "utf-8")
+    doubts = tuple(dict.fromkeys(doubt for choice, _ in looks for doubt in choice.doubts))
+    own = {} if encoding == "utf-8" else {"encoding": encoding}
+    return Choice({**own, **_in_order(settings)}, first.names, doubts)
+
+
+def _in_order(settings: Mapping[str, Any]) -> dict[str, Any]:
+    front = [key for key in ("delimiter", "qualifier", "escape") if key in settings]
+    return {key: settings[key] for key in (*front, *(key for key in settings if key not in front))}
+
+
+def _kind(choice: Choice) -> str:
+    names = [shown(name) for name in choice.names[:3]]
+    more = f" and {count(len(choice.names) - 3)} more" if len(choice.names) > 3 else ""
+    return f"delimiter {shown(choice.settings['delimiter'])}, columns {', '.join(names)}{more}"
+
+
+def _pass(
+    paths: Sequence[Path],
+    choice: Choice,
+    options: InferOptions,
+    is_cancelled: Callable[[], bool],
+    trimmed: Sequence[str] = (),
+) -> dict[str, Any]:
+    spec = _slices(paths, choice, options, is_cancelled, trimmed)
+    is_sample = spec.pop("is_sample")
+    return {**core.infer_columns(spec, is_cancelled), "is_sample": is_sample}
+
+
+def _slices(
+    paths: Sequence[Path],
+    choice: Choice,
+    options: InferOptions,
+    is_cancelled: Callable[[], bool],
+    trimmed: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Files, the slices of them that are read, the layout of texts, and whether that is not all."""
+    columns = [
+        {"name": name, "type": "string", "nullable": True, **({"trim": "both"} if name in trimmed else {})}
+        for name in choice.names
+    ]
+    layout = Layout.model_validate({**choice.settings, "columns": columns}).to_core()
+    files = [str(path.absolute()) for path in paths]
+    total = sum(path.stat().st_size for path in paths)
+    size = options.sample_bytes or slice_bytes(total, options.streams)
+    wanted = {"files": files, "slice_bytes": size, "layout": layout, "compression": "auto"}
+    sliced = core.plan_slices(wanted, is_cancelled)
+    slices = sliced["slices"]
+    if options.sample_bytes is not None:
+        first: dict[int, dict[str, Any]] = {}
+        for one in slices:
+            first.setdefault(one["file"], one)
+        slices = list(first.values())
+    is_sample = len(slices) < len(sliced["slices"])
+    spec = {"files": sliced["files"], "slices": slices, "layout": layout, "streams": options.streams}
+    return {**spec, "is_sample": is_sample}
+
+
+def _second_choice(
+    paths: Sequence[Path],
+    choice: Choice,
+    found: Mapping[str, Any],
+    options: InferOptions,
+    is_cancelled: Callable[[], bool],
+) -> Choice | None:
+    """Another dialect, by what the sample did not show; None if there is nothing to mend, or no better one."""
+    misfits = found["misfits"]
+    if not misfits["count"] and not found["quoted_without_qualifier"]:
+        return None
+    if found["quoted_without_qualifier"] and "qualifier" not in choice.settings:
+        return replace(choice, settings=_in_order({**choice.settings, "qualifier": '"'}))
+    reached = max((first["byte"] for first in misfits["first"]), default=0)
+    if not LOOK_BYTES // 2 < reached < _MOST_SECOND_LOOK_BYTES:
+        return None
+    again = _united(paths, look_at(paths, options.given, is_cancelled, reached + LOOK_BYTES))
+    return None if again.settings == choice.settings and again.names == choice.names else again
+
+
+def _decided(names: Sequence[str], choice: Choice, found: Mapping[str, Any], trimmable: Collection[str]) -> Inferred:
+    facts = tuple(ColumnFacts.of_core(column) for column in found["columns"])
+    mark = proved_mark([own.classes for own in facts])
+    can_trim = not {"qualifier", "escape"} & set(choice.settings)
+    columns = tuple(decide(own, mark, names, can_trim=can_trim or own.name in trimmable) for own in facts)
+    if found["is_sample"]:
+        columns = tuple(replace(column, nullable=True) for column in columns)
+    rows = int(found["rows"])
+    return Inferred(
+        files=tuple(names),
+        dialect=choice.settings,
+        rows=rows,
+        columns=columns,
+        facts=facts,
+        doubts=(*choice.doubts, *_misfit_doubts(found), *_other_doubts(found)),
+        misfits=found["misfits"],
+        keys=tuple(
+            (own.name,)
+            for own, column in zip(facts, columns, strict=True)
+            if "null_tokens" not in column.settings and _may_be_key(own, rows)
+        ),
+        is_sample=bool(found["is_sample"]),
+        bytes_read=int(found["bytes"]),
+    )
+
+
+def _misfit_doubts(found: Mapping[str, Any]) -> list[Doubt]:
+    misfits = found["misfits"]
+    total = int(found["rows"]) + int(misfits["count"])
+    doubts = []
+    for rule, number in misfits["by_rule"].items():
+        first = next((one for one in misfits["first"] if one["rule"] == rule), None)
+        where = "" if first is None else f", the first {bare_path(Path(first['file']).name)}, row {count(first['row'])}"
+        doubts.append(Doubt(f"{_RULES.get(rule, rule)}: {count(number)} of {count(total, 'row')}{where}"))
+    return doubts
+
+
+def _other_doubts(found: Mapping[str, Any]) -> list[Doubt]:
+    doubts = []
+    if found["quoted_without_qualifier"]:
+        quoted = count(found["quoted_without_qualifier"], "value")
+        doubts.append(Doubt(f"quotes at the front of {quoted} are taken for data: they do not close as qualifiers do"))
+    if not found["has_distinct"]:
+        doubts.append(Doubt("there are too many columns to count different values"))
+    if not found["rows"]:
+        doubts.append(Doubt("there are no rows: every column is a text"))
+    return doubts
+
+
+def _may_be_key(facts: ColumnFacts, rows: int) -> bool:
+    if rows < 2 or facts.nulls or facts.empty or facts.distinct is None or "blank" in facts.classes:
+        return False
+    if facts.is_exact:
+        return facts.distinct == rows
+    return facts.distinct >= (1 - _KEY_TOLERANCE) * rows

@@ -1,0 +1,70 @@
+"""Texts that are no delimited files: named and refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headrace.errors import SourceError
+
+_BOXES: Final = re.compile(r"[\u2500-\u257f]")
+_RULE: Final = re.compile(r"\+[-=+]{2,}\+?")
+# Fewer may look alike by chance.
+_FEWEST_LINES: Final = 3
+_RULE_BETWEEN_BARS: Final = re.compile(r"\|?[-: ]*-[-: ]*(\|[-: ]*-[-: ]*)+\|?")
+
+
+def refuse_other_formats(look: Mapping[str, Any]) -> None:
+    """Raise SourceError for a file that the core saw no delimited text in."""
+    lines = [line.strip() for line in look["head_lines"] if line.strip()]
+    if not look["size_bytes"] or not lines:
+        raise _refusal(
+            look, "a file holds no rows", "no byte" if not look["size_bytes"] else "blank lines only", "Leave it out."
+        )
+    first = lines[0]
+    if first.startswith("{") or (first.startswith("[") and (len(first) == 1 or first[1] in '{["')):
+        raise _refusal(look, "a file is no delimited text", "JSON", "Export it as delimited text first.")
+    if re.match(r"<!doctype html|<html", first, re.IGNORECASE):
+        raise _refusal(look, "a file is no delimited text", "HTML", "Save the table itself as delimited text.")
+    if re.match(r"<\?xml|<[A-Za-z][^|;,\t]*>$", first):
+        raise _refusal(look, "a file is no delimited text", "XML", "Export it as delimited text first.")
+    if any(_BOXES.search(line) for line in lines) or any(_RULE.fullmatch(line) for line in lines):
+        raise _refusal(
+            look,
+            "a file is a printed table",
+            "lines that draw a frame",
+            "Export it as delimited text, without a frame.",
+        )
+    bars = [line for line in lines if line.startswith("|") and line.endswith("|")]
+    if len(bars) == len(lines) and any(_RULE_BETWEEN_BARS.fullmatch(line) for line in lines[:3]):
+        raise _refusal(
+            look,
+            "a file is a printed table",
+            "bars and lines around values",
+            "Export it as delimited text, without a frame.",
+        )
+
+
+def refuse_fixed_width(look: Mapping[str, Any]) -> None:
+    """Raise SourceError for lines without delimiter that are equally long, with blanks in the same places of all."""
+    lines = [line for line in look["head_lines"] if line.strip()]
+    if not look["is_whole"] and lines:
+        lines.pop()  # perhaps cut
+    if len(lines) < _FEWEST_LINES or len({len(line) for line in lines}) > 1:
+        return
+    blank = [all(line[place] == " " for line in lines) for place in range(len(lines[0]))]
+    text = [any(line[place] != " " for line in lines) for place in range(len(lines[0]))]
+    first, last = text.index(True), len(text) - text[::-1].index(True)
+    if any(blank[first:last]):
+        raise SourceError(
+            "a file has columns of fixed width, which cannot be inferred",
+            at={"file": look["path"]},
+            found=f"lines of {len(lines[0])} characters, with blanks in the same places",
+            expected="delimited text",
+            hint="Write its layout by hand: `shape: fixed_width`, with `width` of each column.",
+        )
+
+
+def _refusal(look: Mapping[str, Any], what: str, found: str, hint: str) -> SourceError:
+    return SourceError(what, at={"file": look["path"]}, found=found, expected="delimited text", hint=hint)
