@@ -14,6 +14,7 @@ use headrace_engine::generate_files::{self, GenerateJob};
 use headrace_engine::hash_places::{HashPlacesSpec, hash_places as place_keys};
 use headrace_engine::key_bounds::{KeyBoundsSpec, key_bounds as read_key_bounds};
 use headrace_engine::key_scan::{KeyScanSpec, key_scan as scan_keys};
+use headrace_engine::replay_rows::{ReplayRowsSpec, replay_rows as find_rows};
 use headrace_engine::slices::{SlicingSpec, plan_slices_until as cut_files};
 use headrace_engine::{BatchReader, Flow as EngineFlow};
 use headrace_types::{CoreError as EngineError, ErrorKind, Layout};
@@ -123,6 +124,13 @@ fn hash_places(spec_json: &str) -> PyResult<String> {
 fn key_scan(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<String> {
     let spec: KeyScanSpec = from_json("key scan", spec_json)?;
     to_json(&until(py, is_cancelled, |must_end| scan_keys(&spec, must_end))?)
+}
+
+/// The rows of a file of repaired rejects. Asks `is_cancelled` now and then; what it raises ends the search.
+#[pyfunction]
+fn replay_rows(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<String> {
+    let spec: ReplayRowsSpec = from_json("replay", spec_json)?;
+    to_json(&until(py, is_cancelled, |must_end| find_rows(&spec, must_end))?)
 }
 
 /// A data flow.
@@ -241,5 +249,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hash_places, module)?)?;
     module.add_function(wrap_pyfunction!(key_bounds, module)?)?;
     module.add_function(wrap_pyfunction!(key_scan, module)?)?;
+    module.add_function(wrap_pyfunction!(replay_rows, module)?)?;
     module.add_function(wrap_pyfunction!(generate_tpch, module)?)
 }
