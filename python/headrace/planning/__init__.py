@@ -32,6 +32,7 @@ from headrace.planning.plan import (
     Step,
 )
 from headrace.planning.planner import plan_data_flow, plan_source_pass, table_after
+from headrace.planning.replay import ReplayPlan
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.wording import counted
@@ -63,6 +64,7 @@ __all__ = [
     "PartitionRule",
     "Partitioning",
     "RangeRule",
+    "ReplayPlan",
     "RunPlan",
     "SkippedTask",
     "SourceSnapshot",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from headrace.model import DataType, LoadOptions
 from headrace.planning.memory import MemorySplit
 from headrace.planning.partitioning import CommitSize, Partitioning
+from headrace.planning.replay import ReplayPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.wording import counted
 
@@ -162,7 +163,7 @@ class DataFlowPlan:
     the target. `partitioning`: None without partitions. `commit`: None if a unit ends with the last row of its table;
     `epochs`: with a commit size, the slices that all writers commit together, None if each commits on its own.
     `connections`: how many load rows at the same time. `load_time_us`: when the run began, microseconds since 1970;
-    None while there is none.
+    None while there is none. `replay`: set for rejects of an earlier run.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -192,6 +193,7 @@ class DataFlowPlan:
     epochs: tuple[tuple[int, ...], ...] | None = None
     connections: int = 1
     load_time_us: int | None = None
+    replay: ReplayPlan | None = None
 
     @property
     def reloads(self) -> bool:
