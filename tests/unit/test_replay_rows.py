@@ -9,18 +9,18 @@ import pytest
 
 from headrace import core
 from headrace.errors import CancelledError, SourceError
+from headrace.model import Layout
 
-LAYOUT = {
-    "delimiter": ";",
-    "qualifier": '"',
-    "header": "skip",
-    "skip_lines": 2,
-    "comment": "#",
-    "columns": [
-        {"name": "id", "type": "int32", "nullable": True},
-        {"name": "note", "type": "string", "nullable": True},
-    ],
-}
+LAYOUT = Layout.model_validate(
+    {
+        "delimiter": ";",
+        "qualifier": '"',
+        "header": "skip",
+        "skip_lines": 2,
+        "comment": "#",
+        "columns": [{"name": "id", "type": "int32"}, {"name": "note", "type": "string"}],
+    }
+).to_core(set())
 
 
 def found(path: Path, content: bytes, row_ends: list[Any], groups: list[tuple[int, int | None]]) -> dict[str, Any]:
