@@ -138,6 +138,19 @@ def infer_columns(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = la
     return _data(_call(_native.infer_columns, json.dumps(spec), is_cancelled))
 
 
+def replay_rows(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: False) -> Data:
+    """The rows of a file of repaired rejects.
+
+    `spec` has `path`, `layout`, `files` (of the run whose rejects they are, as `plan_slices` replied) and `groups`, in
+    the order of the rows: `{"file", "rows"}`, the index of the source file as which so many rows are written (None: all
+    that are left). The reply has `files` and `slices` of a flow that reads them, one of each for a group, `rows`, the
+    number of lines, and `blank`, those of them, from 1, that the layout skips.
+
+    `is_cancelled` is asked as by `key_scan`.
+    """
+    return _data(_call(_native.replay_rows, json.dumps(spec), is_cancelled))
+
+
 class Flow:
     """One data flow: streams that read, parse and write. Nothing runs before `start`."""
 

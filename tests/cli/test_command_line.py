@@ -16,7 +16,20 @@ from headrace.cli.failures import run_app
 from tests.cli.conftest import CommandLine
 from tests.snapshots import assert_snapshot
 
-COMMANDS = ["demo", "generate tpch", "init", "infer", "check", "plan", "run", "resume", "verify", "schema"]
+COMMANDS = [
+    "demo",
+    "generate tpch",
+    "init",
+    "infer",
+    "check",
+    "plan",
+    "run",
+    "resume",
+    "verify",
+    "rejects",
+    "replay",
+    "schema",
+]
 
 WRONG = {
     "unknown_command": "runn x.yaml",

@@ -20,6 +20,7 @@ mod outcome;
 pub mod postgres;
 mod queue;
 mod rejects;
+pub mod replay_rows;
 pub mod report;
 mod routing;
 mod row_counts;

@@ -15,6 +15,7 @@ use headrace_engine::hash_places::{HashPlacesSpec, hash_places as place_keys};
 use headrace_engine::infer::{InferSpec, LookSpec, infer_columns as gather_facts, look as look_at};
 use headrace_engine::key_bounds::{KeyBoundsSpec, key_bounds as read_key_bounds};
 use headrace_engine::key_scan::{KeyScanSpec, key_scan as scan_keys};
+use headrace_engine::replay_rows::{ReplayRowsSpec, replay_rows as find_rows};
 use headrace_engine::slices::{SlicingSpec, plan_slices_until as cut_files};
 use headrace_engine::{BatchReader, Flow as EngineFlow};
 use headrace_types::{CoreError as EngineError, ErrorKind, Layout};
@@ -140,6 +141,13 @@ fn infer_columns(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> Py
     to_json(&until(py, is_cancelled, |must_end| gather_facts(&spec, must_end))?)
 }
 
+/// The rows of a file of repaired rejects. Asks `is_cancelled` now and then; what it raises ends the search.
+#[pyfunction]
+fn replay_rows(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<String> {
+    let spec: ReplayRowsSpec = from_json("replay", spec_json)?;
+    to_json(&until(py, is_cancelled, |must_end| find_rows(&spec, must_end))?)
+}
+
 /// A data flow.
 #[pyclass(frozen)]
 struct Flow(EngineFlow);
@@ -258,5 +266,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(key_scan, module)?)?;
     module.add_function(wrap_pyfunction!(look, module)?)?;
     module.add_function(wrap_pyfunction!(infer_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(replay_rows, module)?)?;
     module.add_function(wrap_pyfunction!(generate_tpch, module)?)
 }

@@ -26,6 +26,7 @@ from headrace.cli.app_options import (
     unknown,
     without_tilde,
 )
+from headrace.cli.app_rejects import rejects, replay
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
@@ -382,6 +383,10 @@ def verify(
     raise typer.Exit(
         run_verify(VerifyOptions(run, sets or [], connections or [], runs_folder, json_output=json, quiet=quiet))
     )
+
+
+app.command()(rejects)
+app.command()(replay)
 
 
 @app.command()

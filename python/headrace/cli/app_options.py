@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-def without_tilde(option: typer.CallbackParam, folder: Path) -> Path:
+def without_tilde(option: typer.CallbackParam, folder: Path | None) -> Path | None:
     """Refuse a path that the shell has not completed: `--out=~/data` would make a folder called `~`."""
     if str(folder).startswith("~"):
         from headrace.errors import CommandLineError

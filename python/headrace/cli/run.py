@@ -16,6 +16,7 @@ from headrace.cli.accounts import render_summary
 from headrace.cli.console import print_json, print_result, result_width, say, shown_path
 from headrace.cli.failures import internal_error
 from headrace.cli.progress import open_progress
+from headrace.cli.replay_accounts import render_replay
 from headrace.cli.signals import cancel_on_signals
 from headrace.errors import HeadraceError, OutputError
 
@@ -38,14 +39,14 @@ def run_run(options: RunOptions) -> int:
     """Run and report; returns the exit code."""
     request = run.RunRequest.of(options.package, options.sets, options.connections, options.streams, Path.cwd())
     package = load_requested(replace(request, package=options.package))
-    return _execute_and_report(package, options, request=request)
+    return execute_and_report(package, options, request=request)
 
 
 def run_resume(run_name: str, options: RunOptions) -> int:
     """Go on with an unfinished run and report; returns the exit code. `options.package` is not used."""
     folder = run.RunFolder.find(options.runs_folder, run_name, run.RESUME)
     package = load_requested(run.load_request(folder, options.sets, options.connections))
-    return _execute_and_report(package, options, resumed=folder)
+    return execute_and_report(package, options, resumed=folder)
 
 
 def load_requested(request: run.RunRequest) -> model.BoundPackage:
@@ -60,12 +61,14 @@ def load_requested(request: run.RunRequest) -> model.BoundPackage:
     )
 
 
-def _execute_and_report(
+def execute_and_report(
     package: model.BoundPackage,
     options: RunOptions,
     request: run.RunRequest | None = None,
     resumed: run.RunFolder | None = None,
+    replay: run.ReplayRun | None = None,
 ) -> int:
+    """Execute and print what came of it; returns the exit code. `options.package` is not used."""
     cancel = threading.Event()
     with cancel_on_signals(cancel):
         summary = execute_shown(
@@ -76,13 +79,16 @@ def _execute_and_report(
             request=request,
             resumed=resumed,
             abandon=options.abandon,
+            replay=replay,
         )
         try:
             with kept_result(summary):
                 if options.json_output:
                     print_json(summary.to_dict())
                 else:
-                    print_result(render_summary(summary.to_dict(), width=result_width()))
+                    document = summary.to_dict()
+                    text = render_summary(document, width=result_width())
+                    print_result("\n".join(filter(None, [text, render_replay(document)])))
         finally:
             if summary.failure is not None:
                 say(summary.failure.render())
@@ -98,6 +104,7 @@ def execute_shown(
     request: run.RunRequest | None = None,
     resumed: run.RunFolder | None = None,
     abandon: bool = False,
+    replay: run.ReplayRun | None = None,
 ) -> run.Summary:
     """Execute a package with progress on stderr; the first Ctrl-C sets `cancel`. Returns the summary.
 
@@ -121,6 +128,7 @@ def execute_shown(
                 request=request,
                 resumed=resumed,
                 abandon=abandon,
+                replay=replay,
             )
         except HeadraceError:
             raise

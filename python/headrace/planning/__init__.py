@@ -34,6 +34,7 @@ from headrace.planning.plan import (
     tables_to_keep,
 )
 from headrace.planning.planner import plan_data_flow, plan_source_pass, table_after
+from headrace.planning.replay import ReplayPlan
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.wording import counted
@@ -65,6 +66,7 @@ __all__ = [
     "PartitionRule",
     "Partitioning",
     "RangeRule",
+    "ReplayPlan",
     "RowsBefore",
     "RunPlan",
     "SkippedTask",

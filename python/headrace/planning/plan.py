@@ -9,6 +9,7 @@ from typing import Any, Literal
 from headrace.model import DataType, LoadOptions, RejectLimits
 from headrace.planning.memory import MemorySplit
 from headrace.planning.partitioning import CommitSize, Partitioning
+from headrace.planning.replay import ReplayPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.wording import counted
 
@@ -187,7 +188,7 @@ class DataFlowPlan:
     None while there is none.
     `keep_rejects`: examples for passes that load nothing, for which no limit of rejects holds. `shown_paths`: the files
     of the source as rejects may name them, None if they may be named as they are. `rows_before`: of the data flows
-    that the run has ended.
+    that the run has ended. `replay`: set for rejects of an earlier run.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -220,6 +221,7 @@ class DataFlowPlan:
     keep_rejects: Literal["files", "examples"] = "files"
     shown_paths: tuple[str, ...] | None = None
     rows_before: RowsBefore = RowsBefore()
+    replay: ReplayPlan | None = None
 
     @property
     def reloads(self) -> bool:

@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,19 +30,24 @@ def new_run_id(now: datetime) -> str:
 
 @dataclass(frozen=True)
 class Purpose:
-    """What an earlier run is wanted for: which runs are fit for it, and how a refusal says so."""
+    """What an earlier run is wanted for, and how a refusal says that a run is not fit for it.
+
+    `fit` gets how a run has ended (None: it did not come to say it) and whether it is a replay. `last` is the last run
+    that is fit, but a replay only if `last_is_any`.
+    """
 
     participle: str
-    wants_success: bool
-    wanted: str
-    unfit: str
-    consequence: str
-    hint: str
+    fit: Callable[[str | None, bool], bool]
+    last_is_any: bool = True
+    wanted: str = "fitting"
+    unfit: str = "is not fit"
+    consequence: str = "it cannot be used"
+    hint: str = "Name another run."
 
 
 RESUME: Final = Purpose(
     "resumed",
-    wants_success=False,
+    fit=lambda status, _is_replay: status != "success",
     wanted="unfinished",
     unfit="is complete",
     consequence="there is nothing to resume",
@@ -49,11 +55,21 @@ RESUME: Final = Purpose(
 )
 VERIFY: Final = Purpose(
     "verified",
-    wants_success=True,
+    fit=lambda status, is_replay: status == "success" and not is_replay,
     wanted="successful",
     unfit="did not end with success",
     consequence="its tables are not all there",
     hint="Complete it first with `headrace resume`, or verify another run.",
+)
+REJECTS: Final = Purpose("looked at", fit=lambda _status, _is_replay: True)
+REPLAY: Final = Purpose(
+    "replayed",
+    fit=lambda status, _is_replay: status == "success",
+    last_is_any=False,
+    wanted="successful",
+    unfit="did not end with success",
+    consequence="its rejects are not final",
+    hint="Complete it first with `headrace resume`.",
 )
 
 
@@ -70,6 +86,7 @@ class RunFolder:
         self.request = path / "request.json"
         self.sources = path / "sources.json"
         self.partitions = path / "partitions.json"
+        self.replay = path / "replay.json"
         self._attempt_file = path / "attempt"
         # Of an attempt behind the first one.
         self._attempt = ""
@@ -116,9 +133,13 @@ class RunFolder:
                 expected="the beginning of a run id, the path of a run folder, or `last`",
                 hint="Name the folder of the runs with --runs-dir.",
             )
-        fit = [folder for folder in folders if (folder.status() == "success") == purpose.wants_success]
+        fit = [folder for folder in folders if purpose.fit(folder.status(), folder.is_replay)]
+        if run == "last" and not purpose.last_is_any:
+            fit = [folder for folder in fit if not folder.is_replay]
         if not fit:
-            unfit = f"run {folders[-1].run_id} {purpose.unfit}"
+            is_ended_replay = folders[-1].is_replay and folders[-1].status() == "success"
+            reason = "is a replay" if is_ended_replay and purpose is VERIFY else purpose.unfit
+            unfit = f"run {folders[-1].run_id} {reason}"
             raise CommandLineError(
                 f"there is no {purpose.wanted} run" if run == "last" else f"{unfit}: {purpose.consequence}",
                 found=unfit if run == "last" else None,
@@ -171,6 +192,11 @@ class RunFolder:
                 if not file.name.startswith("."):
                     file.replace(self.rejects / file.name)
             shutil.rmtree(old)
+
+    @property
+    def is_replay(self) -> bool:
+        """True for a run that loads rejects of another one."""
+        return self.replay.exists()
 
     def status(self) -> str | None:
         """How the run ended, as its summary says; None if it did not come to write one."""

@@ -17,6 +17,8 @@ from headrace.planning import Partitioning, RunPlan, SourceSnapshot, counted
 from headrace.run.folder import RESUME, Purpose, RunFolder
 from headrace.run.redact import Redactor
 
+# Members of a file by which its rows are read.
+_DIALECT: Final = ("row_end", "columns", "encoding")
 _NEW_RUN: Final = "Start a new run: `headrace run`."
 
 
@@ -105,11 +107,16 @@ def save_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], redac
     folder.write_document(folder.sources, _described(sources, redactor))
 
 
+def load_source_files(folder: RunFolder, task: str) -> list[dict[str, Any]]:
+    """The files that a task of an earlier run has read: path as shown, and dialect if it was kept."""
+    return [dict(file) for file in _read(folder, folder.sources).get(task, {"files": []})["files"]]
+
+
 def check_sources(
     folder: RunFolder, sources: Mapping[str, SourceSnapshot], redactor: Redactor, purpose: Purpose = RESUME
 ) -> None:
     """Raises FileChangedError unless every task reads the same slices of the same, unchanged files."""
-    before, now = _read(folder, folder.sources), _described(sources, redactor)
+    before, now = _without_dialects(_read(folder, folder.sources)), _without_dialects(_described(sources, redactor))
     for task, source in before.items():
         known = {file["path"]: file for file in source["files"]}
         found = {file["path"]: file for file in now.get(task, {"files": []})["files"]}
@@ -198,10 +205,27 @@ def _described(sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> dic
                     "path": redactor.text(str(file["path"])),
                     "size_bytes": file.get("size_bytes", 0),
                     "modified_ns": file.get("modified_ns", 0),
+                    # Kept for replays; nothing of what a stream tells only when it is read.
+                    **({} if file.get("stream") else {"dialect": _dialect(file)}),
                 }
                 for file in source.files
             ],
             "slices": [[item["file"], item["begin_byte"], item["end_byte"]] for item in source.slices],
+        }
+        for task, source in sources.items()
+    }
+
+
+def _dialect(file: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: file[name] for name in _DIALECT if name in file}
+
+
+def _without_dialects(sources: Mapping[str, Any]) -> dict[str, Any]:
+    """A file that has not changed is written in the same dialect; runs of earlier versions have not kept it."""
+    return {
+        task: {
+            **source,
+            "files": [{name: file[name] for name in file if name != "dialect"} for file in source["files"]],
         }
         for task, source in sources.items()
     }

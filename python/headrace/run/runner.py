@@ -28,6 +28,7 @@ from headrace.run.offenders import name_offender
 from headrace.run.own_memory import peak_resident_bytes
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
+from headrace.run.replay import ReplayRun, open_rejects
 from headrace.run.request import RunRequest
 from headrace.run.summary import Judge, Summary, TableResult
 from headrace.run.tasks import nameable_flows
@@ -57,12 +58,14 @@ def execute(
     request: RunRequest | None = None,
     resumed: RunFolder | None = None,
     abandon: bool = False,
+    replay: ReplayRun | None = None,
 ) -> Summary:
     """Runs a package and returns its summary, also when the run failed or was cancelled (`Summary.failure`).
 
     `request` is kept in the run folder, so that the run can be resumed. `resumed` is the folder of an unfinished run of
     the same package, which goes on instead of a new one: what it has committed is not loaded again. `abandon` starts
-    anew even if an unfinished run has appended rows that will be appended again.
+    anew even if an unfinished run has appended rows that will be appended again. `replay`: rejects of an earlier run of
+    the package that are loaded instead of its sources.
 
     `listener` gets every event on this thread, progress about ten times a second. Setting `cancel` from a signal
     handler or another thread rolls back the current table and ends the run. `judge` names the limit of the run.
@@ -70,13 +73,16 @@ def execute(
     """
     redactor = Redactor(package.secrets)
     now = datetime.now(UTC)
-    folder = resumed or RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, now)
+    folder = resumed or (RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, now) if replay is None else replay.folder)
     if resumed is not None:
         requests.check_package(folder, package)
+        replay = ReplayRun.load(folder) if folder.is_replay else None
         folder.reopen()
+    if replay is not None:
+        package = replay.package(package)
     began_us = requests.microseconds(now) if resumed is None else requests.began(folder)
     with EventLog(folder.events, redactor, listener) as events:
-        attempt = _Attempt(request, is_resumed=resumed is not None, abandon=abandon, began_us=began_us)
+        attempt = _Attempt(request, resumed is not None, abandon, began_us, replay)
         return _Run(package, folder, redactor, events, cancel or threading.Event(), judge, attempt).execute()
 
 
@@ -88,6 +94,7 @@ class _Attempt:
     is_resumed: bool
     abandon: bool
     began_us: int | None
+    replay: ReplayRun | None
 
 
 class _Run:
@@ -111,6 +118,8 @@ class _Run:
         self._cancel = cancel
         self._judge = judge
         self._begun: list[Target] = []
+        # Of a replay: the rejects of its task that no other one has taken.
+        self._open_before: int | None = None
         self._summary = Summary(
             run_id=folder.run_id, run_folder=str(folder.path), package=package.name, redact=redactor.data
         )
@@ -133,7 +142,7 @@ class _Run:
     def _execute(self) -> None:
         with self._phase("plan"):
             try:
-                prepared = prepare_sources(self._package, self._cancel.is_set)
+                prepared = self._sources()
             except BaseException:
                 self._started(None)
                 raise
@@ -154,6 +163,12 @@ class _Run:
                 self._end_ledger()
                 self._close(targets)
 
+    def _sources(self) -> list[PreparedFlow | SkippedTask]:
+        replay = self._attempt.replay
+        if replay is None:
+            return prepare_sources(self._package, self._cancel.is_set)
+        return [replay.sources(self._package, self._cancel.is_set)]
+
     def _planned(self, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> RunPlan:
         """Plans and begins the ledger: a new run in this order, so that a plan that fails leaves no trace; a resumed
         one asks the ledger what is left, after it has fenced the earlier attempt off.
@@ -167,6 +182,8 @@ class _Run:
             known = requests.load_keys(self._folder, _sources(prepared), self._redactor) if is_resumed else None
             keys = KeyAnswers(known, is_cancelled=self._cancel.is_set)
             plan = plan_run(self._package, prepared, targets, resumed_run if is_resumed else None, keys, began_us)
+            if self._attempt.replay is not None:
+                plan = self._claimed(self._attempt.replay, plan, prepared, targets)
             if is_resumed:
                 requests.check_partitions(self._folder, plan, self._redactor)
             for note in plan.notes:
@@ -183,6 +200,18 @@ class _Run:
                 for target, unfinished in appended:
                     target.abandon_runs(unfinished)
         return plan
+
+    def _claimed(
+        self,
+        replay: ReplayRun,
+        plan: RunPlan,
+        prepared: list[PreparedFlow | SkippedTask],
+        targets: OpenTargets,
+    ) -> RunPlan:
+        task = next(item.task for item in prepared if isinstance(item, PreparedFlow))
+        target = targets[task.destination.connection]
+        self._open_before = open_rejects(replay.rejects, target.replays(replay.of_run, task.id), replay.folder.run_id)
+        return replay.planned(plan, task, target)
 
     def _tasks(self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> None:
         executor = LocalExecutor(core.Flow)
@@ -321,6 +350,7 @@ class _Run:
             host=platform.node(),
             process_id=os.getpid(),
             started_at=datetime.now(UTC),
+            of_run=None if self._attempt.replay is None else self._attempt.replay.of_run,
         )
 
     def _resume_ledger(self, targets: OpenTargets) -> None:
@@ -336,6 +366,8 @@ class _Run:
 
         Raises LedgerError if there are any and they are not to be given up: their rows would be appended again.
         """
+        if self._attempt.replay is not None:
+            return []  # whatever those have appended, it is not these rows
         package = self._record_of_run().package
         found = []
         for target in targets.all():
@@ -434,6 +466,9 @@ class _Run:
             self._summary.limit = None if verdict is None else verdict.to_dict()
 
     def _write_summary(self) -> None:
+        if self._attempt.replay is not None:
+            tables = self._summary.to_dict()["tables"]
+            self._summary.replay = self._attempt.replay.accounts(tables, self._open_before)
         self._folder.write_summary(self._summary.to_dict())
 
     @contextmanager

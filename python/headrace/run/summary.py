@@ -168,7 +168,8 @@ class Summary:
     """The result of a run, the rows of its earlier attempts included.
 
     `failure` is None exactly when the status is success. `finished`: the tables that an earlier attempt has completed;
-    `tables`: those behind them. `redact` takes the secrets out of the document, whoever asks for it.
+    `tables`: those behind them. `replay`: of a replay, what became of the rejects. `redact` takes the secrets out of
+    the document, whoever asks for it.
     """
 
     run_id: str
@@ -183,6 +184,7 @@ class Summary:
     limit: dict[str, str] | None = None
     failure: HeadraceError | None = None
     peak_resident_bytes: int = 0
+    replay: Document | None = None
     redact: Callable[[Document], Document] = field(default=lambda document: document, repr=False)
 
     @property
@@ -235,6 +237,7 @@ class Summary:
             "peak_resident_bytes": self.peak_resident_bytes,
             "error": None if self.failure is None else self.failure.to_dict(),
             "run_folder": self.run_folder,
+            **({} if self.replay is None else {"replay": self.replay}),
         }
         return self.redact(document)
 

@@ -172,6 +172,8 @@ class _Verification:
             return "several tasks of the run have loaded this table"
         if item.task.destination.target == "append":
             return "the rows were appended: the table may hold others too"
+        if any(replay.taken_at for replay in target.replays(self._run_id, item.task.id)):
+            return "rejects of the run were replayed: the table holds repaired rows too"
         if item.task.destination.partitions:
             return "some partitions were loaded anew: the others hold other rows"
         return None

@@ -58,6 +58,36 @@ class LostRun:
 
 
 @dataclass(frozen=True)
+class LoadedTable:
+    """Where a run has loaded a task, as the ledger says. `schema` is None where it was not written down; `finished`:
+    all rows of the task are visible.
+    """
+
+    schema: str | None
+    table: str
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Rejects of a run, first to last number, that a replay has claimed. `action` is load or drop, `status` that of
+    the replay.
+
+    `taken_at`: since when rows of it are visible; None: there are none, and the numbers are open. Counts are those of
+    the whole replay: rows loaded, and rows rejected again.
+    """
+
+    run_id: str
+    first: int
+    last: int
+    action: str
+    status: str
+    taken_at: datetime | None
+    rows_loaded: int
+    rows_rejected: int
+
+
+@dataclass(frozen=True)
 class TaskProgress:
     """What the ledger knows of a task of this run. `recorded`: its slices were planned; `finished`: its rows are
     visible; `slices`: those whose rows are committed, visible or not, by number.
@@ -224,7 +254,16 @@ class Target(Protocol):
         """What an earlier attempt of the run has done of a task."""
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
-        """Writes the planned slices of one task into the ledger."""
+        """Writes the planned slices of one task into the ledger, and with them what a replay claims."""
+
+    def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
+        """Where a run has loaded a task; None if this destination knows nothing of it."""
+
+    def replays(self, of_run: str, task: str) -> list[Replay]:
+        """Which rejects of a task of a run were claimed, by number."""
+
+    def replaced_since(self, run_id: str, task: str, table: LoadedTable) -> str | None:
+        """A later run that has made the table, or its rows, anew since the run has loaded the task into it."""
 
     def unlisted_keys(
         self, schema: str | None, table: str, keys: Sequence[str], values: Sequence[str]

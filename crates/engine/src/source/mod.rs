@@ -167,7 +167,15 @@ pub fn from_start(file: &FileSpec) -> Result<Box<dyn ByteSource>, CoreError> {
     }
 }
 
-/// The same from `begin` to `end`, decoded from a place in front of it.
+/// The bytes of a file that is not compressed, from `begin` to `end`.
+///
+/// # Errors
+/// Those of opening it; `FileChanged`.
+pub fn from_range(file: &FileSpec, begin: u64, end: u64) -> Result<Box<dyn ByteSource>, CoreError> {
+    Ok(Box::new(FileRange::open(file, begin, end)?))
+}
+
+/// The text of a compressed file from `begin` to `end`, decoded from a place in front of it.
 pub fn from_place(file: &FileSpec, place: Place, begin: u64, end: u64) -> Result<Box<dyn ByteSource>, CoreError> {
     let text = TextRange { piece_begin: place.text_byte, piece_end: None, begin, end: Some(end) };
     Ok(Box::new(decode_from(file, place.file_byte, text, 0)?))

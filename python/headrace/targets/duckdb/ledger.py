@@ -54,7 +54,8 @@ class Ledger:
             self._connection.execute(sql("ledger"))
             values = {"run_id": record.run_id, "package": record.package}
             later = self._connection.execute(sql("later_run"), values).fetchone()
-            if later is not None:
+            # What a replay appends is not appended by any later run but another replay, which its claims tell.
+            if later is not None and record.of_run is None:
                 raise superseded(record, str(later[0]))
             self._connection.execute(sql("mark_lost"), {"now": _now()})
             known = self._connection.execute(sql("next_attempt"), {"run_id": record.run_id}).fetchone()
@@ -74,7 +75,7 @@ class Ledger:
         return TaskProgress(recorded=bool(recorded), finished=bool(finished), slices=known)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
-        """Writes all slices of one task in one statement."""
+        """Writes all slices of one task in one statement, and with them the claims of a replay."""
         slices = plan.source.slices
         files = [plan.source.files[item["file"]] for item in slices]
         with self._transaction(f"cannot write the slices of {plan.task} into the ledger"):
@@ -94,6 +95,20 @@ class Ledger:
                     "modified_ns": [file.get("modified_ns", 0) for file in files],
                 },
             )
+            if plan.replay is not None:
+                claimed = plan.replay.stretches()
+                self._connection.execute(
+                    sql("insert_replay"),
+                    {
+                        "run_id": run_id,
+                        "task": plan.task,
+                        "of_run": plan.replay.of_run,
+                        "file_hash": plan.replay.file_hash,
+                        "first_numbers": [first for (first, _), _ in claimed],
+                        "last_numbers": [last for (_, last), _ in claimed],
+                        "actions": [action for _, action in claimed],
+                    },
+                )
 
     def commit_slices(self, run_id: str, plan: DataFlowPlan, result: dict[str, Any]) -> None:
         """Inserts one commit row per slice. The caller holds the transaction open and commits it."""

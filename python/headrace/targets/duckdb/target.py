@@ -14,9 +14,11 @@ from headrace.targets.base import (
     ClosedBehind,
     Flow,
     Inspection,
+    LoadedTable,
     LoadTimes,
     LostRun,
     OpenOptions,
+    Replay,
     RunRecord,
     Settle,
     TableAggregates,
@@ -32,6 +34,7 @@ from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import Rows, TableLoad
 from headrace.targets.duckdb.partitions import Partitions, divides, has_several_tables
+from headrace.targets.duckdb.replays import ReplayLedger
 from headrace.targets.duckdb.row_search import row_search
 from headrace.targets.duckdb.whole_table import WholeTable
 from headrace.targets.row_search import RowSearch
@@ -96,6 +99,15 @@ class DuckdbTarget(ClosedBehind):
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         self._ledger().record_slices(run_id, plan)
 
+    def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
+        return self._replays().loaded_table(run_id, task) if self._attached else None
+
+    def replays(self, of_run: str, task: str) -> list[Replay]:
+        return self._replays().replays(of_run, task) if self._attached else []
+
+    def replaced_since(self, run_id: str, task: str, table: LoadedTable) -> str | None:
+        return self._replays().replaced_since(run_id, task, table)
+
     def unlisted_keys(
         self, schema: str | None, table: str, keys: Sequence[str], values: Sequence[str]
     ) -> Sequence[str] | None:
@@ -147,6 +159,9 @@ class DuckdbTarget(ClosedBehind):
         if not self._attached:
             raise InternalError("the ledger is used before the run has begun")
         return Ledger(self._connection, self._path)
+
+    def _replays(self) -> ReplayLedger:
+        return ReplayLedger(self._connection, self._path)
 
     def _limit_memory(self, limit_bytes: int) -> None:
         if limit_bytes != self._engine_bytes:

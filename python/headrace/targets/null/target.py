@@ -12,8 +12,10 @@ from headrace.targets.base import (
     ClosedBehind,
     Flow,
     Inspection,
+    LoadedTable,
     LoadTimes,
     LostRun,
+    Replay,
     RunRecord,
     Settle,
     TableAggregates,
@@ -50,6 +52,15 @@ class NullTarget(ClosedBehind):
         return TaskProgress()
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
+        return None
+
+    def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
+        return None
+
+    def replays(self, of_run: str, task: str) -> list[Replay]:
+        return []
+
+    def replaced_since(self, run_id: str, task: str, table: LoadedTable) -> str | None:
         return None
 
     def unlisted_keys(

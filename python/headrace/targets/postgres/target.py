@@ -16,9 +16,11 @@ from headrace.targets.base import (
     ClosedBehind,
     Flow,
     Inspection,
+    LoadedTable,
     LoadTimes,
     LostRun,
     OpenOptions,
+    Replay,
     RunRecord,
     Settle,
     TableAggregates,
@@ -166,6 +168,19 @@ class PostgresTarget(ClosedBehind):
             oid = None if relation is None else relation.oid
             units = planned_units(run_id, plan, self._hidden_schema(plan), oid)
             self._ledger.record_slices(run_id, plan, name, units)
+
+    def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
+        raise TargetError(
+            "rejects of a table in PostgreSQL cannot be replayed yet",
+            found=f"connection `{self._model.name}`",
+            hint="Load the repaired rows from a file of their own, by a package with `target: append`.",
+        )
+
+    def replays(self, of_run: str, task: str) -> list[Replay]:
+        return []
+
+    def replaced_since(self, run_id: str, task: str, table: LoadedTable) -> str | None:
+        return None
 
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
         try:

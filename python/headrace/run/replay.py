@@ -1,0 +1,354 @@
+"""Replays: a run of its own that loads repaired rejects of an earlier run, each at most once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from headrace import core
+from headrace.errors import CommandLineError, HeadraceError, LedgerError
+from headrace.model import BoundPackage, DataFlowTask, FileSource
+from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourceSnapshot, counted, display_name
+from headrace.run import request as requests
+from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
+from headrace.run.number_list import Stretch, count_numbers, number_list, parse_number_list
+from headrace.run.preparation import PreparedFlow
+from headrace.run.redact import Redactor
+from headrace.run.rejected import Choice, RejectedTable, rejected_run
+from headrace.run.replay_rows import Repaired, loaded_and_dropped, repaired
+from headrace.run.tasks import nameable_flows
+from headrace.targets import Replay, Target
+from headrace.targets.claims import refuse_replaced, refuse_taken
+
+_COPY_BYTES: Final = 1 << 20
+_PLACES: Final = frozenset({"file_name", "file_path", "row_number", "byte_offset"})
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """What is replayed: `file` holds the repaired rows. `rows` and `drop` are lists of numbers as they were written;
+    `limit`: as many rows may be rejected again, None for any number.
+    """
+
+    file: Path | None
+    table: str | None = None
+    rows: str | None = None
+    drop: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class ReplayRun:
+    """A replay that is ready to be executed, and all that has to be known to execute it again.
+
+    `rejects`: as many had the task of run `of_run`; `rows_added`: rows of the file beyond one for each number.
+    `dialects` and `groups`: as which files of that run the rows are written.
+    """
+
+    folder: RunFolder
+    of_run: str
+    task: str
+    rejects: int
+    loads: tuple[Stretch, ...]
+    drops: tuple[Stretch, ...]
+    rows_added: int
+    file: str
+    file_hash: str | None
+    dialects: Sequence[Mapping[str, Any]]
+    groups: Sequence[Mapping[str, Any]]
+    limit: int | None
+
+    @property
+    def numbers(self) -> int:
+        """How many rejects are taken."""
+        return count_numbers((*self.loads, *self.drops))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form, kept in the run folder."""
+        return {
+            "of_run": self.of_run,
+            "task": self.task,
+            "rejects": self.rejects,
+            "loads": number_list(self.loads),
+            "drops": number_list(self.drops),
+            "rows_added": self.rows_added,
+            "file": self.file,
+            "file_hash": self.file_hash,
+            "dialects": list(self.dialects),
+            "groups": list(self.groups),
+            "limit": self.limit,
+        }
+
+    @classmethod
+    def load(cls, folder: RunFolder) -> ReplayRun:
+        """That of an earlier attempt. Raises LedgerError if its folder is not complete."""
+        try:
+            known = json.loads(folder.replay.read_text(encoding="utf-8"))
+            loads, drops = (parse_number_list(known[name]) or () for name in ("loads", "drops"))
+            return cls(folder, **{**known, "loads": loads, "drops": drops})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise LedgerError(
+                f"replay {folder.run_id} cannot be resumed: its folder is not complete",
+                at={"file": str(folder.replay)},
+                found=getattr(error, "strerror", None) or "not what a replay writes",
+                hint="Replay the file once more: `headrace replay`.",
+            ) from error
+
+    def package(self, package: BoundPackage) -> BoundPackage:
+        """Of the package of the run the one task, which appends what the file holds."""
+        task = _task_of(package, self.task)
+        destination = replace(task.destination, target="append", commit=None)
+        own = replace(task, destination=destination, when=True)
+        return replace(package, tasks=[own], streams=1)
+
+    def sources(self, package: BoundPackage, is_cancelled: Callable[[], bool]) -> PreparedFlow:
+        """The rows of the copy, as a data flow reads them."""
+        (task,) = (flow for flow, _ in nameable_flows(package))
+        found = _find_rows(self.folder.path / self.file, task, self.dialects, self.groups, is_cancelled)
+        source = SourceSnapshot(
+            name=task.source.name,
+            files=found["files"],
+            slices=found["slices"],
+            notes=[f"{counted(self.numbers, 'reject')} of run {self.of_run}"],
+            may_be_empty=True,
+        )
+        limit = int(found["rows"]) if self.limit is None else self.limit
+        return PreparedFlow(replace(task, rejects_limit=limit), source)
+
+    def planned(self, plan: RunPlan, task: DataFlowTask, target: Target) -> RunPlan:
+        """The plan with its claim; a task that an earlier attempt has finished needs none.
+
+        Raises LedgerError if a reject is taken, or its rows would be those of another table.
+        """
+        claim = ReplayPlan(self.of_run, self.loads, self.drops, self.file_hash)
+        claiming = []
+        for flow in plan.tasks:
+            if isinstance(flow, DataFlowPlan):
+                check_replay(self.folder.run_id, flow, claim, task, target)
+                flow = replace(flow, replay=claim)
+            claiming.append(flow)
+        return replace(plan, tasks=tuple(claiming))
+
+    def accounts(self, tables: Sequence[Mapping[str, Any]], open_before: int | None) -> dict[str, Any]:
+        """What became of the rejects: numbers + rows_added = loaded + rejected_again + dropped. `tables`: of the
+        summary; `open_before`: rejects of the task that no other replay has taken, None if that is not known.
+        """
+        done = [table for table in tables if table["status"] == "success"]
+        is_done = bool(done)
+        return {
+            "of_run": self.of_run,
+            "numbers": self.numbers if is_done else 0,
+            "loaded": sum(int(table["rows_loaded"]) for table in done),
+            "rejected_again": sum(int(table["rows_rejected"]) for table in done),
+            "dropped": count_numbers(self.drops) if is_done else 0,
+            "rows_added": self.rows_added if is_done else 0,
+            "open": None if open_before is None else open_before - (self.numbers if is_done else 0),
+        }
+
+
+def begin_replay(
+    of: RunFolder,
+    package: BoundPackage,
+    options: ReplayOptions,
+    *,
+    runs_dir: Path | None = None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> ReplayRun:
+    """Takes the file into a new run folder and finds out which rejects its rows stand for. `package`: that of run `of`.
+
+    Raises CommandLineError for options that contradict, PackageError if the package is another one by now, LedgerError
+    for what cannot be replayed, and what reading the file raises. Nothing stays behind then.
+    """
+    redactor = Redactor(package.secrets)
+    try:
+        requests.check_package(of, package, REPLAY)
+        table = _rejected_table(of, options.table)
+        task = _replayable(of, _task_of(package, table.task), table)
+        places, cut = _places(of, table)
+        said = repaired(of.run_id, table.task, table.rejected, options.file, options.rows, options.drop, cut)
+        dialects, groups = _groups(of, table, said, places)
+        folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
+        try:
+            file, file_hash = _keep(folder, options.file)
+            found = _find_rows(folder.path / file, task, dialects, groups, is_cancelled)
+            loads, drops, rows_added = loaded_and_dropped(said, int(found["rows"]), found["blank"])
+            run = ReplayRun(
+                folder,
+                of.run_id,
+                table.task,
+                table.rejected,
+                loads,
+                drops,
+                rows_added,
+                file,
+                file_hash,
+                dialects,
+                groups,
+                options.limit,
+            )
+            folder.write_document(folder.replay, run.to_dict())
+        except BaseException:
+            with suppress(OSError):
+                shutil.rmtree(folder.path)
+            raise
+        return run
+    except HeadraceError as error:
+        raise redactor.error(error) from None
+
+
+def check_replay(run_id: str, plan: DataFlowPlan, claim: ReplayPlan, task: DataFlowTask, target: Target) -> None:
+    """Raises LedgerError unless the rows belong to what the run has loaded, and nobody has taken them."""
+    name = display_name(task.destination, target.default_schema)
+    loaded = target.loaded_table(claim.of_run, plan.task)
+    if loaded is None or not loaded.finished:
+        raise LedgerError(
+            f"run {claim.of_run} cannot be replayed: it has not loaded {name}",
+            found="no rows of the run in the ledger there",
+            hint="Replay it with the connections that the run had.",
+        )
+    own = (plan.schema or "", plan.table)
+    there = (own[0] if loaded.schema is None else loaded.schema, loaded.table)
+    key = target.capabilities.name_key
+    if tuple(map(key, own)) != tuple(map(key, there)):
+        raise LedgerError(
+            f"run {claim.of_run} cannot be replayed: it has loaded another table",
+            found=".".join(filter(None, own)),
+            expected=".".join(filter(None, there)),
+            hint="Replay it with the parameters that the run had.",
+        )
+    later = target.replaced_since(claim.of_run, plan.task, replace(loaded, schema=there[0]))
+    refuse_replaced(claim, name, later)
+    refuse_taken(run_id, claim, target.replays(claim.of_run, plan.task))
+
+
+def open_rejects(count: int, replays: Sequence[Replay], but: str) -> int:
+    """How many of so many rejects are open, whatever the replay `but` has taken."""
+    return count - sum(item.last - item.first + 1 for item in replays if item.taken_at and item.run_id != but)
+
+
+def _rejected_table(of: RunFolder, name: str | None) -> RejectedTable:
+    tables = rejected_run(of, Choice(table=name)).tables
+    if len(tables) == 1:
+        return tables[0]
+    names = [table.table for table in tables]
+    if len(set(names)) < len(names):
+        names = [table.task for table in tables]
+    if not names:
+        raise LedgerError(f"run {of.run_id} has rejected no row", hint="There is nothing to replay.")
+    raise CommandLineError(
+        "a replay loads rejects of one table",
+        found=f"rejects of {', '.join(names)}",
+        hint=f"Choose one: `--table {names[0]}`.",
+    )
+
+
+def _task_of(package: BoundPackage, task_id: str) -> DataFlowTask:
+    found = next((flow for flow, _ in nameable_flows(package) if flow.id == task_id), None)
+    if found is None:
+        raise LedgerError(f"the package has no task `{task_id}` any more", hint="Give the parameters of the run.")
+    return found
+
+
+def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> DataFlowTask:
+    """The task, unless rows of it cannot be replayed."""
+
+    def refused(found: str) -> LedgerError:
+        return LedgerError(
+            f"rejects of table {table.table} cannot be replayed",
+            found=found,
+            hint="Load the repaired rows from a file of their own, by a package with `target: append`.",
+        )
+
+    made = [column.name for column in task.source.layout.made if column.from_ in _PLACES]
+    if task.destination.partition is not None or task.destination.load == "view":
+        raise refused("a table in parts")
+    if made:
+        raise refused(f"column `{made[0]}`, which says where a row stood in its source")
+    if not isinstance(task.source, FileSource):
+        raise refused("rows that no file holds")
+    if not all("dialect" in file for file in requests.load_source_files(of, task.id)):
+        raise refused(f"run {of.run_id} has kept no encoding and row end of its source")
+    return task
+
+
+def _places(of: RunFolder, table: RejectedTable) -> tuple[list[int], list[int]]:
+    """The source file of each reject, by index, and the numbers of those that were not kept whole."""
+    files = {str(file["path"]): index for index, file in enumerate(requests.load_source_files(of, table.task))}
+    places, cut = [], []
+    for row in table.files.rows():
+        places.append(files.get(str(row.members["file"]), -1))
+        if row.is_cut:
+            cut.append(row.number)
+    if -1 in places:
+        raise LedgerError(
+            f"the rejects of run {of.run_id} are not complete",
+            at={"file": str(table.files.paths[0])},
+            found=f"reject {places.index(-1) + 1} stands in a file that the run has not read",
+            hint="Restore the run folder.",
+        )
+    return places, cut
+
+
+def _groups(
+    of: RunFolder, table: RejectedTable, said: Repaired, places: Sequence[int]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows that are written in one dialect, one group behind the other; the last one has whatever is left."""
+    files = requests.load_source_files(of, table.task)
+    known = [json.dumps(file["dialect"], sort_keys=True) for file in files]
+    kinds = list(dict.fromkeys(known))
+    groups: list[dict[str, Any]] = []
+    for first, last in said.rows or ((1, 1),):
+        for number in range(first, last + 1):
+            kind = kinds.index(known[places[number - 1]])
+            if groups and groups[-1]["file"] == kind:
+                groups[-1]["rows"] += 1
+            else:
+                groups.append({"file": kind, "rows": 1})
+    groups[-1]["rows"] = None
+    return [json.loads(kind) for kind in kinds], groups
+
+
+def _keep(folder: RunFolder, file: Path | None) -> tuple[str, str | None]:
+    """Copies the file into the run folder, safe from changes and from a power cut; its place there and its SHA-256."""
+    place = Path("replay") / ("nothing" if file is None else file.name or "rows")
+    try:
+        copy_path = folder.path / place
+        copy_path.parent.mkdir()
+        hashed = hashlib.sha256()
+        with copy_path.open("wb") as copy:
+            if file is not None:
+                with file.open("rb") as source:
+                    while window := source.read(_COPY_BYTES):
+                        hashed.update(window)
+                        copy.write(window)
+            copy.flush()
+            os.fsync(copy.fileno())
+    except OSError as error:
+        is_own = file is not None and error.filename == str(file)
+        raise LedgerError(
+            "the file of repaired rows cannot be " + ("read" if is_own else "kept"),
+            at={"file": str(file if is_own else folder.path / place)},
+            found=error.strerror,
+            hint="Name the file that holds the repaired rows." if is_own else "Free space there.",
+        ) from error
+    return str(place), None if file is None else hashed.hexdigest()
+
+
+def _find_rows(
+    path: Path,
+    task: DataFlowTask,
+    dialects: Sequence[Mapping[str, Any]],
+    groups: Sequence[Mapping[str, Any]],
+    is_cancelled: Callable[[], bool],
+) -> dict[str, Any]:
+    files = [{"path": str(path), **dialect} for dialect in dialects]
+    layout = task.source.layout.to_core(set())
+    return core.replay_rows({"path": str(path), "layout": layout, "files": files, "groups": list(groups)}, is_cancelled)

@@ -1,0 +1,165 @@
+"""Which rejects the rows of a file of repaired ones stand for. It is told, never guessed from what they look like."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.errors import CommandLineError, HeadraceError, LedgerError
+from headrace.planning import counted
+from headrace.run.number_list import Stretch, count_numbers, number_list, parse_number_list, stretches
+from headrace.run.reject_export import NUMBERS_ENDING
+
+_ROWS_HINT = "Say with --rows which rejects the rows are."
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """The rejects of one task that are replayed. `rows`: those whose repaired rows the file holds, in its order;
+    `drops`: those that are dropped without a row. `takes_all`: the only number of `rows` has all rows of the file.
+    """
+
+    rows: tuple[Stretch, ...]
+    drops: tuple[Stretch, ...]
+    takes_all: bool
+
+
+def repaired(
+    run_id: str, task: str, count: int, file: Path | None, rows: str | None, drop: str | None, cut: Sequence[int]
+) -> Repaired:
+    """What the command line says. `count`: rejects of the task; `cut`: numbers of those that were not kept whole.
+
+    Raises CommandLineError for lists that contradict, LedgerError for numbers that are not those of the task.
+    """
+    drops = _named("--drop", drop, count)
+    if file is None:
+        if rows is not None or not drops:
+            raise CommandLineError(
+                "nothing is replayed without a file of repaired rows",
+                found="--rows without a file" if rows is not None else "neither a file nor --drop",
+                hint="Name the file, or the rejects to be dropped with --drop.",
+            )
+        return Repaired((), drops, takes_all=False)
+    named = _named("--rows", rows, count) if rows is not None else _noted(run_id, task, count, file)
+    chosen = tuple(stretches(_without(named or ((1, count),), drops)))
+    if rows is not None and count_numbers(chosen) != count_numbers(named):
+        raise CommandLineError(
+            "a reject cannot be loaded and dropped",
+            found=f"--rows {rows} and --drop {drop}",
+            hint="Leave it out of one of them.",
+        )
+    if rows is None:
+        _refuse_cut(cut, chosen)
+    return Repaired(chosen, drops, takes_all=rows is not None and count_numbers(chosen) == 1)
+
+
+def loaded_and_dropped(
+    said: Repaired, lines: int, blank: Sequence[int]
+) -> tuple[tuple[Stretch, ...], tuple[Stretch, ...], int]:
+    """Which numbers are loaded, which are dropped, and how many rows there are beyond one for each.
+
+    The file has so many `lines`, of which those of `blank`, from 1, hold nothing. Raises LedgerError if there is not
+    a line for each number.
+    """
+    wanted = count_numbers(said.rows)
+    empty = set(blank)
+    if said.takes_all:
+        rows = lines - len(empty)
+        if rows:
+            return said.rows, said.drops, rows - 1
+        return (), tuple(stretches(sorted(_numbers((*said.rows, *said.drops))))), 0
+    while lines > wanted and lines in empty:
+        lines -= 1  # as an editor leaves them behind the last row
+    if lines != wanted:
+        raise LedgerError(
+            "the file does not have a row for each reject",
+            found=counted(lines, "row"),
+            expected=f"{counted(wanted, 'row')}, for {_rejects(said.rows)}",
+            hint="Say with --rows which rejects the rows are; an emptied row drops its reject.",
+        )
+    loads: list[int] = []
+    drops = list(_numbers(said.drops))
+    for line, number in enumerate(_numbers(said.rows), 1):
+        (drops if line in empty else loads).append(number)
+    return tuple(stretches(loads)), tuple(stretches(sorted(drops))), 0
+
+
+def _named(option: str, text: str | None, count: int) -> tuple[Stretch, ...]:
+    if text is None:
+        return ()
+    found = parse_number_list(text)
+    if found is None:
+        raise CommandLineError(
+            f"{option} is not a list of numbers",
+            found=text,
+            expected="ascending numbers of rejects, as in 1-3,7",
+            hint="`headrace rejects --json` shows the numbers.",
+        )
+    _check_count(found, count, CommandLineError, f"{option} {text}")
+    return found
+
+
+def _noted(run_id: str, task: str, count: int, file: Path) -> tuple[Stretch, ...]:
+    """What stands beside a copy; empty without such a note."""
+    path = Path(f"{file}{NUMBERS_ENDING}")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        raise _no_note(path, getattr(error, "strerror", None) or "not a JSON document") from error
+    found = parse_number_list(str(document.get("numbers"))) if isinstance(document, dict) else None
+    if found is None:
+        raise _no_note(path, "no list of numbers")
+    if (document.get("run"), document.get("task")) != (run_id, task):
+        raise LedgerError(
+            "the file holds rejects of another run or task",
+            at={"file": str(path)},
+            found=f"run {document.get('run')}, task {document.get('task')}",
+            expected=f"run {run_id}, task {task}",
+            hint=f"Replay it as what it is: `headrace replay {document.get('run')} {file}`.",
+        )
+    _check_count(found, count, LedgerError, str(path))
+    return found
+
+
+def _no_note(path: Path, found: str) -> LedgerError:
+    return LedgerError("the numbers of a copy cannot be read", at={"file": str(path)}, found=found, hint=_ROWS_HINT)
+
+
+def _check_count(found: Sequence[Stretch], count: int, kind: type[HeadraceError], named: str) -> None:
+    if found[-1][1] > count:
+        raise kind(
+            f"there is no reject {found[-1][1]}",
+            found=named,
+            expected=f"numbers from 1 to {count}",
+            hint="`headrace rejects --json` shows the numbers.",
+        )
+
+
+def _refuse_cut(cut: Sequence[int], chosen: Sequence[Stretch]) -> None:
+    own = [number for number in cut if any(first <= number <= last for first, last in chosen)]
+    if own:
+        raise LedgerError(
+            f"{_rejects(tuple(stretches(own)))} {'was' if len(own) == 1 else 'were'} too long to be kept whole",
+            found="a part of the row",
+            hint=f"Drop it (--drop {number_list(stretches(own))}), or name each row that was completed with --rows.",
+        )
+
+
+def _rejects(named: Sequence[Stretch]) -> str:
+    text = number_list(named)
+    shown = text if len(text) <= 40 else f"{text[:36]} ..."
+    return f"reject{'s' * (count_numbers(named) != 1)} {shown}"
+
+
+def _numbers(named: Iterable[Stretch]) -> Iterator[int]:
+    for first, last in named:
+        yield from range(first, last + 1)
+
+
+def _without(named: Iterable[Stretch], others: Sequence[Stretch]) -> Iterator[int]:
+    excluded = set(_numbers(others))
+    return (number for number in _numbers(named) if number not in excluded)
