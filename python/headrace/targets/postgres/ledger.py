@@ -85,7 +85,8 @@ class Ledger:
                 self._create()
                 self._connection.execute(_SHORT_WAIT)
                 later = one_value(self._connection, self._sql("later_run"), (record.run_id, record.package))
-                if later is not None:
+                # What a replay appends is not appended by any later run but another replay, which its claims tell.
+                if later is not None and record.of_run is None:
                     raise superseded(record, later)
                 attempt = one_value(self._connection, self._sql("next_attempt"), (record.run_id,))
                 if attempt is None:
@@ -113,11 +114,12 @@ class Ledger:
         return TaskProgress(recorded, finished, slices)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan, table: TableName, units: Sequence[Unit]) -> None:
-        """Writes all slices and units of one task in one statement."""
+        """Writes all slices and units of one task in one statement, and with them the claims of a replay."""
         slices = plan.source.slices
         files = [plan.source.files[item["file"]] for item in slices]
         # Rows of a slice go into every table that has it.
         counts = Counter(number for staging in plan.staging for number in staging.slices)
+        claimed = [] if plan.replay is None else plan.replay.stretches()
         try:
             self._connection.query(
                 self._sql("insert_slices"),
@@ -137,6 +139,11 @@ class Ledger:
                     array([unit.partition for unit in units]),
                     array([unit.staging for unit in units]),
                     array([unit.takes for unit in units]),
+                    None if plan.replay is None else plan.replay.of_run,
+                    None if plan.replay is None else plan.replay.file_hash,
+                    array([first for (first, _), _ in claimed]),
+                    array([last for (_, last), _ in claimed]),
+                    array([action for _, action in claimed]),
                 ),
             )
         except HeadraceError as error:

@@ -20,6 +20,7 @@ from headrace.targets.postgres.hash_probe import refuse_other_hash
 from headrace.targets.postgres.ledger import Committed, Ledger
 from headrace.targets.postgres.locks import table_lock
 from headrace.targets.postgres.refusals import makes_parts
+from headrace.targets.postgres.replays import require_claim
 from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import drop_staging, refuse_half_appended, sweep_runs, sweep_staging
 from headrace.targets.postgres.switch import Switch
@@ -170,6 +171,10 @@ class TableLoad:
         sweep_staging(self._control, self._ledger, self._staging.hidden_schema, target, self._run_id)
         if self._ledger is not None and self._plan.target == "append":
             refuse_half_appended(self._ledger, target, self._run_id)
+        if self._ledger is not None and self._plan.replay is not None:
+            require_claim(
+                self._control, self._ledger, self._run_id, self._plan.task, self._staging.target, self._plan.replay
+            )
         self._require_rights()
         self._require_ledger()
         self._staging.make_shared(self._control)

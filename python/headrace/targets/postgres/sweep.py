@@ -44,6 +44,15 @@ def sweep_runs(connection: Connection, ledger: Ledger, own_run: str) -> list[Los
     return lost
 
 
+def fence_dead(connection: Connection, ledger: Ledger, run_id: str) -> None:
+    """If a run is dead, sees to it that nothing of it commits from now on. Raises TargetBusyError if its writers cannot
+    be ended.
+    """
+    with if_dead(connection, run_id, _DYING_SECONDS) as dead:
+        if dead:
+            _mark_lost(connection, ledger, run_id)
+
+
 def sweep_staging(
     connection: Connection, ledger: Ledger | None, hidden_schema: str, table: TableName, own_run: str
 ) -> None:

@@ -49,6 +49,7 @@ from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import lock_holder, try_lock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
+from headrace.targets.postgres.replays import ReplayLedger
 from headrace.targets.postgres.requirements import require_server, require_session
 from headrace.targets.postgres.row_search import row_search
 from headrace.targets.postgres.staging import TableStaging
@@ -170,17 +171,17 @@ class PostgresTarget(ClosedBehind):
             self._ledger.record_slices(run_id, plan, name, units)
 
     def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
-        raise TargetError(
-            "rejects of a table in PostgreSQL cannot be replayed yet",
-            found=f"connection `{self._model.name}`",
-            hint="Load the repaired rows from a file of their own, by a package with `target: append`.",
-        )
+        replays = self._replays()
+        return None if replays is None else replays.loaded_table(run_id, task)
 
     def replays(self, of_run: str, task: str) -> list[Replay]:
-        return []
+        replays = self._replays()
+        return [] if replays is None else replays.replays(of_run, task)
 
     def replaced_since(self, run_id: str, task: str, table: LoadedTable) -> str | None:
-        return None
+        replays = self._replays()
+        schema = table.schema or self.default_schema or ""
+        return None if replays is None else replays.replaced_since(run_id, task, schema, table.table)
 
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
         try:
@@ -317,6 +318,10 @@ class PostgresTarget(ClosedBehind):
                 "and foreign keys are not checked"
             )
         return tuple(notes)
+
+    def _replays(self) -> ReplayLedger | None:
+        schema = self._model.ledger_schema
+        return None if schema is None else ReplayLedger(self._control, schema)
 
     def _shown(self, plan: DataFlowPlan) -> str:
         """The table as plans show it: with its schema if that is not the default."""
