@@ -63,7 +63,7 @@ def test_rows_longer_than_windows(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
-    spec = {"path": str(tmp_path / "none"), "layout": LAYOUT, "files": [], "groups": []}
+    spec: dict[str, object] = {"path": str(tmp_path / "none"), "layout": LAYOUT, "files": [], "groups": []}
     with pytest.raises(SourceError):
         core.replay_rows(spec)
     (tmp_path / "none").write_bytes(b"1;a\n")

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from headrace import core
 from headrace.errors import CommandLineError, HeadraceError, LedgerError
-from headrace.model import BoundPackage, DataFlowTask, FileSource
+from headrace.model import BoundPackage, DataFlowTask, FileSource, RejectBounds, RejectLimits
 from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourceSnapshot, counted, display_name
 from headrace.run import request as requests
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
@@ -121,7 +121,7 @@ class ReplayRun:
             may_be_empty=True,
         )
         limit = int(found["rows"]) if self.limit is None else self.limit
-        return PreparedFlow(replace(task, rejects_limit=limit), source)
+        return PreparedFlow(replace(task, rejects=RejectLimits(RejectBounds(limit))), source)
 
     def planned(self, plan: RunPlan, task: DataFlowTask, target: Target) -> RunPlan:
         """The plan with its claim; a task that an earlier attempt has finished needs none.
