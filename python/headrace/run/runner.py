@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from headrace import core
-from headrace.errors import CancelledError, HeadraceError, InternalError, LedgerError
+from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import FlowOutcome, LocalExecutor
 from headrace.model import BoundPackage
 from headrace.model.load import usable_cpus
-from headrace.planning import DataFlowPlan, FinishedTask, RunPlan, SkippedTask, SourceSnapshot, tables_to_keep
+from headrace.planning import DataFlowPlan, FinishedTask, RunPlan, SkippedTask, SourceSnapshot
 from headrace.run import request as requests
 from headrace.run.events import EventLog, Listener
 from headrace.run.finished import LOADED_BEFORE, FinishedTable
@@ -32,6 +32,7 @@ from headrace.run.replay import ReplayRun
 from headrace.run.request import RunRequest
 from headrace.run.summary import Judge, Summary, TableResult
 from headrace.run.tasks import nameable_flows
+from headrace.run.unfinished import appended_by_unfinished_runs
 from headrace.targets import LostRun, RunRecord, Target
 
 
@@ -190,7 +191,7 @@ class _Run:
                 self._events.notice(note)
         if not self._attempt.is_resumed:
             with self._phase("start"):
-                appended = self._appended_by_unfinished_runs(plan, prepared, targets)
+                appended = self._unfinished(plan, prepared, targets)
                 if self._attempt.request is not None:
                     # Only what gets as far as the ledger can be resumed.
                     requests.save_sources(self._folder, _sources(prepared), self._redactor)
@@ -367,37 +368,13 @@ class _Run:
             target.resume_run(record)
             self._begun.append(target)
 
-    def _appended_by_unfinished_runs(
+    def _unfinished(
         self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets
     ) -> list[tuple[Target, list[LostRun]]]:
-        """Runs of the package that did not end well, and have made rows visible in tables to which the plan appends.
-
-        Raises LedgerError if there are any and they are not to be given up: their rows would be appended again.
-        """
         if self._attempt.replay is not None:
-            return []  # whatever those have appended, it is not these rows
+            return []  # whatever those have appended, it is not the rows of a replay
         package = self._record_of_run().package
-        found = []
-        for target in targets.all():
-            own = [
-                task
-                for item, task in zip(prepared, plan.tasks, strict=True)
-                if isinstance(item, PreparedFlow) and isinstance(task, DataFlowPlan)
-                if targets[item.task.destination.connection] is target
-            ]
-            appended = tables_to_keep(own)
-            unfinished = [run for run in target.unfinished_runs(package) if not appended.isdisjoint(run.tables)]
-            if unfinished and not self._attempt.abandon:
-                last = unfinished[-1]
-                raise LedgerError(
-                    f"run {last.run_id} of this package did not end well, and has appended rows already",
-                    found=f"rows committed into {', '.join(table for table in last.tables if table in appended)}",
-                    hint=f"Go on with it: `headrace resume {last.run_id}`. To append everything all the same, "
-                    "run with --abandon.",
-                )
-            if unfinished:
-                found.append((target, unfinished))
-        return found
+        return appended_by_unfinished_runs(package, plan, prepared, targets, may_abandon=self._attempt.abandon)
 
     def _begin_ledger(self, targets: OpenTargets) -> None:
         record = self._record_of_run()
