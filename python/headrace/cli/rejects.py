@@ -115,7 +115,7 @@ def _table(table: RejectedTable, first: Sequence[Mapping[str, Any]], width: int)
     lines = textwrap.wrap(text, width, subsequent_indent=_INDENT, break_long_words=False)
     lines.append(textwrap.indent(_kinds(table, width - len(_INDENT)), _INDENT))
     for reject in first:
-        lines.append(f"{_INDENT}{_number(reject)}{_place(reject, shown_path(reject['file']))}")
+        lines.append(f"{_INDENT}{reject['number']}: {_place(reject, shown_path(reject['file']))}")
         text = on_one_line(f"{reject['message']}: {quote(reject['value'])}")
         lines += textwrap.wrap(text, width, initial_indent=2 * _INDENT, subsequent_indent=3 * _INDENT)
     return "\n".join(lines)
@@ -166,10 +166,6 @@ def _example(reject: Mapping[str, Any]) -> str:
     if reject["column"] is not None:
         return f"{_place(reject, Path(reject['file']).name)}: {quote(reject['value'])}"
     return f"{_place(reject, Path(reject['file']).name)}: {on_one_line(reject['message'].rpartition(': ')[2])}"
-
-
-def _number(reject: Mapping[str, Any]) -> str:
-    return f"{reject['number']}: " if "number" in reject else ""
 
 
 def _place(reject: Mapping[str, Any], file: str) -> str:

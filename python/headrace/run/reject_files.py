@@ -13,6 +13,8 @@ from headrace.run.folder import RunFolder
 
 # A last row of a source file that lacks its row end has got one; no row end is longer.
 _LONGEST_ROW_END_BYTES: Final = 64
+# What a line needs to be one: runs of versions that numbered no rejects have written other lines.
+_MEMBERS: Final = frozenset({"number", "file_number", "row_bytes", "bad_byte", "bad_bytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,7 @@ class RejectRow:
     @property
     def is_cut(self) -> bool:
         """True if not all of its bytes were kept, because it is too long."""
-        kept = int(self.members["bad_bytes"])
-        return kept < int(self.members.get("row_bytes", kept)) or kept == 0
+        return int(self.members["bad_bytes"]) < int(self.members["row_bytes"])
 
 
 class RejectFiles:
@@ -67,9 +68,11 @@ class RejectFiles:
             end = self._size() if waiting is None else int(waiting["bad_byte"])
             surplus = end - begin - int(members["bad_bytes"])
             expected_begin = 0 if number == 1 else begin
+            if int(members["number"]) != number:
+                raise self._damaged(f"reject {members['number']} in the place of reject {number}", self.paths[0])
             if begin != expected_begin or not 0 <= surplus <= _LONGEST_ROW_END_BYTES:
                 raise self._damaged(f"reject {number} has other bytes than it should", self.paths[1])
-            yield RejectRow(_number(members, number), members, begin, end)
+            yield RejectRow(number, members, begin, end)
         # Behind its limit a run that fails writes no more.
         if number > count or (self._is_complete and number != count):
             raise self._damaged(f"{number} rejects, and {count} were counted", self.paths[0])
@@ -87,7 +90,7 @@ class RejectFiles:
             with path.open(encoding="utf-8") as lines:
                 for line in lines:
                     members = json.loads(line)
-                    if not isinstance(members, dict) or not {"bad_byte", "bad_bytes"} <= members.keys():
+                    if not isinstance(members, dict) or not members.keys() >= _MEMBERS:
                         raise self._damaged("a line that is no reject", path)
                     yield members
         except OSError as error:
@@ -108,8 +111,3 @@ class RejectFiles:
             found=found,
             hint="Restore the run folder, or load the source files again.",
         )
-
-
-def _number(members: Mapping[str, Any], counted: int) -> int:
-    """Files written before rejects had numbers: they are those of their lines."""
-    return int(members.get("number", counted))

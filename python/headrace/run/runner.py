@@ -28,7 +28,7 @@ from headrace.run.offenders import name_offender
 from headrace.run.own_memory import peak_resident_bytes
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
-from headrace.run.replay import ReplayRun, open_rejects
+from headrace.run.replay import ReplayRun
 from headrace.run.request import RunRequest
 from headrace.run.summary import Judge, Summary, TableResult
 from headrace.run.tasks import nameable_flows
@@ -72,13 +72,13 @@ def execute(
     handler or another thread rolls back the current table and ends the run. `judge` names the limit of the run.
     Raises LedgerError if the run folder cannot be made, and whatever a defect of Headrace itself raises.
     """
-    redactor = Redactor(package.secrets)
     now = datetime.now(UTC)
     folder = resumed or (RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, now) if replay is None else replay.folder)
     if resumed is not None:
         requests.check_package(folder, package)
         replay = ReplayRun.load(folder) if folder.is_replay else None
         folder.reopen()
+    redactor = Redactor(package.secrets, None if replay is None else replay.names)
     if replay is not None:
         package = replay.package(package)
     began_us = requests.microseconds(now) if resumed is None else requests.began(folder)
@@ -119,8 +119,8 @@ class _Run:
         self._cancel = cancel
         self._judge = judge
         self._begun: list[Target] = []
-        # Of a replay: the rejects of its task that no other one has taken.
-        self._open_before: int | None = None
+        # Of a replay: rejects of its task that are in none.
+        self._open_behind: int | None = None
         self._summary = Summary(
             run_id=folder.run_id, run_folder=str(folder.path), package=package.name, redact=redactor.data
         )
@@ -211,7 +211,7 @@ class _Run:
     ) -> RunPlan:
         task = next(item.task for item in prepared if isinstance(item, PreparedFlow))
         target = targets[task.destination.connection]
-        self._open_before = open_rejects(replay.rejects, target.replays(replay.of_run, task.id), replay.folder.run_id)
+        self._open_behind = replay.open_behind(target.replays(replay.of_run, task.id))
         return replay.planned(plan, task, target)
 
     def _tasks(self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> None:
@@ -275,6 +275,14 @@ class _Run:
             self._events.notice(warning, plan.task)
         if outcome.error is not None:
             raise outcome.error
+        self._keep_dialects(plan, outcome)
+
+    def _keep_dialects(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
+        """How the rows of a stream are written is known when it was read: rejects are replayed by it."""
+        slices = outcome.result["slices"] if outcome.result else []
+        read = {int(item["file"]): item["dialect"] for item in slices if "dialect" in item}
+        if read and self._attempt.request is not None:
+            requests.add_dialects(self._folder, self._redactor.text(plan.task), read)
 
     def _finished_before(self, task: FinishedTask) -> None:
         table = FinishedTable.of(task, self._folder.rejects)
@@ -445,7 +453,7 @@ class _Run:
     def _write_summary(self) -> None:
         if self._attempt.replay is not None:
             tables = self._summary.to_dict()["tables"]
-            self._summary.replay = self._attempt.replay.accounts(tables, self._open_before)
+            self._summary.replay = self._attempt.replay.accounts(tables, self._open_behind)
         self._folder.write_summary(self._summary.to_dict())
 
     @contextmanager
