@@ -5,7 +5,7 @@ A new target is added here, with the name of its connection type, and must then 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -64,9 +64,12 @@ REJECT_COLUMNS = {
 }
 
 
-def _select_rejects(table: str, texts: Mapping[str, str], otherwise: str) -> str:
-    columns = ", ".join(texts.get(kind, otherwise).format(f'"{name}"') for name, kind in REJECT_COLUMNS.items())
-    return f'SELECT {columns} FROM {table} WHERE rejected_at > now() - INTERVAL 1 HOUR ORDER BY "number", run_id'
+def _select_rejects(table: str, otherwise: str) -> str:
+    columns = ", ".join(
+        ("md5({})" if kind == "bytes" else otherwise).format(f'"{name}"') for name, kind in REJECT_COLUMNS.items()
+    )
+    order = 'ORDER BY stored."number", stored.run_id'
+    return f"SELECT {columns} FROM {table} AS stored WHERE rejected_at > now() - INTERVAL 1 HOUR {order}"
 
 
 class Destination(Protocol):
@@ -89,7 +92,7 @@ class Destination(Protocol):
         """The canonical values of a column in the order of `id`."""
 
     def rejects(self, table: str) -> list[tuple[str | None, ...]]:
-        """A table of rejects, `REJECT_COLUMNS` as canonical texts, ordered by number and then run."""
+        """A table of rejects, `REJECT_COLUMNS` as canonical texts, MD5 of bytes, ordered by number and then run."""
 
     def change(self, statement: str) -> None:
         """Changes what was stored, as somebody else would."""
@@ -130,7 +133,7 @@ class DuckdbDestination:
         return [_canonical(row[0]) for row in self._rows(f"SELECT {text} FROM {table} ORDER BY id")]
 
     def rejects(self, table: str) -> list[tuple[str | None, ...]]:
-        query = _select_rejects(table, _DUCKDB_TEXT, "{}::VARCHAR")
+        query = _select_rejects(table, "{}::VARCHAR")
         return [tuple(map(_canonical, row)) for row in self._rows(query)]
 
     def ledger(self) -> list[tuple[str, int, int]]:
@@ -229,7 +232,7 @@ class PostgresDestination:
         return [None if value is None else repr(float(value)) for value in values]
 
     def rejects(self, table: str) -> list[tuple[str | None, ...]]:
-        query = _select_rejects(table, _POSTGRES_TEXT, "{}::text")
+        query = _select_rejects(table, "{}::text")
         return self._database.rows(query.replace("INTERVAL 1 HOUR", "INTERVAL '1 hour'"))
 
     def change(self, statement: str) -> None:

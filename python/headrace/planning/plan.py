@@ -352,7 +352,7 @@ class SkippedTask:
 @dataclass(frozen=True)
 class FinishedTask:
     """A task that an earlier attempt of the run has completed: all its rows are visible. `slices` are those with rows;
-    `file_stem` names its files of rejects.
+    `file_stem` names its files of rejects, `reject_table` is the table that holds them, too.
     """
 
     task: str
@@ -362,6 +362,7 @@ class FinishedTask:
     load: str
     slices: Mapping[int, CommittedSlice]
     file_stem: str
+    reject_table: str | None = None
 
 
 @dataclass(frozen=True)

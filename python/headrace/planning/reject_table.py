@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 from headrace.errors import TargetError
 from headrace.model import DataFlowTask
@@ -125,10 +125,9 @@ def check_reject_table(shown: str, catalog: CatalogTable, capabilities: Capabili
             )
 
 
-def refuse_loaded(task: str, table: RejectTable) -> None:
+def refuse_loaded(task: str, shown: str) -> NoReturn:
     """Raises TargetError for a table of rejects that the run loads, too."""
     raise TargetError(
-        f"rejects of task `{task}` cannot be stored in table {table.shown}: the run loads it, too",
-        found=f"`table: {table.name}` of `rejects`",
+        f"rejects of task `{task}` cannot be stored in table {shown}: the run loads it, too",
         hint="Name another table in `rejects`.",
     )

@@ -59,7 +59,7 @@ class FinishedTable:
             "slices": len(slices),
             "switch_seconds": 0.0,
             "partitions": [],
-            "rejects": self.rejects,
+            "rejects": {**self.rejects, **({"table": self.task.reject_table} if self.task.reject_table else {})},
             "columns": None,
             "memory": {},
             "notes": [LOADED_BEFORE],

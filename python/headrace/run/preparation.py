@@ -37,7 +37,7 @@ from headrace.planning import (
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
 from headrace.run.redact import Redactor
-from headrace.run.reject_tables import RejectTables, table_key
+from headrace.run.reject_tables import RejectTables, TableKey, table_key
 from headrace.run.tasks import nameable_flows, unique_name
 from headrace.sources import FileCommit, format_notes, snapshot_files, snapshot_generated
 from headrace.targets import (
@@ -197,12 +197,12 @@ def plan_run(
     tables: dict[tuple[object, ...], CatalogTable | None] = {}
     loaders: dict[tuple[object, ...], list[DataFlowTask]] = {}
     names = _SchemaNames()
-    reject_tables = RejectTables()
-    loaded = {
+    reject_tables = RejectTables(
         table_key(targets[item.task.destination.connection], item.task.destination, item.task.destination.table)
         for item in prepared
         if isinstance(item, PreparedFlow)
-    }
+    )
+    parts = set[TableKey]()
     stems: set[str] = set()
     redactor = Redactor(package.secrets)
     planned: list[DataFlowPlan | SkippedTask | FinishedTask] = []
@@ -245,11 +245,11 @@ def plan_run(
         plan = with_outside_keys(plan, facts, _asked(target, destination))
         names.follow(key[:2], plan, tables[key])
         after = table_after(plan, tables[key])
-        parts = {*own_tables(tables[key]), *own_tables(after)}
-        loaded |= {table_key(target, destination, part) for part in parts}
+        own = (*own_tables(tables[key]), *own_tables(after))
+        parts.update(table_key(target, destination, part) for part in own)
         tables[key] = after
         planned.append(replace(plan.continued(progress.slices), load_time_us=began_us))
-    reject_tables.refuse_loaded(loaded)
+    reject_tables.refuse_parts(parts)
     return RunPlan(
         package=package.name,
         package_hash=package.content_hash,
@@ -271,6 +271,9 @@ def _finished(task: DataFlowTask, target: Target, progress: TaskProgress, file_s
         load=destination.load if has_tables else "single",
         slices=progress.slices,
         file_stem=file_stem,
+        reject_table=None
+        if task.reject_table is None
+        else display_name(destination, target.default_schema, task.reject_table),
     )
 
 

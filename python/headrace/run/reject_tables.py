@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.model import DataFlowTask, Destination
-from headrace.planning import CatalogTable, RejectTable, plan_reject_table, refuse_loaded
+from headrace.planning import CatalogTable, RejectTable, display_name, plan_reject_table, refuse_loaded
 from headrace.targets import Target, target_key
 
 TableKey = tuple[object, ...]
@@ -19,9 +19,10 @@ def table_key(target: Target, destination: Destination, table: str) -> TableKey:
 
 
 class RejectTables:
-    """Each of them is looked at once; several data flows may share one."""
+    """Each of them is looked at once; several data flows may share one. `loaded`: the tables that the run loads."""
 
-    def __init__(self) -> None:
+    def __init__(self, loaded: Iterable[TableKey]) -> None:
+        self._loaded = set(loaded)
         self._catalogs: dict[TableKey, CatalogTable | None] = {}
         self._planned: dict[TableKey, tuple[str, RejectTable]] = {}
 
@@ -31,15 +32,17 @@ class RejectTables:
         if name is None:
             return None
         key = table_key(target, task.destination, name)
+        if key in self._loaded:
+            refuse_loaded(task.id, display_name(task.destination, target.default_schema, name))
         if key not in self._catalogs:
             self._catalogs[key] = target.catalog(schema, name)
         table = plan_reject_table(task, name, self._catalogs[key], target.capabilities, target.default_schema)
         self._planned.setdefault(key, (task.id, table))
         return table
 
-    def refuse_loaded(self, loaded: Iterable[TableKey]) -> None:
-        """Raises TargetError if one of them is loaded by the run, too, or is a part of a table that is."""
-        keys = set(loaded)
+    def refuse_parts(self, parts: Iterable[TableKey]) -> None:
+        """Raises TargetError if one of them is among the parts of the tables that the run loads."""
+        keys = set(parts)
         for key, (task, table) in self._planned.items():
             if key in keys:
-                refuse_loaded(task, table)
+                refuse_loaded(task, table.shown)

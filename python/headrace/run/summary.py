@@ -121,6 +121,12 @@ class TableResult:
             notes.append(f"column `{name}`: {what} unmappable and read as U+FFFD")
         return notes
 
+    def _rejects(self) -> Document:
+        """What the flow says of them; and the table that holds them, too, once it does."""
+        rejects = dict(self.outcome.result["rejects"]) if self.outcome.result else {}
+        table = self.plan.reject_table
+        return rejects if table is None or self.outcome.error is not None else {**rejects, "table": table.shown}
+
     def _rows_read_now(self) -> int:
         streams = self.outcome.result["streams"] if self.outcome.result else []
         return sum(int(stream["rows"]) for stream in streams)
@@ -156,7 +162,7 @@ class TableResult:
             "slices": len(self.plan.source.slices),
             "switch_seconds": round(times.switch_seconds, 6) if times else 0.0,
             "partitions": [part.to_dict() for part in times.partitions] if times else [],
-            "rejects": result["rejects"] if result else {},
+            "rejects": self._rejects(),
             "columns": result["columns"] if result else None,
             "memory": {**self.plan.memory.to_dict(), **(result["memory"] if result else {})},
             "notes": [*self.plan.notes, *self.notes()],
