@@ -70,7 +70,7 @@ class TableLoad:
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0, "switch": 0.0}
         self._is_prepared = False
         self._rows_loaded = 0
-        self._rejects: Mapping[str, Any] = {}
+        self._result: Mapping[str, Any] = {}
         self._warnings: list[str] = []
         self._partitions: tuple[LoadedPartition, ...] = ()
         # Until the server says that nothing is committed, or that it is dropped.
@@ -126,7 +126,7 @@ class TableLoad:
         with self._timed("insert"):  # in a resumed run perhaps of nothing
             result = self._flow_ended(flow, settle)
             self._rows_loaded = sum(int(item["out"]) for item in result["slices"])
-            self._rejects = result["rejects"]
+            self._result = result
         with self._timed("commit"):
             if self._staging.is_direct:
                 self._commit_writers(flow)
@@ -309,9 +309,8 @@ class TableLoad:
     def _store_rejects(self) -> None:
         table = self._plan.reject_table
         if table is not None:
-            fill_reject_table(
-                self._control, self._plan, table, self._run_id, self._rejects, self._what, self._is_cancelled
-            )
+            rejects = self._result["rejects"]
+            fill_reject_table(self._control, self._plan, table, self._run_id, rejects, self._what, self._is_cancelled)
 
     def _commit(self) -> None:
         """Commits the switch. If the answer is lost, the ledger says what became of it."""
