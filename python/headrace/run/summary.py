@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
-from headrace.executors import FlowOutcome
+from headrace.executors import FlowOutcome, ignored_by_column
 from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
 
@@ -74,13 +74,7 @@ class TableResult:
 
     def ignored(self) -> dict[str, dict[str, int]]:
         """By column of the layout, values of loaded rows that are not those of the file: `nulls` and `cut`."""
-        ignored: dict[int, dict[str, int]] = {}
-        for item in self.outcome.result["slices"] if self.outcome.result else []:
-            for column, counts in item.get("ignored", {}).items():
-                own = ignored.setdefault(int(column), {"nulls": 0, "cut": 0})
-                for kind, count in counts.items():
-                    own[kind] += int(count)
-        return {self.plan.layout["columns"][column]["name"]: counts for column, counts in sorted(ignored.items())}
+        return ignored_by_column(self.plan, self.outcome.result)
 
     def _ignored_notes(self) -> list[str]:
         notes = []
