@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from headrace.cli.cells import cells
 from tests.cli.conftest import CommandLine, Outcome
 from tests.snapshots import assert_snapshot
 
@@ -235,3 +236,26 @@ def test_a_row_that_was_too_long_to_keep(headrace: CommandLine, folder: Path) ->
     outcome = headrace("rejects", "--table", "orders", "--copy", "repair.csv")
     assert_snapshot("rejects_copy_cut", outcome.stderr)
     assert document((folder / "repair.csv.numbers").read_text())["numbers"] == "1-3"
+
+
+def test_values_that_do_not_fit_a_line(headrace: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide characters take two cells, control characters steer nothing, long values are cut."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    wide = "\u6771\u4eac\u90fd\u5343\u4ee3\u7530\u533a" * 12
+    rows = [
+        f"x{wide};2026-01-30;wide",
+        "2;\x1b[31mred\x1b[0m\x07\u202e;controls",
+        f"3;{'9' * 5000};long",
+        f"4;{'word ' * 40};words",
+        f"5;2026-01-30;{wide}",
+        "e\u0301;2026-01-30;combined",
+    ]
+    (folder / "orders_1.csv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    (folder / "orders_2.csv").unlink()
+    outcome = headrace("run", "load.yaml", "--quiet")
+    assert outcome.exit_code == 0, outcome.stderr
+    shown = headrace("rejects", "--first", "9")
+    assert shown.exit_code == 0
+    assert [line for line in shown.stdout.splitlines() if cells(line) > 80] == []
+    assert not any(character < " " or character == "\u202e" for character in shown.stdout.replace("\n", ""))
+    assert_snapshot("rejects_values", stable(shown, folder))

@@ -42,6 +42,36 @@ _POSTGRES_TEXT = {
 }
 
 
+# All columns of a table of rejects but the time, with their type kinds.
+REJECT_COLUMNS = {
+    "run_id": "string",
+    "task": "string",
+    "number": "int64",
+    "file": "string",
+    "row": "int64",
+    "byte": "int64",
+    "column_name": "string",
+    "column_number": "int64",
+    "type": "string",
+    "value": "string",
+    "rule": "string",
+    "code": "string",
+    "message": "string",
+    "also": "json",
+    "row_byte": "int64",
+    "row_bytes": "int64",
+    "original": "bytes",
+}
+
+
+def _select_rejects(table: str, otherwise: str) -> str:
+    columns = ", ".join(
+        ("md5({})" if kind == "bytes" else otherwise).format(f'"{name}"') for name, kind in REJECT_COLUMNS.items()
+    )
+    order = 'ORDER BY stored."number", stored.run_id'
+    return f"SELECT {columns} FROM {table} AS stored WHERE rejected_at > now() - INTERVAL 1 HOUR {order}"
+
+
 class Destination(Protocol):
     """One place to load into, empty at first."""
 
@@ -60,6 +90,9 @@ class Destination(Protocol):
 
     def column(self, table: str, case: Case) -> list[str | None]:
         """The canonical values of a column in the order of `id`."""
+
+    def rejects(self, table: str) -> list[tuple[str | None, ...]]:
+        """A table of rejects, `REJECT_COLUMNS` as canonical texts, MD5 of bytes, ordered by number and then run."""
 
     def change(self, statement: str) -> None:
         """Changes what was stored, as somebody else would."""
@@ -87,9 +120,10 @@ class DuckdbDestination:
         if not self._path.exists():
             return None
         try:
-            return len(self._rows(f"SELECT id FROM {table}"))
+            [(rows,)] = self._rows(f"SELECT count(*) FROM {table}")
         except duckdb.CatalogException:
             return None
+        return int(str(rows))
 
     def ids(self, table: str) -> list[int]:
         return [int(str(row[0])) for row in self._rows(f"SELECT id FROM {table} ORDER BY id")]
@@ -97,6 +131,10 @@ class DuckdbDestination:
     def column(self, table: str, case: Case) -> list[str | None]:
         text = _DUCKDB_TEXT.get(case.kind, "{}::VARCHAR").format(case.name)
         return [_canonical(row[0]) for row in self._rows(f"SELECT {text} FROM {table} ORDER BY id")]
+
+    def rejects(self, table: str) -> list[tuple[str | None, ...]]:
+        query = _select_rejects(table, "{}::VARCHAR")
+        return [tuple(map(_canonical, row)) for row in self._rows(query)]
 
     def ledger(self) -> list[tuple[str, int, int]]:
         # Slice 0 stands for the task as a whole.
@@ -152,6 +190,9 @@ class NullDestination:
     def column(self, table: str, case: Case) -> list[str | None]:
         raise AssertionError("this destination stores nothing")
 
+    def rejects(self, table: str) -> list[tuple[str | None, ...]]:
+        raise AssertionError("this destination stores nothing")
+
     def change(self, statement: str) -> None:
         raise AssertionError("this destination stores nothing")
 
@@ -189,6 +230,10 @@ class PostgresDestination:
         if not case.kind.startswith("float"):
             return values
         return [None if value is None else repr(float(value)) for value in values]
+
+    def rejects(self, table: str) -> list[tuple[str | None, ...]]:
+        query = _select_rejects(table, "{}::text")
+        return self._database.rows(query.replace("INTERVAL 1 HOUR", "INTERVAL '1 hour'"))
 
     def change(self, statement: str) -> None:
         self._database.as_loader(statement)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.driver import PACKAGE, Project
+from tests.integration.driver import PACKAGE, Before, Project
 from tests.snapshots import assert_snapshot
 
 ROWS = 200
@@ -137,3 +137,26 @@ def test_what_stands_in_the_files_of_rejects(project: Project) -> None:
     assert rejects["first"] == lines
     [kind] = rejects["by_column"]
     assert kind == {"column": "amount", "rule": "would_round", "code": "HR402", "count": 3, "first": lines}
+
+
+@pytest.mark.parametrize("rejects", ["{percent: 99.9999}", "{limit: 399}", "{per_file: {percent: 50}}"])
+def test_a_source_that_is_all_rejects_is_refused_by_its_limits(project: Project, rejects: str) -> None:
+    """The table keeps its rows."""
+    before = Before.of(project)
+    with_rejects(project, rejects)
+    write_rows(project, ROWS, ROWS)
+    ended = project.run()
+    assert (ended.exit_code, ended.summary["error"]["kind"]) == (1, "reject_limit")
+    before.check("failed")
+
+
+@pytest.mark.parametrize("target", ["create", "append", "replace"])
+def test_a_source_that_is_all_rejects(project: Project, target: str) -> None:
+    with_rejects(project, "{percent: 100}")
+    write_rows(project, ROWS, ROWS)
+    summary = project.run(target=target).succeeded()
+    assert (summary["rows_loaded"], summary["rows_rejected"]) == (0, 2 * ROWS)
+    assert project.query("SELECT count(*) FROM orders") == [(0,)]
+    lines, rows = (Path(file).read_bytes() for file in summary["tables"][0]["rejects"]["files"])
+    assert rows == b"".join((project.inbox / f"orders.tbl.{number}").read_bytes() for number in (1, 2))
+    assert lines.count(b"\n") == 2 * ROWS

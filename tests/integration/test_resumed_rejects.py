@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from headrace.model import load_package
 from tests.integration.driver import PACKAGE, Ended, Project, Running
 from tests.integration.postgres import PostgresProject
 from tests.integration.test_resume import SECOND
@@ -179,6 +180,46 @@ def test_the_limit_counts_rejects_of_committed_slices(warehouse: PostgresProject
     assert warehouse.leftovers() == []
 
 
+# Five of 200 rows are bad, two of 50 in the first file and three of 50 in the third one.
+@pytest.mark.parametrize(
+    ("rejects", "package"),
+    [
+        ("{percent: 2.4999}", ""),
+        ("{per_file: {limit: 2}}", ""),
+        ("{per_file: {percent: 5}}", ""),
+        ("{}", "rejects: {limit: 4}"),
+        ("{}", "rejects: {percent: 2.4}"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("left", [[3], [1, 2, 4]], ids=str)
+def test_every_limit_counts_rejects_of_committed_slices(
+    warehouse: PostgresProject, rejects: str, package: str, left: list[int]
+) -> None:
+    """An attempt with laxer limits has committed all of the slices; `resume` judges those that are left with them."""
+    text = PACKAGE.replace('{limit: "${limit}"}', rejects).replace("streams: 4", f"streams: 4\n{package}")
+    warehouse.package(text)
+    write_files(warehouse)
+    undisturbed = warehouse.run("--streams", "1")
+    assert (undisturbed.exit_code, undisturbed.summary["error"]["kind"]) == (1, "reject_limit")
+    lax = text.replace(rejects, "{limit: 100}", 1).replace(package, "", 1)
+    warehouse.package(lax)
+    warehouse.run().succeeded()
+    fail_at_the_switch(warehouse)
+    run_id = last_run(warehouse)
+    forget(warehouse, run_id, left)
+    # The package of the run was the strict one.
+    warehouse.package(text)
+    request = warehouse.runs / run_id / "request.json"
+    kept = json.loads(request.read_text(encoding="utf-8"))
+    strict = load_package(warehouse.folder / "package.yaml", sets=[], connections=[], streams=None, environ={})
+    request.write_text(json.dumps({**kept, "package_hash": strict.content_hash}), encoding="utf-8")
+    resumed = warehouse.resume()
+    assert (resumed.exit_code, resumed.summary["error"]["kind"]) == (1, "reject_limit"), resumed.stderr
+    assert resumed.summary["error"]["what"] == undisturbed.summary["error"]["what"]
+    assert warehouse.query("SELECT count(*) FROM orders") == [("195",)]
+
+
 @contextmanager
 def between_two_commits(warehouse: PostgresProject) -> Iterator[tuple[Running, Whole]]:
     """A run of one stream that has committed some of its partitions, each with a reject, and what it would end with."""
@@ -264,6 +305,25 @@ def test_tables_in_duckdb(project: Project) -> None:
     project.execute("DROP TABLE late")
     check_completed_tables(project, undisturbed, failed, project.resume().succeeded())
     assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in first] == before
+
+
+def test_ignored_values_of_completed_tables(project: Project) -> None:
+    """Their columns too, as if nothing had come between."""
+    two_tasks(project, "late")
+    text = (project.folder / "package.yaml").read_text(encoding="utf-8")
+    project.package(
+        text.replace('    delimiter: "|"', '    delimiter: "|"\n    on_truncation: ignore\n    on_error: ignore')
+    )
+    project.file("orders.tbl.1", "1|7.259|no day|customer|\n2|1.5|2024-01-01|a customer with a long name|\nx|1|||\n")
+    undisturbed = project.run(limit=100).succeeded()
+    first = undisturbed["tables"][0]
+    assert first["ignored"]["customer"] == {"nulls": 0, "cut": 1}
+    assert first["ignored"]["day"]["nulls"] >= 1
+    project.execute(f"DROP TABLE late; {ORDERS_BELOW_9000.format(table='late')}")
+    failed = project.run(limit=100)
+    assert failed.exit_code == 1
+    project.execute("DROP TABLE late")
+    assert Whole.of(project.resume().succeeded()) == Whole.of(undisturbed)
 
 
 def test_two_tasks_into_one_table(project: Project) -> None:

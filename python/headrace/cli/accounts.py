@@ -168,6 +168,8 @@ def render_rejects(table: Document, *, width: int) -> str:
         lines.append(f"  {units.plural(rejects['cut'], 'row')} longer than is kept: only the front")
     if rejects["files"]:
         lines.append(f"  all of them: {shown_path(rejects['files'][0])}")
+    if "table" in rejects:
+        lines.append(f"  and in table {rejects['table']}")
     return "\n".join(lines)
 
 

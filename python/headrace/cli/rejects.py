@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace import run
 from headrace.cli import units
+from headrace.cli.cells import cells, cut, wrap
 from headrace.cli.console import print_json, print_result, result_width, say, shown_path
 from headrace.cli.run import load_requested
 from headrace.cli.text_table import GAP, TextColumn, render_table
@@ -112,12 +113,12 @@ def _sum(found: RejectedRun) -> str:
 def _table(table: RejectedTable, first: Sequence[Mapping[str, Any]], width: int) -> str:
     name = f" ({table.files.paths[1].name})" if table.files.paths else ""
     text = f"{on_one_line(table.table)}{name}: {units.count(table.rejected)} rejected{_percent(table)}{_since(table)}"
-    lines = textwrap.wrap(text, width, subsequent_indent=_INDENT, break_long_words=False)
+    lines = wrap(text, width, then=_INDENT)
     lines.append(textwrap.indent(_kinds(table, width - len(_INDENT)), _INDENT))
     for reject in first:
         lines.append(f"{_INDENT}{reject['number']}: {_place(reject, shown_path(reject['file']))}")
         text = on_one_line(f"{reject['message']}: {quote(reject['value'])}")
-        lines += textwrap.wrap(text, width, initial_indent=2 * _INDENT, subsequent_indent=3 * _INDENT)
+        lines += wrap(text, width, first=2 * _INDENT, then=3 * _INDENT)
     return "\n".join(lines)
 
 
@@ -148,29 +149,30 @@ def _kinds(table: RejectedTable, width: int) -> str:
         [
             str(kind["rule"]),
             str(kind["code"]),
-            _cut(on_one_line(kind["column"] or "-"), _LONGEST_NAME),
+            cut(on_one_line(kind["column"] or "-"), _LONGEST_NAME),
             units.count(int(kind["count"])),
-            _example(kind["first"][0]) if kind["first"] else "",
         ]
         for kind in kinds
     ]
-    others = [max(len(cell) for cell in cells) for cells in zip(*[row[:-1] for row in rows], strict=True)]
+    others = [max(map(cells, texts)) for texts in zip(*rows, strict=True)]
     headings = [len(column.heading) for column in _KINDS]
     taken = sum(max(own, heading) + len(GAP) for own, heading in zip(others, headings, strict=False))
     room = max(_LEAST_EXAMPLE, width - taken)
-    return render_table(_KINDS, [[*row[:-1], _cut(row[-1], room)] for row in rows], width=width)
+    examples = [_example(kind["first"][0], room) if kind["first"] else "" for kind in kinds]
+    return render_table(_KINDS, [[*row, example] for row, example in zip(rows, examples, strict=True)], width=width)
 
 
-def _example(reject: Mapping[str, Any]) -> str:
-    """Where a reject stands, and its value; of a row as a whole what is wrong with it."""
-    if reject["column"] is not None:
-        return f"{_place(reject, Path(reject['file']).name)}: {quote(reject['value'])}"
-    return f"{_place(reject, Path(reject['file']).name)}: {on_one_line(reject['message'].rpartition(': ')[2])}"
+def _example(reject: Mapping[str, Any], room: int) -> str:
+    """Where a reject stands, and its value; of a row as a whole what is wrong with it. Without the byte, then without
+    the file, where there is no room for all of it.
+    """
+    is_value = reject["column"] is not None
+    what = quote(reject["value"]) if is_value else on_one_line(reject["message"].rpartition(": ")[2])
+    place = {"file": Path(reject["file"]).name, "row": reject["row"], "byte": reject["byte"]}
+    texts = [f"{render_location(dict(list(place.items())[:members]))}: {what}" for members in (3, 2)]
+    texts.append(f"{render_location({'row': reject['row']})}: {what}")
+    return next((text for text in texts if cells(text) <= room), cut(texts[-1], room))
 
 
 def _place(reject: Mapping[str, Any], file: str) -> str:
     return render_location({"file": file, "row": reject["row"], "byte": reject["byte"]})
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 4]} ..."

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headrace.cli.cells import cells, pad
+
 GAP = "  "
 
 
@@ -26,7 +28,7 @@ def render_table(
 ) -> str:
     """The table as text without a final line end. `total` becomes a last row under a rule.
 
-    Columns leave in the order of `drop_when_narrow` until the table fits into `width` characters; what is left is
+    Columns leave in the order of `drop_when_narrow` until the table fits into `width` cells; what is left is
     printed even when it is still too wide.
     """
     everything = [*rows, total] if total is not None else list(rows)
@@ -34,15 +36,12 @@ def render_table(
     droppable = sorted(
         (index for index in kept if columns[index].drop_when_narrow), key=lambda index: columns[index].drop_when_narrow
     )
-    widths = [max(len(columns[index].heading), *(len(row[index]) for row in everything), 0) for index in kept]
+    widths = [max(len(columns[index].heading), *(cells(row[index]) for row in everything), 0) for index in kept]
     while droppable and sum(widths[index] for index in kept) + len(GAP) * (len(kept) - 1) > width:
         kept.remove(droppable.pop(0))
 
-    def line(cells: Sequence[str]) -> str:
-        parts = [
-            cells[index].ljust(widths[index]) if columns[index].words else cells[index].rjust(widths[index])
-            for index in kept
-        ]
+    def line(texts: Sequence[str]) -> str:
+        parts = [pad(texts[index], widths[index], right=not columns[index].words) for index in kept]
         return GAP.join(parts).rstrip()
 
     lines = [line([column.heading for column in columns]), *(line(row) for row in rows)]

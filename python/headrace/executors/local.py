@@ -17,10 +17,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
 from headrace.executors.accounts import check_accounts, refuse_empty
+from headrace.executors.ignored import keep_ignored
 from headrace.planning import DataFlowPlan
 from headrace.targets import Flow, LoadTimes, Target
 
@@ -82,7 +84,7 @@ class LocalExecutor:
             flow = self._create_flow(plan.flow_spec(rejects_folder, sink))
         except Exception as error:
             return FlowOutcome(None, None, error, time.monotonic() - started, _cpu_seconds() - cpu_started)
-        load = _Load(run_id, plan, target, flow, self._poll_seconds)
+        load = _Load(run_id, plan, target, flow, Path(rejects_folder), self._poll_seconds)
         cancelled = False
         watch_error: Exception | None = None
         try:
@@ -121,11 +123,14 @@ class LocalExecutor:
 class _Load:
     """The target's side, on its own thread."""
 
-    def __init__(self, run_id: str, plan: DataFlowPlan, target: Target, flow: Flow, poll_seconds: float) -> None:
+    def __init__(
+        self, run_id: str, plan: DataFlowPlan, target: Target, flow: Flow, rejects_folder: Path, poll_seconds: float
+    ) -> None:
         self._run_id = run_id
         self._plan = plan
         self._target = target
         self._flow = flow
+        self._rejects_folder = rejects_folder
         self._poll_seconds = poll_seconds
         self._result: dict[str, Any] | None = None
         self._thread = threading.Thread(target=self._run, name=f"load {plan.table}")
@@ -164,6 +169,7 @@ class _Load:
             raise error
         check_accounts(self._plan, result, rows_inserted)
         refuse_empty(self._plan, result)
+        keep_ignored(self._rejects_folder, self._plan, result)
         return result
 
     def _joined(self) -> dict[str, Any]:

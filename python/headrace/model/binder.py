@@ -174,6 +174,7 @@ class TaskBinder:
             destination,
             RejectLimits.of(spec.rejects, self._environment.rejects),
             task.get("description"),
+            spec.rejects.table,
         )
 
     def _source(self, name: str, spec: FileSourceSpec | GenerateSourceSpec, path: DocumentPath) -> Source | None:

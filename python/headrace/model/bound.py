@@ -73,7 +73,9 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class DataFlowTask:
-    """One source to one destination. `id` is unique in the package: `load_tables[lineitem].load`."""
+    """One source to one destination. `id` is unique in the package: `load_tables[lineitem].load`. `reject_table`:
+    beside the table of the destination, None if rejects go into no table.
+    """
 
     id: str
     name: str
@@ -82,6 +84,7 @@ class DataFlowTask:
     destination: Destination
     rejects: RejectLimits = field(default_factory=RejectLimits)
     description: str | None = None
+    reject_table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

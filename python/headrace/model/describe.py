@@ -39,7 +39,7 @@ def _task(task: BoundTask) -> dict[str, object]:
             **common,
             "source": _source(task.source),
             "destination": _destination(task.destination),
-            "rejects": task.rejects.to_dict(),
+            "rejects": {**task.rejects.to_dict(), **({"table": task.reject_table} if task.reject_table else {})},
         }
     return {
         **common,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
 
@@ -34,6 +34,15 @@ Percent = Annotated[
 ]
 
 
+def _check_table(table: str | None) -> str | None:
+    if table is None or (table.strip() and "." not in table and not any(ord(character) < 32 for character in table)):
+        return table
+    raise own_error(
+        "this cannot be a table of rejects",
+        expected="a name without a schema: the table stands in the schema of the destination",
+    )
+
+
 def _limit(text: str) -> Any:
     return setting(text, default=None, kind=_SETTING, ge=0, le=MAXIMUM_REJECTS)
 
@@ -55,6 +64,12 @@ class RejectsSpec(SpecModel):
     percent: Percent | None = setting(f"{_PERCENT}; judged before the rows are committed.",
                                       default=None, kind=_SETTING)  # fmt: skip
     per_file: FileRejectsSpec | None = setting("The same for each file of the source.", default=None, kind=_SETTING)
+    table: Annotated[str | None, AfterValidator(_check_table)] = setting(
+        "Table in the schema of the destination that takes the rejects too, in the transaction that completes the data "
+        "flow; made if it does not exist.",
+        default=None,
+        kind=_SETTING,
+    )
 
 
 class PackageRejectsSpec(SpecModel):

@@ -34,6 +34,15 @@ from headrace.planning.plan import (
     tables_to_keep,
 )
 from headrace.planning.planner import plan_data_flow, plan_source_pass, table_after
+from headrace.planning.reject_table import (
+    REJECT_COLUMNS,
+    REJECT_KEY,
+    REJECT_KINDS,
+    RejectTable,
+    check_reject_table,
+    plan_reject_table,
+    refuse_loaded,
+)
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
@@ -41,6 +50,9 @@ from headrace.planning.wording import counted
 
 __all__ = [
     "ALL_PARTITIONS",
+    "REJECT_COLUMNS",
+    "REJECT_KEY",
+    "REJECT_KINDS",
     "STRAYS",
     "WHOLE_TABLE",
     "Capabilities",
@@ -66,6 +78,7 @@ __all__ = [
     "PartitionRule",
     "Partitioning",
     "RangeRule",
+    "RejectTable",
     "ReplayPlan",
     "RowsBefore",
     "RunPlan",
@@ -75,6 +88,7 @@ __all__ = [
     "Step",
     "Unlisted",
     "bounds_of_files",
+    "check_reject_table",
     "check_tablespaces",
     "counted",
     "display_name",
@@ -85,7 +99,9 @@ __all__ = [
     "key_question",
     "own_tables",
     "plan_data_flow",
+    "plan_reject_table",
     "plan_source_pass",
+    "refuse_loaded",
     "rule_from_dict",
     "table_after",
     "tables_to_keep",

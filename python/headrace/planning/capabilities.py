@@ -34,6 +34,7 @@ class Capabilities:
     writers which commit together could wait for one another for ever.
     `tablespaces`: of an open target, where new tables can be put; None: it has no such places.
     `options`: the names of a destination's load options that have an effect.
+    `reject_types`: the target's own names of the types of a table of rejects, by type kind.
     `memory_share`: largest part of the run's memory budget that the target's own engine may use (0: it has none).
     """
 
@@ -60,6 +61,7 @@ class Capabilities:
     keys_block_writers: bool = False
     tablespaces: tuple[str, ...] | None = None
     options: frozenset[str] = frozenset()
+    reject_types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def partitions(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from headrace.model import DataType, LoadOptions, RejectLimits
 from headrace.planning.memory import MemorySplit
 from headrace.planning.partitioning import CommitSize, Partitioning
+from headrace.planning.reject_table import RejectTable
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.wording import counted
@@ -23,6 +24,7 @@ StepKind = Literal[
     "build_indexes",
     "fill_partitions",
     "switch",
+    "store_rejects",
     "commit",
     "analyze",
 ]
@@ -189,6 +191,7 @@ class DataFlowPlan:
     `keep_rejects`: examples for passes that load nothing, for which no limit of rejects holds. `shown_paths`: the files
     of the source as rejects may name them, None if they may be named as they are. `rows_before`: of the data flows
     that the run has ended. `replay`: set for rejects of an earlier run.
+    `reject_table`: takes the rejects, in the transaction that completes the task.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -222,6 +225,7 @@ class DataFlowPlan:
     shown_paths: tuple[str, ...] | None = None
     rows_before: RowsBefore = RowsBefore()
     replay: ReplayPlan | None = None
+    reject_table: RejectTable | None = None
 
     @property
     def reloads(self) -> bool:
@@ -317,7 +321,10 @@ class DataFlowPlan:
             "steps": [step.to_dict() for step in self.steps],
             "notes": list(self.notes),
             "memory": self.memory.to_dict(),
-            "rejects": self.rejects.to_dict(),
+            "rejects": {
+                **self.rejects.to_dict(),
+                **({"table": self.reject_table.shown} if self.reject_table else {}),
+            },
             "flow": self.flow_spec("(run folder)/rejects", {"kind": self.sink_kind}),
         }
 
@@ -345,7 +352,7 @@ class SkippedTask:
 @dataclass(frozen=True)
 class FinishedTask:
     """A task that an earlier attempt of the run has completed: all its rows are visible. `slices` are those with rows;
-    `file_stem` names its files of rejects.
+    `file_stem` names its files of rejects, `reject_table` is the table that holds them, too.
     """
 
     task: str
@@ -355,6 +362,7 @@ class FinishedTask:
     load: str
     slices: Mapping[int, CommittedSlice]
     file_stem: str
+    reject_table: str | None = None
 
 
 @dataclass(frozen=True)

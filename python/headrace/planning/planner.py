@@ -21,6 +21,7 @@ from headrace.planning.memory import MemoryBudget, split_memory
 from headrace.planning.partition_key import check_partitioning, is_enforced, is_partitioned, key_column
 from headrace.planning.partitioning import CommitSize, Partition, Partitioning
 from headrace.planning.plan import DataFlowPlan, OutputColumn, SourceSnapshot
+from headrace.planning.reject_table import RejectTable
 from headrace.planning.staging import Staging, plan_staging
 from headrace.planning.steps import plan_steps
 from headrace.planning.tablespaces import check_tablespaces
@@ -44,11 +45,13 @@ def plan_data_flow(
     file_stem: str | None = None,
     key_facts: KeyFacts | None = None,
     taken_names: Collection[str] = (),
+    reject_table: RejectTable | None = None,
 ) -> DataFlowPlan:
     """The plan of one data flow.
 
     `catalog` is the destination table as it will be when this task starts, None if there is none; `taken_names` are
     all names of its schema. `key_facts` answer what `key_question` asks.
+    `reject_table` takes the rejects too.
     `file_stem` names the reject files of the task; by default the table.
     Raises TargetError, TypeMismatchError or MemoryLimitError.
     """
@@ -101,7 +104,9 @@ def plan_data_flow(
         source=source,
         layout=layout.to_core(mapping.not_null_sources, mapping.types),
         columns=tuple(mapping.columns),
-        steps=plan_steps(table, way.staging, way.partitioning, len(source.slices), commits=commit is not None),
+        steps=plan_steps(
+            table, way.staging, way.partitioning, len(source.slices), commits=commit is not None, rejects=reject_table
+        ),
         notes=tuple(notes),
         memory=split_memory(
             budget,
@@ -118,6 +123,7 @@ def plan_data_flow(
         file_stem=file_stem or destination.table,
         commit=commit,
         epochs=None if together is None else tuple(map(tuple, together)),
+        reject_table=reject_table,
         connections=way.staging.connections,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace.planning.partitioning import STRAYS, Partitioning
 from headrace.planning.plan import Step
+from headrace.planning.reject_table import RejectTable
 from headrace.planning.staging import Staging
 from headrace.planning.target_table import TargetTable
 from headrace.planning.wording import counted
@@ -12,26 +13,50 @@ _CHECK_ACCOUNTS = Step("check_accounts", "every slice once, lines = rows + skipp
 
 
 def plan_steps(
-    table: TargetTable, staging: Staging, partitioning: Partitioning | None, slices: int, *, commits: bool
+    table: TargetTable,
+    staging: Staging,
+    partitioning: Partitioning | None,
+    slices: int,
+    *,
+    commits: bool,
+    rejects: RejectTable | None = None,
 ) -> tuple[Step, ...]:
-    """The steps of one data flow."""
+    """The steps of one data flow. `rejects`: the table that takes them, if any does."""
     if not table.capabilities.stores_tables:
         return Step("insert", "parse, convert and aggregate every row, then discard it"), _CHECK_ACCOUNTS
     if not table.capabilities.hidden_tables:
-        if partitioning is not None and partitioning.has_tables:
-            return tuple(_into_partitions(table, partitioning, slices))
-        return tuple(_in_one_transaction(table, slices))
-    steps = (
-        _straight(table, commits=commits)
-        if staging.switch == "none"
-        else _switched(table, staging, partitioning, commits=commits)
-    )
+        steps = (
+            _into_partitions(table, partitioning)
+            if partitioning is not None and partitioning.has_tables
+            else _in_one_transaction(table)
+        )
+        return (*steps, *_stored(rejects), *_committed(slices))
+    if staging.switch == "none":
+        steps = [*_straight(table, commits=commits), *_stored(rejects, ", in the transaction that completes the task")]
+    else:
+        steps = _switched(table, staging, partitioning, commits=commits)
+        # Readers of the table do not wait while they are stored.
+        steps[-1:] = [*_stored(rejects, ", in the transaction of the switch"), steps[-1]]
     if table.destination.options.analyze:
         steps.append(Step("analyze", f"make the statistics of {table.name}"))
     return tuple(steps)
 
 
-def _in_one_transaction(table: TargetTable, slices: int) -> list[Step]:
+def _stored(rejects: RejectTable | None, when: str = "") -> list[Step]:
+    if rejects is None:
+        return []
+    made = "" if rejects.exists else ", which is made first"
+    return [Step("store_rejects", f"store the rejects in {rejects.shown}{made}{when}")]
+
+
+def _committed(slices: int) -> list[Step]:
+    return [
+        Step("commit_slices", f"write {counted(slices, 'commit row')} to the ledger"),
+        Step("commit", "commit: the rows become visible in this one transaction"),
+    ]
+
+
+def _in_one_transaction(table: TargetTable) -> list[Step]:
     steps = []
     if table.catalog is None:
         steps.append(Step("create_table", f"create table {table.name}"))
@@ -41,12 +66,10 @@ def _in_one_transaction(table: TargetTable, slices: int) -> list[Step]:
         *steps,
         Step("insert", f"insert the rows of all streams into {table.name}"),
         _CHECK_ACCOUNTS,
-        Step("commit_slices", f"write {counted(slices, 'commit row')} to the ledger"),
-        Step("commit", "commit: the rows become visible in this one transaction"),
     ]
 
 
-def _into_partitions(table: TargetTable, partitioning: Partitioning, slices: int) -> list[Step]:
+def _into_partitions(table: TargetTable, partitioning: Partitioning) -> list[Step]:
     """All in one transaction, in which one table after the other is filled."""
     parts = partitioning.partitions
     old = _old_parts(table, partitioning)
@@ -62,8 +85,6 @@ def _into_partitions(table: TargetTable, partitioning: Partitioning, slices: int
     return [
         *steps,
         Step("switch", f"make {table.name} the view of its partitions"),
-        Step("commit_slices", f"write {counted(slices, 'commit row')} to the ledger"),
-        Step("commit", "commit: the rows become visible in this one transaction"),
     ]
 
 

@@ -37,7 +37,9 @@ def own_tables(catalog: CatalogTable | None) -> list[str]:
     return list(dict.fromkeys([*(part.name for part in parts), *catalog.view_tables]))
 
 
-def display_name(destination: Destination, default_schema: str | None) -> str:
-    """`warehouse.sales`, or with a schema that is not the default `warehouse.mart.sales`."""
+def display_name(destination: Destination, default_schema: str | None, table: str | None = None) -> str:
+    """`warehouse.sales`, or with a schema that is not the default `warehouse.mart.sales`; of another `table` of the
+    schema if one is given.
+    """
     schema = None if destination.schema == default_schema else destination.schema
-    return ".".join(part for part in (destination.connection.name, schema, destination.table) if part)
+    return ".".join(part for part in (destination.connection.name, schema, table or destination.table) if part)

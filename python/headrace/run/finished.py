@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.executors import Ignored, kept_ignored
 from headrace.planning import FinishedTask
 
 LOADED_BEFORE: Final = "loaded already by this run"
@@ -19,16 +20,18 @@ _SHOWN_OF_KIND: Final = 3
 
 @dataclass(frozen=True)
 class FinishedTable:
-    """One completed table. `rejects` has the members of a flow result."""
+    """One completed table. `rejects` has the members of a flow result; `ignored`: values by column."""
 
     task: FinishedTask
     rejects: dict[str, Any]
+    ignored: Ignored
 
     @classmethod
     def of(cls, task: FinishedTask, rejects_folder: Path) -> FinishedTable:
-        """Reads the rejects that the earlier attempt has written."""
-        count = sum(item.rejected for item in task.slices.values())
-        return cls(task, _rejects(count, rejects_folder / task.file_stem))
+        """Reads what the earlier attempt has written."""
+        slices = task.slices.values()
+        rejects = _rejects(sum(item.rejected for item in slices), rejects_folder / task.file_stem)
+        return cls(task, rejects, kept_ignored(rejects_folder, task.file_stem, sum(item.ignored for item in slices)))
 
     def to_dict(self) -> dict[str, Any]:
         """The member of `tables`, as that of a table that is loaded now; nothing of it was read now."""
@@ -52,14 +55,14 @@ class FinishedTable:
             "rows_rejected": rejected,
             "rows_loaded": loaded,
             "values_ignored": ignored,
-            "ignored": {},  # the ledger does not keep the columns
+            "ignored": self.ignored,
             "mb_per_second": 0.0,
             "rows_per_second": 0.0,
             "streams": 0,
             "slices": len(slices),
             "switch_seconds": 0.0,
             "partitions": [],
-            "rejects": self.rejects,
+            "rejects": {**self.rejects, **({"table": self.task.reject_table} if self.task.reject_table else {})},
             "columns": None,
             "memory": {},
             "notes": [LOADED_BEFORE],

@@ -27,6 +27,7 @@ from headrace.planning import (
     is_partitioned,
 )
 from headrace.run.redact import Redactor
+from headrace.run.reject_tables import RejectTables, table_key
 from headrace.run.tasks import nameable_flows
 from headrace.run.waiting import on_worker
 from headrace.sources.globbing import find_files
@@ -93,6 +94,7 @@ def _inspected(package: BoundPackage, connection: Connection, flows: Sequence[Da
 def _tables(target: Target, flows: Sequence[DataFlowTask]) -> tuple[int, list[str]]:
     """How many tables exist, and what the destination says against loading the others."""
     found, problems = 0, []
+    reject_tables = RejectTables(table_key(target, flow.destination, flow.destination.table) for flow in flows)
     for flow in flows:
         destination = flow.destination
         try:
@@ -100,6 +102,7 @@ def _tables(target: Target, flows: Sequence[DataFlowTask]) -> tuple[int, list[st
             if is_partitioned(flow, target.capabilities):
                 name = display_name(destination, target.default_schema)
                 check_tablespaces(destination, target.capabilities, name)
+            reject_tables.of(flow, target)
         except HeadraceError as error:
             detail = f" ({error.found})" if error.found else ""
             problems.append(f"{error.what}{detail}")

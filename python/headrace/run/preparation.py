@@ -37,6 +37,7 @@ from headrace.planning import (
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
 from headrace.run.redact import Redactor
+from headrace.run.reject_tables import RejectTables, TableKey, table_key
 from headrace.run.tasks import nameable_flows, unique_name
 from headrace.sources import FileCommit, format_notes, snapshot_files, snapshot_generated
 from headrace.targets import (
@@ -196,6 +197,12 @@ def plan_run(
     tables: dict[tuple[object, ...], CatalogTable | None] = {}
     loaders: dict[tuple[object, ...], list[DataFlowTask]] = {}
     names = _SchemaNames()
+    reject_tables = RejectTables(
+        table_key(targets[item.task.destination.connection], item.task.destination, item.task.destination.table)
+        for item in prepared
+        if isinstance(item, PreparedFlow)
+    )
+    parts = set[TableKey]()
     stems: set[str] = set()
     redactor = Redactor(package.secrets)
     planned: list[DataFlowPlan | SkippedTask | FinishedTask] = []
@@ -213,9 +220,7 @@ def plan_run(
         if progress.finished:
             planned.append(_finished(item.task, target, progress, stem))
             continue
-        name_key = target.capabilities.name_key
-        schema = destination.schema or target.default_schema
-        key = (target_key(destination.connection), name_key(schema or ""), name_key(destination.table))
+        key = table_key(target, destination, destination.table)
         if key not in tables:
             tables[key] = target.catalog(destination.schema, destination.table)
         if target.capabilities.stores_tables:
@@ -235,11 +240,16 @@ def plan_run(
             file_stem=stem,
             key_facts=facts,
             taken_names=taken,
+            reject_table=reject_tables.of(item.task, target),
         )
         plan = with_outside_keys(plan, facts, _asked(target, destination))
         names.follow(key[:2], plan, tables[key])
-        tables[key] = table_after(plan, tables[key])
+        after = table_after(plan, tables[key])
+        own = (*own_tables(tables[key]), *own_tables(after))
+        parts.update(table_key(target, destination, part) for part in own)
+        tables[key] = after
         planned.append(replace(plan.continued(progress.slices), load_time_us=began_us))
+    reject_tables.refuse_parts(parts)
     return RunPlan(
         package=package.name,
         package_hash=package.content_hash,
@@ -261,6 +271,9 @@ def _finished(task: DataFlowTask, target: Target, progress: TaskProgress, file_s
         load=destination.load if has_tables else "single",
         slices=progress.slices,
         file_stem=file_stem,
+        reject_table=None
+        if task.reject_table is None
+        else display_name(destination, target.default_schema, task.reject_table),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
-from headrace.executors import FlowOutcome
+from headrace.executors import FlowOutcome, ignored_by_column
 from headrace.model import DataType
 from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
@@ -75,13 +75,7 @@ class TableResult:
 
     def ignored(self) -> dict[str, dict[str, int]]:
         """By column of the layout, values of loaded rows that are not those of the file: `nulls` and `cut`."""
-        ignored: dict[int, dict[str, int]] = {}
-        for item in self.outcome.result["slices"] if self.outcome.result else []:
-            for column, counts in item.get("ignored", {}).items():
-                own = ignored.setdefault(int(column), {"nulls": 0, "cut": 0})
-                for kind, count in counts.items():
-                    own[kind] += int(count)
-        return {self.plan.layout["columns"][column]["name"]: counts for column, counts in sorted(ignored.items())}
+        return ignored_by_column(self.plan, self.outcome.result)
 
     def _ignored_notes(self) -> list[str]:
         notes = []
@@ -124,6 +118,12 @@ class TableResult:
             notes.append(f"column `{name}`: {what} unmappable and read as U+FFFD")
         return notes
 
+    def _rejects(self) -> Document:
+        """What the flow says of them; and the table that holds them, too, once it does."""
+        rejects = dict(self.outcome.result["rejects"]) if self.outcome.result else {}
+        table = self.plan.reject_table
+        return rejects if table is None or self.outcome.error is not None else {**rejects, "table": table.shown}
+
     def _rows_read_now(self) -> int:
         streams = self.outcome.result["streams"] if self.outcome.result else []
         return sum(int(stream["rows"]) for stream in streams)
@@ -159,7 +159,7 @@ class TableResult:
             "slices": len(self.plan.source.slices),
             "switch_seconds": round(times.switch_seconds, 6) if times else 0.0,
             "partitions": [part.to_dict() for part in times.partitions] if times else [],
-            "rejects": result["rejects"] if result else {},
+            "rejects": self._rejects(),
             "columns": result["columns"] if result else None,
             "memory": {**self.plan.memory.to_dict(), **(result["memory"] if result else {})},
             "notes": [*self.plan.notes, *self.notes()],

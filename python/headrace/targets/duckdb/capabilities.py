@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.model import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
-from headrace.planning import Capabilities
-from headrace.targets.duckdb.types import STORED_KINDS
+from headrace.model import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS, DataType
+from headrace.planning import REJECT_KINDS, Capabilities
+from headrace.targets.duckdb.types import STORED_KINDS, native_type
 
 # Blanks at the end of a char(n) are cut before the rows get their places.
 _LIST_KEYS: Final = LIST_KINDS | {"char"}
@@ -25,4 +25,5 @@ DUCKDB_CAPABILITIES: Final = Capabilities(
     partition_key_kinds={"range": RANGE_KINDS, "list": _LIST_KEYS, "hash": HASH_KINDS},
     core_routes={"range": RANGE_KINDS, "list": _LIST_KEYS, "hash": HASH_KINDS},
     hash_keys=HASH_KEYS,
+    reject_types={kind: native_type(DataType(kind)) for kind in REJECT_KINDS},
 )

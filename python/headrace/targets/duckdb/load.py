@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from headrace.targets.duckdb import ddl
 from headrace.targets.duckdb.failures import first_paragraph, load_failure
 from headrace.targets.duckdb.filling import Filling
 from headrace.targets.duckdb.ledger import Ledger, roll_back
+from headrace.targets.duckdb.reject_table import fill_reject_table
 
 
 class Rows(Protocol):
@@ -49,6 +51,7 @@ class TableLoad:
         run_id: str,
         plan: DataFlowPlan,
         rows: Rows,
+        is_cancelled: Callable[[], bool],
     ) -> None:
         self._connection = connection
         self._path = path
@@ -56,6 +59,8 @@ class TableLoad:
         self._run_id = run_id
         self._plan = plan
         self._rows = rows
+        self._is_cancelled = is_cancelled
+        self._is_storing_rejects = False
         self._rows_inserted = 0
         self._result: dict[str, Any] | None = None
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0}
@@ -91,6 +96,9 @@ class TableLoad:
             case "check_accounts":
                 phase = "insert"
                 self._result = settle(self._rows_inserted)
+            case "store_rejects":
+                phase = "commit"
+                self._store_rejects()
             case "commit_slices":
                 phase = "commit"
                 self._commit_slices()
@@ -105,6 +113,8 @@ class TableLoad:
 
     def _what(self) -> str:
         table, filled = f"{self._plan.connection}.{self._plan.table}", self._rows.filling.table
+        if self._is_storing_rejects and self._plan.reject_table is not None:
+            return f"loading table {table}: storing rejects in table {self._plan.reject_table.shown}"
         return f"loading table {table}" if filled == self._plan.table else f"loading {filled}, a table of {table}"
 
     def _verify(self) -> tuple[str, ...]:
@@ -126,6 +136,16 @@ class TableLoad:
         """
         with suppress(duckdb.Error):
             self._connection.unregister(ddl.STREAM)
+
+    def _store_rejects(self) -> None:
+        table = self._plan.reject_table
+        if self._result is None or table is None:
+            raise InternalError("the plan stores rejects before the accounts were checked, or in no table")
+        self._is_storing_rejects = True
+        fill_reject_table(
+            self._connection, self._plan, table, self._run_id, self._result["rejects"], self._is_cancelled
+        )
+        self._is_storing_rejects = False
 
     def _commit_slices(self) -> None:
         if self._result is None:

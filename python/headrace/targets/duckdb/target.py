@@ -123,7 +123,9 @@ class DuckdbTarget(ClosedBehind):
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))
         self._rows = Partitions(self._connection, plan) if divides(plan) else WholeTable(self._connection, plan)
-        return TableLoad(self._connection, self._path, self._ledger(), run_id, plan, self._rows).run(flow, settle)
+        is_cancelled = self._options.is_cancelled
+        load = TableLoad(self._connection, self._path, self._ledger(), run_id, plan, self._rows, is_cancelled)
+        return load.run(flow, settle)
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
         return None if self._rows is None else row_search(self._connection, plan, self._rows.filling, error)

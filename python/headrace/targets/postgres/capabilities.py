@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.model import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
-from headrace.planning import Capabilities
-from headrace.targets.postgres.types import STORED_KINDS
+from headrace.model import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS, DataType
+from headrace.planning import REJECT_KINDS, Capabilities
+from headrace.targets.postgres.types import STORED_KINDS, native_type
 
 # NAMEDATALEN - 1: the server cuts longer names silently.
 MAXIMUM_NAME_BYTES: Final = 63
@@ -32,5 +32,6 @@ POSTGRES_CAPABILITIES: Final = Capabilities(
     maximum_name_bytes=MAXIMUM_NAME_BYTES,
     freezes=True,
     keys_block_writers=True,
+    reject_types={kind: native_type(DataType(kind)) for kind in REJECT_KINDS},
     options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),
 )

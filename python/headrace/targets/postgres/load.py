@@ -20,6 +20,7 @@ from headrace.targets.postgres.hash_probe import refuse_other_hash
 from headrace.targets.postgres.ledger import Committed, Ledger
 from headrace.targets.postgres.locks import table_lock
 from headrace.targets.postgres.refusals import makes_parts
+from headrace.targets.postgres.reject_table import fill_reject_table, make_reject_table
 from headrace.targets.postgres.replays import require_claim
 from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import drop_staging, refuse_half_appended, sweep_runs, sweep_staging
@@ -69,12 +70,14 @@ class TableLoad:
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0, "switch": 0.0}
         self._is_prepared = False
         self._rows_loaded = 0
+        self._result: Mapping[str, Any] = {}
         self._warnings: list[str] = []
         self._partitions: tuple[LoadedPartition, ...] = ()
         # Until the server says that nothing is committed, or that it is dropped.
         self._can_be_resumed = ledger is not None and not staging.is_direct
-        # Rows that are committed as they come into the target itself stay there, whatever happens.
+        # Rows that are committed into the target itself stay there, whatever happens.
         self._is_half_appended = False
+        self._have_writers_committed = False
         self._what = f"loading table {shown_name}"
 
     def run(self, flow: Flow, settle: Settle) -> LoadTimes:
@@ -123,9 +126,11 @@ class TableLoad:
         with self._timed("insert"):  # in a resumed run perhaps of nothing
             result = self._flow_ended(flow, settle)
             self._rows_loaded = sum(int(item["out"]) for item in result["slices"])
+            self._result = result
         with self._timed("commit"):
             if self._staging.is_direct:
                 self._commit_writers(flow)
+                self._have_writers_committed = True
             with self._control.cancellable(self._is_cancelled):
                 if self._ledger is not None:
                     self._ledger.check_committed(self._run_id, self._plan.task, self._all_committed())
@@ -177,6 +182,8 @@ class TableLoad:
             )
         self._require_rights()
         self._require_ledger()
+        if self._ledger is not None and self._plan.reject_table is not None:
+            make_reject_table(self._control, self._ledger.schema, self._plan.reject_table, self._what)
         self._staging.make_shared(self._control)
         self._refuse_other_hash()
         if self._keeps_others_out:
@@ -291,12 +298,19 @@ class TableLoad:
 
     def _switch(self, rows: Mapping[str, int]) -> None:
         self._control.execute(DURABLE)
+        self._store_rejects()  # before any lock that keeps readers out
         switch = Switch(self._control, self._plan, self._staging, rows, self._lock_timeout_seconds)
         switch.run()
         if self._ledger is not None:
             self._ledger.mark_switched(self._run_id, self._plan.task)
         self._warnings += switch.warnings
         self._partitions = switch.partitions
+
+    def _store_rejects(self) -> None:
+        table = self._plan.reject_table
+        if table is not None:
+            rejects = self._result["rejects"]
+            fill_reject_table(self._control, self._plan, table, self._run_id, rejects, self._what, self._is_cancelled)
 
     def _commit(self) -> None:
         """Commits the switch. If the answer is lost, the ledger says what became of it."""
@@ -334,7 +348,8 @@ class TableLoad:
             if self._control.state in ("lost", "cancelled"):
                 self._control.reopen(_RESTART_SECONDS)
             with self._control.impatient():
-                if self._staging.is_direct and self._plan.commit is not None and self._ledger is not None:
+                commits_first = self._plan.commit is not None or self._have_writers_committed
+                if self._staging.is_direct and commits_first and self._ledger is not None:
                     self._is_half_appended = self._ledger.committed(self._run_id, self._plan.task) != Committed(0, 0)
                 if self._staging.is_direct or not (self._ledger is None or self._ledger.is_current(self._run_id)):
                     return  # nothing is staged, or it is somebody else's by now

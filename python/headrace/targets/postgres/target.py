@@ -92,6 +92,7 @@ class PostgresTarget(ClosedBehind):
         writers = int(one_value(self._control, sql("sessions")) or 0) - _SESSIONS_OF_OTHERS
         self.capabilities: Capabilities = replace(
             POSTGRES_CAPABILITIES,
+            ledger=model.ledger_schema is not None,
             skips_log=minimal,
             tablespaces=texts(self._control, sql("tablespaces")),
             shared_writers=max(1, min(writers, POSTGRES_CAPABILITIES.shared_writers)),

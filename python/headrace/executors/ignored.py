@@ -1,0 +1,60 @@
+"""Values of loaded rows that are not those of the file, by column: counted, and kept in the run folder.
+
+The ledger has their sum. What a resumed run says of a table that an earlier attempt has completed, it reads here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from headrace.planning import DataFlowPlan
+
+Ignored = dict[str, dict[str, int]]
+_ENDING: Final = "ignored.json"
+
+
+def ignored_by_column(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> Ignored:
+    """By column of the layout, `nulls` and `cut`: those of a flow's result, of all attempts of the run."""
+    ignored: dict[int, dict[str, int]] = {}
+    for item in result["slices"] if result else []:
+        for column, counts in item.get("ignored", {}).items():
+            own = ignored.setdefault(int(column), {"nulls": 0, "cut": 0})
+            for kind, count in counts.items():
+                own[kind] += int(count)
+    return {plan.layout["columns"][column]["name"]: counts for column, counts in sorted(ignored.items())}
+
+
+def keep_ignored(folder: Path, plan: DataFlowPlan, result: Mapping[str, Any]) -> None:
+    """Writes them beside the rejects of the task, before its commit. That it cannot fails no load: then only columns
+    are not known behind a resume.
+    """
+    ignored = ignored_by_column(plan, result)
+    path = _path(folder, plan.file_stem)
+    with suppress(OSError):
+        if not ignored:
+            path.unlink(missing_ok=True)
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        waiting = path.with_name(f".{path.name}")
+        waiting.write_text(json.dumps(ignored), encoding="utf-8")
+        waiting.replace(path)
+
+
+def kept_ignored(folder: Path, file_stem: str, count: int) -> Ignored:
+    """Those of a task that has ended, if they add up to the `count` of the ledger; else nothing."""
+    if count == 0:
+        return {}
+    try:
+        kept: Ignored = json.loads(_path(folder, file_stem).read_text(encoding="utf-8"))
+        found = {name: {kind: int(own[kind]) for kind in ("nulls", "cut")} for name, own in kept.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # of an earlier version, or taken away
+        return {}
+    return found if sum(sum(own.values()) for own in found.values()) == count else {}
+
+
+def _path(folder: Path, file_stem: str) -> Path:
+    return folder / f"{file_stem}.{_ENDING}"
