@@ -11,15 +11,16 @@ from headrace.errors import SourceError
 from headrace.infer.inferred import Doubt
 from headrace.infer.not_delimited import refuse_fixed_width, refuse_other_formats
 from headrace.infer.text_class import is_typed
-from headrace.infer.wording import count, either, shown
+from headrace.infer.wording import are, count, either, shown
 
 DELIMITERS: Final = (",", ";", "\t", "|", ":", "~", "^", "\x01", "\x1f", "||")
 QUALIFIERS: Final = (None, '"', "'")
 ESCAPES: Final = (None, "\\")
 # What is written as the delimiter of rows of one field.
 _UNUSED_DELIMITERS: Final = (",", ";", "\t", "|", "\x1f", "\x01")
-# Shares of rows that count for the same, and shares of typed fields.
+# Shares of rows that count for the same, so many rows of a short file, and shares of typed fields.
 _SAME_SHARE: Final = 0.05
+_SAME_ROWS: Final = 2
 _SAME_TYPED: Final = 0.02
 _MOST_FOOTER_ROWS: Final = 100
 _COMMENTS: Final = ("#", "--", "//")
@@ -115,7 +116,8 @@ def choose_dialect(look: Mapping[str, Any], given: Given) -> Choice:
         doubts.append(
             Doubt(
                 f"delimiter {shown(rival.candidate['delimiter'])} would do as well: {count(rival.fields)} columns "
-                f"instead of {count(best.fields)}"
+                f"instead of {count(best.fields)}",
+                topic="delimiter",
             )
         )
     dialect = {"delimiter": best.candidate["delimiter"]}
@@ -136,7 +138,8 @@ def _score(candidate: Candidate, shape: Shape, place: int) -> _Scored | None:
 
 def _best(scored: Sequence[_Scored]) -> _Scored:
     most = max(one.share for one in scored)
-    equal = [one for one in scored if one.share >= most - _SAME_SHARE]
+    # In short files a title and a row or two with another delimiter are a large share, and say little.
+    equal = [one for one in scored if one.share >= most - max(_SAME_SHARE, _SAME_ROWS / one.shape["rows"])]
     # Of those that are alike the one that is tried first.
     return max(equal, key=lambda one: (one.rank, -one.place))
 
@@ -156,7 +159,7 @@ def _encoding_doubts(look: Mapping[str, Any]) -> list[Doubt]:
     if look["encoding"].startswith("utf-"):
         return []
     words = either([shown(word) for word in look["high_words"]], "and") if look["high_words"] else "no words"
-    return [Doubt(f"the text is not UTF-8; taken for {look['encoding']}, in which it has {words}")]
+    return [Doubt(f"the text is not UTF-8; taken for {look['encoding']}, in which it has {words}", topic="encoding")]
 
 
 def _one_column(
@@ -198,7 +201,8 @@ def _described(
     if 0 < skipped < len(shape["head_lines"]):
         settings["skip_lines"] = shape["head_lines"][skipped]
         lines = [shown(" ".join(row)) for row in shape["head"][:skipped]]
-        doubts.append(Doubt(f"{count(skipped, 'row')} before the others are skipped: {either(lines[:3], 'and')}"))
+        what = f"{count(skipped, 'row')} before the others {are(skipped)} skipped"
+        doubts.append(Doubt(f"{what}: {either(lines[:3], 'and')}", topic="rows before"))
     _footer(look, best, settings, doubts, given)
     if has_trailing:
         settings["trailing_delimiter"] = True
@@ -280,7 +284,8 @@ def _footer(
         return
     settings["footer_rows"] = behind
     lines = either([shown(" ".join(row)) for row in texts[:3]], "and")
-    doubts.append(Doubt(f"{count(behind, 'row')} behind the others are skipped: {lines}"))
+    what = f"{count(behind, 'row')} behind the others {are(behind)} skipped"
+    doubts.append(Doubt(f"{what}: {lines}", topic="rows behind"))
 
 
 def _is_header(names: Sequence[str], shape: Shape, doubts: list[Doubt], given: Given) -> bool:

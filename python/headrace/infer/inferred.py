@@ -13,11 +13,12 @@ from headrace.model import DataType
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """What inference cannot know, with its evidence. `instead`: settings of the column to be taken in the place of what
-    was chosen, each a choice of its own.
+    was chosen, each a choice of its own. `topic`: doubts of several files that have the same one are told once.
     """
 
     text: str
     instead: tuple[Mapping[str, Any], ...] = ()
+    topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from headrace.infer.dialect import Choice
 from headrace.infer.inference import InferOptions, infer_chosen, look_at
 from headrace.infer.inferred import Inferred
 from headrace.infer.layout_text import layout_text
+from headrace.infer.wording import are, count
 from headrace.infer.yaml_text import scalar
 
 PACKAGE_FILE: Final = "package.yaml"
@@ -100,6 +101,8 @@ def table_name(paths: Sequence[Path]) -> str:
     common = next((least[:place] for place, own in enumerate(least) if most[place] != own), least)
     plain = re.sub(r"[^a-z0-9_]+", "_", common.lower()).strip("_")
     plain = re.sub(r"(_?[0-9]+)+$", "", plain).strip("_") or plain
+    # `orders_w19` and `orders_w23` are orders.
+    plain = re.sub(r"(?<=[a-z0-9])_[a-z]$", "", plain) if len(stems) > 1 else plain
     if not plain or plain[0].isdigit():
         plain = f"table_{plain}".rstrip("_")
     return plain[:_MOST_NAME_CHARACTERS]
@@ -135,17 +138,28 @@ def package_text(tables: Sequence[InitTable], options: InitOptions) -> str:
             "connection": connections[_shown_root(root, folder)],
             "files": [_pattern(path.absolute().relative_to(root)) for path in table.paths],
             "layout": table.name,
+            **({} if table.inferred.rows else {"empty": "allow"}),
         }
         destination = {"input": table.name, "connection": "destination", "table": table.name, "target": target}
         lines += [
             f"  load_{table.name}:",
             "    data_flow:",
+            *_limit_lines(table.inferred),
             "      sources:",
             f"        {table.name}: {scalar(source)}",
             "      destinations:",
             f"        {table.name}: {scalar({**destination, 'load': 'single'})}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _limit_lines(inferred: Inferred) -> list[str]:
+    """Rows that were seen not to fit are rejects of a load, not its end."""
+    misfits = int(inferred.misfits["count"])
+    if not misfits:
+        return []
+    what = f"{count(misfits, 'row')} of the files {are(misfits)} of another shape than the others"
+    return [f"      # {what}: rejected, and no more.", f"      rejects: {{limit: {misfits}}}"]
 
 
 def _slug(options: InitOptions, folder: Path) -> str:
