@@ -76,6 +76,7 @@ class _Typed:
     type: DataType | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
+    extremes: tuple[str, str] | None = None
 
 
 def decide(
@@ -110,7 +111,7 @@ def decide(
         settings["qualified_empty"] = "null"
         doubts.append(Doubt(f"{count(facts.empty, 'empty text')} between qualifiers {are(facts.empty)} taken for null"))
     is_nullable = bool(facts.nulls or facts.empty or words or "blank" in facts.classes)
-    return InferredColumn(facts.name, found.type, is_nullable, settings, tuple(doubts))
+    return InferredColumn(facts.name, found.type, is_nullable, settings, tuple(doubts), found.extremes)
 
 
 def _null_words(facts: ColumnFacts, classes: Mapping[str, ClassFacts]) -> tuple[tuple[str, int], ...]:
@@ -214,7 +215,7 @@ def _of_reading(
     kind = reading.type(classes)
     if kind is None:
         return _too_many_digits(classes, files)
-    return _Typed(kind, _number_settings(reading, kind), doubts)
+    return _Typed(kind, _number_settings(reading, kind), doubts, reading.extremes(classes))
 
 
 def _too_many_digits(classes: Mapping[str, ClassFacts], files: Sequence[str]) -> _Typed:

@@ -26,6 +26,9 @@ _MOST_FOOTER_ROWS: Final = 100
 _COMMENTS: Final = ("#", "--", "//")
 _TEXTS: Final = frozenset({"other", "blank"})
 _MAXIMUM_NAME_CHARACTERS: Final = 255
+_GROUP_MARKS: Final = (",", ".", "'")
+_FIRST_GROUP: Final = re.compile(r"-?[1-9][0-9]{0,2}")
+_NEXT_GROUP: Final = re.compile(r"[0-9]{3}")
 _YEAR: Final = re.compile(r"(19|20)[0-9]{2}")
 
 Candidate = Mapping[str, Any]
@@ -138,8 +141,9 @@ def _score(candidate: Candidate, shape: Shape, place: int) -> _Scored | None:
 
 def _best(scored: Sequence[_Scored]) -> _Scored:
     most = max(one.share for one in scored)
-    # In short files a title and a row or two with another delimiter are a large share, and say little.
-    equal = [one for one in scored if one.share >= most - max(_SAME_SHARE, _SAME_ROWS / one.shape["rows"])]
+    # In short files a title and a row or two of another shape are a large share, and say little.
+    noise = 0.0 if most == 1 else _SAME_ROWS / max(one.shape["rows"] for one in scored)
+    equal = [one for one in scored if one.share >= most - max(_SAME_SHARE, noise)]
     # Of those that are alike the one that is tried first.
     return max(equal, key=lambda one: (one.rank, -one.place))
 
@@ -207,6 +211,7 @@ def _described(
     if has_trailing:
         settings["trailing_delimiter"] = True
         fields -= 1
+    doubts += _cut_numbers(best, shape["head"][first:])
     texts = shape["head"][first][:fields] if first < len(shape["head"]) else [""] * fields
     names = [text.strip(" \t") for text in texts]
     is_header = _is_header(names, shape, doubts, given)
@@ -236,6 +241,23 @@ _ORDER: Final = (
 
 def _ordered(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: settings[key] for key in _ORDER if key in settings}
+
+
+def _cut_numbers(best: _Scored, rows: Sequence[Sequence[str]]) -> list[Doubt]:
+    """`1,234` without quotes, which the delimiter makes two values: in every row that was kept three digits behind at
+    most three.
+    """
+    if best.candidate["delimiter"] not in _GROUP_MARKS:
+        return []
+    whole = [row for row in rows if len(row) == best.fields]
+    data = whole[1:] if whole and not any(is_typed(text) for text in whole[0]) else whole
+    for place in range(best.fields - 1 if len(data) > 1 else 0):
+        pairs = [(row[place].strip(), row[place + 1].strip()) for row in data]
+        if all(_FIRST_GROUP.fullmatch(one) and _NEXT_GROUP.fullmatch(other) for one, other in pairs):
+            number = shown(best.candidate["delimiter"].join(pairs[0]))
+            what = f"values {place + 1} and {place + 2} of rows could be one number in groups of three, such as {number}"
+            return [Doubt(f"{what}: then another delimiter, or qualifiers, are needed", topic="cut numbers")]
+    return []
 
 
 def _has_trailing_delimiter(shape: Shape, fields: int) -> bool:
@@ -312,7 +334,8 @@ def _is_header(names: Sequence[str], shape: Shape, doubts: list[Doubt], given: G
     if any(is_typed(name) or not any(map(str.isalnum, name)) for name in named):
         return False
     if not any(shape["classes"]):
-        doubts.append(Doubt("there is one row only, taken for names: every column is a text"))
+        what = "there is one row only" if shape["rows"] < 2 else "the other rows have no value"
+        doubts.append(Doubt(f"{what}: the first row was taken for names, and every column is a text"))
         return True
     if any(shape["repeats"][: len(names)]) or _is_alike(shape, names):
         return False

@@ -23,13 +23,16 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class InferredColumn:
-    """A column. `settings`: those of the layout beside name, type and nullable."""
+    """A column. `settings`: those of the layout beside name, type and nullable. `extremes`: least and greatest number,
+    as they stand in the files.
+    """
 
     name: str
     type: DataType
     nullable: bool
     settings: Mapping[str, Any] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
+    extremes: tuple[str, str] | None = None
 
     def entry(self) -> dict[str, Any]:
         """The column as a layout writes it."""

@@ -38,7 +38,7 @@ def _is_plain_whole(column: InferredColumn) -> bool:
 def _without(column: InferredColumn, shared: Mapping[str, Any]) -> InferredColumn:
     settings = dict(column.settings)
     key = _key_of(column.type.kind)
-    if key in shared and settings.get("format") == shared[key]:
+    if key is not None and settings.get("format") == shared.get(key, ""):
         del settings["format"]
     doubts = tuple(Doubt(doubt.text, tuple(_explicit(own, shared) for own in doubt.instead)) for doubt in column.doubts)
     return replace(column, settings=settings, doubts=doubts)
@@ -48,7 +48,7 @@ def _explicit(settings: Mapping[str, Any], shared: Mapping[str, Any]) -> Mapping
     """Settings that mean the same where the layout has these formats."""
     kind = str(settings["type"]).partition("(")[0]
     key = _key_of(kind)
-    if key not in shared or "format" in settings or kind.startswith("int"):
+    if key is None or key not in shared or "format" in settings or kind.startswith("int"):
         return settings
     plain = _KINDS[key][1]
     return settings if plain is None else {**settings, "format": plain}
