@@ -1,8 +1,8 @@
 """Pages that show a session: their commands are run in order, and what they print is what the page shows.
 
 Run ids, times and speeds may differ. A line `...` on the page stands for any lines.
-`HEADRACE_UPDATE_SNAPSHOTS=1` writes what is printed into the page, where it differs; look at the difference, and cut long
-outputs again.
+`HEADRACE_UPDATE_SNAPSHOTS=1` writes what is printed into the page, where it differs; look at the difference, and cut
+long outputs again.
 """
 
 from __future__ import annotations

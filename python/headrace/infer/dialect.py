@@ -255,7 +255,9 @@ def _cut_numbers(best: _Scored, rows: Sequence[Sequence[str]]) -> list[Doubt]:
         pairs = [(row[place].strip(), row[place + 1].strip()) for row in data]
         if all(_FIRST_GROUP.fullmatch(one) and _NEXT_GROUP.fullmatch(other) for one, other in pairs):
             number = shown(best.candidate["delimiter"].join(pairs[0]))
-            what = f"values {place + 1} and {place + 2} of rows could be one number in groups of three, such as {number}"
+            what = (
+                f"values {place + 1} and {place + 2} of rows could be one number in groups of three, such as {number}"
+            )
             return [Doubt(f"{what}: then another delimiter, or qualifiers, are needed", topic="cut numbers")]
     return []
 

@@ -76,15 +76,22 @@ def init_package(
 def _groups(paths: Sequence[Path], looks: Sequence[tuple[Choice, Mapping[str, Any]]]) -> list[tuple[str, list[int]]]:
     """Files of one kind, and what their table is called; in the order of the files."""
     groups: dict[tuple[object, ...], list[int]] = {}
-    for place, (choice, _) in enumerate(looks):
+    encodings: dict[tuple[object, ...], str] = {}
+    # Files of ASCII fit to any other, so they come last.
+    for place in sorted(range(len(looks)), key=lambda place: _own_encoding(looks[place]) is None):
+        choice, _ = looks[place]
         kind = choice.kind
         if "header" not in choice.settings:
             # Columns without names say little: files whose names differ in more than numbers are of other kinds.
             kind = (*kind, table_name([paths[place]]))
-        groups.setdefault(kind, []).append(place)
+        encoding = _own_encoding(looks[place]) or encodings.get(kind)
+        if encoding is not None:
+            encodings.setdefault(kind, encoding)
+        groups.setdefault((*kind, encoding), []).append(place)
+    in_order = sorted(sorted(group) for group in groups.values())
     taken: set[str] = set()
     named = []
-    for group in groups.values():
+    for group in in_order:
         name = base = table_name([paths[place] for place in group])
         number = 2
         while name in taken:
@@ -92,6 +99,13 @@ def _groups(paths: Sequence[Path], looks: Sequence[tuple[Choice, Mapping[str, An
         taken.add(name)
         named.append((name, group))
     return named
+
+
+def _own_encoding(look: tuple[Choice, Mapping[str, Any]]) -> str | None:
+    """The encoding that the bytes of a file need; None for ASCII."""
+    choice, seen = look
+    has_one = seen["has_high_bytes"] or (seen["has_mark"] and "encoding" in choice.settings)
+    return str(choice.settings.get("encoding", "utf-8")) if has_one else None
 
 
 def table_name(paths: Sequence[Path]) -> str:
