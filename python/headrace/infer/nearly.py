@@ -74,16 +74,16 @@ def _clock(text: str) -> str:
 
 
 def _number_settings(classes: Mapping[str, ClassFacts], decimal_mark: str | None) -> dict[str, Any] | None:
-    """A format for numbers written as the first of each kind is; None if none is sure."""
+    """A format for numbers written as the first, least and greatest of each kind are; None if none is sure."""
     if "percent" in classes or set(classes) & set(FLOATING) or any(own.leading_zeros for own in classes.values()):
         return None
     own: dict[str, Any] = {}
     bare = []
-    for name, facts in classes.items():
-        text = facts.first.value.strip(" \t")
+    for name, text in _examples(classes):
         if name == "currency":
             found = _CURRENCY.search(text)
-            own["currency"] = found[0] if found else ""
+            currencies = own.setdefault("currency", [])
+            currencies += [found[0]] if found and found[0] not in currencies else []
         if name == "accounting":
             own["negative"] = "parentheses" if text.startswith("(") else "trailing_minus"
         group = _GROUP.search(text)
@@ -96,10 +96,16 @@ def _number_settings(classes: Mapping[str, ClassFacts], decimal_mark: str | None
         return None
     decimal, group_mark = marks
     own = {**({} if decimal == "." else {"decimal": decimal}), **({"group": group_mark} if group_mark else {}), **own}
-    if any(not value for value in own.values()):
-        return None
+    if len(own.get("currency", ())) == 1:
+        own["currency"] = own["currency"][0]
     kind = _kind(classes)
     return None if kind is None else {"type": kind, "format": own}
+
+
+def _examples(classes: Mapping[str, ClassFacts]) -> list[tuple[str, str]]:
+    """Class and text of the numbers that are known."""
+    known = [(name, (own.first.value, own.minimum, own.maximum)) for name, own in classes.items()]
+    return [(name, text.strip(" \t")) for name, texts in known for text in texts if text is not None]
 
 
 def _marks(texts: Sequence[str], decimal_mark: str | None) -> tuple[str, str | None] | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 from pathlib import Path
 from typing import Literal
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from headrace.errors import SourceError
@@ -48,6 +50,37 @@ def test_a_million_numbers_then_a_text(tmp_path: Path) -> None:
     assert '# doubt: 1,000,000 of 1,000,001 values could be whole numbers, 1 could not: the first is "x" (' in text
     assert "# - {name: value, type: int16, nullable: false}" in text
     assert "- {name: value, type: char(1), nullable: false}" in text
+
+
+LINES_TO_TAKE = {
+    "currencies": ["$5", "$1,250.75", "-$7", "USD 3"],
+    "euros": ["1.249,00 €", "48,50 €", "3"],
+    "groups with blanks": ["1 234 567,5", "12", "999,25"],
+    "groups with apostrophes": ["1'234.50", "12.00", "7"],
+    "parentheses": ["(12.50)", "12.50", "(1,250.75)"],
+    "minus behind": ["12,50-", "3,75", "1.000,5-"],
+    "names of months": ["12-Jan-2026", "1-Feb-2026", "30-SEP-2025"],
+    "names of months, German": ["1. März 2026 12:30", "12. Mai 2025 00:00"],
+    "ambiguous dates": ["03/04/2026", "05/06/2026"],
+    "leading zeros": ["007", "12"],
+    "unclear marks": ["1,234", "12,500"],
+    "exponents": ["12E3", "13E4"],
+}
+
+
+@pytest.mark.parametrize("name", LINES_TO_TAKE)
+def test_lines_that_are_ready_to_be_taken_load(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    path.write_text("id;value\n" + "".join(f"{row};{value}\n" for row, value in enumerate(LINES_TO_TAKE[name], 1)))
+    inferred = infer_files([path], InferOptions(streams=1))
+    text = layout_text(inferred)
+    lines = re.findall(r"^  # (- \{name: value, .*)$", text, re.MULTILINE)
+    assert lines, text
+    for line in lines:
+        own = next(one for one in text.splitlines() if one.startswith("  - {name: value, "))
+        taken = text.replace(own, f"  {line}")
+        report = check_files([path], read_layout(taken.encode(), "layout"), 1)
+        assert report["rejects"]["count"] == 0, taken
 
 
 def test_columns_that_share_a_format_load_by_it(tmp_path: Path) -> None:
