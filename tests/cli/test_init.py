@@ -11,7 +11,9 @@ import duckdb
 import pytest
 
 from headrace import model
+from headrace.infer.package import table_name
 from tests.cli.conftest import CommandLine
+from tests.cli.infer_files import FILES
 from tests.snapshots import assert_snapshot
 
 
@@ -101,3 +103,83 @@ def test_json(folder: Path, headrace: CommandLine) -> None:
         "orders": 6,
         "we_ir_d_x": 1,
     }
+
+
+SPECIAL_FILES = [
+    "semicolon_commas.csv",
+    "all_qualified.csv",
+    "codes.csv",
+    "null_words.csv",
+    "header_alone.csv",
+    "double_names.csv",
+    "preamble.csv",
+    "comments.csv",
+    "latin.csv",
+    "utf16.csv",
+    "carriage_returns.csv",
+    "misfits.csv",
+    "escaped.csv",
+    "blanks_beside_qualifiers.csv",
+    "control_bytes.csv",
+    "only_nulls.csv",
+    "one_value.csv",
+    "shared_formats.csv",
+    "nul_in_one_row.csv",
+    "escape_sequence.csv",
+    "yaml_words.csv",
+]
+
+
+@pytest.mark.parametrize("name", SPECIAL_FILES)
+def test_a_package_runs_as_it_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headrace: CommandLine
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(FILES[name])
+    (table,) = json.loads(headrace("init", name, "--json").stdout)["tables"]
+    assert headrace("check", "package.yaml").exit_code == 0
+    outcome = headrace("run", "package.yaml", "--json")
+    assert outcome.exit_code == 0, outcome.text()
+    if table["rows"]:
+        (loaded,) = json.loads(outcome.stdout)["tables"]
+        assert (loaded["rows_loaded"], loaded["rows_rejected"]) == (table["rows"], table["misfits"]["count"])
+
+
+def test_rows_of_another_shape_are_allowed_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headrace: CommandLine
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "misfits.csv").write_bytes(FILES["misfits.csv"])
+    headrace("init", "misfits.csv")
+    assert_snapshot("init_misfits", (tmp_path / "package.yaml").read_text().replace(tmp_path.name, "FOLDER"))
+    with (tmp_path / "misfits.csv").open("a") as file:
+        file.write("x,n\n")
+    assert headrace("run", "package.yaml").exit_code == 1
+
+
+def test_files_in_two_encodings_are_two_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headrace: CommandLine
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, encoding, word in [("a_1", "utf-8", "plain"), ("a_2", "cp1252", "Größe"), ("b_1", "utf-8", "Größe")]:
+        (tmp_path / f"{name}.csv").write_text(f"id;name\n1;{word}\n", encoding=encoding)
+    tables = json.loads(headrace("init", "a_1.csv", "a_2.csv", "b_1.csv", "--json").stdout)["tables"]
+    assert [(table["table"], table["files"], table["dialect"].get("encoding")) for table in tables] == [
+        ("a", ["a_1.csv", "a_2.csv"], "windows-1252"),
+        ("b", ["b_1.csv"], None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "table"),
+    [
+        (["orders_w19.csv", "orders_w23.csv"], "orders"),
+        (["orders_2026-05.csv", "orders_2026-06.csv"], "orders"),
+        (["sales_north.csv", "sales_south.csv"], "sales"),
+        (["Q1.csv.gz"], "q"),
+        (["2026.csv"], "table_2026"),
+        (["plan_b.csv"], "plan_b"),
+    ],
+)
+def test_names_of_tables(names: list[str], table: str) -> None:
+    assert table_name([Path(name) for name in names]) == table

@@ -277,25 +277,6 @@ def test_nothing_was_rejected(headrace: CommandLine, folder: Path) -> None:
     assert_snapshot("replay_refused_no_rejects", shown(outcome, folder))
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
-        (
-            "places",
-            "- {name: day, type: date}",
-            "- {name: day, type: date}\n      - {name: line, from: row_number, type: int64}",
-        ),
-    ],
-)
-def test_what_cannot_be_replayed(headrace: CommandLine, folder: Path, name: str, old: str, new: str) -> None:
-    (folder / "load.yaml").write_text(PACKAGE.replace(old, new))
-    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
-    assert headrace("rejects", "--copy", "repair.csv").exit_code == 0
-    outcome = headrace("replay", "last", "repair.csv", "--quiet")
-    assert outcome.exit_code == 1
-    assert_snapshot(f"replay_cannot_{name}", shown(outcome, folder))
-
-
 def test_what_follows_is_not_in_the_way(headrace: CommandLine, copied: Path) -> None:
     """A later run that appends is neither refused nor a reason to refuse."""
     (copied / "repair.csv").write_text(REPAIRED)

@@ -8,8 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -17,40 +15,10 @@ import pytest
 
 from headrace.cli.app import app
 from headrace.cli.failures import run_app
+from tests.docs.documents import ROOT, Block, blocks
+from tests.docs.test_sessions import SESSIONS
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-
-_MARK = re.compile(r"<!-- (?P<kind>file|exit): (?P<value>\S+) -->")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block. `file`: write it under this name. `exit_code`: how its commands end."""
-
-    language: str
-    text: str
-    file: str | None
-    exit_code: int
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page, with the comment line above each."""
-    mark: re.Match[str] | None = None
-    language, lines = None, list[str]()
-    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
-        if line.startswith("```") and language is None:
-            language, lines = line[3:].strip(), []
-        elif line.startswith("```"):
-            assert language is not None
-            named = mark is not None and mark["kind"] == "file"
-            exit_code = int(mark["value"]) if mark is not None and not named else 0
-            yield Block(language, "\n".join(lines) + "\n", mark["value"] if mark and named else None, exit_code)
-            language, mark = None, None
-        elif language is not None:
-            lines.append(line)
-        elif line.strip():
-            mark = _MARK.fullmatch(line.strip())
 
 
 def commands(block: Block) -> list[list[str]]:
@@ -61,7 +29,9 @@ def commands(block: Block) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if line.startswith("headrace ")]
 
 
-PAGES_WITH_COMMANDS = [page for page in PAGES if any(commands(block) for block in blocks(page))]
+PAGES_WITH_COMMANDS = [
+    page for page in PAGES if page not in SESSIONS and any(commands(block) for block in blocks(page))
+]
 
 
 def test_some_pages_have_commands() -> None:

@@ -85,6 +85,34 @@ def test_a_value_behind_the_first_bad_one_fails_the_load_too(project: Project) -
     assert (error["at"]["row"], error["at"]["byte"]) == (1, 8)
 
 
+def test_an_ignored_value_of_a_column_that_is_not_loaded(project: Project) -> None:
+    """It is counted like any other: the file does not fit its layout."""
+    layout(project, everywhere="    on_truncation: ignore")
+    columns = "columns: {id: id, day: day}, "
+    path = project.folder / "package.yaml"
+    path.write_text(path.read_text().replace('table: "${table}", ', f'{columns}table: "${{table}}", '))
+    project.file("orders.tbl.1", "1|1.259|2024-02-29|a customer of 26 letters..|a\n")
+    [table] = project.run().succeeded()["tables"]
+    assert table["ignored"] == {"amount": {"nulls": 0, "cut": 1}, "customer": {"nulls": 0, "cut": 1}}
+    assert "column `customer`: 1 value was cut to varchar(12)" in table["notes"]
+
+
+@pytest.mark.parametrize(("on_error", "exit_code"), [("ignore", 0), ("fail", 1)])
+def test_a_value_that_is_out_of_range_when_it_is_cut_is_an_error(
+    project: Project, on_error: str, exit_code: int
+) -> None:
+    layout(project, everywhere=f"    on_truncation: ignore\n    on_error: {on_error}", id="on_error: redirect")
+    path = project.folder / "package.yaml"
+    path.write_text(path.read_text().replace("name: day, type: date", "name: day, type: timestamp, format: {epoch: s}"))
+    project.file("orders.tbl.1", "1|1.25|999999999999.1234567|customer|a\n2|1.25|1.1234567|customer|a\n")
+    ended = project.run(limit=10)
+    assert ended.exit_code == exit_code
+    if exit_code == 0:
+        [table] = ended.succeeded()["tables"]
+        assert table["ignored"] == {"day": {"nulls": 1, "cut": 1}}
+        assert project.query("SELECT id, epoch_us(day) FROM orders ORDER BY id") == [(1, None), (2, 1123456)]
+
+
 REFUSED = {
     "not_nullable": {"id": "on_error: ignore"},
     "not_nullable_by_the_layout": {"everywhere": "    on_error: ignore"},

@@ -15,7 +15,7 @@ import pytest
 
 from headrace import core
 from headrace.errors import TargetError
-from tests.integration.driver import Ended
+from tests.integration.driver import GOOD_ROWS, Ended
 from tests.integration.postgres import CREATE_ORDERS, PostgresProject
 from tests.servers.certificates import Certificates
 from tests.servers.cluster import HOST, LOADER, PASSWORD, Cluster, Database
@@ -198,8 +198,8 @@ def test_too_many_connections(bare: PostgresProject) -> None:
 def test_fewer_connections_than_streams(bare: PostgresProject) -> None:
     """The controlling session gets one, not all writers do: nothing is visible, and the next run leaves nothing."""
     bare.target.psql(f"ALTER ROLE {LOADER} CONNECTION LIMIT 2")
-    for number in range(2, 9):
-        bare.file(f"orders.tbl.{number}")
+    for number in range(2, 9):  # enough work for the first stream that the others begin before it has all of it
+        bare.file(f"orders.tbl.{number}", GOOD_ROWS * 2000)
     try:
         ended = run(bare, bare.target.url, PGPASSWORD=PASSWORD)
         # How many writers got in, and so whether something is committed for `resume`, is chance.

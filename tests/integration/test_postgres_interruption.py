@@ -509,7 +509,7 @@ def test_a_zombie_changes_nothing(scene: Scene, tmp_path: Path, afterwards: str)
 HOLD_LAST_SLICE = """
 BEGIN;
 INSERT INTO headrace."commit"
-SELECT run.run_id, earlier.task, earlier.slice, earlier."partition", 0, 0, 0, 0, now()
+SELECT run.run_id, earlier.task, earlier.slice, earlier."partition", 0, 0, 0, 0, 0, now()
 FROM headrace.run, headrace."commit" AS earlier
 WHERE status = 'running' AND slice = (SELECT max(slice) FROM headrace."commit")
 """

@@ -113,7 +113,7 @@ def test_functions_of_the_statements_are_the_servers() -> None:
     """Each is written with its schema. Other words before a parenthesis are SQL."""
     words = {"in", "any", "as", "and", "or", "not", "exists", "coalesce", "nullif", "filter", "with", "values", "key"}
     # Of several arrays: a word of the grammar; names of tables with columns.
-    words |= {"unnest", "probe", "keys", "listed"}
+    words |= {"unnest", "probe", "keys", "listed", "claimed"}
     words |= {"from", "lateral", "array", "select", "where", "on", "then", "when", "unit", "planned", "using", "format"}
     found = set()
     for file in files("headrace.targets.postgres").joinpath("sql").iterdir():

@@ -2,53 +2,112 @@
 
 from __future__ import annotations
 
-import sys
+import time
+from contextlib import ExitStack
 
 import pytest
 
-from tests.integration.driver import GOOD_ROWS
+from tests.integration.driver import TIMEOUT_SECONDS, Running
 from tests.integration.postgres import PostgresProject
+from tests.integration.replays import command, rejecting_run, replay_folders, wait_for_replay
 
 REJECTS = 300
 CONTENT = "SELECT count(*), count(DISTINCT id) FROM orders"
 BEFORE, BEHIND = ("100", "100"), (str(100 + REJECTS), str(100 + REJECTS))
-
-
-def command(name: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "headrace", name, *arguments, "--runs-dir", "runs", "--json"]
+CLAIMS = "SELECT 1 FROM headrace.replay"
+BOTH_CLAIMS = "SELECT 1 FROM headrace.replay HAVING count(*) = 2"
+WAITS_FOR_THE_TABLE = "SELECT 1 FROM pg_locks WHERE relation = 'orders'::regclass AND NOT granted"
+STAGED_ROWS = 'SELECT 1 FROM headrace."commit" JOIN headrace.run USING (run_id) WHERE of_run IS NOT NULL AND slice > 0'
+# Who holds this lets a writer of the table wait, and readers pass.
+KEEPS_WRITERS_OUT = "BEGIN; LOCK TABLE {table} IN SHARE MODE"
 
 
 @pytest.fixture
 def of_run(warehouse: PostgresProject) -> str:
     """A run that has rejected rows, with a repaired copy of them."""
-    project = warehouse
-    project.sales()
-    project.file("orders.tbl.1", GOOD_ROWS + "".join(f"{1000 + number}|x|||\n" for number in range(REJECTS)))
-    run = str(project.run(limit=REJECTS).succeeded()["run_id"])
-    assert project.command(command("rejects", run, "--copy", "repair.tbl")).exit_code == 0
-    repair = project.folder / "repair.tbl"
-    repair.write_text(repair.read_text().replace("|x|", "|1.00|"))
-    return run
+    warehouse.lock_timeout_seconds = TIMEOUT_SECONDS
+    warehouse.sales()
+    return rejecting_run(warehouse, REJECTS)
 
 
-@pytest.mark.parametrize("event", ["task_started", "task_finished"])
-def test_a_replay_that_is_killed(warehouse: PostgresProject, of_run: str, event: str) -> None:
+def wait_for_row(project: PostgresProject, running: Running, query: str) -> None:
+    """Until there is one. The process must not end before."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while not project.query(query):
+        assert running.poll() is None, running.stderr
+        assert time.monotonic() < deadline, f"nothing by {query}:\n{running.stderr}"
+        time.sleep(0.01)
+
+
+def killed(project: PostgresProject, of_run: str, moment: str, table: str = "orders") -> str:
+    """A replay that was killed when `moment`, a query, had given a row; nobody could write into the table."""
+    with (
+        project.target.session(KEEPS_WRITERS_OUT.format(table=table)),
+        project.started(command("replay", of_run, "repair.tbl")) as running,
+    ):
+        wait_for_row(project, running, moment)
+        running.end()
+    return replay_folders(project)[-1].name
+
+
+def accounts(project: PostgresProject, of_run: str) -> tuple[int, int, int]:
+    """Open, loaded and in unfinished replays."""
+    (table,) = project.command(command("rejects", of_run)).summary["tables"]
+    resolved = table["loaded"] + table["rejected_again"] + table["dropped"] + table["unfinished"] + table["open"]
+    assert table["rejected"] + table["rows_added"] == resolved
+    return table["open"], table["loaded"], table["unfinished"]
+
+
+@pytest.mark.parametrize("goes_on", [True, False], ids=["resumed", "repeated"])
+@pytest.mark.parametrize(
+    ("load", "partition", "blocked", "moment"),
+    [
+        pytest.param("single", None, "orders", CLAIMS, id="claim"),
+        pytest.param("view", None, "orders", STAGED_ROWS, id="view"),
+        pytest.param("staged", "id", "orders_1", STAGED_ROWS, id="partition"),
+    ],
+)
+def test_killed_before_the_rows_are_visible(
+    warehouse: PostgresProject, load: str, partition: str | None, blocked: str, moment: str, *, goes_on: bool
+) -> None:
+    """Behind the claim rows wait for the table; or they are committed out of sight, and the switch waits."""
+    project, count = warehouse, "SELECT count(*) FROM orders"
+    project.lock_timeout_seconds = TIMEOUT_SECONDS
+    project.sales(load, partition=partition)
+    of_run = rejecting_run(project, REJECTS)
+    repair = project.folder / "repair.tbl"  # keys that the partition of the run takes
+    repair.write_text("".join(f"{5 + number % 90}|1.00|||\n" for number in range(REJECTS)))
+    dead = killed(project, of_run, moment, blocked)
+    assert project.query(count) == [("100",)]
+    assert accounts(project, of_run) == (0, 0, REJECTS)
+    replay = command("replay", of_run, "repair.tbl")
+    if goes_on:
+        resumed = project.command(command("resume", dead)).succeeded()
+        assert resumed["replay"]["loaded"] == REJECTS
+    else:
+        project.command(replay).succeeded()
+    assert project.query(count) == [(str(100 + REJECTS),)]
+    refused = project.command(replay)
+    assert refused.exit_code == 1
+    assert "were loaded already" in refused.error
+    late = project.command(command("resume", dead))
+    assert late.exit_code == (6 if goes_on else 1), late.stderr
+    assert project.query(count) == [(str(100 + REJECTS),)]
+    assert accounts(project, of_run) == (0, REJECTS, 0)
+    assert project.left_in_database() == []
+
+
+@pytest.mark.parametrize("event", ["run_started", "task_finished"])
+def test_killed_before_the_claim_and_behind_the_switch(warehouse: PostgresProject, of_run: str, event: str) -> None:
     project = warehouse
     replay = command("replay", of_run, "repair.tbl")
     with project.started(replay) as running:
-        project.wait_for_event(running, event)
+        wait_for_replay(project, running, event)
         running.end()
-    assert project.query(CONTENT)[0] in (BEFORE, BEHIND)
-    if event == "task_started":
-        resumed = project.resume()
-        assert resumed.exit_code in (0, 6), resumed.stderr
     visible = project.query(CONTENT)[0]
+    assert visible in (BEFORE, BEHIND)
     again = project.command(replay)
-    if visible == BEHIND:
-        assert again.exit_code == 1
-        assert "were loaded already" in again.error
-    else:
-        again.succeeded()
+    assert again.exit_code == (1 if visible == BEHIND else 0), again.stderr
     assert project.query(CONTENT) == [BEHIND]
     assert project.left_in_database() == []
 
@@ -57,9 +116,38 @@ def test_two_replays_at_once(warehouse: PostgresProject, of_run: str) -> None:
     """Who waits for the table looks again behind its lock."""
     project = warehouse
     replay = command("replay", of_run, "repair.tbl")
-    with project.started(replay) as first, project.started(replay) as second:
-        codes = sorted((first.wait().exit_code, second.wait().exit_code))
-    assert codes == [0, 1]
+    with ExitStack() as commands:
+        with project.target.session(KEEPS_WRITERS_OUT.format(table="orders")):
+            both = [commands.enter_context(project.started(replay)) for _ in range(2)]
+            wait_for_row(project, both[0], BOTH_CLAIMS)
+        ended = sorted((running.wait() for running in both), key=lambda item: item.exit_code)
+    assert [item.exit_code for item in ended] == [0, 1]
+    assert "were loaded already" in ended[1].error
+    assert project.query(CONTENT) == [BEHIND]
+    assert accounts(project, of_run) == (0, REJECTS, 0)
+
+
+def test_a_replay_that_stands_still(warehouse: PostgresProject) -> None:
+    """It lives, and holds the table: another one waits in vain. Then it goes on."""
+    project = warehouse
+    project.lock_timeout_seconds = 5
+    project.sales()
+    of_run = rejecting_run(project, REJECTS)
+    replay = command("replay", of_run, "repair.tbl")
+    with ExitStack() as commands:
+        with project.target.session(KEEPS_WRITERS_OUT.format(table="orders")):
+            frozen = commands.enter_context(project.started(replay))
+            wait_for_row(project, frozen, WAITS_FOR_THE_TABLE)
+            frozen.freeze()
+        impatient = project.command(replay)
+        assert impatient.exit_code == 1, impatient.stderr
+        assert project.query(CONTENT) == [BEFORE]
+        frozen.thaw()
+        assert frozen.wait().exit_code == 0
+    assert project.query(CONTENT) == [BEHIND]
+    late = project.command(command("resume", replay_folders(project)[-1].name))
+    assert late.exit_code == 1
+    assert "were loaded already" in late.error
     assert project.query(CONTENT) == [BEHIND]
 
 
@@ -75,3 +163,21 @@ def test_dropped_and_replaced(warehouse: PostgresProject, of_run: str) -> None:
     refused = project.command(command("replay", of_run, "--drop", "20"))
     assert refused.exit_code == 1
     assert "was loaded anew since" in refused.error
+
+
+def test_dropped_by_somebody_else(warehouse: PostgresProject, of_run: str) -> None:
+    warehouse.execute("DROP TABLE orders")
+    refused = warehouse.command(command("replay", of_run, "repair.tbl"))
+    assert refused.exit_code == 1
+    assert "is not there any more" in refused.error
+
+
+def test_replays_are_compared_by_nobody(warehouse: PostgresProject, of_run: str) -> None:
+    project = warehouse
+    assert project.command(command("verify", of_run)).exit_code == 0
+    project.command(command("replay", of_run, "repair.tbl")).succeeded()
+    (table,) = project.command(command("verify", of_run)).summary["tables"]
+    assert (table["status"], table["reason"]) == (
+        "not_comparable",
+        "rejects of the run were replayed: the table holds repaired rows too",
+    )

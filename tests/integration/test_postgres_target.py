@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -35,6 +35,7 @@ from headrace.planning.memory import MemorySplit
 from headrace.targets import OpenOptions, RunRecord
 from headrace.targets.base import TaskProgress
 from headrace.targets.postgres.names import literal
+from headrace.targets.postgres.sweep import if_dead
 from headrace.targets.postgres.target import Connect, PostgresTarget
 from tests.integration.unit_flow import UnitFlow
 from tests.servers.cluster import HOST, LOADER, PASSWORD, Cluster, Database, identifier
@@ -779,6 +780,22 @@ def test_a_dead_run_is_fenced_and_swept(database: Database) -> None:
     assert left(database) == []
     assert content(database) == ("3", "6")
     assert database.rows(f"SELECT 1 FROM headrace.commit WHERE run_id = '{dead.run_id}'") == []
+
+
+def test_a_run_that_ends_well_meanwhile_is_not_unfinished(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = Run(database)
+    dead.die(plan("schema", "create"), ROWS, [1])
+
+    @contextmanager
+    def ended_now(connection: core.PostgresConnection, run_id: str) -> Iterator[bool]:
+        database.psql("UPDATE headrace.run SET status = 'success'")
+        with if_dead(connection, run_id) as is_dead:
+            yield is_dead
+
+    with Run(database).target as target:
+        assert [run.run_id for run in target.unfinished_runs(f"package of {dead.run_id}")] == [dead.run_id]
+        monkeypatch.setattr("headrace.targets.postgres.target.if_dead", ended_now)
+        assert target.unfinished_runs(f"package of {dead.run_id}") == []
 
 
 @pytest.mark.parametrize("switch", ["rename", "none"])

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-from tests.integration.driver import GOOD_ROWS, Project
+from tests.integration.driver import Project
+from tests.integration.replays import command, rejecting_run, replay_folders, wait_for_replay
 
 REJECTS = 3000
 CONTENT = "SELECT count(*), count(DISTINCT id) FROM orders"
 BEFORE, BEHIND = (100, 100), (100 + REJECTS, 100 + REJECTS)
 
 
-def command(name: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "headrace", name, *arguments, "--runs-dir", "runs", "--json"]
-
-
 @pytest.fixture
 def of_run(project: Project) -> str:
     """A run that has rejected rows, with a repaired copy of them."""
-    project.file("orders.tbl.1", GOOD_ROWS + "".join(f"{1000 + number}|x|||\n" for number in range(REJECTS)))
-    run = str(project.run(limit=REJECTS).succeeded()["run_id"])
-    assert project.command(command("rejects", run, "--copy", "repair.tbl")).exit_code == 0
-    repair = project.folder / "repair.tbl"
-    repair.write_text(repair.read_text().replace("|x|", "|1.00|"))
-    return run
+    return rejecting_run(project, REJECTS)
 
 
+@pytest.mark.parametrize("goes_on", [True, False], ids=["resumed", "repeated"])
 @pytest.mark.parametrize("event", ["run_started", "task_started", "progress", "task_finished"])
-def test_a_replay_that_is_killed(project: Project, of_run: str, event: str) -> None:
+def test_a_replay_that_is_killed(project: Project, of_run: str, event: str, *, goes_on: bool) -> None:
+    """Before its claim, behind it, among the rows and behind the commit."""
     replay = command("replay", of_run, "repair.tbl")
     with project.started(replay) as running:
-        project.wait_for_event(running, event)
+        wait_for_replay(project, running, event)
         running.end()
     visible = project.query(CONTENT)[0]
     assert visible in (BEFORE, BEHIND)
-    if event == "progress":
+    if goes_on:
         resumed = project.resume()  # exit code 6: it had ended, or not come to the ledger
         assert resumed.exit_code in (0, 6), resumed.stderr
         visible = project.query(CONTENT)[0]
@@ -49,6 +41,8 @@ def test_a_replay_that_is_killed(project: Project, of_run: str, event: str) -> N
     assert project.query(CONTENT) == [BEHIND]
     assert project.command(replay).exit_code == 1
     assert project.query(CONTENT) == [BEHIND]
+    (table,) = project.command(command("rejects", of_run)).summary["tables"]
+    assert (table["open"], table["loaded"], table["unfinished"]) == (0, REJECTS, 0)
 
 
 def test_two_replays_at_once(project: Project, of_run: str) -> None:
@@ -64,7 +58,7 @@ def test_a_file_that_changes_behind_the_copy(project: Project, of_run: str) -> N
     """What is resumed is the copy in the run folder."""
     replay = command("replay", of_run, "repair.tbl")
     with project.started(replay) as running:
-        project.wait_for_event(running, "task_started")
+        wait_for_replay(project, running, "task_started")
         running.end()
     (project.folder / "repair.tbl").unlink()
     (kept,) = project.runs.glob("*/replay/repair.tbl")
@@ -74,3 +68,33 @@ def test_a_file_that_changes_behind_the_copy(project: Project, of_run: str) -> N
     assert project.query(CONTENT) == [BEHIND]
     if resumed.exit_code == 0:
         assert resumed.summary["replay"]["loaded"] == REJECTS
+
+
+def test_another_run_between(project: Project, of_run: str) -> None:
+    """A run that appends is in nobody's way; behind one that replaces nothing of the dead replay is loaded."""
+    replay = command("replay", of_run, "repair.tbl")
+    with project.started(replay) as running:
+        wait_for_replay(project, running, "task_started")
+        running.end()
+    dead = replay_folders(project)[0].name
+    project.file("more.1", "7777|1.00|||\n")
+    project.run(target="append", files="more.*").succeeded()
+    project.command(command("resume", dead)).succeeded()
+    assert project.query(CONTENT) == [(101 + REJECTS, 101 + REJECTS)]
+    project.run(target="replace", files="more.*").succeeded()
+    refused = project.command(replay)
+    assert refused.exit_code == 1
+    assert "was loaded anew since" in refused.error
+    assert project.query(CONTENT) == [(1, 1)]
+
+
+def test_a_full_disk_where_the_file_is_copied(project: Project, of_run: str) -> None:
+    """Nothing has begun: no run stays behind, and the same replay is possible when there is room."""
+    replay = command("replay", of_run, "repair.tbl")
+    limited = project.command(["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", *replay])
+    assert limited.exit_code == 1
+    assert "the file of repaired rows cannot be kept" in limited.error
+    assert replay_folders(project) == []
+    assert len(list(project.runs.iterdir())) == 1
+    project.command(replay).succeeded()
+    assert project.query(CONTENT) == [BEHIND]

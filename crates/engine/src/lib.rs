@@ -16,6 +16,7 @@ mod last_rows;
 mod line_parser;
 mod locate;
 mod memory_pool;
+mod origins;
 mod outcome;
 pub mod postgres;
 mod queue;

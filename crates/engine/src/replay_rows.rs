@@ -80,6 +80,7 @@ pub fn replay_rows(spec: &ReplayRowsSpec, is_cancelled: &mut dyn FnMut() -> bool
             row_end: either(&source.row_end),
             columns: source.columns.clone(),
             encoding: source.encoding,
+            origin: source.origin.clone(),
             first_byte: at,
             ..whole.clone()
         };

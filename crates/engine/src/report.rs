@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use headrace_types::{CoreError, Location};
+use headrace_types::{CoreError, Encoding, Location, RowEnd};
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{CommittedSlice, SliceSpec};
+use crate::spec::{CommittedSlice, FileSpec, SliceSpec};
 
 /// How a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -84,6 +84,30 @@ pub struct SliceReport {
     /// The sum of them, now or then.
     #[serde(default)]
     pub values_ignored: u64,
+    /// How its rows are written, if it comes from a stream: that is known when it is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Dialect>,
+}
+
+/// What rows of a file have of their own beside the layout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dialect {
+    /// How they end.
+    pub row_end: RowEnd,
+    /// The column of each field, if their order is not that of the layout.
+    pub columns: Option<Vec<Option<usize>>>,
+    /// How bytes stand for characters.
+    pub encoding: Encoding,
+}
+
+impl Dialect {
+    /// Of a file that is read, as far as it cannot be looked at before.
+    pub fn of_stream(file: &FileSpec) -> Option<Self> {
+        let FileSpec { row_end, columns, encoding, .. } = file;
+        let dialect = Dialect { row_end: row_end.clone(), columns: columns.clone(), encoding: *encoding };
+        file.stream.is_some().then_some(dialect)
+    }
 }
 
 /// Values of one column that break a rule, and are loaded as something else.
@@ -116,6 +140,7 @@ impl SliceReport {
             out: 0,
             ignored: BTreeMap::new(),
             values_ignored: 0,
+            dialect: None,
         }
     }
 

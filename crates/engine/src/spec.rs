@@ -106,6 +106,21 @@ pub struct FileSpec {
     /// Set where rows at its end that are no data are held back until it comes; `foot` is nothing then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<HeldSpec>,
+    /// Set for rows that come back: what columns that are made say of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<OriginSpec>,
+}
+
+/// Where rows stood that were rejected there, and come back from another file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OriginSpec {
+    /// Path of their source file.
+    pub path: String,
+    /// A file with two numbers of 8 bytes for each line of the path, little-endian: row (from 1) and first byte in that source file.
+    /// None if no column asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<String>,
 }
 
 /// The last rows of a text that cannot be read from its end.

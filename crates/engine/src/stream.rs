@@ -12,9 +12,10 @@ use headrace_types::{CoreError, Encoding, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
 use crate::last_row_end::{self, FOUND_BYTES};
+use crate::origins::origins;
 use crate::queue::Next;
 use crate::rejects::{LongRow, SliceRejects};
-use crate::report::{SliceReport, StageReport, Stages, StreamReport};
+use crate::report::{Dialect, SliceReport, StageReport, Stages, StreamReport};
 use crate::sink::{Origin, Placed, Writer};
 use crate::source::{ByteSource, Footer, OpenLine, Opened, open};
 use crate::spec::{CommittedSlice, Compression, FileSpec, Margin, SliceSpec};
@@ -144,9 +145,11 @@ impl<'a> Stream<'a> {
         }
         let (head, foot) = (file.head_of(slice), file.foot_of(slice));
         self.parser.begin_slice(&file.row_end, head.lines)?;
-        self.parser.place_slice(&file.path, self.shared.row_counts.lines_before(slice.number));
+        let path = file.origin.as_ref().map_or(&file.path, |origin| &origin.path);
+        self.parser.place_slice(path, self.shared.row_counts.lines_before(slice.number), origins(&file, slice)?);
         let at_byte = file.text_begin(slice);
         self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
+        let dialect = Dialect::of_stream(&file);
         let mut progress = Progress {
             slice,
             file,
@@ -158,6 +161,7 @@ impl<'a> Stream<'a> {
             account: SliceReport {
                 stream: Some(self.report.number),
                 committed: committed.is_some(),
+                dialect,
                 ..SliceReport::new(slice)
             },
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::{ArrayRef, Int64Array, StringViewArray, TimestampMicrosecondArray};
-use headrace_types::{MadeColumn, MadeFrom};
+use headrace_types::{CoreError, MadeColumn, MadeFrom};
 
 /// Rows for which values that are the same in all rows are made at once, at least.
 const LEAST_CONSTANTS: usize = 1024;
@@ -18,6 +18,25 @@ pub struct MadeColumns {
     file_path: String,
     /// Lines of the file before the slice.
     lines_before: u64,
+    origins: Option<Box<dyn Origins>>,
+}
+
+/// Where the rows of a slice stood before: rows that come back stand in another file than the one that columns speak of.
+pub trait Origins: Send {
+    /// The places of so many lines of the slice, from a line on, counted from 0.
+    ///
+    /// # Errors
+    /// Those of reading where that is kept.
+    fn of_lines(&mut self, first: u64, count: usize) -> Result<Vec<RowOrigin>, CoreError>;
+}
+
+/// Where a row stood.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowOrigin {
+    /// Its number in its file, from 1.
+    pub row: u64,
+    /// Place of its first byte in the text of its file.
+    pub byte: u64,
 }
 
 /// Where a row stands in its slice.
@@ -48,9 +67,10 @@ impl MadeColumns {
         self.columns.iter().map(bytes).sum()
     }
 
-    /// Starts a slice of a file, with so many lines of the file before it.
-    pub fn begin_slice(&mut self, file_path: &str, lines_before: u64) {
+    /// Starts a slice of a file, with so many lines of the file before it; or, with origins, of rows that stood there.
+    pub fn begin_slice(&mut self, file_path: &str, lines_before: u64, origins: Option<Box<dyn Origins>>) {
         self.lines_before = lines_before;
+        self.origins = origins;
         if self.file_path != file_path {
             file_path.clone_into(&mut self.file_path);
             self.columns.iter_mut().for_each(|made| made.constants = None);
@@ -58,16 +78,43 @@ impl MadeColumns {
     }
 
     /// The columns of so many rows that stand there.
-    pub fn arrays(&mut self, rows: usize, starts: &(impl Iterator<Item = RowStart> + Clone)) -> Vec<ArrayRef> {
-        let MadeColumns { columns, file_path, lines_before } = self;
-        let array = |made: &mut Made| match made.from {
+    ///
+    /// # Errors
+    /// Those of reading origins.
+    pub fn arrays(
+        &mut self,
+        rows: usize,
+        starts: &(impl Iterator<Item = RowStart> + Clone),
+    ) -> Result<Vec<ArrayRef>, CoreError> {
+        let stood = self.stood(starts)?;
+        let MadeColumns { columns, file_path, lines_before, .. } = self;
+        let array = |made: &mut Made| match (made.from, &stood) {
             // Numbers of bytes and rows of a file are far below 2^63.
-            MadeFrom::RowNumber => numbers(rows, starts.clone().map(|row| (*lines_before + row.line + 1) as i64)),
-            MadeFrom::SliceRow => numbers(rows, starts.clone().map(|row| row.line as i64)),
-            MadeFrom::ByteOffset => numbers(rows, starts.clone().map(|row| row.byte as i64)),
-            MadeFrom::FileName | MadeFrom::FilePath | MadeFrom::LoadTime(_) => made.constants(rows, file_path),
+            (MadeFrom::RowNumber, Some(stood)) => numbers(rows, stood.iter().map(|origin| origin.row as i64)),
+            (MadeFrom::ByteOffset, Some(stood)) => numbers(rows, stood.iter().map(|origin| origin.byte as i64)),
+            (MadeFrom::RowNumber, None) => {
+                numbers(rows, starts.clone().map(|row| (*lines_before + row.line + 1) as i64))
+            }
+            (MadeFrom::ByteOffset, None) => numbers(rows, starts.clone().map(|row| row.byte as i64)),
+            (MadeFrom::SliceRow, _) => numbers(rows, starts.clone().map(|row| row.line as i64)),
+            (MadeFrom::FileName | MadeFrom::FilePath | MadeFrom::LoadTime(_), _) => made.constants(rows, file_path),
         };
-        columns.iter_mut().map(array).collect()
+        Ok(columns.iter_mut().map(array).collect())
+    }
+
+    /// Where the rows stood, if they come back and a column asks.
+    fn stood(
+        &mut self,
+        starts: &(impl Iterator<Item = RowStart> + Clone),
+    ) -> Result<Option<Vec<RowOrigin>>, CoreError> {
+        let asks = self.columns.iter().any(|made| matches!(made.from, MadeFrom::RowNumber | MadeFrom::ByteOffset));
+        let Some(origins) = self.origins.as_mut().filter(|_| asks) else { return Ok(None) };
+        // Rows follow each other; rejects between them have places too.
+        let Some(first) = starts.clone().next().map(|row| row.line) else { return Ok(Some(Vec::new())) };
+        let last = starts.clone().last().map_or(first, |row| row.line);
+        let of_lines = origins.of_lines(first, (last - first) as usize + 1)?;
+        let of_row = |row: RowStart| of_lines.get((row.line - first) as usize).copied().unwrap_or_default();
+        Ok(Some(starts.clone().map(of_row).collect()))
     }
 }
 
@@ -122,10 +169,10 @@ mod tests {
     fn a_text_that_all_rows_have_is_kept_once() {
         let path = "/a/folder/whose/name/does/not/fit/a/view/and a file.csv.gz";
         let mut made = MadeColumns::new([column(MadeFrom::FilePath), column(MadeFrom::FileName)].iter());
-        made.begin_slice(path, 0);
+        made.begin_slice(path, 0, None);
         let starts = |rows| (0..rows).map(|line| RowStart { line: line as u64, byte: 0 });
-        let first = made.arrays(5, &starts(5));
-        let second = made.arrays(900, &starts(900));
+        let first = made.arrays(5, &starts(5)).unwrap();
+        let second = made.arrays(900, &starts(900)).unwrap();
         for (arrays, rows) in [(&first, 5), (&second, 900)] {
             let paths = arrays[0].as_string_view();
             assert_eq!((paths.len(), paths.data_buffers().len()), (rows, 1));
@@ -135,9 +182,33 @@ mod tests {
         }
         let buffers = |arrays: &[ArrayRef]| arrays[0].as_string_view().views().inner().as_ptr();
         assert_eq!(buffers(&first), buffers(&second));
-        made.begin_slice("-", 7);
-        let arrays = made.arrays(5000, &starts(5000));
+        made.begin_slice("-", 7, None);
+        let arrays = made.arrays(5000, &starts(5000)).unwrap();
         assert!(arrays.iter().all(|array| array.as_string_view().iter().all(|text| text == Some("-"))));
         assert_eq!(arrays[0].len(), 5000);
+    }
+
+    struct Tenfold;
+
+    impl Origins for Tenfold {
+        fn of_lines(&mut self, first: u64, count: usize) -> Result<Vec<RowOrigin>, CoreError> {
+            Ok((first..first + count as u64).map(|line| RowOrigin { row: 10 * line, byte: 1000 * line }).collect())
+        }
+    }
+
+    #[test]
+    fn rows_that_come_back_say_where_they_stood() {
+        let columns = [MadeFrom::RowNumber, MadeFrom::ByteOffset, MadeFrom::SliceRow].map(column);
+        let mut made = MadeColumns::new(columns.iter());
+        made.begin_slice("repaired", 3, Some(Box::new(Tenfold)));
+        // Line 6 is a reject.
+        let starts = [5, 7].map(|line| RowStart { line, byte: line });
+        let arrays = made.arrays(2, &starts.into_iter()).unwrap();
+        let values = |index: usize| arrays[index].as_primitive::<arrow_array::types::Int64Type>().values().to_vec();
+        assert_eq!((values(0), values(1), values(2)), (vec![50, 70], vec![5000, 7000], vec![5, 7]));
+        assert!(made.arrays(0, &std::iter::empty()).unwrap().iter().all(|array| array.is_empty()));
+        made.begin_slice("repaired", 3, None);
+        let arrays = made.arrays(2, &starts.into_iter()).unwrap();
+        assert_eq!(arrays[0].as_primitive::<arrow_array::types::Int64Type>().values(), &[9, 11]);
     }
 }

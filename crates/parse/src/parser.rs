@@ -15,7 +15,7 @@ use headrace_types::{Column, CoreError, Disposition, Encoding, ErrorKind, Layout
 use crate::automaton::RowScanner;
 use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, MOST_GROWTH_BYTES, Rewriting, Unescaped};
 use crate::finder::Finder;
-use crate::made::{MadeColumns, RowStart};
+use crate::made::{MadeColumns, Origins, RowStart};
 use crate::raw::cpu::{CpuPath, Task, cpu_path};
 use crate::raw::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
 use crate::raw::high::HighBytes;
@@ -217,9 +217,10 @@ impl Parser {
         Ok(())
     }
 
-    /// Says where the rows of the slice stand: in this file, behind so many lines of it. Asked for by columns that are made.
-    pub fn place_slice(&mut self, file_path: &str, lines_before: u64) {
-        self.made.begin_slice(file_path, lines_before);
+    /// Says where the rows of the slice stand: in this file, behind so many lines of it; or that they stood there once. Asked
+    /// for by columns that are made.
+    pub fn place_slice(&mut self, file_path: &str, lines_before: u64, origins: Option<Box<dyn Origins>>) {
+        self.made.begin_slice(file_path, lines_before, origins);
     }
 
     /// Whether the texts of the slice so far could be UTF-8, if they are read as those of another page.
@@ -470,7 +471,7 @@ impl Parser {
             RowStart { line: first_line + u64::from(line), byte: places.of(byte as usize) }
         };
         let starts = (0..finder.found().rows).filter(|&row| !bad.contains(row)).map(start);
-        arrays.extend(self.made.arrays(rows, &starts));
+        arrays.extend(self.made.arrays(rows, &starts)?);
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
             .map_err(|error| internal(&error.to_string()))

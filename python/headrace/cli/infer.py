@@ -128,7 +128,7 @@ def inferred_document(inferred: infer.Inferred, text: str, seconds: float) -> di
 
 
 def _column(column: infer.InferredColumn, facts: Any) -> dict[str, Any]:
-    least, most = infer.extreme_values(facts, column.type)
+    least, most = infer.extreme_values(facts, column)
     return {
         "name": column.name,
         "type": str(column.type),

@@ -116,7 +116,7 @@ def _table(table: RejectedTable, first: Sequence[Mapping[str, Any]], width: int)
     lines = wrap(text, width, then=_INDENT)
     lines.append(textwrap.indent(_kinds(table, width - len(_INDENT)), _INDENT))
     for reject in first:
-        lines.append(f"{_INDENT}{_number(reject)}{_place(reject, shown_path(reject['file']))}")
+        lines.append(f"{_INDENT}{reject['number']}: {_place(reject, shown_path(reject['file']))}")
         text = on_one_line(f"{reject['message']}: {quote(reject['value'])}")
         lines += wrap(text, width, first=2 * _INDENT, then=3 * _INDENT)
     return "\n".join(lines)
@@ -172,10 +172,6 @@ def _example(reject: Mapping[str, Any], room: int) -> str:
     texts = [f"{render_location(dict(list(place.items())[:members]))}: {what}" for members in (3, 2)]
     texts.append(f"{render_location({'row': reject['row']})}: {what}")
     return next((text for text in texts if cells(text) <= room), cut(texts[-1], room))
-
-
-def _number(reject: Mapping[str, Any]) -> str:
-    return f"{reject['number']}: " if "number" in reject else ""
 
 
 def _place(reject: Mapping[str, Any], file: str) -> str:

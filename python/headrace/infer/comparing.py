@@ -63,7 +63,7 @@ def _of_column(column: InferredColumn, facts: ColumnFacts, other: CatalogColumn 
 def _evidence(column: InferredColumn, facts: ColumnFacts) -> str:
     if column.type.kind in _TEXTS:
         return f"; the longest has {count(facts.greatest_length or 0, 'character')}, the first is {_first(facts)}"
-    least, most = extreme_values(facts, column.type)
+    least, most = extreme_values(facts, column)
     return "" if least is None or most is None else f"; the values are {bare(least)} to {bare(most)}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headrace.infer import numbers
+from headrace.infer import nearly, numbers
 from headrace.infer.dates import ISO_UNPADDED, counted_patterns, is_unpadded_iso, patterns
 from headrace.infer.facts import ClassFacts, ColumnFacts
 from headrace.infer.inferred import Doubt, InferredColumn
@@ -42,10 +42,31 @@ _NOUNS: Final = {
     "timestamptz": "timestamps with an offset",
     "time": "times",
     "dated": "dates",
+    **nearly.NOUNS,
     "truth": "truth values",
     "uuid": "UUIDs",
     "other": "other texts",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Proofs:
+    """What some columns of files prove, and others leave open: the decimal mark, patterns of dates."""
+
+    decimal_mark: str | None = None
+    patterns: frozenset[str] = frozenset()
+
+
+NOTHING_PROVED: Final = Proofs()
+
+
+def proofs_of(columns: Sequence[ColumnFacts]) -> Proofs:
+    """What columns prove."""
+    patterns_of = [fitting for own in columns for one in own.dates if len(fitting := patterns(one)) == 1]
+    return Proofs(
+        numbers.proved_mark([own.classes for own in columns]),
+        frozenset(pattern for fitting in patterns_of for pattern in fitting),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +76,15 @@ class _Typed:
     type: DataType | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
+    extremes: tuple[str, str] | None = None
 
 
 def decide(
-    facts: ColumnFacts, decimal_mark: str | None, files: Sequence[str] = (), *, can_trim: bool = True
+    facts: ColumnFacts, proofs: Proofs = NOTHING_PROVED, files: Sequence[str] = (), *, can_trim: bool = True
 ) -> InferredColumn:
     """The narrowest exact type of a column, and what nobody can know.
 
-    `decimal_mark`: what other columns of the files prove. `can_trim`: whether `trim` takes all blanks at the ends of
+    `proofs`: what other columns of the files prove. `can_trim`: whether `trim` takes all blanks at the ends of
     fields; not where they may stand between qualifiers or behind an escape.
     """
     classes = {name: own for name, own in facts.classes.items() if name != "blank"}
@@ -70,7 +92,7 @@ def decide(
     typed = {name: own for name, own in classes.items() if name != "other"} if words else classes
     if not typed:
         return _text(facts, ())
-    found = _typed(facts, typed, decimal_mark, files)
+    found = _typed(facts, typed, proofs, files)
     if found.type is None:
         return _text(facts, found.doubts)
     if facts.blank_ends and not can_trim:
@@ -89,7 +111,7 @@ def decide(
         settings["qualified_empty"] = "null"
         doubts.append(Doubt(f"{count(facts.empty, 'empty text')} between qualifiers {are(facts.empty)} taken for null"))
     is_nullable = bool(facts.nulls or facts.empty or words or "blank" in facts.classes)
-    return InferredColumn(facts.name, found.type, is_nullable, settings, tuple(doubts))
+    return InferredColumn(facts.name, found.type, is_nullable, settings, tuple(doubts), found.extremes)
 
 
 def _null_words(facts: ColumnFacts, classes: Mapping[str, ClassFacts]) -> tuple[tuple[str, int], ...]:
@@ -110,16 +132,17 @@ def _text(facts: ColumnFacts, doubts: tuple[Doubt, ...]) -> InferredColumn:
     return InferredColumn(facts.name, kind, facts.nulls > 0 or facts.values == 0, {}, doubts)
 
 
-def _typed(
-    facts: ColumnFacts, classes: Mapping[str, ClassFacts], decimal_mark: str | None, files: Sequence[str]
-) -> _Typed:
+def _typed(facts: ColumnFacts, classes: Mapping[str, ClassFacts], proofs: Proofs, files: Sequence[str]) -> _Typed:
     kinds = set(classes)
     if "other" in kinds:
-        return _Typed(doubts=_mixed_with_text(classes, files))
+        return _Typed(doubts=_mixed_with_text(facts, classes, proofs, files))
     if kinds <= set(numbers.NUMBERS):
-        return _numbers(classes, decimal_mark, files)
+        return _numbers(classes, proofs.decimal_mark, files)
     if kinds <= {"date", "dated"} and "dated" in kinds:
-        return _dates(facts, kinds, files)
+        return _dates(facts, kinds, proofs, files)
+    doubt = nearly.doubt(classes, proofs.decimal_mark, files)
+    if doubt is not None:
+        return _Typed(doubts=(doubt,))
     if len(kinds) == 1:
         return _Typed(DataType(_PLAIN_TYPES[kinds.pop()]))
     return _Typed(doubts=(Doubt(f"values of several kinds: {_counted(classes, files)}"),))
@@ -132,7 +155,9 @@ def _counted(classes: Mapping[str, ClassFacts], files: Sequence[str]) -> str:
     return f"{kinds}; the first of the last kind is {first_value(ordered[-1][1].first, files)}"
 
 
-def _mixed_with_text(classes: Mapping[str, ClassFacts], files: Sequence[str]) -> tuple[Doubt, ...]:
+def _mixed_with_text(
+    facts: ColumnFacts, classes: Mapping[str, ClassFacts], proofs: Proofs, files: Sequence[str]
+) -> tuple[Doubt, ...]:
     """Texts among values of a type are worth a word where they are the smaller part."""
     others = classes["other"]
     all_of = sum(own.count for own in classes.values())
@@ -140,12 +165,21 @@ def _mixed_with_text(classes: Mapping[str, ClassFacts], files: Sequence[str]) ->
         return ()
     rest = {name: own for name, own in classes.items() if name != "other"}
     kinds = either([_NOUNS[name] for name in rest], "and")
-    return (
-        Doubt(
-            f"{count(all_of - others.count)} of {count(all_of, 'value')} could be {kinds}, "
-            f"{count(others.count)} could not: the first is {first_value(others.first, files)}"
-        ),
+    text = (
+        f"{count(all_of - others.count)} of {count(all_of, 'value')} could be {kinds}, "
+        f"{count(others.count)} could not: the first is {first_value(others.first, files)}"
     )
+    return (Doubt(text, _choices(_typed(facts, rest, proofs, files), facts)),)
+
+
+def _choices(typed: _Typed, facts: ColumnFacts) -> tuple[Mapping[str, Any], ...]:
+    """What a column could be whose other values are rejected: the one type, or those that a doubt has."""
+    if typed.type is not None:
+        choices: tuple[Mapping[str, Any], ...] = ({"type": str(typed.type), **typed.settings},)
+    else:
+        choices = tuple(settings for doubt in typed.doubts for settings in doubt.instead)
+    trimmed = {"trim": "both"} if facts.blank_ends else {}
+    return tuple({**settings, **trimmed} for settings in choices)
 
 
 def _numbers(classes: Mapping[str, ClassFacts], decimal_mark: str | None, files: Sequence[str]) -> _Typed:
@@ -181,7 +215,7 @@ def _of_reading(
     kind = reading.type(classes)
     if kind is None:
         return _too_many_digits(classes, files)
-    return _Typed(kind, _number_settings(reading, kind), doubts)
+    return _Typed(kind, _number_settings(reading, kind), doubts, reading.extremes(classes))
 
 
 def _too_many_digits(classes: Mapping[str, ClassFacts], files: Sequence[str]) -> _Typed:
@@ -241,7 +275,7 @@ def _meaning(reading: numbers.Reading, classes: Mapping[str, ClassFacts]) -> str
     return "a mark between groups" if is_group else "a decimal mark"
 
 
-def _dates(facts: ColumnFacts, kinds: set[str], files: Sequence[str]) -> _Typed:
+def _dates(facts: ColumnFacts, kinds: set[str], proofs: Proofs, files: Sequence[str]) -> _Typed:
     if is_unpadded_iso(facts.dates):
         return _Typed(DataType("date"), {"format": ISO_UNPADDED})
     if len(facts.dates) > 1 or "date" in kinds:
@@ -257,11 +291,17 @@ def _dates(facts: ColumnFacts, kinds: set[str], files: Sequence[str]) -> _Typed:
     if len(fitting) == 1:
         return _Typed(DataType(kind), {"format": fitting[0]})
     if not fitting:
-        partly = either([f"{count(number)} {pattern}" for pattern, number in counted_patterns(dates)], "and")
-        return _Typed(
-            doubts=(Doubt(f"of {count(dates.count, 'value')} {partly} fit, but no pattern fits all; {first}"),)
-        )
+        counted = counted_patterns(dates)
+        partly = either([f"{count(number)} {pattern}" for pattern, number in counted], "and")
+        most = max(number for _, number in counted)
+        instead = tuple({"type": kind, "format": pattern} for pattern, number in counted if number == most)
+        text = f"of {count(dates.count, 'value')} {partly} fit, but no pattern fits all; {first}"
+        return _Typed(doubts=(Doubt(text, instead),))
     named = either(fitting, "and")
     all_fit = f"all {count(dates.count, 'value')} fit" if dates.count > 1 else "the only value fits"
     what = f"{all_fit} {named}, none only one of them; {first}"
+    proved = [pattern for pattern in fitting if pattern in proofs.patterns]
+    if len(proved) == 1:
+        what += f"; other columns are {proved[0]} only"
+        fitting.sort(key=lambda pattern: pattern != proved[0])
     return _Typed(doubts=(Doubt(what, tuple({"type": kind, "format": pattern} for pattern in fitting)),))

@@ -11,20 +11,24 @@ from headrace.errors import SourceError
 from headrace.infer.inferred import Doubt
 from headrace.infer.not_delimited import refuse_fixed_width, refuse_other_formats
 from headrace.infer.text_class import is_typed
-from headrace.infer.wording import count, either, shown
+from headrace.infer.wording import are, count, either, shown
 
 DELIMITERS: Final = (",", ";", "\t", "|", ":", "~", "^", "\x01", "\x1f", "||")
 QUALIFIERS: Final = (None, '"', "'")
 ESCAPES: Final = (None, "\\")
 # What is written as the delimiter of rows of one field.
 _UNUSED_DELIMITERS: Final = (",", ";", "\t", "|", "\x1f", "\x01")
-# Shares of rows that count for the same, and shares of typed fields.
+# Shares of rows that count for the same, so many rows of a short file, and shares of typed fields.
 _SAME_SHARE: Final = 0.05
+_SAME_ROWS: Final = 2
 _SAME_TYPED: Final = 0.02
 _MOST_FOOTER_ROWS: Final = 100
 _COMMENTS: Final = ("#", "--", "//")
 _TEXTS: Final = frozenset({"other", "blank"})
 _MAXIMUM_NAME_CHARACTERS: Final = 255
+_GROUP_MARKS: Final = (",", ".", "'")
+_FIRST_GROUP: Final = re.compile(r"-?[1-9][0-9]{0,2}")
+_NEXT_GROUP: Final = re.compile(r"[0-9]{3}")
 _YEAR: Final = re.compile(r"(19|20)[0-9]{2}")
 
 Candidate = Mapping[str, Any]
@@ -115,7 +119,8 @@ def choose_dialect(look: Mapping[str, Any], given: Given) -> Choice:
         doubts.append(
             Doubt(
                 f"delimiter {shown(rival.candidate['delimiter'])} would do as well: {count(rival.fields)} columns "
-                f"instead of {count(best.fields)}"
+                f"instead of {count(best.fields)}",
+                topic="delimiter",
             )
         )
     dialect = {"delimiter": best.candidate["delimiter"]}
@@ -136,7 +141,9 @@ def _score(candidate: Candidate, shape: Shape, place: int) -> _Scored | None:
 
 def _best(scored: Sequence[_Scored]) -> _Scored:
     most = max(one.share for one in scored)
-    equal = [one for one in scored if one.share >= most - _SAME_SHARE]
+    # In short files a title and a row or two of another shape are a large share, and say little.
+    noise = 0.0 if most == 1 else _SAME_ROWS / max(one.shape["rows"] for one in scored)
+    equal = [one for one in scored if one.share >= most - max(_SAME_SHARE, noise)]
     # Of those that are alike the one that is tried first.
     return max(equal, key=lambda one: (one.rank, -one.place))
 
@@ -156,7 +163,7 @@ def _encoding_doubts(look: Mapping[str, Any]) -> list[Doubt]:
     if look["encoding"].startswith("utf-"):
         return []
     words = either([shown(word) for word in look["high_words"]], "and") if look["high_words"] else "no words"
-    return [Doubt(f"the text is not UTF-8; taken for {look['encoding']}, in which it has {words}")]
+    return [Doubt(f"the text is not UTF-8; taken for {look['encoding']}, in which it has {words}", topic="encoding")]
 
 
 def _one_column(
@@ -198,11 +205,13 @@ def _described(
     if 0 < skipped < len(shape["head_lines"]):
         settings["skip_lines"] = shape["head_lines"][skipped]
         lines = [shown(" ".join(row)) for row in shape["head"][:skipped]]
-        doubts.append(Doubt(f"{count(skipped, 'row')} before the others are skipped: {either(lines[:3], 'and')}"))
+        what = f"{count(skipped, 'row')} before the others {are(skipped)} skipped"
+        doubts.append(Doubt(f"{what}: {either(lines[:3], 'and')}", topic="rows before"))
     _footer(look, best, settings, doubts, given)
     if has_trailing:
         settings["trailing_delimiter"] = True
         fields -= 1
+    doubts += _cut_numbers(best, shape["head"][first:])
     texts = shape["head"][first][:fields] if first < len(shape["head"]) else [""] * fields
     names = [text.strip(" \t") for text in texts]
     is_header = _is_header(names, shape, doubts, given)
@@ -232,6 +241,25 @@ _ORDER: Final = (
 
 def _ordered(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: settings[key] for key in _ORDER if key in settings}
+
+
+def _cut_numbers(best: _Scored, rows: Sequence[Sequence[str]]) -> list[Doubt]:
+    """`1,234` without quotes, which the delimiter makes two values: in every row that was kept three digits behind at
+    most three.
+    """
+    if best.candidate["delimiter"] not in _GROUP_MARKS:
+        return []
+    whole = [row for row in rows if len(row) == best.fields]
+    data = whole[1:] if whole and not any(is_typed(text) for text in whole[0]) else whole
+    for place in range(best.fields - 1 if len(data) > 1 else 0):
+        pairs = [(row[place].strip(), row[place + 1].strip()) for row in data]
+        if all(_FIRST_GROUP.fullmatch(one) and _NEXT_GROUP.fullmatch(other) for one, other in pairs):
+            number = shown(best.candidate["delimiter"].join(pairs[0]))
+            what = (
+                f"values {place + 1} and {place + 2} of rows could be one number in groups of three, such as {number}"
+            )
+            return [Doubt(f"{what}: then another delimiter, or qualifiers, are needed", topic="cut numbers")]
+    return []
 
 
 def _has_trailing_delimiter(shape: Shape, fields: int) -> bool:
@@ -280,7 +308,8 @@ def _footer(
         return
     settings["footer_rows"] = behind
     lines = either([shown(" ".join(row)) for row in texts[:3]], "and")
-    doubts.append(Doubt(f"{count(behind, 'row')} behind the others are skipped: {lines}"))
+    what = f"{count(behind, 'row')} behind the others {are(behind)} skipped"
+    doubts.append(Doubt(f"{what}: {lines}", topic="rows behind"))
 
 
 def _is_header(names: Sequence[str], shape: Shape, doubts: list[Doubt], given: Given) -> bool:
@@ -307,7 +336,8 @@ def _is_header(names: Sequence[str], shape: Shape, doubts: list[Doubt], given: G
     if any(is_typed(name) or not any(map(str.isalnum, name)) for name in named):
         return False
     if not any(shape["classes"]):
-        doubts.append(Doubt("there is one row only, taken for names: every column is a text"))
+        what = "there is one row only" if shape["rows"] < 2 else "the other rows have no value"
+        doubts.append(Doubt(f"{what}: the first row was taken for names, and every column is a text"))
         return True
     if any(shape["repeats"][: len(names)]) or _is_alike(shape, names):
         return False

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from headrace import core
 from headrace.errors import SourceError
-from headrace.infer.decide import decide
+from headrace.infer.decide import decide, proofs_of
 from headrace.infer.dialect import Choice, Given, choose_dialect
 from headrace.infer.facts import ColumnFacts
 from headrace.infer.inferred import Doubt, Inferred
 from headrace.infer.keys import arrow_flow, proved_keys
-from headrace.infer.numbers import proved_mark
+from headrace.infer.shared_formats import with_shared_formats
 from headrace.infer.wording import bare_path, count, either, shown
 from headrace.model import Layout
 from headrace.planning.slicing import slice_bytes
@@ -168,11 +168,11 @@ def _trimmable(
     """
     if "escape" in choice.settings:
         return set()  # behind an escape a blank at the end is text: layouts with both are refused
-    mark = proved_mark([own.classes for own in inferred.facts])
+    proofs = proofs_of(inferred.facts)
     wanted = [
         own.name
         for own, column in zip(inferred.facts, inferred.columns, strict=True)
-        if own.blank_ends and decide(own, mark).type != column.type
+        if own.blank_ends and decide(own, proofs).type != column.type
     ]
     if not wanted:
         return set()
@@ -213,9 +213,24 @@ def _united(paths: Sequence[Path], looks: Sequence[tuple[Choice, Mapping[str, An
         )
     settings.pop("encoding", None)
     encoding = encodings.pop() if encodings else first.settings.get("encoding", "utf-8")
-    doubts = tuple(dict.fromkeys(doubt for choice, _ in looks for doubt in choice.doubts))
+    doubts = _united_doubts([choice.doubts for choice, _ in looks])
     own = {} if encoding == "utf-8" else {"encoding": encoding}
     return Choice({**own, **_in_order(settings)}, first.names, doubts)
+
+
+def _united_doubts(doubts_of_files: Sequence[Sequence[Doubt]]) -> tuple[Doubt, ...]:
+    """Each doubt once; of those with the same topic the first, and in how many files there is such a one."""
+    found: dict[str, list[Doubt]] = {}
+    for doubts in doubts_of_files:
+        for doubt in doubts:
+            found.setdefault(doubt.topic or doubt.text, []).append(doubt)
+    more = {topic: len(doubts) - 1 for topic, doubts in found.items()}
+    return tuple(
+        replace(doubts[0], text=f"{doubts[0].text}; likewise in {count(more[topic], 'other file')}")
+        if more[topic] and len({doubt.text for doubt in doubts}) > 1
+        else doubts[0]
+        for topic, doubts in found.items()
+    )
 
 
 def _in_order(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,15 +307,16 @@ def _second_choice(
 
 def _decided(names: Sequence[str], choice: Choice, found: Mapping[str, Any], trimmable: Collection[str]) -> Inferred:
     facts = tuple(ColumnFacts.of_core(column) for column in found["columns"])
-    mark = proved_mark([own.classes for own in facts])
+    proofs = proofs_of(facts)
     can_trim = not {"qualifier", "escape"} & set(choice.settings)
-    columns = tuple(decide(own, mark, names, can_trim=can_trim or own.name in trimmable) for own in facts)
+    columns = tuple(decide(own, proofs, names, can_trim=can_trim or own.name in trimmable) for own in facts)
     if found["is_sample"]:
         columns = tuple(replace(column, nullable=True) for column in columns)
     rows = int(found["rows"])
+    columns, formats = with_shared_formats(columns)
     return Inferred(
         files=tuple(names),
-        dialect=choice.settings,
+        dialect={**choice.settings, **formats},
         rows=rows,
         columns=columns,
         facts=facts,

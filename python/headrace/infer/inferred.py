@@ -13,22 +13,26 @@ from headrace.model import DataType
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """What inference cannot know, with its evidence. `instead`: settings of the column to be taken in the place of what
-    was chosen, each a choice of its own.
+    was chosen, each a choice of its own. `topic`: doubts of several files that have the same one are told once.
     """
 
     text: str
     instead: tuple[Mapping[str, Any], ...] = ()
+    topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class InferredColumn:
-    """A column. `settings`: those of the layout beside name, type and nullable."""
+    """A column. `settings`: those of the layout beside name, type and nullable. `extremes`: least and greatest number,
+    as they stand in the files.
+    """
 
     name: str
     type: DataType
     nullable: bool
     settings: Mapping[str, Any] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
+    extremes: tuple[str, str] | None = None
 
     def entry(self) -> dict[str, Any]:
         """The column as a layout writes it."""

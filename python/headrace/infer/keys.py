@@ -11,7 +11,7 @@ from typing import Any, Final
 import duckdb
 
 from headrace import core
-from headrace.errors import CancelledError
+from headrace.errors import CancelledError, TargetError, on_one_line
 from headrace.infer.facts import ColumnFacts
 
 # Of so many columns pairs are tried.
@@ -74,6 +74,13 @@ def _query(flow: core.Flow, sql: str, is_cancelled: Callable[[], bool]) -> tuple
             pass
         if is_cancelled():
             raise CancelledError("cancelled while keys were proved")
+        if (failure := answer.exception()) is not None:
+            # The flow only says that nobody takes its rows any more.
+            raise TargetError(
+                "keys cannot be proved",
+                found=on_one_line(str(failure)),
+                hint="Free memory, or room in the temporary folder, or leave out --exact-keys.",
+            )
         core.raise_for_error(report)
         row = answer.result()
     return () if row is None else tuple(row)

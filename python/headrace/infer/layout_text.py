@@ -38,7 +38,7 @@ def _lines(inferred: Inferred, *, has_comments: bool = True) -> Iterator[str]:
     yield "columns:"
     for column, facts in zip(inferred.columns, inferred.facts, strict=True):
         if has_comments:
-            yield f"  # {_column_comment(facts, column.type)}"
+            yield f"  # {_column_comment(facts, column)}"
         for doubt in column.doubts:
             yield from _doubt(doubt, column, "  ")
         yield f"  - {scalar(column.entry())}"
@@ -66,23 +66,25 @@ def _doubt(doubt: Doubt, column: InferredColumn | None, indent: str) -> Iterator
             yield f"{indent}# - {scalar(ordered)}"
 
 
-def _column_comment(facts: ColumnFacts, kind: DataType) -> str:
+def _column_comment(facts: ColumnFacts, column: InferredColumn) -> str:
     parts = []
     if facts.distinct is not None:
         parts.append(f"{'' if facts.is_exact else 'about '}{count(facts.distinct)} distinct")
     if facts.nulls:
         parts.append(count(facts.nulls, "null"))
-    least, most = extreme_values(facts, kind)
+    least, most = extreme_values(facts, column)
     if least is not None and most is not None:
-        show = shown if _is_text(kind) else bare
+        show = shown if _is_text(column.type) else bare
         parts.append(f"{show(least)} to {show(most)}" if least != most else f"always {show(least)}")
     return ", ".join(parts) or "no values"
 
 
-def extreme_values(facts: ColumnFacts, kind: DataType) -> tuple[str | None, str | None]:
+def extreme_values(facts: ColumnFacts, column: InferredColumn) -> tuple[str | None, str | None]:
     """Least and greatest value, as they stand in the files; of texts the first bytes."""
-    if _is_text(kind):
+    if _is_text(column.type):
         return facts.least_text, facts.greatest_text
+    if column.extremes is not None:
+        return column.extremes
     told = [own for own in facts.classes.values() if own.minimum is not None and own.maximum is not None]
     return (told[0].minimum, told[0].maximum) if len(told) == 1 else (None, None)
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headrace.errors import SourceError
+from headrace.infer.wording import count, either
 
 _BOXES: Final = re.compile(r"[\u2500-\u257f]")
 _RULE: Final = re.compile(r"\+[-=+]{2,}\+?")
+# As psql prints tables.
+_RULE_BELOW_NAMES: Final = re.compile(r"-+(\+-+)+")
+_SQL: Final = re.compile(
+    r"(INSERT\s+INTO|CREATE\s+(TABLE|DATABASE|SCHEMA)|DROP\s+TABLE|SET\s+\w+\s*=)\s", re.IGNORECASE
+)
+_MOST_STRETCHES: Final = 10
+_OTHER_PROGRAM: Final = "Export it as delimited text first."
 # Fewer may look alike by chance.
 _FEWEST_LINES: Final = 3
 _RULE_BETWEEN_BARS: Final = re.compile(r"\|?[-: ]*-[-: ]*(\|[-: ]*-[-: ]*)+\|?")
@@ -23,13 +32,20 @@ def refuse_other_formats(look: Mapping[str, Any]) -> None:
             look, "a file holds no rows", "no byte" if not look["size_bytes"] else "blank lines only", "Leave it out."
         )
     first = lines[0]
-    if first.startswith("{") or (first.startswith("[") and (len(first) == 1 or first[1] in '{["')):
-        raise _refusal(look, "a file is no delimited text", "JSON", "Export it as delimited text first.")
+    if sum("\0" in line for line in lines) > len(lines) / 2:
+        raise _refusal(look, "a file is no delimited text", "binary data: NUL bytes", _OTHER_PROGRAM)
+    if first.startswith("{") or (first.startswith("[") and (len(first) == 1 or first[1] in '{["' or _is_json(first))):
+        raise _refusal(look, "a file is no delimited text", "JSON", _OTHER_PROGRAM)
     if re.match(r"<!doctype html|<html", first, re.IGNORECASE):
         raise _refusal(look, "a file is no delimited text", "HTML", "Save the table itself as delimited text.")
     if re.match(r"<\?xml|<[A-Za-z][^|;,\t]*>$", first):
-        raise _refusal(look, "a file is no delimited text", "XML", "Export it as delimited text first.")
-    if any(_BOXES.search(line) for line in lines) or any(_RULE.fullmatch(line) for line in lines):
+        raise _refusal(look, "a file is no delimited text", "XML", _OTHER_PROGRAM)
+    statement = next((line for line in lines if not line.startswith(("--", "/*"))), "")
+    if _SQL.match(statement):
+        raise _refusal(look, "a file is no delimited text", "SQL statements", _OTHER_PROGRAM)
+    if any(_BOXES.search(line) for line in lines) or any(
+        _RULE.fullmatch(line) or _RULE_BELOW_NAMES.fullmatch(line) for line in lines
+    ):
         raise _refusal(
             look,
             "a file is a printed table",
@@ -60,10 +76,26 @@ def refuse_fixed_width(look: Mapping[str, Any]) -> None:
         raise SourceError(
             "a file has columns of fixed width, which cannot be inferred",
             at={"file": look["path"]},
-            found=f"lines of {len(lines[0])} characters, with blanks in the same places",
+            found=f"lines of {len(lines[0])} characters; values seem to stand at {_stretches(blank)}",
             expected="delimited text",
             hint="Write its layout by hand: `shape: fixed_width`, with `width` of each column.",
         )
+
+
+def _stretches(blank: Sequence[bool]) -> str:
+    """`1 to 4, 6 to 10 and 17 to 19`: places from 1 that are not blank in all lines."""
+    runs = re.finditer("x+", "".join(" " if is_blank else "x" for is_blank in blank))
+    texts = [f"{run.start() + 1} to {run.end()}" for run in runs]
+    more = len(texts) - _MOST_STRETCHES
+    return either(texts, "and") if more <= 0 else f"{', '.join(texts[:_MOST_STRETCHES])} and {count(more)} more places"
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _refusal(look: Mapping[str, Any], what: str, found: str, hint: str) -> SourceError:

@@ -77,11 +77,17 @@ class Reading:
 
     def range(self, classes: Mapping[str, ClassFacts]) -> tuple[Decimal | None, Decimal | None]:
         """Least and greatest number; None where one has too many digits to be told."""
+        texts = self.extremes(classes)
+        return (None, None) if texts is None else (self.value(texts[0]), self.value(texts[1]))
+
+    def extremes(self, classes: Mapping[str, ClassFacts]) -> tuple[str, str] | None:
+        """Least and greatest number as they stand in the files; None if one has too many digits."""
         if any(facts.minimum is None or facts.digits_before > MAXIMUM_DIGITS for facts in classes.values()):
-            return None, None
+            return None
         texts = [text for facts in classes.values() for text in (facts.minimum, facts.maximum) if text is not None]
-        values = [self.value(text) for text in texts]
-        return min(values), max(values)
+        # Of several texts of one number the least.
+        ordered = sorted(texts)
+        return min(ordered, key=self.value), max(ordered, key=self.value)
 
 
 POINT: Final = Reading(".", None)

@@ -15,6 +15,7 @@ from headrace.infer.dialect import Choice
 from headrace.infer.inference import InferOptions, infer_chosen, look_at
 from headrace.infer.inferred import Inferred
 from headrace.infer.layout_text import layout_text
+from headrace.infer.wording import are, count
 from headrace.infer.yaml_text import scalar
 
 PACKAGE_FILE: Final = "package.yaml"
@@ -75,15 +76,22 @@ def init_package(
 def _groups(paths: Sequence[Path], looks: Sequence[tuple[Choice, Mapping[str, Any]]]) -> list[tuple[str, list[int]]]:
     """Files of one kind, and what their table is called; in the order of the files."""
     groups: dict[tuple[object, ...], list[int]] = {}
-    for place, (choice, _) in enumerate(looks):
+    encodings: dict[tuple[object, ...], str] = {}
+    # Files of ASCII fit to any other, so they come last.
+    for place in sorted(range(len(looks)), key=lambda place: _own_encoding(looks[place]) is None):
+        choice, _ = looks[place]
         kind = choice.kind
         if "header" not in choice.settings:
             # Columns without names say little: files whose names differ in more than numbers are of other kinds.
             kind = (*kind, table_name([paths[place]]))
-        groups.setdefault(kind, []).append(place)
+        encoding = _own_encoding(looks[place]) or encodings.get(kind)
+        if encoding is not None:
+            encodings.setdefault(kind, encoding)
+        groups.setdefault((*kind, encoding), []).append(place)
+    in_order = sorted(sorted(group) for group in groups.values())
     taken: set[str] = set()
     named = []
-    for group in groups.values():
+    for group in in_order:
         name = base = table_name([paths[place] for place in group])
         number = 2
         while name in taken:
@@ -93,6 +101,13 @@ def _groups(paths: Sequence[Path], looks: Sequence[tuple[Choice, Mapping[str, An
     return named
 
 
+def _own_encoding(look: tuple[Choice, Mapping[str, Any]]) -> str | None:
+    """The encoding that the bytes of a file need; None for ASCII."""
+    choice, seen = look
+    has_one = seen["has_high_bytes"] or (seen["has_mark"] and "encoding" in choice.settings)
+    return str(choice.settings.get("encoding", "utf-8")) if has_one else None
+
+
 def table_name(paths: Sequence[Path]) -> str:
     """What the names of files have in common, as a name of a table."""
     stems = [_stem(path) for path in paths]
@@ -100,6 +115,8 @@ def table_name(paths: Sequence[Path]) -> str:
     common = next((least[:place] for place, own in enumerate(least) if most[place] != own), least)
     plain = re.sub(r"[^a-z0-9_]+", "_", common.lower()).strip("_")
     plain = re.sub(r"(_?[0-9]+)+$", "", plain).strip("_") or plain
+    # `orders_w19` and `orders_w23` are orders.
+    plain = re.sub(r"(?<=[a-z0-9])_[a-z]$", "", plain) if len(stems) > 1 else plain
     if not plain or plain[0].isdigit():
         plain = f"table_{plain}".rstrip("_")
     return plain[:_MOST_NAME_CHARACTERS]
@@ -135,17 +152,28 @@ def package_text(tables: Sequence[InitTable], options: InitOptions) -> str:
             "connection": connections[_shown_root(root, folder)],
             "files": [_pattern(path.absolute().relative_to(root)) for path in table.paths],
             "layout": table.name,
+            **({} if table.inferred.rows else {"empty": "allow"}),
         }
         destination = {"input": table.name, "connection": "destination", "table": table.name, "target": target}
         lines += [
             f"  load_{table.name}:",
             "    data_flow:",
+            *_limit_lines(table.inferred),
             "      sources:",
             f"        {table.name}: {scalar(source)}",
             "      destinations:",
             f"        {table.name}: {scalar({**destination, 'load': 'single'})}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _limit_lines(inferred: Inferred) -> list[str]:
+    """Rows that were seen not to fit are rejects of a load, not its end."""
+    misfits = int(inferred.misfits["count"])
+    if not misfits:
+        return []
+    what = f"{count(misfits, 'row')} of the files {are(misfits)} of another shape than the others"
+    return [f"      # {what}: rejected, and no more.", f"      rejects: {{limit: {misfits}}}"]
 
 
 def _slug(options: InitOptions, folder: Path) -> str:

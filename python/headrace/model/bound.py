@@ -53,7 +53,8 @@ Source = FileSource | GenerateSource
 class Destination:
     """The table that rows go to. `columns` is target column: source column; None maps by equal names.
 
-    `partitions`: names of those that are loaded anew while all others stay; empty: all of them.
+    `partitions`: names of those that are loaded anew while all others stay; empty: all of them. `takes_back`: rows come
+    that a load has rejected: what it has made of the table stays, no partition goes, and files are none of the load's.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Destination:
     partitions: tuple[str, ...] = ()
     commit: CommitInterval | None = None
     options: LoadOptions = DEFAULT_OPTIONS
+    takes_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from headrace.planning.parts import Part, default_of, staying
 from headrace.planning.plan import OutputColumn, SourceSnapshot
 from headrace.planning.range_parts import RangeParts
 from headrace.planning.reload import reloaded_parts
-from headrace.planning.rolling_window import Window, newest
+from headrace.planning.rolling_window import Window, newest, nothing_goes
 from headrace.planning.target_table import TargetTable
 from headrace.planning.ways import choose_way
 from headrace.planning.wording import counted
@@ -73,7 +73,10 @@ def divide(
     if clause.settings.keep is not None and table.destination.target == "append":
         kind = key_type(key.type)
         assert kind is not None  # key_column refuses others
-        window = newest(table, parts, kept, kind, clause.settings.keep, has_default=bool(default))
+        if table.destination.takes_back:
+            window = nothing_goes(table, parts, kept, kind, clause.settings.keep, has_default=bool(default))
+        else:
+            window = newest(table, parts, kept, kind, clause.settings.keep, has_default=bool(default))
         check_dropped(table, window.drops, "dropped (`keep`)", "set a larger `keep`")
         notes += _notes_of_window(window, clause)
     parts = window.parts + default
@@ -119,6 +122,12 @@ def _without_keys(table: TargetTable, key: OutputColumn, facts: KeyFacts) -> Par
     if facts.scan is not None:
         nulls = f", {facts.scan.nulls:,} of them NULL" if facts.scan.nulls else ""
         found = f"{counted(facts.scan.rows, 'key')} in `{key.source}`{nulls}"
+    if table.destination.takes_back:
+        raise TargetError(
+            f"table {table.name} has no partition that could take the rows",
+            found="a range for each file, and no file with a row that was loaded",
+            hint="Load the rows from a file of their own, by a package with `target: append`.",
+        )
     raise TargetError(
         f"no row of the source belongs into a partition of table {table.name}",
         found=found,
@@ -136,7 +145,7 @@ def _ranges(
     notes: list[str],
 ) -> tuple[list[Part], str | None]:
     """The ranges, and how the files fit them: as `choose_way` has it."""
-    if bounds_of_files(clause, ()):
+    if bounds_of_files(table.destination):
         if facts.files is None:
             raise InternalError("a plan with partitions is made without the keys of the files")
         found = FilePartitions(source, key, table.name).plan(facts.files, kept, notes)
@@ -144,6 +153,8 @@ def _ranges(
     kind = key_type(key.type)
     assert kind is not None  # key_column refuses others
     ranges = RangeParts(table, key, kind, kept)
+    if clause.bounds == "files":
+        return ranges.present(), None  # rows come back whose files have their partitions
     if isinstance(clause.bounds, tuple):
         return ranges.given(clause.bounds, clause), None
     if isinstance(clause.bounds, Every):

@@ -108,7 +108,7 @@ def key_question(
         return KeyQuestion(column.name, {"distinct": MOST_DIFFERENT_KEYS}) if is_asked else None
     if not isinstance(clause, RangePartition) or destination.partitions:
         return None
-    if bounds_of_files(clause, destination.partitions):
+    if bounds_of_files(destination):
         return KeyQuestion(column.name)
     bounds = clause.bounds
     if isinstance(bounds, Quantiles):

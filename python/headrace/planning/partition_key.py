@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.errors import TargetError
-from headrace.model import Column, DataFlowTask, DataType, PartitionClause, RangePartition, strategy_of
+from headrace.model import Column, DataFlowTask, DataType, Destination, PartitionClause, RangePartition, strategy_of
 from headrace.model.key_values import key_type
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogTable
@@ -61,7 +61,7 @@ def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) 
             hint=f"Set `on_error: redirect` for `{column.name}`.",
         )
     other_rows = layout.hidden_row_ends()
-    if bounds_of_files(destination.partition, destination.partitions) and other_rows:
+    if bounds_of_files(destination) and other_rows:
         raise TargetError(
             refused,
             found=f"a layout with {', '.join(f'`{name}`' for name in other_rows)}",
@@ -71,9 +71,11 @@ def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) 
     return column
 
 
-def bounds_of_files(clause: PartitionClause | None, reloaded: tuple[str, ...]) -> bool:
+def bounds_of_files(destination: Destination) -> bool:
     """Whether every file becomes a partition of its own."""
-    return isinstance(clause, RangePartition) and clause.bounds == "files" and not reloaded
+    clause = destination.partition
+    is_by_files = isinstance(clause, RangePartition) and clause.bounds == "files"
+    return is_by_files and not (destination.partitions or destination.takes_back)
 
 
 def check_partitioning(

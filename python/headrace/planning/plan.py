@@ -59,8 +59,8 @@ class SourceSnapshot:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of all files."""
-        return [str(file["path"]) for file in self.files]
+        """Paths of all files, as columns that are made show them."""
+        return [str((file.get("origin") or file)["path"]) for file in self.files]
 
     @property
     def streams(self) -> list[str]:

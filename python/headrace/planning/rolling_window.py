@@ -48,15 +48,7 @@ def newest(
 
     Raises TargetError if more partitions would go than come.
     """
-    ranges = [_Range(range_of(part, kind, table.name), part.name) for part in kept if isinstance(part.rule, RangeRule)]
-    ranges += [
-        _Range(parse_range(part.rule, kind), part=part)
-        for part in parts
-        if part.action == "attach" and isinstance(part.rule, RangeRule)
-    ]
-    ranges.sort(key=lambda item: item.keys.sort_key())
-    first = max(0, len(ranges) - keep)
-    going, staying = ranges[:first], ranges[first:]
+    going, staying = _divided(table, parts, kept, kind, keep)
     drops = tuple(item.name for item in going if item.name is not None)
     come = sum(item.part is not None for item in staying)
     if len(drops) > come:
@@ -74,6 +66,41 @@ def newest(
     if late and not filled and not has_default:
         filled = _newest_that_stays(staying, kind)
     return Window(_with_slices(filled, late), drops, len(late))
+
+
+def nothing_goes(
+    table: TargetTable,
+    parts: Sequence[Part],
+    kept: Sequence[CatalogPartition],
+    kind: KeyType,
+    keep: int,
+    *,
+    has_default: bool,
+) -> Window:
+    """The window of rows that come back: what is there stays, and new ranges that are older than all that would stay of
+    `keep` are outside as ever.
+    """
+    going, staying = _divided(table, parts, kept, kind, keep)
+    too_old = [item.part for item in going if item.part is not None]
+    filled = [part for part in parts if part not in too_old]
+    if too_old and not filled and not has_default:
+        filled = _newest_that_stays(staying, kind)
+    return Window(filled, (), len(too_old))
+
+
+def _divided(
+    table: TargetTable, parts: Sequence[Part], kept: Sequence[CatalogPartition], kind: KeyType, keep: int
+) -> tuple[list[_Range], list[_Range]]:
+    """All ranges that there would be, by their keys: the old ones, and the `keep` newest."""
+    ranges = [_Range(range_of(part, kind, table.name), part.name) for part in kept if isinstance(part.rule, RangeRule)]
+    ranges += [
+        _Range(parse_range(part.rule, kind), part=part)
+        for part in parts
+        if part.action == "attach" and isinstance(part.rule, RangeRule)
+    ]
+    ranges.sort(key=lambda item: item.keys.sort_key())
+    first = max(0, len(ranges) - keep)
+    return ranges[:first], ranges[first:]
 
 
 def _with_slices(parts: Sequence[Part], late: Sequence[Part]) -> list[Part]:

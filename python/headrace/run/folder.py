@@ -87,6 +87,8 @@ class RunFolder:
         self.sources = path / "sources.json"
         self.partitions = path / "partitions.json"
         self.replay = path / "replay.json"
+        # Of a replay, if a column asks: where each row of its file stood, as the core reads it.
+        self.origins = path / "origins"
         self._attempt_file = path / "attempt"
         # Of an attempt behind the first one.
         self._attempt = ""

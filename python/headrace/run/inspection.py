@@ -122,7 +122,7 @@ def declared_partitions(flow: DataFlowTask, capabilities: Capabilities, streams:
         return len(clause.bounds) + 1
     if isinstance(clause, RangePartition) and isinstance(clause.bounds, Quantiles):
         return clause.bounds.parts
-    if not isinstance(source, FileSource) or not bounds_of_files(clause, ()):
+    if not isinstance(source, FileSource) or not bounds_of_files(flow.destination):
         return 0
     try:
         return len(find_files(str(source.folder), source.patterns, streams).paths)

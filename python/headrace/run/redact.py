@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,13 +26,16 @@ AnyDataclass = TypeVar("AnyDataclass", bound="DataclassInstance")
 
 
 class Redactor:
-    """Replaces secrets in texts and in JSON-ready data."""
+    """Replaces secrets in texts and in JSON-ready data; and `names`: what users call otherwise, and how."""
 
-    def __init__(self, secrets: Collection[str]) -> None:
+    def __init__(self, secrets: Collection[str], names: Mapping[str, str] | None = None) -> None:
         self._secrets = frozenset(secrets)
+        self._names = dict(names or {})
 
     def text(self, text: str) -> str:
         """The text without secrets and without passwords in URLs."""
+        for name, shown in self._names.items():
+            text = text.replace(name, shown)
         return _URL_PASSWORD.sub(rf"\g<before>{_HIDDEN}", redact(text, self._secrets))
 
     def data(self, data: Any) -> Any:

@@ -103,6 +103,12 @@ def reject_accounts(rejected: int, claims: Sequence[Replay]) -> RejectAccounts:
     )
 
 
+def open_beside(rejected: int, claims: Iterable[Replay], own: Sequence[Stretch]) -> int:
+    """How many of so many rejects are open, if those of `own` are not."""
+    others = [(item.first, item.last) for item in claims if item.taken_at is not None or item.status not in _ENDED]
+    return rejected - count_numbers(_union([*others, *own]))
+
+
 def read_claims(package: BoundPackage, run_id: str, tasks: Iterable[str]) -> dict[str, list[Replay]]:
     """What the ledgers know of the rejects of tasks of a run. Raises what opening a destination raises."""
     found: dict[str, list[Replay]] = {}

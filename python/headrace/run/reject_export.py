@@ -128,7 +128,7 @@ def _write_lines(run: RejectedRun, choice: Choice, path: Path) -> int:
         for table in run.tables:
             of_table = {"run_id": run.run_id, "task": table.task, "table": table.table}
             for row in table.chosen(choice):
-                members: dict[str, Any] = {**of_table, **row.members, "number": row.number}
+                members: dict[str, Any] = {**of_table, **row.members}
                 lines.write(json.dumps(members, ensure_ascii=False, separators=(",", ":")) + "\n")
                 count += 1
     return count

@@ -63,20 +63,10 @@ class RejectedTable:
 
     def first(self, choice: Choice, most: int) -> list[Mapping[str, Any]]:
         """The first rejects that are meant. Raises LedgerError if they have to be read, and cannot be."""
-        first: list[Mapping[str, Any]] | None
         if most <= _KEPT_OF_KIND:
             kept = [reject for kind in self.by_column for reject in kind["first"]]
-            first = sorted(kept, key=lambda reject: int(reject["bad_byte"]))[:most]
-            if all("number" in reject for reject in first):
-                return first
-        else:
-            first = None
-        try:
-            return [{"number": row.number, **row.members} for row in islice(self.chosen(choice), most)]
-        except LedgerError:
-            if first is None:
-                raise
-            return first  # without numbers
+            return sorted(kept, key=lambda reject: int(reject["number"]))[:most]
+        return [row.members for row in islice(self.chosen(choice), most)]
 
     def to_dict(self, first: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """JSON-ready form."""

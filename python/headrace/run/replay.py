@@ -22,14 +22,16 @@ from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
 from headrace.run.number_list import Stretch, count_numbers, number_list, parse_number_list
 from headrace.run.preparation import PreparedFlow
 from headrace.run.redact import Redactor
+from headrace.run.reject_accounts import open_beside
 from headrace.run.rejected import Choice, RejectedTable, rejected_run
-from headrace.run.replay_rows import Repaired, loaded_and_dropped, repaired
+from headrace.run.replay_groups import core_files, repeat_place, row_groups
+from headrace.run.replay_rows import loaded_and_dropped, repaired
 from headrace.run.tasks import nameable_flows
 from headrace.targets import Replay, Target
 from headrace.targets.claims import refuse_replaced, refuse_taken
 
 _COPY_BYTES: Final = 1 << 20
-_PLACES: Final = frozenset({"file_name", "file_path", "row_number", "byte_offset"})
+_COPY_FOLDER: Final = Path("replay")
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class ReplayOptions:
 class ReplayRun:
     """A replay that is ready to be executed, and all that has to be known to execute it again.
 
-    `rejects`: as many had the task of run `of_run`; `rows_added`: rows of the file beyond one for each number.
-    `dialects` and `groups`: as which files of that run the rows are written.
+    `rejects`: as many had the task of run `of_run`; `rows_added`: rows of the file beyond one for each number. `file`:
+    the copy, in the run folder; `given`: what it is a copy of. `files` and `groups`: as `RowGroups` has them.
     """
 
     folder: RunFolder
@@ -61,8 +63,9 @@ class ReplayRun:
     drops: tuple[Stretch, ...]
     rows_added: int
     file: str
+    given: str | None
     file_hash: str | None
-    dialects: Sequence[Mapping[str, Any]]
+    files: Sequence[Mapping[str, Any]]
     groups: Sequence[Mapping[str, Any]]
     limit: int | None
 
@@ -70,6 +73,11 @@ class ReplayRun:
     def numbers(self) -> int:
         """How many rejects are taken."""
         return count_numbers((*self.loads, *self.drops))
+
+    @property
+    def names(self) -> dict[str, str]:
+        """How the copy is called where users see it: rows that they repair stand in their own file."""
+        return {} if self.given is None else {str(self.folder.path / self.file): self.given}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form, kept in the run folder."""
@@ -81,8 +89,9 @@ class ReplayRun:
             "drops": number_list(self.drops),
             "rows_added": self.rows_added,
             "file": self.file,
+            "given": self.given,
             "file_hash": self.file_hash,
-            "dialects": list(self.dialects),
+            "files": list(self.files),
             "groups": list(self.groups),
             "limit": self.limit,
         }
@@ -105,14 +114,14 @@ class ReplayRun:
     def package(self, package: BoundPackage) -> BoundPackage:
         """Of the package of the run the one task, which appends what the file holds."""
         task = _task_of(package, self.task)
-        destination = replace(task.destination, target="append", commit=None)
+        destination = replace(task.destination, target="append", commit=None, takes_back=True)
         own = replace(task, destination=destination, when=True)
         return replace(package, tasks=[own], streams=1)
 
     def sources(self, package: BoundPackage, is_cancelled: Callable[[], bool]) -> PreparedFlow:
         """The rows of the copy, as a data flow reads them."""
         (task,) = (flow for flow, _ in nameable_flows(package))
-        found = _find_rows(self.folder.path / self.file, task, self.dialects, self.groups, is_cancelled)
+        found = _find_rows(self.folder, self.file, task, self.files, self.groups, is_cancelled)
         source = SourceSnapshot(
             name=task.source.name,
             files=found["files"],
@@ -137,9 +146,14 @@ class ReplayRun:
             claiming.append(flow)
         return replace(plan, tasks=tuple(claiming))
 
-    def accounts(self, tables: Sequence[Mapping[str, Any]], open_before: int | None) -> dict[str, Any]:
+    def open_behind(self, others: Sequence[Replay]) -> int:
+        """Rejects of the task that are neither in this replay nor in those of `others` that count."""
+        own = (*self.loads, *self.drops)
+        return open_beside(self.rejects, [item for item in others if item.run_id != self.folder.run_id], own)
+
+    def accounts(self, tables: Sequence[Mapping[str, Any]], open_behind: int | None) -> dict[str, Any]:
         """What became of the rejects: numbers + rows_added = loaded + rejected_again + dropped. `tables`: of the
-        summary; `open_before`: rejects of the task that no other replay has taken, None if that is not known.
+        summary; `open_behind`: as the method says, None if that is not known.
         """
         done = [table for table in tables if table["status"] == "success"]
         is_done = bool(done)
@@ -150,7 +164,7 @@ class ReplayRun:
             "rejected_again": sum(int(table["rows_rejected"]) for table in done),
             "dropped": count_numbers(self.drops) if is_done else 0,
             "rows_added": self.rows_added if is_done else 0,
-            "open": None if open_before is None else open_before - (self.numbers if is_done else 0),
+            "open": open_behind,
         }
 
 
@@ -167,18 +181,20 @@ def begin_replay(
     Raises CommandLineError for options that contradict, PackageError if the package is another one by now, LedgerError
     for what cannot be replayed, and what reading the file raises. Nothing stays behind then.
     """
-    redactor = Redactor(package.secrets)
+    names: dict[str, str] = {}
     try:
         requests.check_package(of, package, REPLAY)
         table = _rejected_table(of, options.table)
         task = _replayable(of, _task_of(package, table.task), table)
-        places, cut = _places(of, table)
-        said = repaired(of.run_id, table.task, table.rejected, options.file, options.rows, options.drop, cut)
-        dialects, groups = _groups(of, table, said, places)
+        said = repaired(of.run_id, table.task, table.rejected, options.file, options.rows, options.drop)
         folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
         try:
-            file, file_hash = _keep(folder, options.file)
-            found = _find_rows(folder.path / file, task, dialects, groups, is_cancelled)
+            given = None if options.file is None else Redactor(package.secrets).text(str(options.file.absolute()))
+            file, file_hash = _keep(folder, options.file, names)
+            rows = row_groups(of, table, task.source.layout.made, said, folder.origins)
+            found = _find_rows(folder, file, task, rows.files, rows.groups, is_cancelled)
+            if said.takes_all:
+                repeat_place(folder.origins, int(found["rows"]))
             loads, drops, rows_added = loaded_and_dropped(said, int(found["rows"]), found["blank"])
             run = ReplayRun(
                 folder,
@@ -189,9 +205,10 @@ def begin_replay(
                 drops,
                 rows_added,
                 file,
+                given,
                 file_hash,
-                dialects,
-                groups,
+                rows.files,
+                rows.groups,
                 options.limit,
             )
             folder.write_document(folder.replay, run.to_dict())
@@ -201,7 +218,7 @@ def begin_replay(
             raise
         return run
     except HeadraceError as error:
-        raise redactor.error(error) from None
+        raise Redactor(package.secrets, names).error(error) from None
 
 
 def check_replay(run_id: str, plan: DataFlowPlan, claim: ReplayPlan, task: DataFlowTask, target: Target) -> None:
@@ -224,14 +241,14 @@ def check_replay(run_id: str, plan: DataFlowPlan, claim: ReplayPlan, task: DataF
             expected=".".join(filter(None, there)),
             hint="Replay it with the parameters that the run had.",
         )
+    if target.catalog(task.destination.schema, task.destination.table) is None:
+        raise LedgerError(
+            f"run {claim.of_run} cannot be replayed: table {name} is not there any more",
+            hint="Load the source files again: `headrace run`.",
+        )
     later = target.replaced_since(claim.of_run, plan.task, replace(loaded, schema=there[0]))
     refuse_replaced(claim, name, later)
     refuse_taken(run_id, claim, target.replays(claim.of_run, plan.task))
-
-
-def open_rejects(count: int, replays: Sequence[Replay], but: str) -> int:
-    """How many of so many rejects are open, whatever the replay `but` has taken."""
-    return count - sum(item.last - item.first + 1 for item in replays if item.taken_at and item.run_id != but)
 
 
 def _rejected_table(of: RunFolder, name: str | None) -> RejectedTable:
@@ -267,11 +284,8 @@ def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> Data
             hint="Load the repaired rows from a file of their own, by a package with `target: append`.",
         )
 
-    made = [column.name for column in task.source.layout.made if column.from_ in _PLACES]
-    if task.destination.partition is not None or task.destination.load == "view":
-        raise refused("a table in parts")
-    if made:
-        raise refused(f"column `{made[0]}`, which says where a row stood in its source")
+    if task.destination.partitions:
+        raise refused("partitions that the run has loaded anew")
     if not isinstance(task.source, FileSource):
         raise refused("rows that no file holds")
     if not all("dialect" in file for file in requests.load_source_files(of, task.id)):
@@ -279,48 +293,16 @@ def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> Data
     return task
 
 
-def _places(of: RunFolder, table: RejectedTable) -> tuple[list[int], list[int]]:
-    """The source file of each reject, by index, and the numbers of those that were not kept whole."""
-    files = {str(file["path"]): index for index, file in enumerate(requests.load_source_files(of, table.task))}
-    places, cut = [], []
-    for row in table.files.rows():
-        places.append(files.get(str(row.members["file"]), -1))
-        if row.is_cut:
-            cut.append(row.number)
-    if -1 in places:
-        raise LedgerError(
-            f"the rejects of run {of.run_id} are not complete",
-            at={"file": str(table.files.paths[0])},
-            found=f"reject {places.index(-1) + 1} stands in a file that the run has not read",
-            hint="Restore the run folder.",
-        )
-    return places, cut
-
-
-def _groups(
-    of: RunFolder, table: RejectedTable, said: Repaired, places: Sequence[int]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows that are written in one dialect, one group behind the other; the last one has whatever is left."""
-    files = requests.load_source_files(of, table.task)
-    known = [json.dumps(file["dialect"], sort_keys=True) for file in files]
-    kinds = list(dict.fromkeys(known))
-    groups: list[dict[str, Any]] = []
-    for first, last in said.rows or ((1, 1),):
-        for number in range(first, last + 1):
-            kind = kinds.index(known[places[number - 1]])
-            if groups and groups[-1]["file"] == kind:
-                groups[-1]["rows"] += 1
-            else:
-                groups.append({"file": kind, "rows": 1})
-    groups[-1]["rows"] = None
-    return [json.loads(kind) for kind in kinds], groups
-
-
-def _keep(folder: RunFolder, file: Path | None) -> tuple[str, str | None]:
-    """Copies the file into the run folder, safe from changes and from a power cut; its place there and its SHA-256."""
-    place = Path("replay") / ("nothing" if file is None else file.name or "rows")
+def _keep(folder: RunFolder, file: Path | None, names: dict[str, str]) -> tuple[str, str | None]:
+    """Copies the file into the run folder, safe from changes and from a power cut; its place there and its SHA-256. In
+    `names` the copy gets the name of the file.
+    """
+    if file is None:
+        place = _COPY_FOLDER / "nothing"
+    else:
+        place = _COPY_FOLDER / (file.name if file.name not in ("", "..") else "rows")
+    copy_path = folder.path / place
     try:
-        copy_path = folder.path / place
         copy_path.parent.mkdir()
         hashed = hashlib.sha256()
         with copy_path.open("wb") as copy:
@@ -335,20 +317,29 @@ def _keep(folder: RunFolder, file: Path | None) -> tuple[str, str | None]:
         is_own = file is not None and error.filename == str(file)
         raise LedgerError(
             "the file of repaired rows cannot be " + ("read" if is_own else "kept"),
-            at={"file": str(file if is_own else folder.path / place)},
+            at={"file": str(file)} if is_own else {"folder": str(folder.path)},
             found=error.strerror,
             hint="Name the file that holds the repaired rows." if is_own else "Free space there.",
         ) from error
-    return str(place), None if file is None else hashed.hexdigest()
+    if file is None:
+        return str(place), None
+    names[str(copy_path)] = str(file.absolute())
+    return str(place), hashed.hexdigest()
 
 
 def _find_rows(
-    path: Path,
+    folder: RunFolder,
+    file: str,
     task: DataFlowTask,
-    dialects: Sequence[Mapping[str, Any]],
+    files: Sequence[Mapping[str, Any]],
     groups: Sequence[Mapping[str, Any]],
     is_cancelled: Callable[[], bool],
 ) -> dict[str, Any]:
-    files = [{"path": str(path), **dialect} for dialect in dialects]
-    layout = task.source.layout.to_core(set())
-    return core.replay_rows({"path": str(path), "layout": layout, "files": files, "groups": list(groups)}, is_cancelled)
+    path = folder.path / file
+    spec = {
+        "path": str(path),
+        "layout": task.source.layout.to_core(set()),
+        "files": core_files(files, path, folder.origins),
+        "groups": list(groups),
+    }
+    return core.replay_rows(spec, is_cancelled)

@@ -18,18 +18,22 @@ _ROWS_HINT = "Say with --rows which rejects the rows are."
 @dataclass(frozen=True)
 class Repaired:
     """The rejects of one task that are replayed. `rows`: those whose repaired rows the file holds, in its order;
-    `drops`: those that are dropped without a row. `takes_all`: the only number of `rows` has all rows of the file.
+    `drops`: those that are dropped without a row. `is_named`: `rows` were named by their numbers; if there is one only,
+    it has all rows of the file.
     """
 
     rows: tuple[Stretch, ...]
     drops: tuple[Stretch, ...]
-    takes_all: bool
+    is_named: bool
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether all rows of the file come from one reject."""
+        return self.is_named and count_numbers(self.rows) == 1
 
 
-def repaired(
-    run_id: str, task: str, count: int, file: Path | None, rows: str | None, drop: str | None, cut: Sequence[int]
-) -> Repaired:
-    """What the command line says. `count`: rejects of the task; `cut`: numbers of those that were not kept whole.
+def repaired(run_id: str, task: str, count: int, file: Path | None, rows: str | None, drop: str | None) -> Repaired:
+    """What the command line says. `count`: rejects of the task.
 
     Raises CommandLineError for lists that contradict, LedgerError for numbers that are not those of the task.
     """
@@ -41,7 +45,7 @@ def repaired(
                 found="--rows without a file" if rows is not None else "neither a file nor --drop",
                 hint="Name the file, or the rejects to be dropped with --drop.",
             )
-        return Repaired((), drops, takes_all=False)
+        return Repaired((), drops, is_named=False)
     named = _named("--rows", rows, count) if rows is not None else _noted(run_id, task, count, file)
     chosen = tuple(stretches(_without(named or ((1, count),), drops)))
     if rows is not None and count_numbers(chosen) != count_numbers(named):
@@ -50,9 +54,7 @@ def repaired(
             found=f"--rows {rows} and --drop {drop}",
             hint="Leave it out of one of them.",
         )
-    if rows is None:
-        _refuse_cut(cut, chosen)
-    return Repaired(chosen, drops, takes_all=rows is not None and count_numbers(chosen) == 1)
+    return Repaired(chosen, drops, is_named=rows is not None)
 
 
 def loaded_and_dropped(
@@ -139,13 +141,13 @@ def _check_count(found: Sequence[Stretch], count: int, kind: type[HeadraceError]
         )
 
 
-def _refuse_cut(cut: Sequence[int], chosen: Sequence[Stretch]) -> None:
-    own = [number for number in cut if any(first <= number <= last for first, last in chosen)]
-    if own:
+def refuse_cut(cut: Sequence[int]) -> None:
+    """Raises LedgerError if the run has kept only a part of rows for which the file stands. `cut`: their numbers."""
+    if cut:
         raise LedgerError(
-            f"{_rejects(tuple(stretches(own)))} {'was' if len(own) == 1 else 'were'} too long to be kept whole",
+            f"{_rejects(tuple(stretches(cut)))} {'was' if len(cut) == 1 else 'were'} too long to be kept whole",
             found="a part of the row",
-            hint=f"Drop it (--drop {number_list(stretches(own))}), or name each row that was completed with --rows.",
+            hint=f"Drop it (--drop {number_list(stretches(cut))}), or name each row that was completed with --rows.",
         )
 
 

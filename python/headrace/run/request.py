@@ -107,8 +107,18 @@ def save_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], redac
     folder.write_document(folder.sources, _described(sources, redactor))
 
 
+def add_dialects(folder: RunFolder, task: str, dialects: Mapping[int, Mapping[str, Any]]) -> None:
+    """Writes how the rows of files are written, by index, that could not tell it before they were read."""
+    sources = _read(folder, folder.sources)
+    for index, dialect in dialects.items():
+        sources[task]["files"][index]["dialect"] = _dialect(dialect)
+    folder.write_document(folder.sources, sources)
+
+
 def load_source_files(folder: RunFolder, task: str) -> list[dict[str, Any]]:
-    """The files that a task of an earlier run has read: path as shown, and dialect if it was kept."""
+    """The files that a task of an earlier run has read: path as shown, dialect if it was kept, and of a replay
+    `origin`, the path of the file in which the rejects stood, if columns show it.
+    """
     return [dict(file) for file in _read(folder, folder.sources).get(task, {"files": []})["files"]]
 
 
@@ -205,8 +215,9 @@ def _described(sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> dic
                     "path": redactor.text(str(file["path"])),
                     "size_bytes": file.get("size_bytes", 0),
                     "modified_ns": file.get("modified_ns", 0),
-                    # Kept for replays; nothing of what a stream tells only when it is read.
+                    # Kept for replays; what a stream tells only when it is read is added then.
                     **({} if file.get("stream") else {"dialect": _dialect(file)}),
+                    **({"origin": redactor.text(origin)} if (origin := _origin(file)) else {}),
                 }
                 for file in source.files
             ],
@@ -214,6 +225,10 @@ def _described(sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> dic
         }
         for task, source in sources.items()
     }
+
+
+def _origin(file: Mapping[str, Any]) -> str:
+    return str((file.get("origin") or {}).get("path", ""))
 
 
 def _dialect(file: Mapping[str, Any]) -> dict[str, Any]:

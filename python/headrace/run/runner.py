@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from headrace import core
-from headrace.errors import CancelledError, HeadraceError, InternalError, LedgerError
+from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import FlowOutcome, LocalExecutor
 from headrace.model import BoundPackage
 from headrace.model.load import usable_cpus
-from headrace.planning import DataFlowPlan, FinishedTask, RunPlan, SkippedTask, SourceSnapshot, tables_to_keep
+from headrace.planning import DataFlowPlan, FinishedTask, RunPlan, SkippedTask, SourceSnapshot
 from headrace.run import request as requests
 from headrace.run.events import EventLog, Listener
 from headrace.run.finished import LOADED_BEFORE, FinishedTable
@@ -28,10 +28,11 @@ from headrace.run.offenders import name_offender
 from headrace.run.own_memory import peak_resident_bytes
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
-from headrace.run.replay import ReplayRun, open_rejects
+from headrace.run.replay import ReplayRun
 from headrace.run.request import RunRequest
 from headrace.run.summary import Judge, Summary, TableResult
 from headrace.run.tasks import nameable_flows
+from headrace.run.unfinished import appended_by_unfinished_runs
 from headrace.targets import LostRun, RunRecord, Target
 
 
@@ -71,13 +72,13 @@ def execute(
     handler or another thread rolls back the current table and ends the run. `judge` names the limit of the run.
     Raises LedgerError if the run folder cannot be made, and whatever a defect of Headrace itself raises.
     """
-    redactor = Redactor(package.secrets)
     now = datetime.now(UTC)
     folder = resumed or (RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, now) if replay is None else replay.folder)
     if resumed is not None:
         requests.check_package(folder, package)
         replay = ReplayRun.load(folder) if folder.is_replay else None
         folder.reopen()
+    redactor = Redactor(package.secrets, None if replay is None else replay.names)
     if replay is not None:
         package = replay.package(package)
     began_us = requests.microseconds(now) if resumed is None else requests.began(folder)
@@ -118,8 +119,8 @@ class _Run:
         self._cancel = cancel
         self._judge = judge
         self._begun: list[Target] = []
-        # Of a replay: the rejects of its task that no other one has taken.
-        self._open_before: int | None = None
+        # Of a replay: rejects of its task that are in none.
+        self._open_behind: int | None = None
         self._summary = Summary(
             run_id=folder.run_id, run_folder=str(folder.path), package=package.name, redact=redactor.data
         )
@@ -190,7 +191,7 @@ class _Run:
                 self._events.notice(note)
         if not self._attempt.is_resumed:
             with self._phase("start"):
-                appended = self._appended_by_unfinished_runs(plan, prepared, targets)
+                appended = self._unfinished(plan, prepared, targets)
                 if self._attempt.request is not None:
                     # Only what gets as far as the ledger can be resumed.
                     requests.save_sources(self._folder, _sources(prepared), self._redactor)
@@ -210,7 +211,7 @@ class _Run:
     ) -> RunPlan:
         task = next(item.task for item in prepared if isinstance(item, PreparedFlow))
         target = targets[task.destination.connection]
-        self._open_before = open_rejects(replay.rejects, target.replays(replay.of_run, task.id), replay.folder.run_id)
+        self._open_behind = replay.open_behind(target.replays(replay.of_run, task.id))
         return replay.planned(plan, task, target)
 
     def _tasks(self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> None:
@@ -274,6 +275,14 @@ class _Run:
             self._events.notice(warning, plan.task)
         if outcome.error is not None:
             raise outcome.error
+        self._keep_dialects(plan, outcome)
+
+    def _keep_dialects(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
+        """How the rows of a stream are written is known when it was read: rejects are replayed by it."""
+        slices = outcome.result["slices"] if outcome.result else []
+        read = {int(item["file"]): item["dialect"] for item in slices if "dialect" in item}
+        if read and self._attempt.request is not None:
+            requests.add_dialects(self._folder, self._redactor.text(plan.task), read)
 
     def _finished_before(self, task: FinishedTask) -> None:
         table = FinishedTable.of(task, self._folder.rejects)
@@ -359,37 +368,13 @@ class _Run:
             target.resume_run(record)
             self._begun.append(target)
 
-    def _appended_by_unfinished_runs(
+    def _unfinished(
         self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets
     ) -> list[tuple[Target, list[LostRun]]]:
-        """Runs of the package that did not end well, and have made rows visible in tables to which the plan appends.
-
-        Raises LedgerError if there are any and they are not to be given up: their rows would be appended again.
-        """
         if self._attempt.replay is not None:
-            return []  # whatever those have appended, it is not these rows
+            return []  # whatever those have appended, it is not the rows of a replay
         package = self._record_of_run().package
-        found = []
-        for target in targets.all():
-            own = [
-                task
-                for item, task in zip(prepared, plan.tasks, strict=True)
-                if isinstance(item, PreparedFlow) and isinstance(task, DataFlowPlan)
-                if targets[item.task.destination.connection] is target
-            ]
-            appended = tables_to_keep(own)
-            unfinished = [run for run in target.unfinished_runs(package) if not appended.isdisjoint(run.tables)]
-            if unfinished and not self._attempt.abandon:
-                last = unfinished[-1]
-                raise LedgerError(
-                    f"run {last.run_id} of this package did not end well, and has appended rows already",
-                    found=f"rows committed into {', '.join(table for table in last.tables if table in appended)}",
-                    hint=f"Go on with it: `headrace resume {last.run_id}`. To append everything all the same, "
-                    "run with --abandon.",
-                )
-            if unfinished:
-                found.append((target, unfinished))
-        return found
+        return appended_by_unfinished_runs(package, plan, prepared, targets, may_abandon=self._attempt.abandon)
 
     def _begin_ledger(self, targets: OpenTargets) -> None:
         record = self._record_of_run()
@@ -468,7 +453,7 @@ class _Run:
     def _write_summary(self) -> None:
         if self._attempt.replay is not None:
             tables = self._summary.to_dict()["tables"]
-            self._summary.replay = self._attempt.replay.accounts(tables, self._open_before)
+            self._summary.replay = self._attempt.replay.accounts(tables, self._open_behind)
         self._folder.write_summary(self._summary.to_dict())
 
     @contextmanager

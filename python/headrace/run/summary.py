@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
 from headrace.executors import FlowOutcome, ignored_by_column
+from headrace.model import DataType
 from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
 
@@ -90,7 +91,9 @@ class TableResult:
         return notes
 
     def _type_of(self, column: str) -> str:
-        return next(str(own.type) for own in self.plan.columns if own.source == column)
+        """Of a column of the layout; the destination need not have it."""
+        core = next(own["type"] for own in self.plan.layout["columns"] if own["name"] == column)
+        return str(DataType(**core))
 
     def _encoding_notes(self) -> list[str]:
         """Files that seem to be UTF-8 and were read as something else, and what was replaced."""

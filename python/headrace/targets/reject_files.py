@@ -12,6 +12,8 @@ from headrace.errors import HeadraceError
 
 # A last row of a source file that lacks its row end has got one; no row end is longer.
 _LONGEST_ROW_END_BYTES: Final = 64
+# What a line needs to be one: runs of versions that numbered no rejects have written other lines.
+_MEMBERS: Final = frozenset({"number", "file_number", "row_bytes", "bad_byte", "bad_bytes"})
 # Makes the error for files that do not agree: what was found, and where.
 Damaged = Callable[[str, Path], HeadraceError]
 
@@ -31,8 +33,7 @@ class RejectRow:
     @property
     def is_cut(self) -> bool:
         """True if not all of its bytes were kept, because it is too long."""
-        kept = int(self.members["bad_bytes"])
-        return kept < int(self.members.get("row_bytes", kept)) or kept == 0
+        return int(self.members["bad_bytes"]) < int(self.members["row_bytes"])
 
 
 def read_rejects(
@@ -52,9 +53,11 @@ def read_rejects(
         end = _size(rows, damaged) if waiting is None else int(waiting["bad_byte"])
         surplus = end - begin - int(members["bad_bytes"])
         expected_begin = 0 if number == 1 else begin
+        if int(members["number"]) != number:
+            raise damaged(f"reject {members['number']} in the place of reject {number}", lines)
         if begin != expected_begin or not 0 <= surplus <= _LONGEST_ROW_END_BYTES:
             raise damaged(f"reject {number} has other bytes than it should", rows)
-        yield RejectRow(_number(members, number), members, begin, end)
+        yield RejectRow(number, members, begin, end)
     if number > count or (is_complete and number != count):
         raise damaged(f"{number} rejects, and {count} were counted", lines)
 
@@ -64,7 +67,7 @@ def _objects(path: Path, damaged: Damaged) -> Iterator[dict[str, Any]]:
         with path.open(encoding="utf-8") as lines:
             for line in lines:
                 members = json.loads(line)
-                if not isinstance(members, dict) or not {"bad_byte", "bad_bytes"} <= members.keys():
+                if not isinstance(members, dict) or not members.keys() >= _MEMBERS:
                     raise damaged("a line that is no reject", path)
                 yield members
     except OSError as error:
@@ -78,8 +81,3 @@ def _size(path: Path, damaged: Damaged) -> int:
         return path.stat().st_size
     except OSError as error:
         raise damaged(error.strerror or str(error), path) from error
-
-
-def _number(members: Mapping[str, Any], counted: int) -> int:
-    """Files written before rejects had numbers: they are those of their lines."""
-    return int(members.get("number", counted))

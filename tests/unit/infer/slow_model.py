@@ -33,6 +33,26 @@ _PATTERNS = [
     ("truth", r"(?i:true|false)"),
     ("uuid", r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
 ]
+_NUMBER = "|".join(f"(?:{pattern})" for name, pattern in _PATTERNS[:7])
+_BLANKS = "[ \u00a0\u202f]*"
+_CURRENCY = r"(?:\$|€|£|¥|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|HUF|CAD|AUD)"
+_MARK = "(?P<mark>[ '\u2019\u00a0\u202f])"
+# Numbers with something around them; the group `inner` is the number.
+_AROUND = [
+    ("percent", rf"(?P<inner>{_NUMBER}){_BLANKS}%"),
+    ("currency", rf"{_CURRENCY}{_BLANKS}(?P<inner>{_NUMBER})"),
+    ("currency", rf"-{_CURRENCY}{_BLANKS}(?P<inner>(?=[0-9])(?:{_NUMBER}))"),
+    ("currency", rf"(?P<inner>{_NUMBER}){_BLANKS}{_CURRENCY}"),
+    ("other_groups", rf"(?P<inner>[+-]?[0-9]{{1,3}}{_MARK}[0-9]{{3}}((?P=mark)[0-9]{{3}})*([.,][0-9]*)?)"),
+    ("accounting", rf"\((?P<inner>(?![+-])(?:{_NUMBER}))\)"),
+    ("accounting", rf"(?P<inner>(?![+-])(?:{_NUMBER}))-"),
+]
+_DAY = r"(?:0?[1-9]|[12][0-9]|3[01])"
+_YEAR = r"(?:[0-9]{4}|[0-9]{2})(?:[ T](?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?)?"
+_WORD = r"[^\W\d_]{3,}\.*"
+_MONTH_NAME = re.compile(
+    rf"{_DAY}(?P<one>-|/|\. ?| )(?P<word>{_WORD})(?P<two>[-/. ]){_YEAR}|(?P<front>{_WORD}) {_DAY}, {_YEAR}"
+)
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6}0*)?)?"
 _OFFSET = r"([Zz]|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
 _ISO = re.compile(rf"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})(?:[ T](?P<time>{_TIME})(?P<offset>{_OFFSET})?)?")
@@ -56,7 +76,34 @@ def class_of(text: str) -> str:
     iso = _ISO.fullmatch(text)
     if iso is not None and _is_day(int(iso[1]), int(iso[2]), int(iso[3])):
         return "date" if iso["time"] is None else "timestamp" if iso["offset"] is None else "timestamptz"
-    return "other" if dated(text) is None else "dated"
+    if dated(text) is not None:
+        return "dated"
+    found = around(text)
+    return found[0] if found is not None else "month_name" if _has_month_name(text) else "other"
+
+
+def around(text: str) -> tuple[str, str] | None:
+    """Class of a number with something around it, and the number."""
+    ends = text[0] in "0123456789(+-.," or text[-1] in "0123456789"
+    if not ends or len(text.encode()) > 40:
+        return None
+    for name, pattern in _AROUND:
+        match = re.fullmatch(pattern, text)
+        if match is not None:
+            inner = match["inner"]
+            inner = inner if name != "other_groups" else inner.replace(match["mark"], "")
+            return (name, inner) if class_of(inner) in NUMBER_CLASSES else None
+    return None
+
+
+def _has_month_name(text: str) -> bool:
+    digits = "0123456789"
+    if len(text.encode()) > 40 or not (text[0] in digits or text[-1] in digits):
+        return False
+    match = _MONTH_NAME.fullmatch(text)
+    if match is None:
+        return False
+    return match["one"] is None or match["two"] == {". ": " "}.get(match["one"], match["one"])
 
 
 def dated(text: str) -> tuple[tuple[str, str, str, str], dict[str, bool], list[bool], bool] | None:
@@ -105,12 +152,12 @@ def _is_day(year: int, month: int, day: int) -> bool:
     return True
 
 
-def number_facts(name: str, texts: Sequence[str]) -> dict[str, Any]:
-    """Digits, signs and range of the numbers of a class."""
+def number_facts(numbers: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
+    """Digits, signs and range of numbers, each with its class and the text that it stands in."""
     facts: Counter[str] = Counter()
     before = behind = 0
     ranged: list[tuple[Decimal, str]] = []
-    for text in texts:
+    for name, text, whole_text in numbers:
         bare = text.lstrip("+-")
         facts["plus"] += text.startswith("+")
         facts["minus"] += text.startswith("-")
@@ -122,7 +169,7 @@ def number_facts(name: str, texts: Sequence[str]) -> dict[str, Any]:
         before, behind = max(before, len(digits)), max(behind, len(fraction))
         value = Decimal(f"{digits or 0}.{fraction or 0}")
         if power == "" and "e" not in bare.lower() and len(digits) <= 38 and len(fraction) <= 38:
-            ranged.append((-value if text.startswith("-") else value, text))
+            ranged.append((-value if text.startswith("-") else value, whole_text))
         facts["inexact"] += _is_inexact(digits, fraction, int(power or 0))
     least = min(ranged, key=lambda one: (one[0], one[1].encode()), default=(None, None))[1]
     most = max(ranged, key=lambda one: one[0], default=(None, None))
@@ -192,10 +239,18 @@ def _first(row: int, value: str) -> dict[str, Any]:
 
 def _class_facts(name: str, members: Sequence[tuple[int, str]]) -> dict[str, Any]:
     trimmed = [value.strip(" \t") for _, value in members]
-    numbers = number_facts(name, trimmed if name in NUMBER_CLASSES else [])
+    numbers = number_facts([found for text in trimmed if (found := _number_in(name, text)) is not None])
     if name in ("date", "timestamp", "time"):
         numbers |= {"minimum": min(trimmed), "maximum": max(trimmed)}
     return {"count": len(members), "first": _first(*members[0]), **numbers}
+
+
+def _number_in(name: str, text: str) -> tuple[str, str, str] | None:
+    """Class of the number that a text is or holds, the number, the text."""
+    if name in NUMBER_CLASSES:
+        return name, text, text
+    found = around(text) if text else None
+    return None if found is None or found[0] != name else (class_of(found[1]), found[1], text)
 
 
 def _dates(members: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from headrace.infer.decide import decide
+from headrace.infer.decide import Proofs, decide
 from headrace.infer.facts import ColumnFacts
 from headrace.infer.inferred import InferredColumn
 from headrace.infer.yaml_text import scalar
@@ -14,9 +14,12 @@ from tests.snapshots import assert_snapshot
 from tests.unit.infer.slow_model import facts_of
 
 
-def column(values: Sequence[str | None], mark: str | None = None, *, can_trim: bool = True) -> InferredColumn:
+def column(
+    values: Sequence[str | None], mark: str | None = None, pattern: str | None = None, *, can_trim: bool = True
+) -> InferredColumn:
     facts = ColumnFacts.of_core(facts_of("c", values))
-    return decide(facts, mark, ["f.csv"], can_trim=can_trim)
+    proofs = Proofs(mark, frozenset() if pattern is None else frozenset({pattern}))
+    return decide(facts, proofs, ["f.csv"], can_trim=can_trim)
 
 
 CASES: dict[str, Sequence[str | None]] = {
@@ -80,6 +83,28 @@ CASES: dict[str, Sequence[str | None]] = {
     "blank values": ["1", "  "],
     "only blanks": ["  ", " "],
     "several kinds": ["2024-01-01", "1", "2024-01-02"],
+    "one text among ambiguous dates": ["03/04/2026", "05/06/2026", "31/06/2026"],
+    "one text among amounts": ["1.249,00", "48,50", "39,9O"],
+    "percent": ["12 %", "7,5%", "3"],
+    "percent, groups": ["1 234 %"],
+    "currency behind": ["1.249,00 €", "48,50 €", "3"],
+    "currency before": ["$12.50", "-$7"],
+    "currency, whole": ["EUR 12", "EUR 70000"],
+    "currency, unclear": ["$1,234", "$5,678"],
+    "groups with blanks": ["1 234 567,5", "12", "999,25"],
+    "groups with apostrophes": ["1'234.50", "12.00"],
+    "groups with blanks, leading zero": ["030 123 456"],
+    "parentheses": ["(12.50)", "12.50"],
+    "minus behind": ["12,50-", "3,75"],
+    "minus before and behind a currency": ["(1.234,50)", "12,50 €"],
+    "names of months": ["12-Jan-2026", "1-Feb-2026"],
+    "names of months, German": ["1. März 2026 12:30"],
+    "names of months, unknown": ["3 Foo 2026"],
+    "names of months, short years": ["03 mai 26"],
+    "month first, by name": ["Jan 3, 2026"],
+    "names of months among dates": ["3 May 2026", "2026-05-04"],
+    "currencies among texts": ["ab", "cd", "$5"],
+    "texts among currencies": ["$5", "$6.50", "free"],
     "control characters": ["1", "2", "\x1b[31m\n# x: y"],
 }
 
@@ -105,6 +130,10 @@ def test_other_columns_tell_the_mark() -> None:
         "both, others have a comma": (["1.234", "1,234"], ","),
     }
     assert_snapshot("decide_mark", "\n".join(told(name, column(*case)) for name, case in cases.items()))
+
+
+def test_other_columns_tell_the_pattern() -> None:
+    assert_snapshot("decide_pattern", told("day", column(["03/04/2026", "05/06/2026"], pattern="MM/dd/yyyy")))
 
 
 def test_blanks_that_trim_does_not_take_make_a_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from pathlib import Path
 from typing import Literal
@@ -37,6 +38,68 @@ def written(values: list[list[str | None]], delimiter: str, quoting: Quoting, *,
         writer.writerow(_NAMES[: len(values)])
     writer.writerows(rows)
     return file.getvalue()
+
+
+def test_a_million_numbers_then_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    path.write_text("id;value\n" + "".join(f"{number};{number % 7}\n" for number in range(1_000_000)) + "1;x\n")
+    text, rejects, rows = value_rejects(path, InferOptions(streams=2))
+    assert (rejects, rows) == ([], 1_000_001)
+    assert '# doubt: 1,000,000 of 1,000,001 values could be whole numbers, 1 could not: the first is "x" (' in text
+    assert "# - {name: value, type: int16, nullable: false}" in text
+    assert "- {name: value, type: char(1), nullable: false}" in text
+
+
+def test_columns_that_share_a_format_load_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    rows = "1;1.249,50;2,5;31/12/2025;01/01/2026;7\n2;3;4,75;13/01/2026;02/02/2026;-12\n"
+    path.write_text("id;net;gross;day;due;n\n" + rows * 3)
+    text, rejects, _ = value_rejects(path, InferOptions(streams=1))
+    assert rejects == []
+    # `net` has groups, `gross` has none: they share nothing. Of the dates one fits two patterns.
+    assert "formats:" not in text
+    path.write_text(path.read_text().replace("1.249", "1249").replace("01/01/2026", "31/01/2026"))
+    text, rejects, _ = value_rejects(path, InferOptions(streams=1))
+    assert rejects == []
+    assert 'formats: {number: {decimal: ","}, date: dd/MM/yyyy}\n' in text
+    assert "format: " not in text
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    values=columns(),
+    encoding=strategies.sampled_from(["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-be"]),
+    row_end=strategies.sampled_from(["\n", "\r\n", "\r"]),
+    title=strategies.sampled_from(["", "", "Report\n", "Report of May\n\nby nobody\n"]),
+    footer=strategies.sampled_from(["", "", "Total\n", "3 rows\nend\n"]),
+    is_packed=strategies.booleans(),
+    files=strategies.integers(1, 2),
+)
+def test_files_as_other_programs_write_them_load_by_their_layouts(
+    tmp_path: Path,
+    values: list[list[str | None]],
+    encoding: str,
+    row_end: str,
+    title: str,
+    footer: str,
+    is_packed: bool,
+    files: int,
+) -> None:
+    text = title + written(values, ";", csv.QUOTE_MINIMAL, has_header=True) + footer
+    content = text.replace("\n", row_end).encode(encoding, errors="replace")
+    paths = [tmp_path / f"file_{number}.csv{'.gz' if is_packed else ''}" for number in range(files)]
+    for path in paths:
+        path.write_bytes(gzip.compress(content) if is_packed else content)
+    try:
+        inferred = infer_files(paths, InferOptions(streams=2))
+    except SourceError:
+        assert not any(value.strip(" \t") for column in values for value in column if value is not None)
+        return
+    text = layout_text(inferred)
+    report = check_files(paths, read_layout(text.encode(), "layout"), 2)
+    kinds = report["rejects"]["by_column"]
+    assert [kind for kind in kinds if not str(kind["code"]).startswith("HR1")] == [], text
+    assert report["rejects"]["count"] == inferred.misfits["count"], text
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -22,12 +22,21 @@ _FIXED = strategies.sampled_from(
         "2024-02-29", "2023-02-29", "2024-01-01 12:00", "2024-01-01T12:00:00.123", "2024-01-01 12:00Z", "12:00",
         "true", "FALSE", "t", "Y", "N", "NULL", "N/A", "-", "?", "123e4567-e89b-12d3-a456-426614174000",
         "d41d8cd98f00b204e9800998ecf8427e", " 12 ", " ", "\t", "a ", "é", "日本", "x" * 70, "9" * 39, "9" * 19,
+        "12 %", "1.5%", "$12.50", "-$7", "1.249,00 €", "CHF 5", "1 234 567", "1'234.50",
+        "(12.50)", "12,5-", "12-Jan-2026",
+        "1. März 2026", "Jan 3, 2026", "3 mai 26 9:05", "030 123 456", "1 2345", "5 Box 2024", "% 5", "$",
         "32767", "32768", "-32769", "9223372036854775808", "0.1234567890123456789", "\\N", "'a'", "#1",
     ]
 )  # fmt: skip
 _WORDS = strategies.text("abcxyzÄ€ -", max_size=6)
 
-KINDS = (_DIGITS, _NEAR_NUMBERS, _DATE_LIKE, _FIXED, _WORDS)
+_NEARLY = strategies.text("0123456789 .,-'$€%()JanMai", max_size=12)
+
+# As columns of one file often share them.
+_COMMAS = strategies.builds("{},{}".format, strategies.integers(0, 9999), strategies.sampled_from(["5", "25", "00"]))
+_DAYS_FIRST = strategies.builds("{:02}/{:02}/2026".format, strategies.integers(13, 28), strategies.integers(1, 12))
+
+KINDS = (_DIGITS, _NEAR_NUMBERS, _DATE_LIKE, _FIXED, _WORDS, _NEARLY, _COMMAS, _DAYS_FIRST)
 
 
 @strategies.composite

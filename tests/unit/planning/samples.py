@@ -137,8 +137,8 @@ def task(
 ) -> DataFlowTask:
     """A data flow from files to `warehouse.orders`.
 
-    `layout`, `schema`, `columns`, `table`, `partition`, `partitions`, `commit`, `options`, `rejects`, `folder`
-    and `files` can be given.
+    `layout`, `schema`, `columns`, `table`, `partition`, `partitions`, `commit`, `options`, `takes_back`, `rejects`,
+    `folder` and `files` can be given.
     """
     return DataFlowTask(
         id="load_orders",
@@ -163,6 +163,7 @@ def task(
             partitions=members.get("partitions", ()),
             commit=members.get("commit"),
             options=members.get("options", LoadOptions()),
+            takes_back=members.get("takes_back", False),
         ),
         rejects=members.get("rejects", RejectLimits()),
     )

@@ -204,6 +204,16 @@ PLANS: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
             "facts": KeyFacts(scan=KeyScan(4, 0, ("2023-09-01", "2023-10-01", "2023-11-01", "2024-01-01"))),
         },
     ),
+    "comes_back_into_a_window": (
+        replace(WINDOW, settings=PartitionSettings(keep=2)),
+        MONTHLY,
+        {"target": "append", "facts": SCAN, "takes_back": True},
+    ),
+    "comes_back_into_ranges_of_files": (
+        RangePartition("o_orderkey"),
+        existing("range", "o_orderkey", old=RangeRule("60", "70"), older=RangeRule("1", "60")),
+        {"target": "append", "takes_back": True},
+    ),
     "window_of_files": (
         RangePartition("o_orderkey", settings=PartitionSettings(keep=2)),
         existing("range", "o_orderkey", orders_5=RangeRule("100", "200")),
@@ -463,6 +473,7 @@ REFUSED: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         TABLE,
         {"target": "append", "streams": 1, "commit": CommitInterval(rows=1), "options": LoadOptions(lock=True)},
     ),
+    "comes_back_to_no_partition": (RangePartition("o_orderkey"), existing("range", "o_orderkey"), {"target": "append", "takes_back": True}),
     "file_overlaps_a_partition": (
         RangePartition("o_orderkey"),
         existing("range", "o_orderkey", old=RangeRule("60", "70")),
@@ -506,6 +517,13 @@ def test_refused(case: str) -> None:
 def test_what_is_asked_of_the_keys(clause: Any, catalog: CatalogTable | None, question: KeyQuestion | None) -> None:
     task = samples.task(partition=clause, load="staged", layout=ORDERS, target="append")
     assert key_question(task, catalog, samples.SERVER, "orders") == question
+
+
+def test_nothing_is_asked_of_files_that_come_back() -> None:
+    task = samples.task(
+        partition=RangePartition("o_orderkey"), load="staged", layout=ORDERS, target="append", takes_back=True
+    )
+    assert key_question(task, existing("range", "o_orderkey"), samples.SERVER, "orders") is None
 
 
 def test_a_table_that_is_divided_otherwise_is_refused_before_all_keys_are_read() -> None:

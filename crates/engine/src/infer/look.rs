@@ -119,14 +119,19 @@ fn look_at(path: &str, spec: &LookSpec) -> Result<FileLook, CoreError> {
         RowEndCounts { lf: 0, crlf: 0, cr: 1.. } => RowEnd::Exactly("\r".to_owned()),
         _ => RowEnd::Either,
     };
-    let shapes = |sample: &[u8], is_whole: bool| -> Vec<Option<SampleShape>> {
-        let shape = |candidate| shape_of(sample, candidate, &row_end, is_whole).ok();
-        spec.candidates.iter().map(shape).collect()
-    };
-    let tail = match planned.compression {
-        Compression::None if !is_whole => shapes(&tail_of(&planned, encoding)?, true),
+    let end = match planned.compression {
+        Compression::None if !is_whole => tail_of(&planned, encoding)?,
         _ => Vec::new(),
     };
+    // A qualifier or escape that is nowhere makes no difference, and looking costs time.
+    let is_there = |mark: Option<char>| mark.is_none_or(|mark| [&sample, &end].iter().any(|text| has(text, mark)));
+    let shapes = |text: &[u8], is_whole: bool| -> Vec<Option<SampleShape>> {
+        let is_tried = |candidate: &Candidate| is_there(candidate.qualifier) && is_there(candidate.escape);
+        let shape = |candidate: &Candidate| shape_of(text, candidate, &row_end, is_whole).ok();
+        spec.candidates.iter().map(|candidate| Some(candidate).filter(|own| is_tried(own)).and_then(shape)).collect()
+    };
+    let has_end = planned.compression == Compression::None && !is_whole;
+    let tail = if has_end { shapes(&end, true) } else { Vec::new() };
     let text = String::from_utf8_lossy(&sample);
     let is_high = |word: &&str| !word.is_ascii();
     Ok(FileLook {
@@ -143,6 +148,10 @@ fn look_at(path: &str, spec: &LookSpec) -> Result<FileLook, CoreError> {
         candidates: shapes(&sample, is_whole),
         tail,
     })
+}
+
+fn has(text: &[u8], mark: char) -> bool {
+    u8::try_from(mark).is_ok_and(|mark| memchr::memchr(mark, text).is_some())
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {

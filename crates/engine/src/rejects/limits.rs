@@ -74,7 +74,8 @@ impl Limits {
     pub fn end_slice(&self, account: &SliceReport) -> bool {
         let counts = &self.files[account.file];
         counts.rows.fetch_add(account.rows, Ordering::AcqRel);
-        counts.slices_left.fetch_sub(1, Ordering::AcqRel) == 1 && self.broken_part().is_some()
+        // SeqCst: of two streams that end the last two files, one at least sees that all are known.
+        counts.slices_left.fetch_sub(1, Ordering::SeqCst) == 1 && self.broken_part().is_some()
     }
 
     /// The first limit that is passed.
@@ -101,7 +102,7 @@ impl Limits {
     }
 
     fn broken_part(&self) -> Option<Broken> {
-        let known = |file: &Counts| file.slices_left.load(Ordering::Acquire) == 0;
+        let known = |file: &Counts| file.slices_left.load(Ordering::SeqCst) == 0;
         let counts = |file: &Counts| (file.rejected.load(Ordering::Relaxed), file.rows.load(Ordering::Acquire));
         if let Some(most) = self.per_file.per_million {
             let ended = self.files.iter().enumerate().filter(|(_, file)| known(file));

@@ -25,7 +25,7 @@ use folder::{Folder, cannot_write};
 use limits::{Broken, Limits};
 use line::{Lines, SliceLines};
 use slice_files::{BAD, MergedFiles, SliceFiles, TAILS, Unfinished};
-use tally::{Example, SHOWN, Tally};
+use tally::{Example, Tally};
 
 pub use wording::{shown, text_of};
 
@@ -63,7 +63,8 @@ pub struct RejectStore {
 #[derive(Clone, Copy)]
 struct Ended {
     slice: u32,
-    count: u64,
+    /// Rejects that have a number: all of them, unless the flow has failed for them.
+    numbered: u64,
     bad_bytes: u64,
 }
 
@@ -71,6 +72,8 @@ struct Ended {
 #[derive(Default)]
 pub struct SliceRejects {
     tally: Tally,
+    /// Those in its files; those in the tally, if there are no files.
+    numbered: u64,
     lines: SliceLines,
     files: Option<SliceFiles>,
 }
@@ -132,40 +135,42 @@ impl RejectStore {
         let fails = self.limits.add(file) || is_fatal;
         let is_beyond = self.is_failed.fetch_or(fails, Ordering::Relaxed);
         self.by_rule[reject.rule as usize].fetch_add(1, Ordering::Relaxed);
-        let SliceRejects { tally, lines, files } = open.get_or_insert_default();
-        // A flow that has failed already writes no more than what tells why; the first rejects of every slice belong to that.
+        let SliceRejects { tally, numbered, lines, files } = open.get_or_insert_default();
+        let kind = (reject.column, reject.rule);
+        let is_first_fatal = is_fatal && tally.first_fatal.is_none();
+        let is_example = tally.wants(kind);
+        let is_first_of_file = self.limits.are_per_file() && tally.first_of_file.is_none();
+        // A flow that has failed already writes no more than what tells why; all that is shown belongs to that.
         let is_written = self.writes()
             && (!is_beyond
                 || long.is_some_and(|long| long.kept > 0)
-                || self.beyond.fetch_add(1, Ordering::Relaxed) < WRITTEN_BEYOND_LIMIT
-                || tally.count() < SHOWN as u64);
-        let kind = (reject.column, reject.rule);
+                || (is_first_fatal || is_example || is_first_of_file)
+                || self.beyond.fetch_add(1, Ordering::Relaxed) < WRITTEN_BEYOND_LIMIT);
         let bad_bytes = files.as_ref().map_or(0, SliceFiles::bad_bytes);
         let bad_byte = bad_bytes - long.map_or(0, |long| long.kept);
         let example = |tail: &[u8], before| {
             self.lines.located(tail, reject.line, bad_byte).map(|reject| Example { slice, before, reject })
         };
-        if let Some(bad) = reject.fatal.as_deref().filter(|_| is_fatal && tally.first_fatal.is_none()) {
+        if let Some(bad) = reject.fatal.as_deref().filter(|_| is_first_fatal) {
             let (value, note) = (bad.value.clone(), bad.note.clone());
             let (column, rule, byte) = (Some(bad.column), bad.rule, bad.byte);
             let fatal = Reject { column, rule, byte, value, note, ..reject.clone() };
-            tally.first_fatal = example(self.lines.tail(lines, file, &fatal, long), tally.count());
+            tally.first_fatal = example(self.lines.tail(lines, file, &fatal, long), *numbered);
         }
-        let is_example = tally.wants(kind);
-        let is_first_of_file = self.limits.are_per_file() && tally.first_of_file.is_none();
         let tail: &[u8] = match is_written || is_example || is_first_of_file {
             true => self.lines.tail(lines, file, reject, long),
             false => &[],
         };
         if is_first_of_file {
-            tally.first_of_file = example(tail, tally.count()).map(|example| (file, example));
+            tally.first_of_file = example(tail, *numbered).map(|example| (file, example));
         }
-        tally.add(kind, is_example.then(|| example(tail, tally.count())).flatten());
+        tally.add(kind, is_example.then(|| example(tail, *numbered)).flatten());
         if is_written {
             let written = files_of(files, &self.folder, slice)?.write(reject, long, bad_byte, tail);
             written.map_err(|error| cannot_write(&self.folder.slice_path(slice, TAILS), &error))?;
             self.written.fetch_add(1, Ordering::Relaxed);
         }
+        *numbered += u64::from(is_written || !self.writes());
         if long.is_some_and(|long| long.kept < long.bytes) && is_written {
             self.cut.fetch_add(1, Ordering::Relaxed);
         }
@@ -196,9 +201,9 @@ impl RejectStore {
 
     /// Ends the rejects of a slice, however it ended; the buffers of its files reach the disk.
     pub fn end_slice(&self, slice: u32, open: Option<SliceRejects>) -> Result<(), CoreError> {
-        let Some(SliceRejects { tally, files, .. }) = open else { return Ok(()) };
+        let Some(SliceRejects { tally, numbered, files, .. }) = open else { return Ok(()) };
         let bad_bytes = files.as_ref().map_or(0, SliceFiles::bad_bytes);
-        lock(&self.slices).push(Ended { slice, count: tally.count(), bad_bytes });
+        lock(&self.slices).push(Ended { slice, numbered, bad_bytes });
         lock(&self.tally).merge(tally);
         let Some(mut files) = files else { return Ok(()) };
         files.flush().map_err(|error| cannot_write(&self.folder.slice_path(slice, TAILS), &error))
@@ -375,7 +380,7 @@ impl<'a> Places<'a> {
     fn new(slices: &[Ended], first_lines: &'a HashMap<u32, u64>) -> Self {
         let before = slices.iter().scan((0, 0), |before, ended| {
             let own = (ended.slice, *before);
-            *before = (before.0 + ended.bad_bytes, before.1 + ended.count);
+            *before = (before.0 + ended.bad_bytes, before.1 + ended.numbered);
             Some(own)
         });
         Places { first_lines, before: before.collect() }

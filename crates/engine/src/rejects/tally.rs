@@ -28,7 +28,6 @@ pub struct Example {
 /// Rejects of a slice, or of a flow.
 #[derive(Default)]
 pub struct Tally {
-    count: u64,
     kinds: BTreeMap<Kind, OfKind>,
     first: Vec<Example>,
     /// The first one that fails the flow whatever the limits: what is wrong with it is the value that does.
@@ -55,7 +54,6 @@ impl Tally {
 
     /// Counts a reject of a slice, whose rejects come in file order.
     pub fn add(&mut self, kind: Kind, example: Option<Example>) {
-        self.count += 1;
         let of_kind = self.kinds.entry(kind).or_default();
         of_kind.count += 1;
         let Some(example) = example else { return };
@@ -69,7 +67,6 @@ impl Tally {
 
     /// Adds those of a slice; slices come in any order.
     pub fn merge(&mut self, other: Tally) {
-        self.count += other.count;
         keep_first(&mut self.first, other.first, SHOWN);
         for (kind, other) in other.kinds {
             let own = self.kinds.entry(kind).or_default();
@@ -85,12 +82,6 @@ impl Tally {
             }
         }
     }
-
-    /// How many.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
     /// The kinds: rows as a whole first, then columns in the layout's order.
     pub fn kinds(&self) -> impl Iterator<Item = (&Kind, &OfKind)> {
         self.kinds.iter()

@@ -336,3 +336,20 @@ fn examples_of_rejects_are_the_first_of_each_kind_and_nothing_is_written() {
         }
     }
 }
+
+#[test]
+fn what_is_shown_of_a_flow_that_failed_stands_in_its_files_under_its_number() {
+    // Many more than are written behind the limit, and the first of another kind last of all.
+    let text = "x|a|1.00|2024-01-01\n".repeat(3_000) + "1|a|x|2024-01-01\n";
+    let mut job = Job::of_files(&[text.as_bytes(), text.as_bytes()]);
+    (job.slice_bytes, job.streams, job.limit) = (20_000, 2, 5);
+    let report = job.run();
+    assert_eq!(report.error.unwrap().kind, ErrorKind::RejectLimit);
+    let lines = job.reject_lines();
+    let numbers: Vec<u64> = lines.iter().map(|reject| reject.number).collect();
+    assert_eq!(numbers, (1..=lines.len() as u64).collect::<Vec<_>>());
+    let shown = report.rejects.by_column.iter().flat_map(|kind| &kind.first).chain(&report.rejects.first);
+    for reject in shown {
+        assert!(lines.contains(reject), "{reject:?}");
+    }
+}

@@ -316,8 +316,10 @@ fn cut<C: Convert>(
             column.bad.ignore(row, column.index, true);
             value
         }
+        // Too exact, and too large when it is cut: an error.
         Err(rule) => {
-            column.bad.add(row, column.index, rule, false);
+            let is_cut_again = column.miss(row, field, rule);
+            debug_assert!(!is_cut_again);
             C::Value::default()
         }
     }

@@ -1,5 +1,6 @@
 //! What a text could be.
 
+use super::kin;
 use super::moment::{self, Dated};
 use super::number::{self, Number};
 
@@ -24,6 +25,14 @@ pub enum Class {
     Exponent,
     /// `12E3`, which may be a code.
     BareExponent,
+    /// A number and a percent sign.
+    Percent,
+    /// A number and a currency.
+    Currency,
+    /// Groups of three with blanks or apostrophes between.
+    OtherGroups,
+    /// `(12.50)` or `12.50-`.
+    Accounting,
     /// `YYYY-MM-DD`, a day of the calendar.
     Date,
     /// That, a blank or `T`, and a time.
@@ -34,6 +43,8 @@ pub enum Class {
     Time,
     /// Three numbers that may be a day, with or without a time.
     Dated,
+    /// `1-Jan-2026`, and what is written like it.
+    MonthName,
     /// true or false, in any case.
     Truth,
     /// A UUID with hyphens.
@@ -46,7 +57,7 @@ pub enum Class {
 
 impl Class {
     /// All classes, each at the place of its number.
-    pub const ALL: [Class; 18] = [
+    pub const ALL: [Class; 23] = [
         Class::Whole,
         Class::Point,
         Class::Comma,
@@ -56,11 +67,16 @@ impl Class {
         Class::GroupedComma,
         Class::Exponent,
         Class::BareExponent,
+        Class::Percent,
+        Class::Currency,
+        Class::OtherGroups,
+        Class::Accounting,
         Class::Date,
         Class::Timestamp,
         Class::TimestampTz,
         Class::Time,
         Class::Dated,
+        Class::MonthName,
         Class::Truth,
         Class::Uuid,
         Class::Blank,
@@ -79,11 +95,16 @@ impl Class {
             Class::GroupedComma => "grouped_comma",
             Class::Exponent => "exponent",
             Class::BareExponent => "bare_exponent",
+            Class::Percent => "percent",
+            Class::Currency => "currency",
+            Class::OtherGroups => "other_groups",
+            Class::Accounting => "accounting",
             Class::Date => "date",
             Class::Timestamp => "timestamp",
             Class::TimestampTz => "timestamptz",
             Class::Time => "time",
             Class::Dated => "dated",
+            Class::MonthName => "month_name",
             Class::Truth => "truth",
             Class::Uuid => "uuid",
             Class::Blank => "blank",
@@ -125,29 +146,26 @@ pub fn trimmed(text: &[u8]) -> &[u8] {
 pub fn seen(text: &[u8]) -> Seen {
     let text = trimmed(text);
     let Some(first) = text.first() else { return Seen::Class(Class::Blank) };
-    match first {
-        b'0'..=b'9' => {}
-        b'+' | b'-' | b'.' | b',' => {
-            return number::number(text).unwrap_or(Seen::Class(Class::Other));
-        }
-        b'a'..=b'f' | b'A'..=b'F' | b't' | b'T' => {
-            let is_truth = text.eq_ignore_ascii_case(b"true") || text.eq_ignore_ascii_case(b"false");
-            return Seen::Class(if is_truth { Class::Truth } else { uuid_or_other(text) });
-        }
-        _ => return Seen::Class(Class::Other),
-    }
-    if let Some(number) = number::number(text) {
-        return number;
-    }
-    moment::moment(text).unwrap_or_else(|| Seen::Class(uuid_or_other(text)))
+    let found = match first {
+        b'0'..=b'9' => number::number(text).or_else(|| moment::moment(text)).or_else(|| uuid(text)),
+        b'+' | b'-' | b'.' | b',' => number::number(text),
+        b'a'..=b'f' | b'A'..=b'F' | b't' | b'T' => truth(text).or_else(|| uuid(text)),
+        _ => None,
+    };
+    found.or_else(|| kin::kin(text)).unwrap_or(Seen::Class(Class::Other))
 }
 
-fn uuid_or_other(text: &[u8]) -> Class {
+fn truth(text: &[u8]) -> Option<Seen> {
+    let is_truth = text.eq_ignore_ascii_case(b"true") || text.eq_ignore_ascii_case(b"false");
+    is_truth.then_some(Seen::Class(Class::Truth))
+}
+
+fn uuid(text: &[u8]) -> Option<Seen> {
     let is_part = |(place, byte): (usize, &u8)| match place {
         8 | 13 | 18 | 23 => *byte == b'-',
         _ => byte.is_ascii_hexdigit(),
     };
-    if text.len() == 36 && text.iter().enumerate().all(is_part) { Class::Uuid } else { Class::Other }
+    (text.len() == 36 && text.iter().enumerate().all(is_part)).then_some(Seen::Class(Class::Uuid))
 }
 
 #[cfg(test)]
@@ -172,6 +190,11 @@ mod tests {
             (TimestampTz, &["2024-02-29 12:00Z", "2024-02-29T12:00:59+05:30"]),
             (Time, &["12:00", "23:59:59.5"]),
             (Dated, &["1/2/2024", "31.12.99", "2024/01/02", "31-12-2024 23:59:59", "2024-1-2", "1/1/2024 9:05"]),
+            (Percent, &["12%", "-1,5 %", "1.234,5\u{a0}%"]),
+            (Currency, &["$12.50", "12,50 €", "-£5", "EUR 1.249,00", "CHF1", "$-5", "7 USD"]),
+            (OtherGroups, &["1 234", "-1'234'567.50", "1\u{202f}234,5", "12\u{2019}000"]),
+            (Accounting, &["(12.50)", "12,50-", "1-"]),
+            (MonthName, &["1-Jan-2026", "01/FEB/26", "1. März 2026", "3 mai 2026 12:30", "Sept. 30, 2026"]),
             (Truth, &["true", "FALSE"]),
             (Uuid, &["123e4567-e89b-12d3-a456-426614174000"]),
             (Blank, &[" ", "\t "]),
@@ -193,10 +216,26 @@ mod tests {
                     "1/2",
                     "1/2-2024",
                     "1 2",
+                    "1 2345",
+                    "1 234'567",
+                    "%",
+                    "1.5e3 %",
+                    "$",
+                    "$ -",
+                    "-$-5",
+                    "5 $ 7",
+                    "(-5)",
+                    "(5",
+                    "5--",
+                    "1-Ja-2026",
+                    "1-Jan-202",
+                    "32-Jan-2026",
+                    "1-Jan/2026",
+                    "Jan 1 2026",
+                    "1-Jan-2026 25:00",
                     "t",
                     "0x1F",
                     "--1",
-                    "1-",
                     "32.13.2024",
                     "\u{663}",
                 ],

@@ -6,6 +6,7 @@
 mod class;
 mod distinct;
 mod facts;
+mod kin;
 mod moment;
 mod number;
 mod shapes;

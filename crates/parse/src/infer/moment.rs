@@ -136,6 +136,11 @@ fn dated(text: &[u8]) -> Option<Dated> {
     })
 }
 
+/// Whether a text is nothing, or a clock behind a blank or `T`.
+pub fn is_clock(text: &[u8]) -> bool {
+    clock_behind(text).is_some()
+}
+
 /// The clock that a text is, what stands before it, digits of the hour, and whether there is a fraction.
 fn clock_behind(text: &[u8]) -> Option<(Clock, u8, usize, bool)> {
     let [between, clock @ ..] = text else { return Some((Clock::None, 0, 0, false)) };

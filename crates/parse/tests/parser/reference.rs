@@ -535,12 +535,19 @@ fn parse_row(layout: &Layout, dialect: &Dialect<'_>, row: &RawRow<'_>) -> Result
                     .and_then(|text| convert(column, &text)),
             },
         };
-        match read() {
-            Ok(value) => values.push(value),
+        let whole = read();
+        let is_cut = whole.as_ref().err().is_some_and(|rule| {
+            matches!(rule, Rule::WouldRound | Rule::TooLong) && disposition(column, *rule) == Disposition::Ignore
+        });
+        // What is left may be out of range.
+        match if is_cut { reference_values::cutting(read) } else { whole } {
+            Ok(value) => {
+                values.push(value);
+                ignored.extend(is_cut.then_some((index, true)));
+            }
             Err(rule) if disposition(column, rule) == Disposition::Ignore => {
-                let is_cut = matches!(rule, Rule::WouldRound | Rule::TooLong);
-                ignored.push((index, is_cut));
-                values.push(if is_cut { reference_values::cutting(read).unwrap() } else { Value::Null });
+                values.push(Value::Null);
+                ignored.push((index, false));
             }
             Err(rule) => bad.push(BadField { column: index, rule, offset: field.offset, raw: field.raw.to_vec() }),
         }

@@ -130,7 +130,8 @@ class PostgresTarget(ClosedBehind):
             raise ledger_failure(error, "cannot read the ledger", ledger.schema) from error
         for run_id in runs:
             with if_dead(self._control, run_id) as dead:
-                if dead:
+                # It may have ended well since the list was read.
+                if dead and run_id in ledger.unfinished_runs(package):
                     unfinished.append(LostRun(run_id, ledger.visible_tables(run_id)))
         return unfinished
 

@@ -1,0 +1,43 @@
+"""Earlier runs of a package that did not end well."""
+
+from __future__ import annotations
+
+from headrace.errors import LedgerError
+from headrace.planning import DataFlowPlan, RunPlan, SkippedTask, tables_to_keep
+from headrace.run.preparation import OpenTargets, PreparedFlow
+from headrace.targets import LostRun, Target
+
+
+def appended_by_unfinished_runs(
+    package: str,
+    plan: RunPlan,
+    prepared: list[PreparedFlow | SkippedTask],
+    targets: OpenTargets,
+    *,
+    may_abandon: bool,
+) -> list[tuple[Target, list[LostRun]]]:
+    """Runs of `package` that did not end well, and have made rows visible in tables to which the plan appends.
+
+    Raises LedgerError if there are any and they are not to be given up: their rows would be appended again.
+    """
+    found = []
+    for target in targets.all():
+        own = [
+            task
+            for item, task in zip(prepared, plan.tasks, strict=True)
+            if isinstance(item, PreparedFlow) and isinstance(task, DataFlowPlan)
+            if targets[item.task.destination.connection] is target
+        ]
+        appended = tables_to_keep(own)
+        unfinished = [run for run in target.unfinished_runs(package) if not appended.isdisjoint(run.tables)]
+        if unfinished and not may_abandon:
+            last = unfinished[-1]
+            raise LedgerError(
+                f"run {last.run_id} of this package did not end well, and has appended rows already",
+                found=f"rows committed into {', '.join(table for table in last.tables if table in appended)}",
+                hint=f"Go on with it: `headrace resume {last.run_id}`. To append everything all the same, "
+                "run with --abandon.",
+            )
+        if unfinished:
+            found.append((target, unfinished))
+    return found
