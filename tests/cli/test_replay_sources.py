@@ -136,7 +136,10 @@ def test_files_archives_and_pipes_that_are_gone(headrace: CommandLine, folder: P
 
 
 def test_a_replay_of_a_replay_knows_the_first_source(headrace: CommandLine, folder: Path) -> None:
-    path = MADE + "              - {name: path, from: file_path, type: string}\n              - {name: loaded_at, from: load_time, type: timestamptz}\n"
+    path = (
+        MADE
+        + "              - {name: path, from: file_path, type: string}\n              - {name: loaded_at, from: load_time, type: timestamptz}\n"
+    )
     package(folder, BY_NAME + path)
     (folder / "orders_1.csv").write_text("id;day;note\n1;;\nx;;a\ny;;b\n")
     (folder / "orders_2.csv").write_text("note;id;day\n;2;\nc;z;\n")

@@ -163,14 +163,13 @@ def _kinds(table: RejectedTable, width: int) -> str:
 
 
 def _example(reject: Mapping[str, Any], room: int) -> str:
-    """Where a reject stands, and its value; of a row as a whole what is wrong with it. Without the byte, then without
-    the file, where there is no room for all of it.
+    """Where a reject stands, and its value; of a row as a whole what is wrong with it. Without the byte where there is
+    no room for all of it.
     """
     is_value = reject["column"] is not None
     what = quote(reject["value"]) if is_value else on_one_line(reject["message"].rpartition(": ")[2])
     place = {"file": Path(reject["file"]).name, "row": reject["row"], "byte": reject["byte"]}
     texts = [f"{render_location(dict(list(place.items())[:members]))}: {what}" for members in (3, 2)]
-    texts.append(f"{render_location({'row': reject['row']})}: {what}")
     return next((text for text in texts if cells(text) <= room), cut(texts[-1], room))
 
 
