@@ -324,3 +324,21 @@ def test_a_table_that_is_gone(headrace: CommandLine, folder: Path) -> None:
     assert rows("SELECT id FROM orders ORDER BY id") == [(1,), (2,)]
     (folder / "returned.duckdb").unlink()
     assert headrace("replay", run, "repair", "--quiet").exit_code == 1
+
+
+def test_a_key_that_is_there_already(headrace: CommandLine, folder: Path) -> None:
+    """The row is named in the file that was given, although two files of a source are read again to find it."""
+    package(folder, BY_NAME)
+    (folder / "orders_1.csv").write_text("id;day;note\n1;;\nx;;a\n")
+    (folder / "orders_2.csv").write_text("note;id;day\nc;z;\n")
+    run = loaded_run(headrace)
+    with duckdb.connect("returned.duckdb") as connection:
+        connection.execute("CREATE UNIQUE INDEX one ON orders (id)")
+    copied(headrace, folder, run)
+    (folder / "repair").write_text("2;;a\nc;1;\n")
+    refused = headrace("replay", run, "repair", "--quiet")
+    assert refused.exit_code == 1
+    assert_snapshot("replay_refused_by_a_key", stable(refused.text(), folder))
+    (folder / "repair").write_text("2;;a\nc;3;\n")
+    replayed(headrace, run, "repair")
+    assert rows("SELECT id FROM orders ORDER BY id") == [(1,), (2,), (3,)]

@@ -181,3 +181,20 @@ def test_replays_are_compared_by_nobody(warehouse: PostgresProject, of_run: str)
         "not_comparable",
         "rejects of the run were replayed: the table holds repaired rows too",
     )
+
+
+def test_a_row_that_the_server_refuses(warehouse: PostgresProject, of_run: str) -> None:
+    """It is named in the file that was given; nothing is loaded, and the corrected file is."""
+    project = warehouse
+    project.execute("CREATE UNIQUE INDEX ON orders (id)")
+    repair = project.folder / "repair.tbl"
+    right = repair.read_text()
+    repair.write_text(right.replace("1002|", "7|"))
+    refused = project.command(command("replay", of_run, "repair.tbl"))
+    assert refused.exit_code == 1
+    assert f"at: {repair}, row 3, byte 28" in refused.error, refused.error
+    assert project.query(CONTENT) == [BEFORE]
+    repair.write_text(right)
+    project.command(command("replay", of_run, "repair.tbl")).succeeded()
+    assert project.query(CONTENT) == [BEHIND]
+    assert project.left_in_database() == []
