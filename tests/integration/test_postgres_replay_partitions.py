@@ -23,14 +23,14 @@ def divided(project: PostgresProject, clause: str) -> None:
     project.package(PACKAGE.replace(_DESTINATION, f"{_DESTINATION[:-1]}, partition: {clause}}}"))
 
 
-def rejecting(project: PostgresProject, repaired: Sequence[int] = REPAIRED, **parameters: object) -> str:
+def rejecting(project: PostgresProject, repaired: Sequence[int] = REPAIRED, **parameters: str) -> str:
     """A run of two files with as many rejects as there are `repaired` keys; the files are gone behind it."""
     good = [f"{key}|1.00|||\n" for key in LOADED]
     paths = [
         project.file("orders.tbl.1", "".join(good[:2]) + "3|x|||\n" + "".join(good[2:4])),
         project.file("orders.tbl.2", "22|x|||\n" + good[4] + "23|x|||\n" + "24|1.00|||\n"),
     ]
-    run = str(project.run(limit=len(repaired), **parameters).succeeded()["run_id"])
+    run = str(project.command(project.arguments(limit=len(repaired), **parameters)).succeeded()["run_id"])
     for path in paths:
         path.unlink()
     assert project.command(command("rejects", run, "--copy", "repair.tbl")).exit_code == 0

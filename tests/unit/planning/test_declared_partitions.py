@@ -473,7 +473,11 @@ REFUSED: dict[str, tuple[Any, CatalogTable | None, dict[str, Any]]] = {
         TABLE,
         {"target": "append", "streams": 1, "commit": CommitInterval(rows=1), "options": LoadOptions(lock=True)},
     ),
-    "comes_back_to_no_partition": (RangePartition("o_orderkey"), existing("range", "o_orderkey"), {"target": "append", "takes_back": True}),
+    "comes_back_to_no_partition": (
+        RangePartition("o_orderkey"),
+        existing("range", "o_orderkey"),
+        {"target": "append", "takes_back": True},
+    ),
     "file_overlaps_a_partition": (
         RangePartition("o_orderkey"),
         existing("range", "o_orderkey", old=RangeRule("60", "70")),
