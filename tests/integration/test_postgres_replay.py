@@ -211,7 +211,7 @@ def test_a_row_that_the_server_refuses(warehouse: PostgresProject, of_run: str) 
     repair.write_text(right.replace("1002|", "7|"))
     refused = project.command(command("replay", of_run, "repair.tbl"))
     assert refused.exit_code == 1
-    assert f"at: {repair}, row 3, byte 28" in refused.error, refused.error
+    assert f"at: {repair}, row 3, byte 26" in refused.error, refused.error
     assert project.query(CONTENT) == [BEFORE]
     repair.write_text(right)
     project.command(command("replay", of_run, "repair.tbl")).succeeded()
