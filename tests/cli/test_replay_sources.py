@@ -345,3 +345,15 @@ def test_a_key_that_is_there_already(headrace: CommandLine, folder: Path) -> Non
     (folder / "repair").write_text("2;;a\nc;3;\n")
     replayed(headrace, run, "repair")
     assert rows("SELECT id FROM orders ORDER BY id") == [(1,), (2,), (3,)]
+
+
+def test_a_name_that_is_no_text(headrace: CommandLine, folder: Path) -> None:
+    package(folder, BY_NAME)
+    (folder / "orders_1.csv").write_text("id;day;note\nx;;a\ny;;b\n")
+    run = loaded_run(headrace)
+    name = os.fsdecode(b"repair\xff")
+    Path(name).write_text("1;;a\ny;;b\n")
+    found = replayed(headrace, run, name)
+    assert found["replay"]["rejected_again"] == 1
+    (line,) = Path(found["run_folder"], "rejects", "orders.jsonl").read_text().splitlines()
+    assert json.loads(line)["file"] == f"{folder}/repair\\xff"
