@@ -46,6 +46,10 @@ MADE = """\
               - {name: line, from: row_number, type: int64}
               - {name: place, from: byte_offset, type: int64}
 """
+PATH_AND_TIME = """\
+              - {name: path, from: file_path, type: string}
+              - {name: loaded_at, from: load_time, type: timestamptz}
+"""
 
 
 @pytest.fixture
@@ -136,11 +140,7 @@ def test_files_archives_and_pipes_that_are_gone(headrace: CommandLine, folder: P
 
 
 def test_a_replay_of_a_replay_knows_the_first_source(headrace: CommandLine, folder: Path) -> None:
-    path = (
-        MADE
-        + "              - {name: path, from: file_path, type: string}\n              - {name: loaded_at, from: load_time, type: timestamptz}\n"
-    )
-    package(folder, BY_NAME + path)
+    package(folder, BY_NAME + MADE + PATH_AND_TIME)
     (folder / "orders_1.csv").write_text("id;day;note\n1;;\nx;;a\ny;;b\n")
     (folder / "orders_2.csv").write_text("note;id;day\n;2;\nc;z;\n")
     run = loaded_run(headrace)
@@ -153,7 +153,7 @@ def test_a_replay_of_a_replay_knows_the_first_source(headrace: CommandLine, fold
     (table,) = document(headrace("rejects", second["run_id"], "--json"))["tables"]
     assert [(item["file"], item["row"]) for item in table["first"]] == [
         (str(folder / "repair"), 2),
-        (table["first"][0]["file"], 3),
+        (str(folder / "repair"), 3),
     ]
     (folder / "again").write_text("4;;b\nd;5;\n")
     third = replayed(headrace, second["run_id"], "again")
@@ -327,3 +327,33 @@ def test_a_table_that_is_gone(headrace: CommandLine, folder: Path) -> None:
     assert rows("SELECT id FROM orders ORDER BY id") == [(1,), (2,)]
     (folder / "returned.duckdb").unlink()
     assert headrace("replay", run, "repair", "--quiet").exit_code == 1
+
+
+def test_a_key_that_is_there_already(headrace: CommandLine, folder: Path) -> None:
+    """The row is named in the file that was given, although two files of a source are read again to find it."""
+    package(folder, BY_NAME)
+    (folder / "orders_1.csv").write_text("id;day;note\n1;;\nx;;a\n")
+    (folder / "orders_2.csv").write_text("note;id;day\nc;z;\n")
+    run = loaded_run(headrace)
+    with duckdb.connect("returned.duckdb") as connection:
+        connection.execute("CREATE UNIQUE INDEX one ON orders (id)")
+    copied(headrace, folder, run)
+    (folder / "repair").write_text("2;;a\nc;1;\n")
+    refused = headrace("replay", run, "repair", "--quiet")
+    assert refused.exit_code == 1
+    assert_snapshot("replay_refused_by_a_key", stable(refused.text(), folder))
+    (folder / "repair").write_text("2;;a\nc;3;\n")
+    replayed(headrace, run, "repair")
+    assert rows("SELECT id FROM orders ORDER BY id") == [(1,), (2,), (3,)]
+
+
+def test_a_name_that_is_no_text(headrace: CommandLine, folder: Path) -> None:
+    package(folder, BY_NAME)
+    (folder / "orders_1.csv").write_text("id;day;note\nx;;a\ny;;b\n")
+    run = loaded_run(headrace)
+    name = os.fsdecode(b"repair\xff")
+    Path(name).write_text("1;;a\ny;;b\n")
+    found = replayed(headrace, run, name)
+    assert found["replay"]["rejected_again"] == 1
+    (line,) = Path(found["run_folder"], "rejects", "orders.jsonl").read_text().splitlines()
+    assert json.loads(line)["file"] == f"{folder}/repair\\xff"

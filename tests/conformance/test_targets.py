@@ -15,7 +15,7 @@ from headrace.errors import CancelledError
 from headrace.model import BoundPackage, load_package
 from headrace.model.connections import SCHEMES
 from headrace.planning import Capabilities
-from headrace.run import RunFolder, RunRequest, Summary, TableVerdict
+from headrace.run import ReplayOptions, RunFolder, RunRequest, Summary, TableVerdict
 from headrace.targets import capabilities_of
 from tests.conformance.destinations import DESTINATIONS, Destination
 from tests.conformance.values import CASES, ROWS, Case, expected_column, file_rows
@@ -88,6 +88,19 @@ class Suite:
         summary = run.execute(package, runs_dir=self.folder / "runs", request=request)
         loaded(summary)
         return summary
+
+    def replay(self, of: Summary, row: str, **parameters: Any) -> Summary:
+        """A replay of a run with one reject, whose repaired row this is."""
+        package = self.bind(**parameters)
+        (self.folder / "repaired").write_text(row, encoding="utf-8")
+        request = RunRequest.of(package.path, [], [], None, self.folder)
+        replay = run.begin_replay(
+            RunFolder(of.run_id, Path(of.run_folder)),
+            package,
+            ReplayOptions(self.folder / "repaired"),
+            runs_dir=self.folder / "runs",
+        )
+        return run.execute(package, runs_dir=self.folder / "runs", request=request, replay=replay)
 
     def verdict(self, summary: Summary, **parameters: Any) -> TableVerdict:
         """What the verification says about the table as it is now."""
@@ -282,6 +295,26 @@ def test_empty_files_that_are_refused(suite: Suite) -> None:
     assert summary.failure is not None
     assert summary.failure.kind == "source"
     suite.check_count(None)
+
+
+def test_a_repaired_row_is_loaded_once_and_exactly(suite: Suite) -> None:
+    rows = file_rows()
+    suite.write([*rows[:-1], "x|\n"])
+    summary = suite.run_to_verify(limit=1)
+    (suite.inbox / "rows.1").unlink()
+    repaired = suite.replay(summary, rows[-1], limit=1)
+    if not suite.capabilities.ledger:
+        assert repaired.failure is not None
+        assert "cannot be replayed: it has not loaded" in repaired.failure.what
+        return
+    assert loaded(repaired)["replay"]["loaded"] == 1
+    for case in CASES:
+        assert suite.destination.column("loaded", case) == expected_column(case), case.name
+    again = suite.replay(summary, rows[-1], limit=1)
+    assert again.failure is not None
+    assert "was loaded already" in again.failure.what
+    suite.check_count(ROWS)
+    suite.check_ledger(("success", 1, ROWS - 1), ("success", 1, 1))
 
 
 def test_a_verification_agrees_for_every_type_and_finds_a_change_in_each_column(suite: Suite) -> None:

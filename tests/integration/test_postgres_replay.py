@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from headrace.targets.postgres.names import writers_lock_key
 from tests.integration.driver import TIMEOUT_SECONDS, Running
 from tests.integration.postgres import PostgresProject
 from tests.integration.replays import command, rejecting_run, replay_folders, wait_for_replay
@@ -151,6 +152,24 @@ def test_a_replay_that_stands_still(warehouse: PostgresProject) -> None:
     assert project.query(CONTENT) == [BEHIND]
 
 
+def test_a_dead_replay_whose_writer_cannot_be_ended(warehouse: PostgresProject, of_run: str) -> None:
+    """It could commit yet: nobody else gets its rejects until it has ended."""
+    project = warehouse
+    dead = killed(project, of_run, CLAIMS)
+    replay = command("replay", of_run, "repair.tbl")
+    with project.target.session(f"SELECT pg_advisory_lock_shared({writers_lock_key(dead)}) \\g /dev/null"):
+        refused = project.command(replay)
+    assert refused.exit_code == 1
+    assert f"run {dead}" in refused.error, refused.error
+    assert project.query(CONTENT) == [BEFORE]
+    project.command(replay).succeeded()
+    late = project.command(command("resume", dead))
+    assert late.exit_code == 1
+    assert "were loaded already" in late.error
+    assert project.query(CONTENT) == [BEHIND]
+    assert project.left_in_database() == []
+
+
 def test_dropped_and_replaced(warehouse: PostgresProject, of_run: str) -> None:
     project = warehouse
     dropped = project.command(command("replay", of_run, "--drop", "1-10")).succeeded()["replay"]
@@ -181,3 +200,20 @@ def test_replays_are_compared_by_nobody(warehouse: PostgresProject, of_run: str)
         "not_comparable",
         "rejects of the run were replayed: the table holds repaired rows too",
     )
+
+
+def test_a_row_that_the_server_refuses(warehouse: PostgresProject, of_run: str) -> None:
+    """It is named in the file that was given; nothing is loaded, and the corrected file is."""
+    project = warehouse
+    project.execute("CREATE UNIQUE INDEX ON orders (id)")
+    repair = project.folder / "repair.tbl"
+    right = repair.read_text()
+    repair.write_text(right.replace("1002|", "7|"))
+    refused = project.command(command("replay", of_run, "repair.tbl"))
+    assert refused.exit_code == 1
+    assert f"at: {repair}, row 3, byte 26" in refused.error, refused.error
+    assert project.query(CONTENT) == [BEFORE]
+    repair.write_text(right)
+    project.command(command("replay", of_run, "repair.tbl")).succeeded()
+    assert project.query(CONTENT) == [BEHIND]
+    assert project.left_in_database() == []

@@ -189,7 +189,7 @@ def begin_replay(
         said = repaired(of.run_id, table.task, table.rejected, options.file, options.rows, options.drop)
         folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
         try:
-            given = None if options.file is None else Redactor(package.secrets).text(str(options.file.absolute()))
+            given = None if options.file is None else Redactor(package.secrets).text(_shown(options.file))
             file, file_hash = _keep(folder, options.file, names)
             rows = row_groups(of, table, task.source.layout.made, said, folder.origins)
             found = _find_rows(folder, file, task, rows.files, rows.groups, is_cancelled)
@@ -297,10 +297,7 @@ def _keep(folder: RunFolder, file: Path | None, names: dict[str, str]) -> tuple[
     """Copies the file into the run folder, safe from changes and from a power cut; its place there and its SHA-256. In
     `names` the copy gets the name of the file.
     """
-    if file is None:
-        place = _COPY_FOLDER / "nothing"
-    else:
-        place = _COPY_FOLDER / (file.name if file.name not in ("", "..") else "rows")
+    place = _COPY_FOLDER / _copy_name(file)
     copy_path = folder.path / place
     try:
         copy_path.parent.mkdir()
@@ -323,8 +320,21 @@ def _keep(folder: RunFolder, file: Path | None, names: dict[str, str]) -> tuple[
         ) from error
     if file is None:
         return str(place), None
-    names[str(copy_path)] = str(file.absolute())
+    names[str(copy_path)] = _shown(file)
     return str(place), hashed.hexdigest()
+
+
+def _copy_name(file: Path | None) -> str:
+    """That of the file, if it can be one everywhere."""
+    if file is None:
+        return "nothing"
+    is_name = file.name not in ("", "..") and _shown(file) == str(file.absolute())
+    return file.name if is_name else "rows"
+
+
+def _shown(file: Path) -> str:
+    """Its absolute path, also if that is no text."""
+    return os.fsencode(file.absolute()).decode(errors="backslashreplace")
 
 
 def _find_rows(

@@ -56,9 +56,9 @@ def test_an_error_is_redacted_in_place() -> None:
 
 
 def test_what_users_call_otherwise() -> None:
-    redactor = Redactor({"hunter22"}, {"/runs/1/replay/repair.csv": "/home/hunter22/repair.csv"})
-    assert redactor.text("/runs/1/replay/repair.csv, row 3") == "/home/***/repair.csv, row 3"
+    redactor = Redactor({"hunter22"}, {"/runs/1/replay/repair.csv": "/data/hunter22/repair.csv"})
+    assert redactor.text("/runs/1/replay/repair.csv, row 3") == "/data/***/repair.csv, row 3"
     assert redactor.data({"run_folder": "/runs/1", "files": ["/runs/1/replay/repair.csv"]}) == {
         "run_folder": "/runs/1",
-        "files": ["/home/***/repair.csv"],
+        "files": ["/data/***/repair.csv"],
     }
