@@ -85,4 +85,9 @@ FILES: dict[str, bytes] = {
     "cyrillic.csv": "id;name\n1;Иван\n2;Мария\n".encode("cp1251"),
     "truth.csv": b"id,flag,yes\n1,true,Y\n2,FALSE,N\n",
     "yaml_words.csv": b"null,true,y,${x},a: b,#c\n1,2,3,4,5,6\n7,8,9,10,11,12\n",
+    "spool.txt": b"\n        ID NAME\n---------- ----------\n         1 a\n         2 b\n\n2 rows selected.\n",
+    "one_line.xml": b"<rows><row a='1,2'/><row a='3,4'/></rows>\n",
+    "comment_first.html": b"<!-- made by a program -->\n<html><body></body></html>\n",
+    "wide_characters.txt": "id;name\n1;a\n".encode("utf-32"),
+    "noise.bin": bytes(range(1, 256)) * 20,
 }  # fmt: skip

@@ -165,3 +165,21 @@ def test_differences_to_a_table(folder: Path, headrace: CommandLine) -> None:
     texts = [headrace(*arguments, "nothing").text(), headrace("infer", "same.csv", "--to", "duckdb:w.duckdb").text()]
     texts.append(headrace("infer", "same.csv", "--to", "mysql:x", "--against", "t").text())
     assert_snapshot("infer_against_refused", "\n".join(texts))
+
+
+def test_keys_are_proved_of_values(folder: Path, headrace: CommandLine) -> None:
+    """Not of texts: 1.0 and 1.00 are one number, NA is none."""
+    (folder / "equal.csv").write_text("id,other,missing\n1.0,a,NA\n1.00,a,1\n2.5,b,2\n")
+    outcome = headrace("infer", "equal.csv", "--exact-keys", "--quiet")
+    assert "ey: " not in outcome.stdout
+    (folder / "one.csv").write_text("id,other\n1.0,a\n1.50,a\n2.5,b\n")
+    assert "Key: id." in headrace("infer", "one.csv", "--exact-keys", "--quiet").stdout
+    outcome = headrace("infer", "one.csv", "--exact-keys", "--sample", "1MB")
+    assert (outcome.exit_code, outcome.stdout) == (6, "")
+    assert_snapshot("infer_keys_of_a_sample", outcome.text())
+
+
+def test_a_file_that_is_given_twice(folder: Path, headrace: CommandLine) -> None:
+    outcome = headrace("infer", "plain.csv", "./plain.csv")
+    assert outcome.exit_code == 1
+    assert_snapshot("infer_given_twice", outcome.text())

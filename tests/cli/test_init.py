@@ -183,3 +183,17 @@ def test_files_in_two_encodings_are_two_tables(
 )
 def test_names_of_tables(names: list[str], table: str) -> None:
     assert table_name([Path(name) for name in names]) == table
+
+
+def test_files_of_other_things_with_the_same_columns_are_tables_of_their_own(
+    folder: Path, headrace: CommandLine
+) -> None:
+    for name in ("customers.csv", "suppliers.csv", "orders_north.csv", "orders_south.csv"):
+        (folder / name).write_text(f"id,name\n1,{name}\n")
+    arguments = ["customers.csv", "suppliers.csv", "orders_north.csv", "orders_south.csv", "--folder", "made", "--json"]
+    tables = json.loads(headrace("init", *arguments).stdout)["tables"]
+    assert [(len(table["files"]), [doubt["text"] for doubt in table["doubts"]]) for table in tables] == [
+        (1, []),
+        (1, []),
+        (2, ["files of orders_north and orders_south have the same columns, and go into one table"]),
+    ]

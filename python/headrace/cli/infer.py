@@ -134,11 +134,11 @@ def _column(column: infer.InferredColumn, facts: Any) -> dict[str, Any]:
         "type": str(column.type),
         "nullable": column.nullable,
         **({"settings": dict(column.settings)} if column.settings else {}),
-        "distinct": facts.distinct,
+        "distinct": infer.distinct_values(facts, column),
         "is_exact": facts.is_exact,
         "minimum": least,
         "maximum": most,
-        "nulls": facts.nulls,
+        "nulls": column.nulls,
         "doubts": [_doubt(doubt) for doubt in column.doubts],
     }
 

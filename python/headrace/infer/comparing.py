@@ -47,8 +47,8 @@ def _of_column(column: InferredColumn, facts: ColumnFacts, other: CatalogColumn 
     if other.generated:
         return [Difference(name, "does_not_fit", "the table computes it from other columns")]
     found: list[Difference] = []
-    if column.nullable and facts.nulls and not other.nullable and not other.has_default:
-        text = f"{count(facts.nulls, 'null')}, and the table allows none"
+    if column.nullable and column.nulls and not other.nullable and not other.has_default:
+        text = f"{count(column.nulls, 'null')}, and the table allows none"
         found.append(Difference(name, "nulls", text))
     if other.type is None:
         found.append(Difference(name, "does_not_fit", f"{other.native_type} is no type that can be loaded"))

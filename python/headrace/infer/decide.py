@@ -110,8 +110,18 @@ def decide(
     if facts.empty:
         settings["qualified_empty"] = "null"
         doubts.append(Doubt(f"{count(facts.empty, 'empty text')} between qualifiers {are(facts.empty)} taken for null"))
-    is_nullable = bool(facts.nulls or facts.empty or words or "blank" in facts.classes)
-    return InferredColumn(facts.name, found.type, is_nullable, settings, tuple(doubts), found.extremes)
+    blank = facts.classes["blank"].count if "blank" in facts.classes else 0
+    nulls = facts.nulls + facts.empty + blank + sum(number for _, number in words)
+    return InferredColumn(
+        facts.name,
+        found.type,
+        nulls > 0,
+        settings,
+        tuple(doubts),
+        found.extremes,
+        nulls=nulls,
+        null_texts=len(words) + bool(facts.empty),
+    )
 
 
 def _null_words(facts: ColumnFacts, classes: Mapping[str, ClassFacts]) -> tuple[tuple[str, int], ...]:
@@ -129,7 +139,7 @@ def _text(facts: ColumnFacts, doubts: tuple[Doubt, ...]) -> InferredColumn:
         kind = DataType("char", length=most)
     else:
         kind = DataType("varchar", length=most)
-    return InferredColumn(facts.name, kind, facts.nulls > 0 or facts.values == 0, {}, doubts)
+    return InferredColumn(facts.name, kind, facts.nulls > 0 or facts.values == 0, {}, doubts, nulls=facts.nulls)
 
 
 def _typed(facts: ColumnFacts, classes: Mapping[str, ClassFacts], proofs: Proofs, files: Sequence[str]) -> _Typed:

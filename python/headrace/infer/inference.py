@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace import core
-from headrace.errors import SourceError
+from headrace.errors import CommandLineError, SourceError
 from headrace.infer.decide import decide, proofs_of
 from headrace.infer.dialect import Choice, Given, choose_dialect
 from headrace.infer.facts import ColumnFacts
@@ -56,7 +56,15 @@ class InferOptions:
 def infer_files(
     paths: Sequence[Path], options: InferOptions, is_cancelled: Callable[[], bool] = NeverCancelled
 ) -> Inferred:
-    """One layout for all files. Raises SourceError for what cannot be read, is no delimited text, or differs."""
+    """One layout for all files. Raises SourceError for what cannot be read, is no delimited text, or differs;
+    CommandLineError for keys that are to be proved by a sample.
+    """
+    if options.exact_keys and options.sample_bytes is not None:
+        raise CommandLineError(
+            "a sample proves no key",
+            found="--exact-keys and --sample",
+            hint="Leave out one of them.",
+        )
     choices = look_at(paths, options.given, is_cancelled)
     return infer_chosen(paths, choices, options, is_cancelled)
 
@@ -68,8 +76,13 @@ def look_at(
     sample_bytes: int = LOOK_BYTES,
 ) -> list[tuple[Choice, Mapping[str, Any]]]:
     """The dialect of each file, and what was seen of it."""
+    seen: set[Path] = set()
     for path in paths:
         _refuse_stream(path)
+        _refuse_wide_characters(path)
+        if path.resolve() in seen:
+            raise SourceError("a file is given twice", at={"file": str(path)}, hint="Name each file once.")
+        seen.add(path.resolve())
     spec: dict[str, Any] = {
         "files": [str(path.absolute()) for path in paths],
         "sample_bytes": sample_bytes,
@@ -96,6 +109,23 @@ def _refuse_stream(path: Path) -> None:
         )
 
 
+def _refuse_wide_characters(path: Path) -> None:
+    """Raise SourceError for text in UTF-32, by its mark."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+    except OSError:
+        return
+    if head in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
+        raise SourceError(
+            "a file is in an encoding that is not read",
+            at={"file": str(path)},
+            found="the byte order mark of UTF-32",
+            expected="UTF-8, UTF-16, or a code page",
+            hint="Write it as UTF-8 first, for example with `iconv -f UTF-32 -t UTF-8`.",
+        )
+
+
 def infer_chosen(
     paths: Sequence[Path],
     looks: Sequence[tuple[Choice, Mapping[str, Any]]],
@@ -118,8 +148,10 @@ def infer_chosen(
         inferred = _decided(names, choice, found, trimmable) if trimmable else inferred
     if options.exact_keys and inferred.rows > 1:
         spec = _slices(paths, choice, options, is_cancelled)
-        flow_of = partial(arrow_flow, spec, spec["layout"], options.streams)
-        keys = proved_keys(flow_of, inferred.keys, inferred.facts, is_cancelled)
+        # Of values, as a load has them: 1.0 and 1.00 are one.
+        layout = Layout.model_validate({**inferred.dialect, "columns": [own.entry() for own in inferred.columns]})
+        flow_of = partial(arrow_flow, spec, layout.to_core(), options.streams)
+        keys = proved_keys(flow_of, inferred, is_cancelled)
         inferred = replace(inferred, keys=tuple(keys), keys_are_proved=True)
     return inferred
 

@@ -24,7 +24,8 @@ class Doubt:
 @dataclass(frozen=True, slots=True)
 class InferredColumn:
     """A column. `settings`: those of the layout beside name, type and nullable. `extremes`: least and greatest number,
-    as they stand in the files.
+    as they stand in the files. `nulls`: values that the layout makes null; `null_texts`: how many different texts,
+    perhaps, of them are counted as values.
     """
 
     name: str
@@ -33,6 +34,8 @@ class InferredColumn:
     settings: Mapping[str, Any] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
     extremes: tuple[str, str] | None = None
+    nulls: int = 0
+    null_texts: int = 0
 
     def entry(self) -> dict[str, Any]:
         """The column as a layout writes it."""

@@ -12,7 +12,7 @@ import duckdb
 
 from headrace import core
 from headrace.errors import CancelledError, TargetError, on_one_line
-from headrace.infer.facts import ColumnFacts
+from headrace.infer.inferred import Inferred
 
 # Of so many columns pairs are tried.
 _MOST_COLUMNS_OF_PAIRS: Final = 5
@@ -24,20 +24,20 @@ Key = tuple[str, ...]
 ArrowFlow = Callable[[Sequence[str]], core.Flow]
 
 
-def proved_keys(
-    flow_of: ArrowFlow, candidates: Sequence[Key], facts: Sequence[ColumnFacts], is_cancelled: Callable[[], bool]
-) -> list[Key]:
+def proved_keys(flow_of: ArrowFlow, inferred: Inferred, is_cancelled: Callable[[], bool]) -> list[Key]:
     """The candidates that are keys; if none is, pairs of columns that are.
 
     `flow_of`: a flow that gives these columns of all rows as an Arrow stream.
     """
-    found = _keys_among(flow_of, candidates, is_cancelled)
-    return found or _keys_among(flow_of, pairs_to_try(facts), is_cancelled)
+    found = _keys_among(flow_of, inferred.keys, is_cancelled)
+    return found or _keys_among(flow_of, pairs_to_try(inferred), is_cancelled)
 
 
-def pairs_to_try(facts: Sequence[ColumnFacts]) -> list[Key]:
+def pairs_to_try(inferred: Inferred) -> list[Key]:
     """Pairs of the columns without null that have the most different values."""
-    whole = [own for own in facts if own.values and not own.nulls and not own.empty and (own.distinct or 0) > 1]
+    facts = inferred.facts
+    never_null = {column.name for column in inferred.columns if not column.nulls}
+    whole = [own for own in facts if own.name in never_null and not own.empty and (own.distinct or 0) > 1]
     # Of columns with as many values the first ones.
     most = sorted(whole, key=lambda own: -(own.distinct or 0))[:_MOST_COLUMNS_OF_PAIRS]
     names = [own.name for own in facts if own in most]

@@ -68,15 +68,21 @@ def _doubt(doubt: Doubt, column: InferredColumn | None, indent: str) -> Iterator
 
 def _column_comment(facts: ColumnFacts, column: InferredColumn) -> str:
     parts = []
-    if facts.distinct is not None:
-        parts.append(f"{'' if facts.is_exact else 'about '}{count(facts.distinct)} distinct")
-    if facts.nulls:
-        parts.append(count(facts.nulls, "null"))
+    distinct = distinct_values(facts, column)
+    if distinct is not None:
+        parts.append(f"{'' if facts.is_exact else 'about '}{count(distinct)} distinct")
+    if column.nulls:
+        parts.append(count(column.nulls, "null"))
     least, most = extreme_values(facts, column)
     if least is not None and most is not None:
         show = shown if _is_text(column.type) else bare
         parts.append(f"{show(least)} to {show(most)}" if least != most else f"always {show(least)}")
     return ", ".join(parts) or "no values"
+
+
+def distinct_values(facts: ColumnFacts, column: InferredColumn) -> int | None:
+    """How many different texts there are that are not null; None if they were not counted."""
+    return None if facts.distinct is None else max(facts.distinct - column.null_texts, 0)
 
 
 def extreme_values(facts: ColumnFacts, column: InferredColumn) -> tuple[str | None, str | None]:

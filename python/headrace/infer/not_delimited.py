@@ -12,8 +12,13 @@ from headrace.infer.wording import count, either
 
 _BOXES: Final = re.compile(r"[\u2500-\u257f]")
 _RULE: Final = re.compile(r"\+[-=+]{2,}\+?")
-# As psql prints tables.
-_RULE_BELOW_NAMES: Final = re.compile(r"-+(\+-+)+")
+# As psql, SQL*Plus and others print tables.
+_RULE_BELOW_NAMES: Final = re.compile(
+    r"[-=]+(\+[-=]+)+|[-=]{3,}( +[-=]{3,})+|[-=]{2,}( +\| +[-=]{2,})+|\|[-=]{3,}([|+-][-=]*)*\|"
+)
+# Of characters that no text has.
+_MOST_CONTROLS: Final = 0.02
+_CONTROLS: Final = re.compile(r"[\x02-\x08\x0e-\x1a\x7f-\x84\x86-\x9f]")
 _SQL: Final = re.compile(
     r"(INSERT\s+INTO|CREATE\s+(TABLE|DATABASE|SCHEMA)|DROP\s+TABLE|SET\s+\w+\s*=)\s", re.IGNORECASE
 )
@@ -34,11 +39,15 @@ def refuse_other_formats(look: Mapping[str, Any]) -> None:
     first = lines[0]
     if sum("\0" in line for line in lines) > len(lines) / 2:
         raise _refusal(look, "a file is no delimited text", "binary data: NUL bytes", _OTHER_PROGRAM)
-    if first.startswith("{") or (first.startswith("[") and (len(first) == 1 or first[1] in '{["' or _is_json(first))):
+    text = "".join(lines)
+    if len(_CONTROLS.findall(text)) > _MOST_CONTROLS * len(text):
+        raise _refusal(look, "a file is no delimited text", "binary data: control characters", _OTHER_PROGRAM)
+    is_list = first == "[" or first.startswith(("[{", "[[", '["')) or (first.startswith("[") and _is_json(first))
+    if first.startswith("{") or is_list:
         raise _refusal(look, "a file is no delimited text", "JSON", _OTHER_PROGRAM)
-    if re.match(r"<!doctype html|<html", first, re.IGNORECASE):
+    if any(re.match(r"<!doctype html|<html", line, re.IGNORECASE) for line in lines[:3]):
         raise _refusal(look, "a file is no delimited text", "HTML", "Save the table itself as delimited text.")
-    if re.match(r"<\?xml|<[A-Za-z][^|;,\t]*>$", first):
+    if re.match(r"<\?xml|<!--|<[A-Za-z][^|;,\t]*>$|<[A-Za-z].*(</|/>)", first):
         raise _refusal(look, "a file is no delimited text", "XML", _OTHER_PROGRAM)
     statement = next((line for line in lines if not line.startswith(("--", "/*"))), "")
     if _SQL.match(statement):

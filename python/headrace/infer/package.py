@@ -5,17 +5,17 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import OutputError
 from headrace.infer.dialect import Choice
 from headrace.infer.inference import InferOptions, infer_chosen, look_at
-from headrace.infer.inferred import Inferred
+from headrace.infer.inferred import Doubt, Inferred
 from headrace.infer.layout_text import layout_text
-from headrace.infer.wording import are, count
+from headrace.infer.wording import are, count, either
 from headrace.infer.yaml_text import scalar
 
 PACKAGE_FILE: Final = "package.yaml"
@@ -66,6 +66,7 @@ def init_package(
         _refuse_existing(layout_path)
         own = [(paths[place], looks[place]) for place in group]
         inferred = infer_chosen([path for path, _ in own], [look for _, look in own], options.infer, is_cancelled)
+        inferred = replace(inferred, doubts=(*_united_doubts([path for path, _ in own]), *inferred.doubts))
         tables.append(InitTable(name, tuple(path for path, _ in own), inferred))
     texts = {options.folder / _LAYOUTS_FOLDER / f"{table.name}.yaml": layout_text(table.inferred) for table in tables}
     texts[options.folder / PACKAGE_FILE] = package_text(tables, options)
@@ -80,10 +81,10 @@ def _groups(paths: Sequence[Path], looks: Sequence[tuple[Choice, Mapping[str, An
     # Files of ASCII fit to any other, so they come last.
     for place in sorted(range(len(looks)), key=lambda place: _own_encoding(looks[place]) is None):
         choice, _ = looks[place]
-        kind = choice.kind
-        if "header" not in choice.settings:
-            # Columns without names say little: files whose names differ in more than numbers are of other kinds.
-            kind = (*kind, table_name([paths[place]]))
+        # Columns without names say little: files whose names differ in more than numbers are of other kinds.
+        # Customers and suppliers may have the same columns; orders of the north and of the south are orders.
+        name = table_name([paths[place]])
+        kind = (*choice.kind, name if "header" not in choice.settings else name.partition("_")[0])
         encoding = _own_encoding(looks[place]) or encodings.get(kind)
         if encoding is not None:
             encodings.setdefault(kind, encoding)
@@ -99,6 +100,13 @@ def _groups(paths: Sequence[Path], looks: Sequence[tuple[Choice, Mapping[str, An
         taken.add(name)
         named.append((name, group))
     return named
+
+
+def _united_doubts(paths: Sequence[Path]) -> Iterator[Doubt]:
+    """What is taken for one table, though the names of its files differ in more than numbers."""
+    names = list(dict.fromkeys(table_name([path]) for path in paths))
+    if len(names) > 1:
+        yield Doubt(f"files of {either(names, 'and')} have the same columns, and go into one table")
 
 
 def _own_encoding(look: tuple[Choice, Mapping[str, Any]]) -> str | None:
