@@ -311,9 +311,11 @@ def test_ignored_values_of_completed_tables(project: Project) -> None:
     """Their columns too, as if nothing had come between."""
     two_tasks(project, "late")
     text = (project.folder / "package.yaml").read_text(encoding="utf-8")
-    project.package(
-        text.replace('    delimiter: "|"', '    delimiter: "|"\n    on_truncation: ignore\n    on_error: ignore')
+    ignoring = '    delimiter: "|"\n    on_truncation: ignore\n    on_error: ignore'
+    text = text.replace('    delimiter: "|"', ignoring).replace(
+        "nullable: false}", "nullable: false, on_error: redirect}"
     )
+    project.package(text)
     project.file("orders.tbl.1", "1|7.259|no day|customer|\n2|1.5|2024-01-01|a customer with a long name|\nx|1|||\n")
     undisturbed = project.run(limit=100).succeeded()
     first = undisturbed["tables"][0]
