@@ -59,7 +59,12 @@ class TableResult:
         return {name: sum(int(item[name]) for item in slices) for name in _SLICE_SUMS}
 
     def notes(self) -> list[str]:
-        """What reading the files has shown: rows that end in two ways."""
+        """What reading the files has shown: rows that end in two ways, an encoding that may be meant, ignored values."""
+        return self._row_end_notes() + self._encoding_notes() + self._ignored_notes()
+
+    def _row_end_notes(self) -> list[str]:
+        if self.plan.replay is not None:
+            return []  # each row has that of its own file, or that of an editor
         ends: dict[int, tuple[int, int]] = {}
         for item in self.outcome.result["slices"] if self.outcome.result else []:
             lf, crlf = ends.get(item["file"], (0, 0))
@@ -71,7 +76,7 @@ class TableResult:
         ]
         if len(mixed) > _NAMED_FILES:
             notes.append(f"lines end in two ways in {len(mixed) - _NAMED_FILES:,} more files")
-        return notes + self._encoding_notes() + self._ignored_notes()
+        return notes
 
     def ignored(self) -> dict[str, dict[str, int]]:
         """By column of the layout, values of loaded rows that are not those of the file: `nulls` and `cut`."""
