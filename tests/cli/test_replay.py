@@ -261,6 +261,43 @@ def test_a_table_that_was_loaded_anew(headrace: CommandLine, copied: Path) -> No
     assert len(rows()) == 1
 
 
+@pytest.mark.parametrize("content", ["", "id;day;note\n"], ids=["no_byte", "no_row"])
+def test_a_table_that_was_emptied(headrace: CommandLine, folder: Path, content: str) -> None:
+    """A load without a single slice has made it anew."""
+    (folder / "load.yaml").write_text(PACKAGE.replace("layout: orders}", "layout: orders, empty: allow}"))
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    (folder / "orders.csv").write_text(content)
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    (folder / "repair.csv").write_text(REPAIRED)
+    outcome = headrace("replay", first_run(folder), "repair.csv", "--quiet")
+    assert outcome.exit_code == 1
+    assert_snapshot("replay_refused_loaded_anew", shown(outcome, folder))
+    assert rows() == []
+    with duckdb.connect("replayed.duckdb") as connection:  # as if it had died since
+        connection.execute("UPDATE headrace.run SET status = 'running' WHERE run_id = ?", [first_run(folder)])
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    events = [path.read_text() for path in (folder / ".headrace" / "runs").glob("*/events.jsonl")]
+    (told,) = (text for text in events if "died before it ended" in text)
+    assert "it had committed" not in told, "nothing of that run is there any more"
+
+
+def test_secrets_in_names(headrace: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a task and of its table, which no document of the run and no ledger holds."""
+    monkeypatch.setenv("TENANT", "load_acme")
+    text = PACKAGE.replace('"${table}"', '"${env:TENANT}"').replace("tasks:\n  load:", "tasks:\n  load_acme:")
+    (folder / "load.yaml").write_text(text)
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    (folder / "repair.csv").write_text(REPAIRED)
+    outcome = headrace("replay", "last", "repair.csv", "--quiet")
+    assert outcome.exit_code == 0, outcome.stderr
+    assert "acme" not in outcome.text()
+    assert len(rows("FROM load_acme")) == 4
+    assert accounts(headrace, first_run(folder))["loaded"] == 3
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    again = headrace("replay", first_run(folder), "repair.csv", "--quiet")
+    assert "was loaded anew since" in again.stderr
+
+
 def test_a_run_that_did_not_succeed(headrace: CommandLine, copied: Path) -> None:
     (copied / "orders.csv").write_text(SOURCE + "y;;\n" * 9)
     assert headrace("run", "load.yaml", "--quiet").exit_code == 1
