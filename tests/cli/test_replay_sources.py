@@ -214,7 +214,7 @@ def test_utf16_of_both_orders(headrace: CommandLine, folder: Path) -> None:
     ("encoding", "reject", "repaired", "value"),
     [
         ("utf-8", b"\xff\xfeabc;2\n", None, ()),  # still not UTF-8
-        ("utf-8", b"x;2\n", b"\xef\xbb\xbfabc;2\n", ("abc",)),
+        ("utf-8", b"abc;x\n", b"\xef\xbb\xbfabc;2\n", ("abc",)),
         ("utf-8", b"\xef\xbb\xbfabc;x\n", b"\xef\xbb\xbfabc;2\n", ("\ufeffabc",)),
         ("iso-8859-1", b"\xff\xfeabc;x\n", b"\xff\xfeabc;2\n", ("ÿþabc",)),
     ],
