@@ -281,6 +281,21 @@ def test_a_table_that_was_emptied(headrace: CommandLine, folder: Path, content: 
     assert "it had committed" not in told, "nothing of that run is there any more"
 
 
+def test_claims_of_an_earlier_version(headrace: CommandLine, copied: Path) -> None:
+    (copied / "repair.csv").write_text(REPAIRED)
+    assert headrace("replay", "last", "repair.csv", "--rows", "1-2", "--drop", "3", "--quiet").exit_code == 1
+    (copied / "two.csv").write_text("".join(REPAIRED.splitlines(True)[:3]))
+    assert headrace("replay", "last", "two.csv", "--rows", "1-2", "--quiet").exit_code == 0
+    before = accounts(headrace, first_run(copied))
+    with duckdb.connect("replayed.duckdb") as connection:
+        connection.execute("CREATE TABLE headrace.earlier AS SELECT * EXCLUDE (rows_added) FROM headrace.replay")
+        connection.execute("DROP TABLE headrace.replay")
+        connection.execute("ALTER TABLE headrace.earlier RENAME TO replay")
+    assert accounts(headrace, first_run(copied)) == before
+    assert (before["open"], before["loaded"]) == (1, 2)
+    assert "already" in headrace("replay", "last", "two.csv", "--rows", "1-2", "--quiet").stderr
+
+
 def test_secrets_in_names(headrace: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a task and of its table, which no document of the run and no ledger holds."""
     monkeypatch.setenv("TENANT", "load_acme")

@@ -2,7 +2,8 @@
 -- unit that goes straight into the table.
 SELECT claim.run_id, claim.first_number, claim.last_number, claim.action, own.status,
        pg_catalog.to_char(done.taken_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"'), done.loaded, done.rejected,
-       claim.rows_added, done.taken_at IS NOT NULL AND NOT done.is_switched AS is_half
+       -- A ledger of an earlier version has no such column.
+       (pg_catalog.to_jsonb(claim) ->> 'rows_added')::bigint, done.taken_at IS NOT NULL AND NOT done.is_switched AS is_half
 FROM {schema}.replay AS claim
 JOIN {schema}.run AS own USING (run_id)
 CROSS JOIN LATERAL (
