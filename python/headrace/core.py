@@ -143,8 +143,9 @@ def replay_rows(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lamb
 
     `spec` has `path`, `layout`, `files` (of the run whose rejects they are, as `plan_slices` replied) and `groups`, in
     the order of the rows: `{"file", "rows"}`, the index of the source file as which so many rows are written (None: all
-    that are left). The reply has `files` and `slices` of a flow that reads them, one of each for a group, `rows`, the
-    number of lines, and `blank`, those of them, from 1, that the layout skips.
+    that are left); `first_bytes` of the first reject, in which a byte order mark is a part of the row. The reply has
+    `files` and `slices` of a flow that reads them, one of each for a group, `rows`, the number of lines, and `blank`,
+    those of them, from 1, that the layout skips: first and last of those that follow each other.
 
     `is_cancelled` is asked as by `key_scan`.
     """

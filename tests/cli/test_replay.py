@@ -261,6 +261,58 @@ def test_a_table_that_was_loaded_anew(headrace: CommandLine, copied: Path) -> No
     assert len(rows()) == 1
 
 
+@pytest.mark.parametrize("content", ["", "id;day;note\n"], ids=["no_byte", "no_row"])
+def test_a_table_that_was_emptied(headrace: CommandLine, folder: Path, content: str) -> None:
+    """A load without a single slice has made it anew."""
+    (folder / "load.yaml").write_text(PACKAGE.replace("layout: orders}", "layout: orders, empty: allow}"))
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    (folder / "orders.csv").write_text(content)
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    (folder / "repair.csv").write_text(REPAIRED)
+    outcome = headrace("replay", first_run(folder), "repair.csv", "--quiet")
+    assert outcome.exit_code == 1
+    assert_snapshot("replay_refused_loaded_anew", shown(outcome, folder))
+    assert rows() == []
+    with duckdb.connect("replayed.duckdb") as connection:  # as if it had died since
+        connection.execute("UPDATE headrace.run SET status = 'running' WHERE run_id = ?", [first_run(folder)])
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    events = [path.read_text() for path in (folder / ".headrace" / "runs").glob("*/events.jsonl")]
+    (told,) = (text for text in events if "died before it ended" in text)
+    assert "it had committed" not in told, "nothing of that run is there any more"
+
+
+def test_claims_of_an_earlier_version(headrace: CommandLine, copied: Path) -> None:
+    (copied / "repair.csv").write_text(REPAIRED)
+    assert headrace("replay", "last", "repair.csv", "--rows", "1-2", "--drop", "3", "--quiet").exit_code == 1
+    (copied / "two.csv").write_text("".join(REPAIRED.splitlines(True)[:3]))
+    assert headrace("replay", "last", "two.csv", "--rows", "1-2", "--quiet").exit_code == 0
+    before = accounts(headrace, first_run(copied))
+    with duckdb.connect("replayed.duckdb") as connection:
+        connection.execute("CREATE TABLE headrace.earlier AS SELECT * EXCLUDE (rows_added) FROM headrace.replay")
+        connection.execute("DROP TABLE headrace.replay")
+        connection.execute("ALTER TABLE headrace.earlier RENAME TO replay")
+    assert accounts(headrace, first_run(copied)) == before
+    assert (before["open"], before["loaded"]) == (1, 2)
+    assert "already" in headrace("replay", "last", "two.csv", "--rows", "1-2", "--quiet").stderr
+
+
+def test_secrets_in_names(headrace: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a task and of its table, which no document of the run and no ledger holds."""
+    monkeypatch.setenv("TENANT", "load_acme")
+    text = PACKAGE.replace('"${table}"', '"${env:TENANT}"').replace("tasks:\n  load:", "tasks:\n  load_acme:")
+    (folder / "load.yaml").write_text(text)
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    (folder / "repair.csv").write_text(REPAIRED)
+    outcome = headrace("replay", "last", "repair.csv", "--quiet")
+    assert outcome.exit_code == 0, outcome.stderr
+    assert "acme" not in outcome.text()
+    assert len(rows("FROM load_acme")) == 4
+    assert accounts(headrace, first_run(folder))["loaded"] == 3
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    again = headrace("replay", first_run(folder), "repair.csv", "--quiet")
+    assert "was loaded anew since" in again.stderr
+
+
 def test_a_run_that_did_not_succeed(headrace: CommandLine, copied: Path) -> None:
     (copied / "orders.csv").write_text(SOURCE + "y;;\n" * 9)
     assert headrace("run", "load.yaml", "--quiet").exit_code == 1

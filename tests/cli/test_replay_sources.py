@@ -171,6 +171,20 @@ def test_a_replay_of_a_replay_knows_the_first_source(headrace: CommandLine, fold
     assert third["replay"]["of_run"] == second["run_id"]
 
 
+def test_a_qualifier_that_swallows_the_next_reject(headrace: CommandLine, folder: Path) -> None:
+    """At the end of its file it was a row of its own; in the copy it is not."""
+    package(folder, BY_NAME.replace("header:", "qualifier: '\"'\n            header:"))
+    (folder / "orders_1.csv").write_text('id;day;note\n1;;\n2;;"a\n')
+    (folder / "orders_2.csv").write_text("id;day;note\nx;;b\n")
+    run = loaded_run(headrace)
+    assert copied(headrace, folder, run) == b'2;;"a\nx;;b\n'
+    outcome = headrace("replay", run, "repair", "--quiet")
+    assert outcome.exit_code == 1
+    assert_snapshot("replay_refused_unclosed", stable(outcome.text(), folder))
+    (folder / "repair").write_text('2;;"a"\n3;;b\n')
+    assert replayed(headrace, run, "repair")["replay"]["loaded"] == 2
+
+
 def test_all_rows_that_one_reject_has_swallowed_stood_there(headrace: CommandLine, folder: Path) -> None:
     package(folder, BY_NAME.replace("header:", "qualifier: '\"'\n            header:") + MADE)
     (folder / "orders_1.csv").write_text('id;day;note\n1;;\n2;;"a\n3;;b\n4;;c\n')
@@ -194,6 +208,36 @@ def test_utf16_of_both_orders(headrace: CommandLine, folder: Path) -> None:
     replayed(headrace, run, "repair")
     found = rows("SELECT id, note, source, line, place FROM orders WHERE id > 1 ORDER BY id")
     assert found == [(7, "äö", "orders_1", 3, 38), (8, "ä", "orders_2", 3, 38)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "reject", "repaired", "value"),
+    [
+        ("utf-8", b"\xff\xfeabc;2\n", None, ()),  # still not UTF-8
+        ("utf-8", b"abc;x\n", b"\xef\xbb\xbfabc;2\n", ("abc",)),
+        ("utf-8", b"\xef\xbb\xbfabc;x\n", b"\xef\xbb\xbfabc;2\n", ("\ufeffabc",)),
+        ("iso-8859-1", b"\xff\xfeabc;x\n", b"\xff\xfeabc;2\n", ("ÿþabc",)),
+    ],
+    ids=["no_utf8", "editor", "own", "page"],
+)
+def test_marks_in_front(
+    headrace: CommandLine,
+    folder: Path,
+    encoding: str,
+    reject: bytes,
+    repaired: bytes | None,
+    value: tuple[str, ...],
+) -> None:
+    """What an editor has put there is no part of the first row; what stood in the source is."""
+    columns = "{name: note, type: string}, {name: id, type: int32, nullable: false}"
+    package(folder, f"{{encoding: {encoding}, delimiter: ';', header: none, columns: [{columns}]}}")
+    (folder / "orders_1.csv").write_bytes(b"ok;1\n" + reject)
+    run = loaded_run(headrace)
+    assert copied(headrace, folder, run) == reject
+    (folder / "repair").write_bytes(reject if repaired is None else repaired)
+    found = replayed(headrace, run, "repair")["replay"]
+    assert (found["loaded"], found["rejected_again"]) == (len(value), 1 - len(value))
+    assert [row[0] for row in rows("SELECT note FROM orders WHERE note <> 'ok'")] == list(value)
 
 
 def test_fixed_width(headrace: CommandLine, folder: Path) -> None:
@@ -269,7 +313,8 @@ def test_messages_name_the_file_that_was_given(headrace: CommandLine, folder: Pa
     (line,) = (replays[0] / "rejects" / "orders.jsonl").read_text().splitlines()
     assert (json.loads(line)["file"], json.loads(line)["row"]) == (str(folder / "repair"), 2)
     assert rows(
-        "SELECT DISTINCT file FROM headrace.slice JOIN headrace.run USING (run_id) WHERE of_run IS NOT NULL"
+        "SELECT DISTINCT file FROM headrace.slice JOIN headrace.run USING (run_id) "
+        "WHERE slice > 0 AND of_run IS NOT NULL"
     ) == [(str(folder / "repair"),)]
 
 

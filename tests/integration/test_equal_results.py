@@ -58,7 +58,7 @@ def test_the_example_loads_every_row_of_all_eight_tables_twice(project: Project,
     assert project.ledger() == ["success", "success"]
     ledger = project.query(
         "SELECT count(*), sum(end_byte - begin_byte) FROM headrace.slice "
-        "WHERE run_id = (SELECT arg_max(run_id, started_at) FROM headrace.run)"
+        "WHERE slice > 0 AND run_id = (SELECT arg_max(run_id, started_at) FROM headrace.run)"
     )
     assert ledger == [(sum(table["slices"] for table in summary["tables"]), summary["bytes_read"])]
     assert project.leftovers() == []

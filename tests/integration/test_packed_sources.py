@@ -83,7 +83,9 @@ HALF = ROWS.index(b"51|")
 def test_a_compressed_file_is_its_text(project: Project, content: bytes) -> None:
     project.file("orders.tbl.1", content)
     check_rows(project, project.run())
-    assert project.query("SELECT file_bytes, end_byte FROM headrace.slice") == [(len(content), len(content))]
+    assert project.query("SELECT file_bytes, end_byte FROM headrace.slice WHERE slice > 0") == [
+        (len(content), len(content))
+    ]
     assert project.query('SELECT text_bytes FROM headrace."commit" WHERE slice > 0') == [(len(ROWS),)]
     pipe = f"cat {shlex.quote(str(project.inbox / 'orders.tbl.1'))}"
     check_rows(project, through_shell(project, pipe))

@@ -84,7 +84,7 @@ def test_every_version_takes_the_example(
 
 def test_the_ledger_holds_every_slice(warehouse: PostgresProject, small_files: Path) -> None:
     summary = warehouse.command(warehouse.example(small_files, mode="staged")).succeeded()
-    assert warehouse.query("SELECT count(*), sum(end_byte - begin_byte) FROM headrace.slice") == [
+    assert warehouse.query("SELECT count(*), sum(end_byte - begin_byte) FROM headrace.slice WHERE slice > 0") == [
         (str(sum(table["slices"] for table in summary["tables"])), str(summary["bytes_read"]))
     ]
     committed = warehouse.query('SELECT sum(rows_loaded), sum(rows_rejected) FROM headrace."commit"')

@@ -31,7 +31,7 @@ ADOPTED = """
 SELECT count(*), coalesce(sum(end_byte - begin_byte) FILTER (WHERE rejected = 0), 0)
 FROM (SELECT begin_byte, end_byte, units, count(*) AS found, sum(rows_rejected) AS rejected
   FROM headrace.slice JOIN headrace."commit" USING (run_id, task, slice)
-  WHERE run_id = (SELECT run_id FROM headrace.run ORDER BY started_at DESC LIMIT 1)
+  WHERE slice > 0 AND run_id = (SELECT run_id FROM headrace.run ORDER BY started_at DESC LIMIT 1)
   GROUP BY slice, begin_byte, end_byte, units) s
 WHERE found = units
 """

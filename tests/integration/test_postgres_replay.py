@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from headrace.targets.postgres.connection import sql
 from headrace.targets.postgres.names import writers_lock_key
 from tests.integration.driver import TIMEOUT_SECONDS, Running
 from tests.integration.postgres import PostgresProject
@@ -182,6 +183,18 @@ def test_dropped_and_replaced(warehouse: PostgresProject, of_run: str) -> None:
     refused = project.command(command("replay", of_run, "--drop", "20"))
     assert refused.exit_code == 1
     assert "was loaded anew since" in refused.error
+
+
+def test_a_table_that_was_emptied(warehouse: PostgresProject, of_run: str) -> None:
+    """A load without a single slice has made it anew."""
+    project = warehouse
+    project.file("orders.tbl.1", "")
+    project.run(limit=REJECTS, empty="allow").succeeded()
+    refused = project.command(command("replay", of_run, "repair.tbl"))
+    assert refused.exit_code == 1
+    assert "was loaded anew since" in refused.error
+    assert project.query("SELECT count(*) FROM orders") == [("0",)]
+    assert project.query(sql("lost_tables").format(schema="headrace").replace("$1", f"'{of_run}'")) == []
 
 
 def test_dropped_by_somebody_else(warehouse: PostgresProject, of_run: str) -> None:

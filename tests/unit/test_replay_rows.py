@@ -43,13 +43,13 @@ def test_rows_are_those_of_the_layout(tmp_path: Path) -> None:
     """Nothing is skipped as header or first lines; blank rows and comments are told."""
     content = b'\xef\xbb\xbf1;"x\ny"\r\n\n#2;a long comment\n3;last'
     replay = found(tmp_path / "rows", content, ["only_crlf"], [(0, None)])
-    assert (replay["rows"], replay["blank"], ranges(replay)) == (4, [2, 3], [(3, len(content), 0)])
+    assert (replay["rows"], replay["blank"], ranges(replay)) == (4, [[2, 3]], [(3, len(content), 0)])
     assert replay["files"][0]["row_end"] == "either"
 
 
 def test_groups_have_their_own_row_ends(tmp_path: Path) -> None:
     replay = found(tmp_path / "rows", b"1;a\nb|\n2;c\n\n", [{"exactly": "|\n"}, "only_lf"], [(0, 1), (1, None)])
-    assert (replay["rows"], replay["blank"], ranges(replay)) == (3, [3], [(0, 7, 0), (7, 12, 1)])
+    assert (replay["rows"], replay["blank"], ranges(replay)) == (3, [[3, 3]], [(0, 7, 0), (7, 12, 1)])
     few = found(tmp_path / "rows", b"1;a\n", ["either"], [(0, 3), (0, None)])
     assert (few["rows"], ranges(few)) == (1, [(0, 4, 0)])
     assert found(tmp_path / "rows", b"", ["either"], [(0, None)])["slices"] == []
@@ -58,7 +58,7 @@ def test_groups_have_their_own_row_ends(tmp_path: Path) -> None:
 def test_rows_longer_than_windows(tmp_path: Path) -> None:
     long = b"x" * 600_000
     replay = found(tmp_path / "rows", b'1;"' + long + b'\n"\n2;b\n\n', ["either"], [(0, 1), (0, None)])
-    assert (replay["rows"], replay["blank"]) == (3, [3])
+    assert (replay["rows"], replay["blank"]) == (3, [[3, 3]])
     assert replay["slices"][0]["end_byte"] == len(long) + 6
 
 

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use headrace_types::{CoreError, ErrorKind, Header, Layout, RowEnd};
+use headrace_types::{CoreError, Encoding, ErrorKind, Header, Layout, RowEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::line_parser::{Line, LineParser};
@@ -15,8 +15,6 @@ use crate::spec::{FileSpec, SliceSpec};
 const WINDOW_BYTES: usize = 256 * 1024;
 /// A longer row is not blank, whatever ends it.
 const BLANK_BYTES: usize = 8;
-/// What an editor puts in front of a text.
-const MARKS: [&[u8]; 3] = [b"\xEF\xBB\xBF", b"\xFF\xFE", b"\xFE\xFF"];
 
 /// A file of rows, and whose rows they are.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,6 +28,9 @@ pub struct ReplayRowsSpec {
     pub files: Vec<FileSpec>,
     /// Whose rows stand in the file, from its front on.
     pub groups: Vec<RowGroup>,
+    /// The first bytes of the first reject. A byte order mark there is a part of the row; any other was put in front by an editor.
+    #[serde(default)]
+    pub first_bytes: Vec<u8>,
 }
 
 /// Rows that are written like those of one file.
@@ -51,8 +52,8 @@ pub struct ReplayRows {
     pub slices: Vec<SliceSpec>,
     /// Lines of the whole file, those of `blank` included.
     pub rows: u64,
-    /// Lines, from 1, that the layout skips: without a byte, or comments.
-    pub blank: Vec<u64>,
+    /// Lines, from 1, that the layout skips: without a byte, or comments. First and last of those that follow each other.
+    pub blank: Vec<(u64, u64)>,
 }
 
 /// Finds the rows. `is_cancelled` is asked now and then.
@@ -71,19 +72,22 @@ pub fn replay_rows(spec: &ReplayRowsSpec, is_cancelled: &mut dyn FnMut() -> bool
         ..FileSpec::default()
     };
     let mut found = ReplayRows::default();
-    let mut at = mark_bytes(&whole)?;
+    let mut at = 0;
     for (index, group) in spec.groups.iter().enumerate() {
         let source = spec.files.get(group.file).ok_or_else(|| {
             CoreError::new(ErrorKind::Specification, format!("replay rows: there is no file {}", group.file))
         })?;
-        let file = FileSpec {
+        let mut file = FileSpec {
             row_end: either(&source.row_end),
             columns: source.columns.clone(),
             encoding: source.encoding,
             origin: source.origin.clone(),
-            first_byte: at,
             ..whole.clone()
         };
+        if index == 0 {
+            at = mark_bytes(&file, &layout, &spec.first_bytes)?;
+        }
+        file.first_byte = at;
         let before = found.rows;
         let end = Walk { layout: &layout, file: &file, found: &mut found }.rows(group.rows, is_cancelled)?;
         if end > at {
@@ -102,7 +106,14 @@ fn either(row_end: &RowEnd) -> RowEnd {
     if row_end.takes_carriage_return() { RowEnd::Either } else { row_end.clone() }
 }
 
-fn mark_bytes(file: &FileSpec) -> Result<u64, CoreError> {
+/// How long the mark is that an editor has put in front of a text in the encoding of its first group; 0 without one.
+fn mark_bytes(file: &FileSpec, layout: &Layout, first_bytes: &[u8]) -> Result<u64, CoreError> {
+    let mark: &[u8] = match file.encoding_in(layout) {
+        Encoding::Utf8 => b"\xEF\xBB\xBF",
+        Encoding::Utf16Le => b"\xFF\xFE",
+        Encoding::Utf16Be => b"\xFE\xFF",
+        _ => return Ok(0),
+    };
     let mut head = [0; 3];
     let (mut source, mut length) = (from_range(file, 0, file.size_bytes.min(3))?, 0);
     while length < head.len() {
@@ -111,7 +122,8 @@ fn mark_bytes(file: &FileSpec) -> Result<u64, CoreError> {
             count => length += count,
         }
     }
-    Ok(MARKS.iter().find(|mark| head[..length].starts_with(mark)).map_or(0, |mark| mark.len() as u64))
+    let is_mark = head[..length].starts_with(mark) && !first_bytes.starts_with(mark);
+    Ok(if is_mark { mark.len() as u64 } else { 0 })
 }
 
 /// The rows of one group.
@@ -167,7 +179,11 @@ impl Walk<'_> {
         self.found.rows += 1;
         let is_comment = || self.layout.comment.as_ref().is_some_and(|mark| front.starts_with(mark.as_bytes()));
         if (front.len() <= BLANK_BYTES || is_comment()) && matches!(parser.parse(front)?, Line::Skipped) {
-            self.found.blank.push(self.found.rows);
+            let row = self.found.rows;
+            match self.found.blank.last_mut() {
+                Some((_, last)) if *last + 1 == row => *last = row,
+                _ => self.found.blank.push((row, row)),
+            }
         }
         Ok(())
     }
@@ -184,6 +200,16 @@ mod tests {
     }
 
     fn found(content: &[u8], layout: &Layout, files: &[FileSpec], groups: &[(usize, Option<u64>)]) -> ReplayRows {
+        found_behind(b"", content, layout, files, groups)
+    }
+
+    fn found_behind(
+        first_bytes: &[u8],
+        content: &[u8],
+        layout: &Layout,
+        files: &[FileSpec],
+        groups: &[(usize, Option<u64>)],
+    ) -> ReplayRows {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("repair");
         std::fs::write(&path, content).unwrap();
@@ -192,6 +218,7 @@ mod tests {
             layout: layout.clone(),
             files: files.to_vec(),
             groups: groups.iter().map(|&(file, rows)| RowGroup { file, rows }).collect(),
+            first_bytes: first_bytes.to_vec(),
         };
         replay_rows(&spec, &mut || false).unwrap()
     }
@@ -209,7 +236,7 @@ mod tests {
         let layout = Layout { header: Header::Skip, skip_lines: 2, comment: Some("#".to_owned()), ..layout() };
         let content = b"1;\"x\ny\"\r\n\n#2;a long comment\n3;last";
         let found = found(content, &layout, &[ending(RowEnd::OnlyCrlf)], &[(0, None)]);
-        assert_eq!((found.rows, found.blank.as_slice()), (4, &[2, 3][..]));
+        assert_eq!((found.rows, found.blank.as_slice()), (4, &[(2, 3)][..]));
         assert_eq!(ranges(&found), [(0, content.len() as u64, Some(0))]);
         assert_eq!(found.files[0].row_end, RowEnd::Either);
     }
@@ -219,6 +246,33 @@ mod tests {
         let found = found(b"\xEF\xBB\xBF1;a\n", &layout(), &[ending(RowEnd::Either)], &[(0, None)]);
         assert_eq!((found.rows, ranges(&found)), (1, vec![(3, 7, Some(0))]));
         assert_eq!(found.files[0].first_byte, 3);
+    }
+
+    #[test]
+    fn only_marks_of_the_first_rows_encoding_and_none_of_a_reject() {
+        let begin = |first_bytes: &[u8], content: &[u8], encoding: Encoding| {
+            let (layout, file) = match encoding {
+                Encoding::Utf16Le | Encoding::Utf16Be => {
+                    (Encoding::Utf16, FileSpec { encoding, ..FileSpec::default() })
+                }
+                _ => (encoding, FileSpec::default()),
+            };
+            let layout = Layout { encoding: layout, ..self::layout() };
+            ranges(&found_behind(first_bytes, content, &layout, &[file], &[(0, None)]))[0].0
+        };
+        let page = Encoding::all().find(|encoding| encoding.name() == "windows-1252").unwrap();
+        for (mark, own) in [
+            (b"\xEF\xBB\xBF".as_slice(), Encoding::Utf8),
+            (b"\xFF\xFE", Encoding::Utf16Le),
+            (b"\xFE\xFF", Encoding::Utf16Be),
+        ] {
+            let content = [mark, b"1\0;\0a\0\n\0"].concat();
+            for encoding in [Encoding::Utf8, Encoding::Utf16Le, Encoding::Utf16Be, page] {
+                let skipped = if encoding == own { mark.len() as u64 } else { 0 };
+                assert_eq!(begin(b"1", &content, encoding), skipped, "{mark:?} in {encoding:?}");
+                assert_eq!(begin(mark, &content, encoding), 0);
+            }
+        }
     }
 
     #[test]
@@ -242,7 +296,7 @@ mod tests {
         let middle = content.len() as u64;
         content.extend("3;c\r\n\n".encode_utf16().flat_map(u16::to_be_bytes));
         let both = found(&content, &utf16, &[of(Encoding::Utf16Be), of(Encoding::Utf16Le)], &[(1, Some(2)), (0, None)]);
-        assert_eq!((both.rows, both.blank.as_slice()), (4, &[4][..]));
+        assert_eq!((both.rows, both.blank.as_slice()), (4, &[(4, 4)][..]));
         assert_eq!(ranges(&both), [(0, middle, Some(0)), (middle, content.len() as u64, Some(2))]);
     }
 
@@ -251,7 +305,7 @@ mod tests {
         let long = "x".repeat(2 * WINDOW_BYTES);
         let content = format!("1;\"{long}\n\"\n2;b\n\n");
         let found = found(content.as_bytes(), &layout(), &[ending(RowEnd::Either)], &[(0, Some(1)), (0, None)]);
-        assert_eq!((found.rows, found.blank.as_slice()), (3, &[3][..]));
+        assert_eq!((found.rows, found.blank.as_slice()), (3, &[(3, 3)][..]));
         assert_eq!(found.slices[0].end_byte, content.len() as u64 - 5);
     }
 }

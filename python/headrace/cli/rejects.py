@@ -71,11 +71,16 @@ def render_rejects(found: RejectedRun, first: Sequence[Sequence[Mapping[str, Any
     """What was rejected, table by table, each with the `first` of its rejects; without a final line end."""
     parts = [_sum(found)]
     parts += [_table(table, shown, width) for table, shown in zip(found.tables, first, strict=True)]
-    if any(table.status == "success" and (table.accounts is None or table.accounts.open) for table in found.tables):
+    if any(table.status == "success" and _is_to_do(table) for table in found.tables):
         copy = f"headrace rejects {found.run_id} --copy repair.csv"
         hint = f"hint: repair a copy ({copy}), then replay it (headrace replay {found.run_id} repair.csv)"
         parts.append("\n".join(textwrap.wrap(hint, width, subsequent_indent=_INDENT, break_on_hyphens=False)))
     return "\n\n".join(parts)
+
+
+def _is_to_do(table: RejectedTable) -> bool:
+    """Whether rows are left to be repaired: who does not go on with a replay may replay them anew."""
+    return table.accounts is None or table.accounts.open + table.accounts.unfinished > 0
 
 
 def _with_accounts(found: RejectedRun, folder: run.RunFolder, options: RejectsOptions) -> RejectedRun:
@@ -136,7 +141,7 @@ def _since(table: RejectedTable) -> str:
     parts = [f"{units.count(accounts.open)} open"]
     for item in accounts.replays:
         if item.is_unfinished:
-            parts.append(f"{units.count(accounts.unfinished)} in a replay to go on with: headrace resume {item.run_id}")
+            parts.append(f"{units.count(item.numbers)} in a replay to go on with: headrace resume {item.run_id}")
             continue
         amounts = [("loaded", item.loaded), ("rejected again", item.rejected_again), ("dropped", item.dropped)]
         parts += [f"{units.count(amount)} {what} by {item.run_id}" for what, amount in amounts if amount]

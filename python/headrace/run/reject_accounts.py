@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+from headrace.errors import AccountsError
 from headrace.model import BoundPackage
 from headrace.model.load import usable_cpus
-from headrace.planning import engine_bytes
-from headrace.run.number_list import Stretch, count_numbers
+from headrace.planning import counted, engine_bytes
+from headrace.run.number_list import Stretch, Stretches, count_numbers, union, without
+from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows
 from headrace.targets import OpenOptions, Replay, capabilities_of, open_target, target_key
 
@@ -23,7 +25,7 @@ _ENDED: Final = ("success", "abandoned")
 class ReplayOfRun:
     """One replay of rejects of one task: it has loaded, rejected again and dropped rows, for so many `numbers`.
 
-    `is_unfinished`: nothing of it is visible, and it may be resumed.
+    `is_unfinished`: not all of it is visible, and it may be resumed; `numbers` are those that no other one has taken.
     """
 
     run_id: str
@@ -32,6 +34,7 @@ class ReplayOfRun:
     loaded: int
     rejected_again: int
     dropped: int
+    rows_added: int
     is_unfinished: bool
 
 
@@ -49,7 +52,7 @@ class RejectAccounts:
     unfinished: int
     rows_added: int
     replays: tuple[ReplayOfRun, ...]
-    taken: tuple[Stretch, ...]
+    taken: Sequence[Stretch]
 
     def is_open(self, number: int) -> bool:
         """Whether no replay has resolved a reject."""
@@ -81,42 +84,49 @@ class RejectAccounts:
 
 
 def reject_accounts(rejected: int, claims: Sequence[Replay]) -> RejectAccounts:
-    """The accounts of so many rejects, of which these stretches were claimed."""
-    taken = tuple(sorted((item.first, item.last) for item in claims if item.taken_at is not None))
-    waiting = [(item.first, item.last) for item in claims if item.taken_at is None and item.status not in _ENDED]
-    unfinished = count_numbers(_union([*taken, *waiting])) - count_numbers(taken)
-    by_run = sorted(claims, key=lambda item: item.run_id)
-    replays = tuple(_of_run(list(own)) for _, own in groupby(by_run, key=lambda item: item.run_id))
-    done = [item for item in replays if item.at is not None]
-    loaded, again, dropped = (
-        sum(getattr(item, name) for item in done) for name in ("loaded", "rejected_again", "dropped")
+    """The accounts of so many rejects, of which these stretches were claimed.
+
+    Raises AccountsError if a replay has not loaded, rejected again or dropped a row for each of its numbers.
+    """
+    taken = _stretches(item for item in claims if item.taken_at is not None)
+    done = _stretches(item for item in claims if item.taken_at is not None and not item.is_half)
+    unfinished = _stretches(item for item in claims if _is_unfinished(item))
+    by_run = sorted(claims, key=lambda item: (item.run_id, item.first))
+    replays = [_of_run(list(own), taken) for _, own in groupby(by_run, key=lambda item: item.run_id)]
+    loaded, again, dropped, added = (
+        sum(getattr(item, name) for item in replays) for name in ("loaded", "rejected_again", "dropped", "rows_added")
     )
+    done_numbers = count_numbers(done)
+    unfinished_numbers = count_numbers(union(done, unfinished)) - done_numbers
     return RejectAccounts(
-        open=rejected - count_numbers(taken) - unfinished,
+        open=rejected - done_numbers - unfinished_numbers,
         loaded=loaded,
         rejected_again=again,
         dropped=dropped,
-        unfinished=unfinished,
-        rows_added=loaded + again + dropped - count_numbers(taken),
-        replays=tuple(item for item in replays if item.at is not None or item.is_unfinished),
+        unfinished=unfinished_numbers,
+        rows_added=added,
+        replays=tuple(item for item in replays if item.numbers),
         taken=taken,
     )
 
 
-def open_beside(rejected: int, claims: Iterable[Replay], own: Sequence[Stretch]) -> int:
+def open_beside(rejected: int, claims: Iterable[Replay], own: Iterable[Stretch]) -> int:
     """How many of so many rejects are open, if those of `own` are not."""
-    others = [(item.first, item.last) for item in claims if item.taken_at is not None or item.status not in _ENDED]
-    return rejected - count_numbers(_union([*others, *own]))
+    others = _stretches(item for item in claims if item.taken_at is not None or item.status not in _ENDED)
+    return rejected - count_numbers(union(others, own))
 
 
 def read_claims(package: BoundPackage, run_id: str, tasks: Iterable[str]) -> dict[str, list[Replay]]:
-    """What the ledgers know of the rejects of tasks of a run. Raises what opening a destination raises."""
+    """What the ledgers know of the rejects of tasks of a run, by the names of the tasks without secrets. Raises what
+    opening a destination raises.
+    """
     found: dict[str, list[Replay]] = {}
-    flows = {flow.id: flow for flow, _ in nameable_flows(package)}
-    wanted = [flows[task] for task in tasks if task in flows]
-    for key in dict.fromkeys(target_key(flow.destination.connection) for flow in wanted):
-        own = [flow for flow in wanted if target_key(flow.destination.connection) == key]
-        connection = own[0].destination.connection
+    redactor = Redactor(package.secrets)
+    flows = {redactor.text(flow.id): flow for flow, _ in nameable_flows(package)}
+    wanted = {task: flows[task] for task in tasks if task in flows}
+    for key in dict.fromkeys(target_key(flow.destination.connection) for flow in wanted.values()):
+        own = {task: flow for task, flow in wanted.items() if target_key(flow.destination.connection) == key}
+        connection = next(iter(own.values())).destination.connection
         options = OpenOptions(
             engine_bytes=engine_bytes(package.memory_bytes, capabilities_of(connection).memory_share),
             threads=usable_cpus(),
@@ -126,29 +136,37 @@ def read_claims(package: BoundPackage, run_id: str, tasks: Iterable[str]) -> dic
             is_cancelled=lambda: False,
         )
         with open_target(connection, options) as target:
-            found |= {flow.id: target.replays(run_id, flow.id) for flow in own}
+            found |= {task: target.replays(run_id, flow.id) for task, flow in own.items()}
     return found
 
 
-def _of_run(claims: Sequence[Replay]) -> ReplayOfRun:
+def _is_unfinished(claim: Replay) -> bool:
+    return claim.is_half or (claim.taken_at is None and claim.status not in _ENDED)
+
+
+def _of_run(claims: Sequence[Replay], taken: Sequence[Stretch]) -> ReplayOfRun:
+    """One replay, by its claims. `taken`: numbers of all replays that hold."""
     first = claims[0]
-    is_done = first.taken_at is not None
+    own = [(item.first, item.last) for item in claims]
+    if first.is_half or first.taken_at is None:
+        # Its own, if some of its rows are visible.
+        numbers = count_numbers(own if first.is_half else without(own, taken)) if _is_unfinished(first) else 0
+        return ReplayOfRun(first.run_id, None, numbers, 0, 0, 0, 0, is_unfinished=True)
+    numbers = count_numbers(own)
+    dropped = count_numbers((item.first, item.last) for item in claims if item.action == "drop")
+    added = first.rows_loaded + first.rows_rejected + dropped - numbers
+    if first.rows_added not in (None, added):
+        raise AccountsError(
+            f"the accounts of replay {first.run_id} do not balance",
+            found=f"{first.rows_loaded} loaded, {first.rows_rejected} rejected again, {dropped} dropped",
+            expected=f"{counted(numbers, 'reject')} and {counted(first.rows_added, 'row')} more",
+            hint="This is a defect of Headrace. Keep the run folder and report it.",
+        )
+    at = first.taken_at.isoformat(timespec="seconds")
     return ReplayOfRun(
-        first.run_id,
-        first.taken_at.isoformat(timespec="seconds") if first.taken_at is not None else None,
-        count_numbers((item.first, item.last) for item in claims),
-        first.rows_loaded if is_done else 0,
-        first.rows_rejected if is_done else 0,
-        count_numbers((item.first, item.last) for item in claims if item.action == "drop") if is_done else 0,
-        is_unfinished=not is_done and first.status not in _ENDED,
+        first.run_id, at, numbers, first.rows_loaded, first.rows_rejected, dropped, added, is_unfinished=False
     )
 
 
-def _union(named: Iterable[Stretch]) -> list[Stretch]:
-    joined: list[Stretch] = []
-    for first, last in sorted(named):
-        if joined and first <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(last, joined[-1][1])
-        else:
-            joined.append((first, last))
-    return joined
+def _stretches(claims: Iterable[Replay]) -> Stretches:
+    return Stretches(union(sorted((item.first, item.last) for item in claims)))

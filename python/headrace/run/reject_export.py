@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 import duckdb
 
 from headrace.errors import CommandLineError, OutputError
-from headrace.run.number_list import number_list, stretches
+from headrace.run.number_list import Stretches, count_numbers, number_list, stretches
 from headrace.run.rejected import Choice, RejectedRun, RejectedTable
 
 # Of Parquet, in this order; whatever a run of another version has not written is NULL.
@@ -85,21 +85,25 @@ def copy_rejects(run: RejectedRun, choice: Choice, path: Path) -> tuple[int, int
                 found="a file of this name",
                 hint="Choose another name: a repaired copy would be lost.",
             )
-    numbers: list[int] = []
     cut = 0
-    with _written(path) as unfinished, table.files.open_rows() as source, unfinished.open("wb") as copy:
+
+    def copied(source: BinaryIO, copy: BinaryIO) -> Iterator[int]:
+        nonlocal cut
         for row in table.open(choice):
             if row.is_cut:
                 cut += 1
                 continue
             source.seek(row.begin_byte)
             _copy(source, copy, row.end_byte - row.begin_byte)
-            numbers.append(row.number)
+            yield row.number
+
+    with _written(path) as unfinished, table.files.open_rows() as source, unfinished.open("wb") as copy:
+        named = Stretches(stretches(copied(source, copy)))
         # Numbers first: a copy without them would stand for all rejects of the task.
         with _written(numbers_path) as unfinished_numbers:
-            document = {"run": run.run_id, "task": table.task, "numbers": number_list(stretches(numbers))}
+            document = {"run": run.run_id, "task": table.task, "numbers": number_list(named)}
             unfinished_numbers.write_text(json.dumps(document) + "\n", encoding="utf-8")
-    return len(numbers), cut
+    return count_numbers(named), cut
 
 
 def _only_table(tables: Sequence[RejectedTable]) -> RejectedTable:

@@ -19,12 +19,12 @@ from headrace.model import BoundPackage, DataFlowTask, FileSource, RejectBounds,
 from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourceSnapshot, counted, display_name
 from headrace.run import request as requests
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
-from headrace.run.number_list import Stretch, count_numbers, number_list, parse_number_list
+from headrace.run.number_list import Stretch, Stretches, count_numbers, number_list, parse_number_list, union
 from headrace.run.preparation import PreparedFlow
 from headrace.run.redact import Redactor
 from headrace.run.reject_accounts import open_beside
 from headrace.run.rejected import Choice, RejectedTable, rejected_run
-from headrace.run.replay_groups import core_files, repeat_place, row_groups
+from headrace.run.replay_groups import RowGroups, core_files, repeat_place, row_groups
 from headrace.run.replay_rows import loaded_and_dropped, repaired
 from headrace.run.tasks import nameable_flows
 from headrace.targets import Replay, Target
@@ -52,15 +52,16 @@ class ReplayRun:
     """A replay that is ready to be executed, and all that has to be known to execute it again.
 
     `rejects`: as many had the task of run `of_run`; `rows_added`: rows of the file beyond one for each number. `file`:
-    the copy, in the run folder; `given`: what it is a copy of. `files` and `groups`: as `RowGroups` has them.
+    the copy, in the run folder; `given`: what it is a copy of. `files`, `groups` and `first_bytes`: as `RowGroups` has
+    them.
     """
 
     folder: RunFolder
     of_run: str
     task: str
     rejects: int
-    loads: tuple[Stretch, ...]
-    drops: tuple[Stretch, ...]
+    loads: Sequence[Stretch]
+    drops: Sequence[Stretch]
     rows_added: int
     file: str
     given: str | None
@@ -68,11 +69,12 @@ class ReplayRun:
     files: Sequence[Mapping[str, Any]]
     groups: Sequence[Mapping[str, Any]]
     limit: int | None
+    first_bytes: Sequence[int] = ()
 
     @property
     def numbers(self) -> int:
         """How many rejects are taken."""
-        return count_numbers((*self.loads, *self.drops))
+        return count_numbers(self.loads) + count_numbers(self.drops)
 
     @property
     def names(self) -> dict[str, str]:
@@ -94,6 +96,7 @@ class ReplayRun:
             "files": list(self.files),
             "groups": list(self.groups),
             "limit": self.limit,
+            "first_bytes": list(self.first_bytes),
         }
 
     @classmethod
@@ -101,7 +104,7 @@ class ReplayRun:
         """That of an earlier attempt. Raises LedgerError if its folder is not complete."""
         try:
             known = json.loads(folder.replay.read_text(encoding="utf-8"))
-            loads, drops = (parse_number_list(known[name]) or () for name in ("loads", "drops"))
+            loads, drops = (Stretches(parse_number_list(known[name]) or ()) for name in ("loads", "drops"))
             return cls(folder, **{**known, "loads": loads, "drops": drops})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise LedgerError(
@@ -121,7 +124,9 @@ class ReplayRun:
     def sources(self, package: BoundPackage, is_cancelled: Callable[[], bool]) -> PreparedFlow:
         """The rows of the copy, as a data flow reads them."""
         (task,) = (flow for flow, _ in nameable_flows(package))
-        found = _find_rows(self.folder, self.file, task, self.files, self.groups, is_cancelled)
+        files, groups = ([dict(item) for item in items] for items in (self.files, self.groups))
+        rows = RowGroups(files, groups, bytes(self.first_bytes))
+        found = _find_rows(self.folder, self.file, task, rows, is_cancelled)
         source = SourceSnapshot(
             name=task.source.name,
             files=found["files"],
@@ -132,24 +137,24 @@ class ReplayRun:
         limit = int(found["rows"]) if self.limit is None else self.limit
         return PreparedFlow(replace(task, rejects=RejectLimits(RejectBounds(limit))), source)
 
-    def planned(self, plan: RunPlan, task: DataFlowTask, target: Target) -> RunPlan:
+    def planned(self, plan: RunPlan, task: DataFlowTask, target: Target, redactor: Redactor) -> RunPlan:
         """The plan with its claim; a task that an earlier attempt has finished needs none.
 
         Raises LedgerError if a reject is taken, or its rows would be those of another table.
         """
-        claim = ReplayPlan(self.of_run, self.loads, self.drops, self.file_hash)
+        claim = ReplayPlan(self.of_run, self.loads, self.drops, self.file_hash, self.rows_added)
         claiming = []
         for flow in plan.tasks:
             if isinstance(flow, DataFlowPlan):
-                check_replay(self.folder.run_id, flow, claim, task, target)
+                check_replay(self.folder.run_id, flow, claim, task, target, redactor)
                 flow = replace(flow, replay=claim)
             claiming.append(flow)
         return replace(plan, tasks=tuple(claiming))
 
     def open_behind(self, others: Sequence[Replay]) -> int:
         """Rejects of the task that are neither in this replay nor in those of `others` that count."""
-        own = (*self.loads, *self.drops)
-        return open_beside(self.rejects, [item for item in others if item.run_id != self.folder.run_id], own)
+        beside = [item for item in others if item.run_id != self.folder.run_id]
+        return open_beside(self.rejects, beside, union(self.loads, self.drops))
 
     def accounts(self, tables: Sequence[Mapping[str, Any]], open_behind: int | None) -> dict[str, Any]:
         """What became of the rejects: numbers + rows_added = loaded + rejected_again + dropped. `tables`: of the
@@ -192,10 +197,10 @@ def begin_replay(
             given = None if options.file is None else Redactor(package.secrets).text(_shown(options.file))
             file, file_hash = _keep(folder, options.file, names)
             rows = row_groups(of, table, task.source.layout.made, said, folder.origins)
-            found = _find_rows(folder, file, task, rows.files, rows.groups, is_cancelled)
+            found = _find_rows(folder, file, task, rows, is_cancelled)
             if said.takes_all:
                 repeat_place(folder.origins, int(found["rows"]))
-            loads, drops, rows_added = loaded_and_dropped(said, int(found["rows"]), found["blank"])
+            loads, drops, rows_added = loaded_and_dropped(said, int(found["rows"]), found.pop("blank"), rows.unclosed)
             run = ReplayRun(
                 folder,
                 of.run_id,
@@ -210,6 +215,7 @@ def begin_replay(
                 rows.files,
                 rows.groups,
                 options.limit,
+                list(rows.first_bytes),
             )
             folder.write_document(folder.replay, run.to_dict())
         except BaseException:
@@ -221,8 +227,12 @@ def begin_replay(
         raise Redactor(package.secrets, names).error(error) from None
 
 
-def check_replay(run_id: str, plan: DataFlowPlan, claim: ReplayPlan, task: DataFlowTask, target: Target) -> None:
-    """Raises LedgerError unless the rows belong to what the run has loaded, and nobody has taken them."""
+def check_replay(
+    run_id: str, plan: DataFlowPlan, claim: ReplayPlan, task: DataFlowTask, target: Target, redactor: Redactor
+) -> None:
+    """Raises LedgerError unless the rows belong to what the run has loaded, and nobody has taken them. `redactor`: of
+    the names that are in the ledger.
+    """
     name = display_name(task.destination, target.default_schema)
     loaded = target.loaded_table(claim.of_run, plan.task)
     if loaded is None or not loaded.finished:
@@ -231,7 +241,7 @@ def check_replay(run_id: str, plan: DataFlowPlan, claim: ReplayPlan, task: DataF
             found="no rows of the run in the ledger there",
             hint="Replay it with the connections that the run had.",
         )
-    own = (plan.schema or "", plan.table)
+    own = (plan.schema or "", redactor.text(plan.table))
     there = (own[0] if loaded.schema is None else loaded.schema, loaded.table)
     key = target.capabilities.name_key
     if tuple(map(key, own)) != tuple(map(key, there)):
@@ -268,10 +278,18 @@ def _rejected_table(of: RunFolder, name: str | None) -> RejectedTable:
 
 
 def _task_of(package: BoundPackage, task_id: str) -> DataFlowTask:
-    found = next((flow for flow, _ in nameable_flows(package) if flow.id == task_id), None)
-    if found is None:
+    """`task_id`: as it stands in the documents of a run, which hold no secrets."""
+    redactor = Redactor(package.secrets)
+    found = [flow for flow, _ in nameable_flows(package) if redactor.text(flow.id) == task_id]
+    if not found:
         raise LedgerError(f"the package has no task `{task_id}` any more", hint="Give the parameters of the run.")
-    return found
+    if len(found) > 1:
+        raise LedgerError(
+            f"rejects of task {task_id} cannot be replayed",
+            found=f"{len(found)} tasks that are called the same, because secrets in their names are not stored",
+            hint="Load the repaired rows from a file of their own, by a package with `target: append`.",
+        )
+    return found[0]
 
 
 def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> DataFlowTask:
@@ -288,7 +306,7 @@ def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> Data
         raise refused("partitions that the run has loaded anew")
     if not isinstance(task.source, FileSource):
         raise refused("rows that no file holds")
-    if not all("dialect" in file for file in requests.load_source_files(of, task.id)):
+    if not all("dialect" in file for file in requests.load_source_files(of, table.task)):
         raise refused(f"run {of.run_id} has kept no encoding and row end of its source")
     return task
 
@@ -341,15 +359,15 @@ def _find_rows(
     folder: RunFolder,
     file: str,
     task: DataFlowTask,
-    files: Sequence[Mapping[str, Any]],
-    groups: Sequence[Mapping[str, Any]],
+    rows: RowGroups,
     is_cancelled: Callable[[], bool],
 ) -> dict[str, Any]:
     path = folder.path / file
     spec = {
         "path": str(path),
         "layout": task.source.layout.to_core(set()),
-        "files": core_files(files, path, folder.origins),
-        "groups": list(groups),
+        "files": core_files(rows.files, path, folder.origins),
+        "groups": rows.groups,
+        "first_bytes": list(rows.first_bytes),
     }
     return core.replay_rows(spec, is_cancelled)

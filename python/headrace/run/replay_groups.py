@@ -26,16 +26,22 @@ _PLACES: Final = frozenset({"row_number", "byte_offset"})
 # Row, from 1, and first byte: as the core reads them.
 _PLACE: Final = struct.Struct("<QQ")
 _PLACES_AT_ONCE: Final = 65_536
+_UNCLOSED: Final = "unclosed_qualifier"
+# No byte order mark is longer.
+_MARK_BYTES: Final = 3
 
 
 @dataclass
 class RowGroups:
     """`files`: as which source files rows are written: dialect and, if a column asks, `origin`, the path of the file.
-    `groups`: so many rows of one of them, then of another one; the last group has whatever is left.
+    `groups`: so many rows of one of them, then of another one; the last group has the rest. `first_bytes` of the
+    first reject: as many as a byte order mark has. `unclosed`: the first reject with a qualifier that nothing closes.
     """
 
     files: list[dict[str, Any]] = field(default_factory=list)
     groups: list[dict[str, Any]] = field(default_factory=list)
+    first_bytes: bytes = b""
+    unclosed: int | None = None
 
     def index_of(self, file: dict[str, Any]) -> int:
         """The number of a file, from 0."""
@@ -65,7 +71,11 @@ def row_groups(of: RunFolder, table: RejectedTable, made: Sequence[Column], said
     rows = _chosen(table.files.rows(), said.rows)
     with _written(places) if source.asks_places else nullcontext() as output, source.places_before() as before:
         for row in rows:
+            if not found.groups:
+                found.first_bytes = _first_bytes(table, row)
             found.add(index_of(source.number_of(row)))
+            if found.unclosed is None and row.members.get("rule") == _UNCLOSED:
+                found.unclosed = row.number
             if row.is_cut:
                 cut.append(row.number)
             if output is not None:
@@ -76,6 +86,12 @@ def row_groups(of: RunFolder, table: RejectedTable, made: Sequence[Column], said
         found.add(index_of(0))  # for a file without rows
     found.groups[-1]["rows"] = None
     return found
+
+
+def _first_bytes(table: RejectedTable, row: RejectRow) -> bytes:
+    with table.files.open_rows() as kept:
+        kept.seek(row.begin_byte)
+        return kept.read(min(_MARK_BYTES, row.end_byte - row.begin_byte))
 
 
 def repeat_place(places: Path, rows: int) -> None:

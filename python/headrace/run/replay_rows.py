@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import CommandLineError, HeadraceError, LedgerError
 from headrace.planning import counted
-from headrace.run.number_list import Stretch, count_numbers, number_list, parse_number_list, stretches
+from headrace.run.number_list import (
+    Stretch,
+    Stretches,
+    at_places,
+    count_numbers,
+    number_list,
+    parse_number_list,
+    stretches,
+    union,
+    without,
+)
 from headrace.run.reject_export import NUMBERS_ENDING
 
 _ROWS_HINT = "Say with --rows which rejects the rows are."
@@ -22,8 +32,8 @@ class Repaired:
     it has all rows of the file.
     """
 
-    rows: tuple[Stretch, ...]
-    drops: tuple[Stretch, ...]
+    rows: Sequence[Stretch]
+    drops: Sequence[Stretch]
     is_named: bool
 
     @property
@@ -47,7 +57,7 @@ def repaired(run_id: str, task: str, count: int, file: Path | None, rows: str | 
             )
         return Repaired((), drops, is_named=False)
     named = _named("--rows", rows, count) if rows is not None else _noted(run_id, task, count, file)
-    chosen = tuple(stretches(_without(named or ((1, count),), drops)))
+    chosen = Stretches(union(without(named or ((1, count),), drops)))
     if rows is not None and count_numbers(chosen) != count_numbers(named):
         raise CommandLineError(
             "a reject cannot be loaded and dropped",
@@ -58,34 +68,33 @@ def repaired(run_id: str, task: str, count: int, file: Path | None, rows: str | 
 
 
 def loaded_and_dropped(
-    said: Repaired, lines: int, blank: Sequence[int]
-) -> tuple[tuple[Stretch, ...], tuple[Stretch, ...], int]:
+    said: Repaired, lines: int, blank: Sequence[Sequence[int]], unclosed: int | None = None
+) -> tuple[Sequence[Stretch], Sequence[Stretch], int]:
     """Which numbers are loaded, which are dropped, and how many rows there are beyond one for each.
 
-    The file has so many `lines`, of which those of `blank`, from 1, hold nothing. Raises LedgerError if there is not
-    a line for each number.
+    The file has so many `lines`, of which those of the stretches `blank`, from 1, hold nothing. `unclosed`: a reject
+    that takes those behind it into its row unless it was repaired. Raises LedgerError if there is not a line for each
+    number.
     """
     wanted = count_numbers(said.rows)
-    empty = set(blank)
     if said.takes_all:
-        rows = lines - len(empty)
+        rows = lines - count_numbers((first, last) for first, last in blank)
         if rows:
             return said.rows, said.drops, rows - 1
-        return (), tuple(stretches(sorted(_numbers((*said.rows, *said.drops))))), 0
-    while lines > wanted and lines in empty:
-        lines -= 1  # as an editor leaves them behind the last row
+        return (), Stretches(union(said.rows, said.drops)), 0
+    if blank and blank[-1][1] == lines > wanted:
+        lines = max(wanted, blank[-1][0] - 1)  # as an editor leaves them behind the last row
     if lines != wanted:
         raise LedgerError(
             "the file does not have a row for each reject",
             found=counted(lines, "row"),
             expected=f"{counted(wanted, 'row')}, for {_rejects(said.rows)}",
-            hint="Say with --rows which rejects the rows are; an emptied row drops its reject.",
+            hint="Say with --rows which rejects the rows are; an emptied row drops its reject."
+            if unclosed is None or lines > wanted
+            else f"Reject {unclosed} opened a qualifier that swallows what follows: close it, or empty that row.",
         )
-    loads: list[int] = []
-    drops = list(_numbers(said.drops))
-    for line, number in enumerate(_numbers(said.rows), 1):
-        (drops if line in empty else loads).append(number)
-    return tuple(stretches(loads)), tuple(stretches(sorted(drops))), 0
+    emptied = Stretches(at_places(said.rows, ((first, last) for first, last in blank)))
+    return Stretches(without(said.rows, emptied)), Stretches(union(said.drops, emptied)), 0
 
 
 def _named(option: str, text: str | None, count: int) -> tuple[Stretch, ...]:
@@ -155,13 +164,3 @@ def _rejects(named: Sequence[Stretch]) -> str:
     text = number_list(named)
     shown = text if len(text) <= 40 else f"{text[:36]} ..."
     return f"reject{'s' * (count_numbers(named) != 1)} {shown}"
-
-
-def _numbers(named: Iterable[Stretch]) -> Iterator[int]:
-    for first, last in named:
-        yield from range(first, last + 1)
-
-
-def _without(named: Iterable[Stretch], others: Sequence[Stretch]) -> Iterator[int]:
-    excluded = set(_numbers(others))
-    return (number for number in _numbers(named) if number not in excluded)

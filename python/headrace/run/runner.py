@@ -212,7 +212,7 @@ class _Run:
         task = next(item.task for item in prepared if isinstance(item, PreparedFlow))
         target = targets[task.destination.connection]
         self._open_behind = replay.open_behind(target.replays(replay.of_run, task.id))
-        return replay.planned(plan, task, target)
+        return replay.planned(plan, task, target, self._redactor)
 
     def _tasks(self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> None:
         executor = LocalExecutor(core.Flow)

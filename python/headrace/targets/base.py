@@ -68,13 +68,14 @@ class LoadedTable:
     finished: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Replay:
     """Rejects of a run, first to last number, that a replay has claimed. `action` is load or drop, `status` that of
     the replay.
 
-    `taken_at`: since when rows of it are visible; None: there are none, and the numbers are open. Counts are those of
-    the whole replay: rows loaded, and rows rejected again.
+    `taken_at`: since when rows of it are visible; None: there are none, and the numbers are open. `is_half`: only some
+    of them are. Counts are those of the whole replay: rows loaded, rows rejected again, and rows beyond one for each
+    number, None if that was not written down.
     """
 
     run_id: str
@@ -85,6 +86,8 @@ class Replay:
     taken_at: datetime | None
     rows_loaded: int
     rows_rejected: int
+    rows_added: int | None = None
+    is_half: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 
 from headrace.errors import LedgerError
 from headrace.planning import ReplayPlan
+from headrace.planning.replay import Stretch
 from headrace.targets.base import Replay
 
 
@@ -22,11 +24,9 @@ def refuse_replaced(claim: ReplayPlan, table: str, later: str | None) -> None:
 
 def refuse_taken(run_id: str, claim: ReplayPlan, others: Sequence[Replay]) -> None:
     """Raises LedgerError if rows of another replay than `run_id` are visible for a reject that is claimed."""
-    for other in others:
-        common = overlap(claim, other)
-        if other.run_id == run_id or other.taken_at is None or common is None:
-            continue
-        first, last = common
+    taken = (other for other in others if other.run_id != run_id and other.taken_at is not None)
+    for other, (first, last) in overlaps(claim, taken):
+        assert other.taken_at is not None
         what = f"reject {first} was" if first == last else f"rejects {first} to {last} were"
         raise LedgerError(
             f"{what} {'dropped' if other.action == 'drop' else 'loaded'} already",
@@ -37,10 +37,18 @@ def refuse_taken(run_id: str, claim: ReplayPlan, others: Sequence[Replay]) -> No
         )
 
 
-def overlap(claim: ReplayPlan, other: Replay) -> tuple[int, int] | None:
-    """The first numbers that both have."""
-    for (first, last), _ in claim.stretches():
-        common = max(first, other.first), min(last, other.last)
-        if common[0] <= common[1]:
-            return common
-    return None
+def overlaps(claim: ReplayPlan, others: Iterable[Replay]) -> Iterator[tuple[Replay, Stretch]]:
+    """Those of `others` that have numbers of the claim, each with the first numbers that both have."""
+    for other in others:
+        found = (_common(stretches, other) for stretches in (claim.loads, claim.drops))
+        common = min((stretch for stretch in found if stretch is not None), default=None)
+        if common is not None:
+            yield other, common
+
+
+def _common(stretches: Sequence[Stretch], other: Replay) -> Stretch | None:
+    index = bisect_left(stretches, other.first, key=lambda stretch: stretch[1])
+    if index == len(stretches) or stretches[index][0] > other.last:
+        return None
+    first, last = stretches[index]
+    return max(first, other.first), min(last, other.last)

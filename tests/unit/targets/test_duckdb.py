@@ -90,7 +90,8 @@ def test_create_load_and_ledger(tmp_path: Path) -> None:
     slices = query(
         path, "SELECT task, slice, file, begin_byte, end_byte, file_bytes FROM headrace.slice ORDER BY slice"
     )
-    assert slices[3] == ("load_orders", 4, "/data/orders.tbl", 300, 400, 400)
+    assert slices[0] == ("load_orders", 0, "", 0, 0, 0)
+    assert slices[4] == ("load_orders", 4, "/data/orders.tbl", 300, 400, 400)
     commits = query(path, 'SELECT slice, "partition", rows_loaded, rows_rejected FROM headrace."commit" ORDER BY slice')
     # Slice 0 stands for the task.
     assert commits == [(0, "", 0, 0), *((number, "", SLICE_ROWS, 0) for number in range(1, 5))]

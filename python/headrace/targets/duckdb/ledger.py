@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from headrace.errors import LedgerError
-from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, counted
+from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, ReplayPlan, counted
 from headrace.targets.base import LostRun, RunRecord, TaskProgress, superseded
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.failures import ledger_failure
@@ -75,7 +75,7 @@ class Ledger:
         return TaskProgress(recorded=bool(recorded), finished=bool(finished), slices=known)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
-        """Writes all slices of one task in one statement, and with them the claims of a replay."""
+        """Writes all slices of one task in one transaction, and with them the claims of a replay."""
         slices = plan.source.slices
         files = [plan.source.files[item["file"]] for item in slices]
         with self._transaction(f"cannot write the slices of {plan.task} into the ledger"):
@@ -96,19 +96,7 @@ class Ledger:
                 },
             )
             if plan.replay is not None:
-                claimed = plan.replay.stretches()
-                self._connection.execute(
-                    sql("insert_replay"),
-                    {
-                        "run_id": run_id,
-                        "task": plan.task,
-                        "of_run": plan.replay.of_run,
-                        "file_hash": plan.replay.file_hash,
-                        "first_numbers": [first for (first, _), _ in claimed],
-                        "last_numbers": [last for (_, last), _ in claimed],
-                        "actions": [action for _, action in claimed],
-                    },
-                )
+                self._insert_claims(run_id, plan.task, plan.replay)
 
     def commit_slices(self, run_id: str, plan: DataFlowPlan, result: dict[str, Any]) -> None:
         """Inserts one commit row per slice. The caller holds the transaction open and commits it."""
@@ -153,6 +141,22 @@ class Ledger:
     def _with_tables(self, run_ids: Sequence[str]) -> list[LostRun]:
         committed = self._connection.execute(sql("lost_tables"), {"run_ids": list(run_ids)}).fetchall()
         return [LostRun(run_id, tuple(table for owner, table in committed if owner == run_id)) for run_id in run_ids]
+
+    def _insert_claims(self, run_id: str, task: str, claim: ReplayPlan) -> None:
+        for claimed in claim.portions():
+            self._connection.execute(
+                sql("insert_replay"),
+                {
+                    "run_id": run_id,
+                    "task": task,
+                    "of_run": claim.of_run,
+                    "file_hash": claim.file_hash,
+                    "rows_added": claim.rows_added,
+                    "first_numbers": [first for (first, _), _ in claimed],
+                    "last_numbers": [last for (_, last), _ in claimed],
+                    "actions": [action for _, action in claimed],
+                },
+            )
 
     def _insert_run(self, record: RunRecord) -> None:
         self._connection.execute(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.errors import HeadraceError, LedgerError
-from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, counted
+from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, ReplayPlan, counted
 from headrace.targets.base import RunRecord, TaskProgress, superseded
 from headrace.targets.postgres.connection import (
     Connection,
@@ -24,7 +24,7 @@ from headrace.targets.postgres.failures import ledger_failure
 from headrace.targets.postgres.names import TableName, ledger_lock_key, literal, quote
 
 # A ledger that has it has everything.
-_NEWEST_COLUMN: Final = "values_ignored"
+_NEWEST_COLUMN: Final = ("replay", "rows_added")
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
 # Who takes a run over does not wait for its writers, but ends them.
@@ -114,38 +114,33 @@ class Ledger:
         return TaskProgress(recorded, finished, slices)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan, table: TableName, units: Sequence[Unit]) -> None:
-        """Writes all slices and units of one task in one statement, and with them the claims of a replay."""
+        """Writes all slices and units of one task in one transaction, and with them the claims of a replay."""
         slices = plan.source.slices
         files = [plan.source.files[item["file"]] for item in slices]
         # Rows of a slice go into every table that has it.
         counts = Counter(number for staging in plan.staging for number in staging.slices)
-        claimed = [] if plan.replay is None else plan.replay.stretches()
+        values = (
+            run_id,
+            plan.task,
+            table.schema,
+            table.name,
+            _target_of(plan),
+            array([item["number"] for item in slices]),
+            array([counts[item["number"]] for item in slices]),
+            array([file["path"] for file in files]),
+            array([item["begin_byte"] for item in slices]),
+            array([item["end_byte"] for item in slices]),
+            array([file.get("size_bytes", 0) for file in files]),
+            array([file.get("modified_ns", 0) for file in files]),
+            array([unit.partition for unit in units]),
+            array([unit.staging for unit in units]),
+            array([unit.takes for unit in units]),
+        )
         try:
-            self._connection.query(
-                self._sql("insert_slices"),
-                (
-                    run_id,
-                    plan.task,
-                    table.schema,
-                    table.name,
-                    _target_of(plan),
-                    array([item["number"] for item in slices]),
-                    array([counts[item["number"]] for item in slices]),
-                    array([file["path"] for file in files]),
-                    array([item["begin_byte"] for item in slices]),
-                    array([item["end_byte"] for item in slices]),
-                    array([file.get("size_bytes", 0) for file in files]),
-                    array([file.get("modified_ns", 0) for file in files]),
-                    array([unit.partition for unit in units]),
-                    array([unit.staging for unit in units]),
-                    array([unit.takes for unit in units]),
-                    None if plan.replay is None else plan.replay.of_run,
-                    None if plan.replay is None else plan.replay.file_hash,
-                    array([first for (first, _), _ in claimed]),
-                    array([last for (_, last), _ in claimed]),
-                    array([action for _, action in claimed]),
-                ),
-            )
+            with transaction(self._connection):
+                self._connection.query(self._sql("insert_slices"), values)
+                if plan.replay is not None:
+                    self._insert_claims(run_id, plan.task, plan.replay)
         except HeadraceError as error:
             what = f"cannot write the slices of {plan.task} into the ledger"
             raise ledger_failure(error, what, self.schema) from error
@@ -270,6 +265,22 @@ class Ledger:
             ),
         )
 
+    def _insert_claims(self, run_id: str, task: str, claim: ReplayPlan) -> None:
+        for claimed in claim.portions():
+            self._connection.query(
+                self._sql("insert_replay"),
+                (
+                    run_id,
+                    task,
+                    claim.of_run,
+                    claim.file_hash,
+                    str(claim.rows_added),
+                    array([first for (first, _), _ in claimed]),
+                    array([last for (_, last), _ in claimed]),
+                    array([action for _, action in claimed]),
+                ),
+            )
+
     def _create(self) -> None:
         """CREATE ... IF NOT EXISTS needs the right to create even where nothing is to be done, so we look first.
 
@@ -281,7 +292,8 @@ class Ledger:
         )
         if one_value(self._connection, "SELECT pg_catalog.to_regnamespace($1)", (schema,)) is None:
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        if one_value(self._connection, sql("has_column"), (f"{schema}.commit", _NEWEST_COLUMN)) is None:
+        table, column = _NEWEST_COLUMN
+        if one_value(self._connection, sql("has_column"), (f"{schema}.{table}", column)) is None:
             self._connection.execute(self._sql("ledger"))
 
     def _sql(self, name: str, **members: str) -> str:

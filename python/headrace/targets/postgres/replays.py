@@ -6,7 +6,7 @@ from datetime import datetime
 
 from headrace.planning import ReplayPlan
 from headrace.targets.base import LoadedTable, Replay
-from headrace.targets.claims import overlap, refuse_replaced, refuse_taken
+from headrace.targets.claims import overlaps, refuse_replaced, refuse_taken
 from headrace.targets.postgres.connection import Connection, one_row, one_value, sql
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.names import TableName, quote
@@ -31,6 +31,7 @@ class ReplayLedger:
         """Which rejects of a task of a run were claimed, by number."""
         if not self._exists():
             return []
+        rows = self._connection.query(self._sql("replays"), (of_run, task)).rows
         return [
             Replay(
                 run_id=run_id or "",
@@ -41,10 +42,10 @@ class ReplayLedger:
                 taken_at=None if taken_at is None else datetime.fromisoformat(taken_at),
                 rows_loaded=int(loaded or 0),
                 rows_rejected=int(rejected or 0),
+                rows_added=None if added is None else int(added),
+                is_half=is_half == "t",
             )
-            for run_id, first, last, action, status, taken_at, loaded, rejected in self._connection.query(
-                self._sql("replays"), (of_run, task)
-            ).rows
+            for run_id, first, last, action, status, taken_at, loaded, rejected, added, is_half in rows
         ]
 
     def replaced_since(self, run_id: str, task: str, schema: str, table: str) -> str | None:
@@ -68,9 +69,12 @@ def require_claim(
     any more.
     """
     replays = ReplayLedger(connection, ledger.schema)
-    for other in replays.replays(claim.of_run, task):
-        if other.run_id != run_id and other.status == "running" and overlap(claim, other):
-            fence_dead(connection, ledger, other.run_id)
-    later = replays.replaced_since(claim.of_run, task, table.schema, table.name)
-    refuse_replaced(claim, str(table), later)
+    others = (item for item in replays.replays(claim.of_run, task) if item.run_id != run_id)
+    rivals = overlaps(claim, (other for other in others if other.status == "running"))
+    for other_id in dict.fromkeys(other.run_id for other, _ in rivals):
+        fence_dead(connection, ledger, other_id)
+    loaded = replays.loaded_table(claim.of_run, task)
+    if loaded is not None:  # by the name in the ledger, which holds no secrets
+        later = replays.replaced_since(claim.of_run, task, loaded.schema or "", loaded.table)
+        refuse_replaced(claim, str(table), later)
     refuse_taken(run_id, claim, replays.replays(claim.of_run, task))

@@ -18,6 +18,7 @@ CREATE TABLE IF NOT EXISTS target.headrace.run (
 ALTER TABLE target.headrace.run ADD COLUMN IF NOT EXISTS of_run VARCHAR; -- as all such statements here: of a ledger made before
 
 -- The slices of the plan, written before the first row. Bytes count from 0; the end is not part of the slice.
+-- Slice 0 stands for the task itself, which may have no other: file is '', and it has no bytes.
 CREATE TABLE IF NOT EXISTS target.headrace.slice (
   run_id      VARCHAR NOT NULL,
   task        VARCHAR NOT NULL,
@@ -62,8 +63,10 @@ CREATE TABLE IF NOT EXISTS target.headrace.replay (
   last_number  BIGINT  NOT NULL,
   action       VARCHAR NOT NULL, -- load, drop
   file_hash    VARCHAR, -- of the file that was replayed; for people
+  rows_added   BIGINT, -- rows of all of that file, beyond one for each number
   PRIMARY KEY (run_id, task, first_number)
 );
+ALTER TABLE target.headrace.replay ADD COLUMN IF NOT EXISTS rows_added BIGINT;
 
 -- What `load: view` has made: one row per view. Whoever makes the view anew by hand changes its definition, and it is no
 -- longer ours. Members: JSON, the tables in the order of the view, each with its rule.

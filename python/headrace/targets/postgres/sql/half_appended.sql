@@ -6,7 +6,7 @@ JOIN {schema}.unit ON unit.run_id = slice.run_id AND unit.task = slice.task AND 
 JOIN {schema}.run ON run.run_id = slice.run_id
 LEFT JOIN {schema}.commit AS done
   ON done.run_id = slice.run_id AND done.task = slice.task AND done.slice = slice.slice AND done."partition" = unit."partition"
-WHERE slice."schema" = $1 AND slice."table" = $2 AND run.run_id <> $3
+WHERE slice.slice > 0 AND slice."schema" = $1 AND slice."table" = $2 AND run.run_id <> $3
   AND run.status IN ('lost', 'failed', 'cancelled', 'running')
 GROUP BY run.run_id, run.status, slice.task
 HAVING pg_catalog.count(done.slice) > 0 AND pg_catalog.count(done.slice) < pg_catalog.count(*)

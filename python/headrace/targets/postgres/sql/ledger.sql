@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS {schema}.run (
 ALTER TABLE {schema}.run ADD COLUMN IF NOT EXISTS of_run text; -- as all such statements here: of a ledger made before
 
 -- The slices of the plan, written before the first row. Bytes count from 0; the end is not part of the slice.
+-- Slice 0 stands for the task itself, which may have no other: file is '', and it has no bytes.
 CREATE TABLE IF NOT EXISTS {schema}.slice (
   run_id      text    NOT NULL,
   task        text    NOT NULL,
@@ -73,5 +74,7 @@ CREATE TABLE IF NOT EXISTS {schema}.replay (
   last_number  bigint NOT NULL,
   action       text   NOT NULL, -- load, drop
   file_hash    text, -- of the file that was replayed; for people
+  rows_added   bigint, -- rows of all of that file, beyond one for each number
   PRIMARY KEY (run_id, task, first_number)
 );
+ALTER TABLE {schema}.replay ADD COLUMN IF NOT EXISTS rows_added bigint;
