@@ -7,9 +7,8 @@ use super::number;
 
 /// No longer text is looked at, bytes: the others cost nothing.
 const LONGEST: usize = 40;
-const CURRENCIES: [&str; 17] = [
-    "$", "€", "£", "¥", "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "CAD", "AUD",
-];
+const CURRENCIES: [&str; 17] =
+    ["$", "€", "£", "¥", "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "CAD", "AUD"];
 /// Marks between groups of three digits that are neither points nor commas.
 const GROUP_MARKS: [&str; 5] = [" ", "'", "\u{2019}", "\u{a0}", "\u{202f}"];
 
