@@ -10,12 +10,12 @@ from headrace.infer import nearly, numbers
 from headrace.infer.dates import ISO_UNPADDED, counted_patterns, is_unpadded_iso, patterns
 from headrace.infer.facts import ClassFacts, ColumnFacts
 from headrace.infer.inferred import Doubt, InferredColumn
+from headrace.infer.text_class import NULL_WORDS
 from headrace.infer.wording import are, count, either, first_value, shown
 from headrace.model import DataType
 
 # A longer text has no length.
 MAXIMUM_LENGTH: Final = 10_000
-NULL_WORDS: Final = frozenset({"NULL", "null", "N/A", "n/a", "NA", "#N/A", "\\N", "-", "?", "nil", "none"})
 MAXIMUM_NULL_WORDS: Final = 3
 # The first year that two digits mean, in lines that are ready to be taken.
 _PIVOT: Final = 1950

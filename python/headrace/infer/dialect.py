@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from headrace.errors import SourceError
+from headrace.infer.header_block import HeaderBlock, header_block
 from headrace.infer.inferred import Doubt
 from headrace.infer.not_delimited import refuse_fixed_width, refuse_other_formats
-from headrace.infer.text_class import is_typed
+from headrace.infer.ranking import COLONS_IN_VALUES, Scored, Shape, best_of, near, plausible, score
+from headrace.infer.text_class import is_data, is_typed
 from headrace.infer.wording import are, count, either, shown
 
 DELIMITERS: Final = (",", ";", "\t", "|", ":", "~", "^", "\x01", "\x1f", "||")
@@ -18,10 +21,6 @@ QUALIFIERS: Final = (None, '"', "'")
 ESCAPES: Final = (None, "\\")
 # What is written as the delimiter of rows of one field.
 _UNUSED_DELIMITERS: Final = (",", ";", "\t", "|", "\x1f", "\x01")
-# Shares of rows that count for the same, so many rows of a short file, and shares of typed fields.
-_SAME_SHARE: Final = 0.05
-_SAME_ROWS: Final = 2
-_SAME_TYPED: Final = 0.02
 _MOST_FOOTER_ROWS: Final = 100
 _COMMENTS: Final = ("#", "--", "//")
 _TEXTS: Final = frozenset({"other", "blank"})
@@ -29,10 +28,8 @@ _MAXIMUM_NAME_CHARACTERS: Final = 255
 _GROUP_MARKS: Final = (",", ".", "'")
 _FIRST_GROUP: Final = re.compile(r"-?[1-9][0-9]{0,2}")
 _NEXT_GROUP: Final = re.compile(r"[0-9]{3}")
+_YEAR_DIGITS: Final = 4
 _YEAR: Final = re.compile(r"(19|20)[0-9]{2}")
-
-Candidate = Mapping[str, Any]
-Shape = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +75,6 @@ class Choice:
         return (*(self.settings.get(key) for key in common), self.names)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    candidate: Candidate
-    shape: Shape
-    fields: int
-    share: float
-    typed: float
-    place: int
-
-    @property
-    def rank(self) -> tuple[float, int, int, int]:
-        """Greater is better, among dialects that explain as many rows."""
-        is_qualified = int(self.candidate["qualifier"] is not None and self.shape["qualified"] > 0)
-        is_plain = int(self.candidate["escape"] is None)
-        return round(self.typed / _SAME_TYPED), self.fields, is_qualified, is_plain
-
-
 def choose_dialect(look: Mapping[str, Any], given: Given) -> Choice:
     """The dialect of a file that was looked at with the candidates of `given`. Raises SourceError for what is no
     delimited text.
@@ -102,19 +82,19 @@ def choose_dialect(look: Mapping[str, Any], given: Given) -> Choice:
     refuse_other_formats(look)
     candidates = given.candidates()
     pairs = enumerate(zip(candidates, look["candidates"], strict=True))
-    found = [_score(candidate, shape, place) for place, (candidate, shape) in pairs if shape is not None]
+    found = [score(candidate, shape, place) for place, (candidate, shape) in pairs if shape is not None]
     scored = [one for one in found if one is not None]
     usable = [one for one in scored if one.fields >= 2 or given.delimiter is not None]
+    if given.delimiter is None:
+        usable = plausible(look, usable)
     base = {} if look["encoding"] == "utf-8" else {"encoding": _encoding(look)}
     doubts = [] if given.encoding is not None else _encoding_doubts(look)
     if look["row_ends"]["lf"] == look["row_ends"]["crlf"] == 0 and look["row_ends"]["cr"]:
         base["row_end"] = "cr"
     if not usable:
         return _one_column(look, scored, base, doubts, given)
-    best = _best(usable)
-    rival = next(
-        (one for one in _near(best, usable) if one.candidate["delimiter"] != best.candidate["delimiter"]), None
-    )
+    best = best_of(usable)
+    rival = next((one for one in near(best, usable) if one.candidate["delimiter"] != best.candidate["delimiter"]), None)
     if rival is not None:
         doubts.append(
             Doubt(
@@ -123,35 +103,13 @@ def choose_dialect(look: Mapping[str, Any], given: Given) -> Choice:
                 topic="delimiter",
             )
         )
+    if best.candidate["delimiter"] == ":" and given.delimiter is None:
+        example = next((row for row in best.shape["head"][1:] if len(row) == best.fields), best.shape["head"][0])
+        values = either([shown(text) for text in example[:3]], "and")
+        doubts.append(Doubt(f'":" was taken for the delimiter, and may be text: {values}', topic="delimiter"))
     dialect = {"delimiter": best.candidate["delimiter"]}
     dialect |= {key: best.candidate[key] for key in ("qualifier", "escape") if best.candidate[key] is not None}
     return _described(look, best, {**base, **dialect}, doubts, given)
-
-
-def _score(candidate: Candidate, shape: Shape, place: int) -> _Scored | None:
-    rows = int(shape["rows"])
-    if not rows or (candidate["qualifier"] is not None and (not shape["qualified"] or shape["is_open"])):
-        return None
-    fields, common = max(((int(number), own) for number, own in shape["fields"].items()), key=lambda one: one[::-1])
-    values = sum(sum(classes.values()) for classes in shape["classes"])
-    typed = sum(own for classes in shape["classes"] for name, own in classes.items() if name not in _TEXTS)
-    share = max(0, common - shape["text_behind"]) / rows
-    return _Scored(candidate, shape, fields, share, typed / values if values else 0.0, place)
-
-
-def _best(scored: Sequence[_Scored]) -> _Scored:
-    most = max(one.share for one in scored)
-    # In short files a title and a row or two of another shape are a large share, and say little.
-    noise = 0.0 if most == 1 else _SAME_ROWS / max(one.shape["rows"] for one in scored)
-    equal = [one for one in scored if one.share >= most - max(_SAME_SHARE, noise)]
-    # Of those that are alike the one that is tried first.
-    return max(equal, key=lambda one: (one.rank, -one.place))
-
-
-def _near(best: _Scored, scored: Sequence[_Scored]) -> list[_Scored]:
-    """Those that explain as much, the best first."""
-    near = [one for one in scored if one.share >= best.share - 0.02 and one.typed >= best.typed - _SAME_TYPED]
-    return sorted(near, key=lambda one: (one.rank, -one.place), reverse=True)
 
 
 def _encoding(look: Mapping[str, Any]) -> str:
@@ -167,7 +125,7 @@ def _encoding_doubts(look: Mapping[str, Any]) -> list[Doubt]:
 
 
 def _one_column(
-    look: Mapping[str, Any], scored: Sequence[_Scored], base: dict[str, Any], doubts: list[Doubt], given: Given
+    look: Mapping[str, Any], scored: Sequence[Scored], base: dict[str, Any], doubts: list[Doubt], given: Given
 ) -> Choice:
     alone = [one for one in scored if one.fields == 1]
     if not alone:
@@ -178,7 +136,8 @@ def _one_column(
             expected="delimited text",
             hint="Leave it out.",
         )
-    refuse_fixed_width(look)
+    if not all(is_typed(line) for line in look["head_lines"][1:]):
+        refuse_fixed_width(look)
     doubts.append(Doubt("no delimiter was found: every row is one value"))
     # One that stands in no row, if there is such a one.
     whole = [one for one in alone if set(one.shape["fields"]) == {"1"}] or alone
@@ -189,7 +148,7 @@ def _one_column(
 
 
 def _described(
-    look: Mapping[str, Any], best: _Scored, settings: dict[str, Any], doubts: list[Doubt], given: Given
+    look: Mapping[str, Any], best: Scored, settings: dict[str, Any], doubts: list[Doubt], given: Given
 ) -> Choice:
     """What stands before and behind the rows, and the names of the columns."""
     shape, fields = best.shape, best.fields
@@ -198,31 +157,74 @@ def _described(
     comment = _comment(look, shape, is_row)
     if comment is not None:
         settings["comment"] = comment
+        doubts.append(_comment_doubt(shape, is_row, comment))
     first = is_row.index(True) if True in is_row else 0
     skipped = (
         0 if comment is not None and first < len(shape["head"]) and _all_comments(shape, first, comment) else first
     )
-    if 0 < skipped < len(shape["head_lines"]):
-        settings["skip_lines"] = shape["head_lines"][skipped]
-        lines = [shown(" ".join(row)) for row in shape["head"][:skipped]]
-        what = f"{count(skipped, 'row')} before the others {are(skipped)} skipped"
-        doubts.append(Doubt(f"{what}: {either(lines[:3], 'and')}", topic="rows before"))
+    doubts_before = len(doubts)
     _footer(look, best, settings, doubts, given)
     if has_trailing:
         settings["trailing_delimiter"] = True
         fields -= 1
-    doubts += _cut_numbers(best, shape["head"][first:])
+    cut_numbers = _cut_numbers(best, shape["head"][first:])
+    doubts += cut_numbers
     texts = shape["head"][first][:fields] if first < len(shape["head"]) else [""] * fields
     names = [text.strip(" \t") for text in texts]
-    is_header = _is_header(names, shape, doubts, given)
+    block = HeaderBlock(0, 0) if given.header is not None else header_block(shape["head"][first:], best.fields)
+    if block.rows > 1:
+        # The last of these rows is the one that a load skips as the header, whichever has the names.
+        names = [text.strip(" \t") for text in shape["head"][first + block.names][:fields]]
+        is_header, is_above = True, False
+        shown_rows = [shown(" ".join(row)) for row in shape["head"][first : first + block.rows]]
+        what = f"the first {block.rows} rows hold no values where the others do, and are no data"
+        doubts.append(Doubt(f"{what}: {either(shown_rows[:3], 'and')}; the names are those of row {block.names + 1}"))
+        lines = first + block.rows - 1
+        own_line = block.names == block.rows - 1
+    else:
+        is_header = _is_header(names, shape, doubts, given)
+        lines, own_line = skipped, True
+        is_sought = skipped and not is_header and given.header is None and not cut_numbers
+        above = _names_above(shape, skipped, fields) if is_sought else None
+        is_above = above is not None
+        if above is not None:
+            names, is_header, lines, own_line = above, True, skipped - 1, False
+            row = shown(" ".join(shape["head"][skipped - 1]))
+            doubts.append(Doubt(f"the header has another number of fields than the rows, its names were taken: {row}"))
+    if 0 < skipped <= lines:
+        rows = [shown(" ".join(row)) for row in shape["head"][:skipped]]
+        what = f"{count(skipped, 'row')} before the others {are(skipped)} skipped"
+        doubts.insert(doubts_before, Doubt(f"{what}: {either(rows[:3], 'and')}", topic="rows before"))
+    line = shape["head_lines"][lines] if 0 < lines < len(shape["head_lines"]) else 0
+    if line or look["separator"]:
+        settings["skip_lines"] = line + (1 if look["separator"] else 0)
+    if look["separator"]:
+        doubts.append(Doubt(f"the first line, which says that the delimiter is {shown(look['separator'])}, is skipped"))
+    if has_trailing and not is_header:
+        what = f"every row ends with {shown(best.candidate['delimiter'])}, which was taken for its end"
+        doubts.append(Doubt(f"{what}; it could also stand before one more column that is always empty"))
     if is_header:
         usable = _usable_names(names)
-        settings["header"] = "check" if usable == tuple(names) else "skip"
-        if usable != tuple(names):
-            wrong = either([shown(own) for own, name in zip(names, usable, strict=True) if own != name][:3], "and")
-            doubts.append(Doubt(f"names in the header that cannot be those of columns: {wrong}"))
+        settings["header"] = "check" if usable == tuple(names) and own_line else "skip"
+        wrong = [shown(own) for own, name in zip(names, usable, strict=True) if own != name and (own or not is_above)]
+        if wrong:
+            doubts.append(Doubt(f"names in the header that cannot be those of columns: {either(wrong[:3], 'and')}"))
         return Choice(_ordered(settings), usable, tuple(doubts))
     return Choice(_ordered(settings), tuple(f"column_{number}" for number in range(1, fields + 1)), tuple(doubts))
+
+
+def _names_above(shape: Shape, skipped: int, fields: int) -> list[str] | None:
+    """The names of a header that has a field less or more than rows: without a name for the number of a row, or by a
+    delimiter at the end of one of them.
+    """
+    names = [text.strip(" \t") for text in shape["head"][skipped - 1]]
+    if len(names) == fields + 1 and not names[-1]:
+        names = names[:-1]
+    elif len(names) == fields - 1:
+        names = ["", *names]
+    named = names[1:] if names[:1] == [""] else names
+    is_good = len(names) == fields and len(named) > 1 and all(named) and len(set(named)) == len(named)
+    return names if is_good and not any(is_data(name) for name in named) else None
 
 
 _ORDER: Final = (
@@ -243,7 +245,7 @@ def _ordered(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: settings[key] for key in _ORDER if key in settings}
 
 
-def _cut_numbers(best: _Scored, rows: Sequence[Sequence[str]]) -> list[Doubt]:
+def _cut_numbers(best: Scored, rows: Sequence[Sequence[str]]) -> list[Doubt]:
     """`1,234` without quotes, which the delimiter makes two values: in every row that was kept three digits behind at
     most three.
     """
@@ -279,20 +281,30 @@ def _comment(look: Mapping[str, Any], shape: Shape, is_row: Sequence[bool]) -> s
     return None
 
 
+def _comment_doubt(shape: Shape, is_row: Sequence[bool], comment: str) -> Doubt:
+    rows = list(zip(shape["head"], is_row, strict=False))
+    first = next((place for place, (row, is_one) in enumerate(rows) if is_one and not row[0].startswith(comment)), 0)
+    lines = [(shown(" ".join(row)), place > first) for place, (row, _) in enumerate(rows) if row[0].startswith(comment)]
+    front = [line for line, is_behind in lines if not is_behind]
+    behind = [line for line, is_behind in lines if is_behind]
+    where = f"; behind the first row: {either(behind[:3], 'and')}" if behind else ""
+    examples = f": {either(front[:3], 'and')}" if front else ""
+    what = f"lines that begin with {shown(comment)} are skipped as comments"
+    return Doubt(f"{what}{examples}{where}", topic="comments")
+
+
 def _all_comments(shape: Shape, first: int, comment: str) -> bool:
     return all(row and row[0].startswith(comment) for row in shape["head"][:first])
 
 
-def _siblings(look: Mapping[str, Any], best: _Scored, given: Given) -> list[Shape]:
+def _siblings(look: Mapping[str, Any], best: Scored, given: Given) -> list[Shape]:
     """The end of the file by other dialects with the same delimiter."""
     shapes = look["candidates"] if look["is_whole"] else look["tail"]
     pairs = zip(given.candidates(), shapes, strict=True)
     return [own for candidate, own in pairs if own and candidate["delimiter"] == best.candidate["delimiter"]]
 
 
-def _footer(
-    look: Mapping[str, Any], best: _Scored, settings: dict[str, Any], doubts: list[Doubt], given: Given
-) -> None:
+def _footer(look: Mapping[str, Any], best: Scored, settings: dict[str, Any], doubts: list[Doubt], given: Given) -> None:
     if look["compression"] != "none":
         return
     end = best.shape if look["is_whole"] else (look["tail"][best.place] if look["tail"] else None)
@@ -306,10 +318,20 @@ def _footer(
         return  # they are rows of another qualifier: the pass will find them
     if not 0 < behind <= _MOST_FOOTER_ROWS or (comment and any(row[0].startswith(comment) for row in texts)):
         return
+    if not all(_is_footer(row, best.shape, can_be_cut=behind == 1 and end["is_unended"]) for row in texts):
+        return  # data that is broken: misfits, which the pass counts and a load rejects
     settings["footer_rows"] = behind
     lines = either([shown(" ".join(row)) for row in texts[:3]], "and")
     what = f"{count(behind, 'row')} behind the others {are(behind)} skipped"
     doubts.append(Doubt(f"{what}: {lines}", topic="rows behind"))
+
+
+def _is_footer(row: Sequence[str], shape: Shape, *, can_be_cut: bool) -> bool:
+    """Whether a row of another number of fields does not look like data."""
+    begin = row[0].strip()
+    if shape["classes"][0] and not set(shape["classes"][0]) & _TEXTS:
+        return bool(begin) and not is_data(begin)
+    return len(row) == 1 and not can_be_cut
 
 
 def _is_header(names: Sequence[str], shape: Shape, doubts: list[Doubt], given: Given) -> bool:
@@ -322,8 +344,12 @@ def _is_header(names: Sequence[str], shape: Shape, doubts: list[Doubt], given: G
     # A column of a type, and a name that is none of it: names. One that could be a value speaks against it.
     columns = list(zip(names, shape["classes"][: len(names)], strict=True))
     typed = [name for name, classes in columns if classes and not set(classes) & _TEXTS]
-    against = [name for name in typed if is_typed(name)]
-    if any(name and not is_typed(name) for name in typed):
+    against = [name for name in typed if is_data(name)]
+    names_of_typed = [name for name in typed if name and not is_data(name)]
+    if names_of_typed:
+        if len(against) > len(names_of_typed) and not _are_in_series(against):
+            doubts.append(Doubt(f"the first row was taken for data, but {_some(names_of_typed)} could be names"))
+            return False
         if against:
             doubts.append(Doubt(f"the first row was taken for names, but {_some(against)} could be data"))
         return True
@@ -333,7 +359,7 @@ def _is_header(names: Sequence[str], shape: Shape, doubts: list[Doubt], given: G
         if 0 < len(against) < len(named) and all(_YEAR.fullmatch(name) for name in against):
             doubts.append(Doubt(f"the first row was taken for data, but {_some(against)} could be names"))
         return False
-    if any(is_typed(name) or not any(map(str.isalnum, name)) for name in named):
+    if any(is_data(name) or COLONS_IN_VALUES.search(name) or not any(map(str.isalnum, name)) for name in named):
         return False
     if not any(shape["classes"]):
         what = "there is one row only" if shape["rows"] < 2 else "the other rows have no value"
@@ -343,6 +369,14 @@ def _is_header(names: Sequence[str], shape: Shape, doubts: list[Doubt], given: G
         return False
     doubts.append(Doubt(f"all columns are texts: the first row, {_some(names)}, was taken for names"))
     return True
+
+
+def _are_in_series(names: Sequence[str]) -> bool:
+    """Whether they are years, or numbers of months or the like: each one more than that before it."""
+    if all(_YEAR.fullmatch(name) for name in names):
+        return True
+    are_whole = all(name.isascii() and name.isdigit() and len(name) < _YEAR_DIGITS for name in names)
+    return are_whole and all(int(other) == int(name) + 1 for name, other in itertools.pairwise(names))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -24,8 +24,9 @@ from headrace.planning.slicing import slice_bytes
 
 # What the look reads from the front of a file.
 LOOK_BYTES: Final = 1_000_000
-# A second look reads further, up to the first row that does not fit.
-_MOST_SECOND_LOOK_BYTES: Final = 64_000_000
+# A second look reads around rows that do not fit, at so many places.
+_WINDOW_BYTES: Final = 256_000
+_MOST_WINDOWS: Final = 4
 # An estimate of different values this near to the number of rows may be all of them.
 _KEY_TOLERANCE: Final = 0.1
 _RULES: Final = {
@@ -83,15 +84,21 @@ def look_at(
         if path.resolve() in seen:
             raise SourceError("a file is given twice", at={"file": str(path)}, hint="Name each file once.")
         seen.add(path.resolve())
+    return [(choose_dialect(look, given), look) for look in _seen(paths, given, is_cancelled, sample_bytes)]
+
+
+def _seen(
+    paths: Sequence[Path], given: Given, is_cancelled: Callable[[], bool], sample_bytes: int, from_byte: int = 0
+) -> list[dict[str, Any]]:
     spec: dict[str, Any] = {
         "files": [str(path.absolute()) for path in paths],
         "sample_bytes": sample_bytes,
+        "from_byte": from_byte,
         "candidates": given.candidates(),
     }
     if given.encoding is not None:
         spec["encoding"] = given.encoding
-    looks = core.look(spec, is_cancelled)["files"]
-    return [(choose_dialect(look, given), look) for look in looks]
+    return list(core.look(spec, is_cancelled)["files"])
 
 
 def _refuse_stream(path: Path) -> None:
@@ -330,11 +337,51 @@ def _second_choice(
         return None
     if found["quoted_without_qualifier"] and "qualifier" not in choice.settings:
         return replace(choice, settings=_in_order({**choice.settings, "qualifier": '"'}))
-    reached = max((first["byte"] for first in misfits["first"]), default=0)
-    if not LOOK_BYTES // 2 < reached < _MOST_SECOND_LOOK_BYTES:
+    return _by_misfits(paths, choice, misfits["first"], is_cancelled)
+
+
+def _by_misfits(
+    paths: Sequence[Path], choice: Choice, misfits: Sequence[Mapping[str, Any]], is_cancelled: Callable[[], bool]
+) -> Choice | None:
+    """The same with the qualifier and the escape that explain most rows around the first misfits."""
+    given = Given(delimiter=str(choice.settings["delimiter"]), encoding=choice.settings.get("encoding"))
+    fields = len(choice.names) + bool(choice.settings.get("trailing_delimiter"))
+    explained = [0] * len(given.candidates())
+    for file, byte in _windows(paths, misfits):
+        look = _seen([file], given, is_cancelled, _WINDOW_BYTES, max(0, byte - _WINDOW_BYTES // 4))[0]
+        for place, shape in enumerate(look["candidates"]):
+            explained[place] += max(0, shape["fields"].get(str(fields), 0) - shape["text_behind"]) if shape else 0
+    candidates = given.candidates()
+    own = next(
+        place
+        for place, one in enumerate(candidates)
+        if all(one[key] == choice.settings.get(key) for key in ("qualifier", "escape"))
+    )
+    # A qualifier that the look has found stays: rows that break it are misfits, and not a reason to load all quotes.
+    kept = choice.settings.get("qualifier")
+    tried = [place for place, one in enumerate(candidates) if kept in (None, one["qualifier"])]
+    best = max(tried, key=lambda place: (explained[place], -place))
+    if explained[best] <= explained[own]:
         return None
-    again = _united(paths, look_at(paths, options.given, is_cancelled, reached + LOOK_BYTES))
-    return None if again.settings == choice.settings and again.names == choice.names else again
+    marks = {key: candidates[best][key] for key in ("qualifier", "escape") if candidates[best][key] is not None}
+    others = {key: value for key, value in choice.settings.items() if key not in ("qualifier", "escape")}
+    doubts = choice.doubts
+    if "escape" in marks and "escape" not in choice.settings:
+        where = f"{bare_path(Path(misfits[0]['file']).name)}, row {count(misfits[0]['row'])}"
+        what = f"{shown(marks['escape'])} was taken for an escape, and vanishes from values, because of rows such as"
+        doubts = (*doubts, Doubt(f"{what} {where}"))
+    return replace(choice, settings=_in_order({**others, **marks}), doubts=doubts)
+
+
+def _windows(paths: Sequence[Path], misfits: Sequence[Mapping[str, Any]]) -> list[tuple[Path, int]]:
+    """Places of misfits far enough from each other, a few of them."""
+    files = {str(path.absolute()): path for path in paths}
+    found: list[tuple[Path, int]] = []
+    for misfit in misfits:
+        file, byte = files.get(str(misfit["file"])), int(misfit["byte"])
+        if file is not None and all(file != other or abs(byte - there) > _WINDOW_BYTES // 2 for other, there in found):
+            found.append((file, byte))
+    return found[:_MOST_WINDOWS]
 
 
 def _decided(names: Sequence[str], choice: Choice, found: Mapping[str, Any], trimmable: Collection[str]) -> Inferred:
@@ -352,7 +399,12 @@ def _decided(names: Sequence[str], choice: Choice, found: Mapping[str, Any], tri
         rows=rows,
         columns=columns,
         facts=facts,
-        doubts=(*choice.doubts, *_misfit_doubts(found), *_other_doubts(found)),
+        doubts=(
+            *choice.doubts,
+            *_comment_doubts(choice, found, len(names)),
+            *_misfit_doubts(found),
+            *_other_doubts(found),
+        ),
         misfits=found["misfits"],
         keys=tuple(
             (own.name,)
@@ -362,6 +414,15 @@ def _decided(names: Sequence[str], choice: Choice, found: Mapping[str, Any], tri
         is_sample=bool(found["is_sample"]),
         bytes_read=int(found["bytes"]),
     )
+
+
+def _comment_doubts(choice: Choice, found: Mapping[str, Any], files: int) -> list[Doubt]:
+    """How many lines were no rows, where comments are skipped: what a mark in a value would do."""
+    at_starts = int(choice.settings.get("skip_lines", 0)) + ("header" in choice.settings)
+    number = int(found["skipped"]) - files * at_starts
+    if "comment" not in choice.settings or number <= 0:
+        return []
+    return [Doubt(f"comments and blank lines: {count(number)} beside {count(int(found['rows']), 'row')}")]
 
 
 def _misfit_doubts(found: Mapping[str, Any]) -> list[Doubt]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+# Words that stand for null among values of a type.
+NULL_WORDS: Final = frozenset({"NULL", "null", "N/A", "n/a", "NA", "#N/A", "\\N", "-", "?", "nil", "none"})
 _TYPED: Final = re.compile(
     r"[+-]?[0-9.,]*[0-9][0-9.,]*(e[+-]?[0-9]+)?"  # numbers
     r"|[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}([ T][0-9:.]+)?(Z|[+-][0-9:]+)?"  # dates
@@ -18,3 +20,8 @@ _TYPED: Final = re.compile(
 def is_typed(text: str) -> bool:
     """Whether a text looks like a number, a date, a time, a truth value or a UUID."""
     return _TYPED.fullmatch(text) is not None
+
+
+def is_data(text: str) -> bool:
+    """Whether a text looks like a value: that, or a word that stands for null."""
+    return is_typed(text) or text in NULL_WORDS

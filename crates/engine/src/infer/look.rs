@@ -1,5 +1,7 @@
 //! A look at the beginning and the end of files, by every dialect that they may have.
 
+use std::collections::{HashMap, HashSet};
+
 use headrace_parse::infer::{Candidate, SampleShape, shape_of};
 use headrace_types::{CoreError, Encoding, ErrorKind, RowEnd};
 use serde::{Deserialize, Serialize};
@@ -24,8 +26,12 @@ const SHOWN_WORDS: usize = 3;
 pub struct LookSpec {
     /// Absolute paths.
     pub files: Vec<String>,
-    /// Bytes of text from the front of each.
+    /// Bytes of text from the front of each, or from `from_byte` on.
     pub sample_bytes: usize,
+    /// Where samples begin, bytes of the text as it is encoded: elsewhere than at the front with the first whole line,
+    /// and the ends of files are not looked at.
+    #[serde(default)]
+    pub from_byte: u64,
     /// Dialects to try.
     pub candidates: Vec<Candidate>,
     /// How bytes stand for characters; none if that is to be found.
@@ -61,6 +67,8 @@ pub struct FileLook {
     pub is_whole: bool,
     /// Row ends that were seen.
     pub row_ends: RowEndCounts,
+    /// The delimiter that a first line `sep=;` says, as Excel reads it. That line is no part of what was looked at.
+    pub separator: Option<char>,
     /// The first lines, cut.
     pub head_lines: Vec<String>,
     /// The sample by each dialect; none where that means two things.
@@ -87,26 +95,27 @@ pub struct RowEndCounts {
 pub fn look(spec: &LookSpec, is_cancelled: &mut dyn FnMut() -> bool) -> Result<Look, CoreError> {
     let mut files = Vec::new();
     for path in &spec.files {
-        if is_cancelled() {
-            return Err(CoreError::new(ErrorKind::Cancelled, super::CANCELLED));
-        }
-        files.push(look_at(path, spec)?);
+        files.push(look_at(path, spec, is_cancelled)?);
     }
     Ok(Look { files })
 }
 
-fn look_at(path: &str, spec: &LookSpec) -> Result<FileLook, CoreError> {
+fn look_at(path: &str, spec: &LookSpec, is_cancelled: &mut dyn FnMut() -> bool) -> Result<FileLook, CoreError> {
+    refuse_cancelled(is_cancelled)?;
     let planned = opened(path)?;
     let head = first_bytes(from_start(&planned)?.as_mut(), HEAD_BYTES)?;
     let (mark_bytes, encoding) = match spec.encoding {
         Some(encoding) => text_start(path, &head, encoding)?,
         None => unicode(path, &head)?,
     };
-    let mut text = from_start(&planned)?;
-    discard(text.as_mut(), mark_bytes as u64)?;
-    let mut text = decoded(text, encoding);
+    let is_front = spec.from_byte <= mark_bytes as u64;
+    let mut text = decoded(text_from(&planned, encoding, spec.from_byte.max(mark_bytes as u64))?, encoding);
     let mut sample = first_bytes(text.as_mut(), spec.sample_bytes)?;
-    let is_whole = text.read(&mut [0])? == 0;
+    let is_end = text.read(&mut [0])? == 0;
+    let is_whole = is_front && is_end;
+    if !is_front {
+        sample = whole_lines(sample);
+    }
     let mut encoding = encoding;
     if spec.encoding.is_none() && encoding.is_utf8() && mark_bytes == 0 && !is_utf8(&sample, is_whole) {
         encoding = Encoding::try_from(USUAL_PAGE.to_owned()).unwrap_or(encoding);
@@ -114,24 +123,20 @@ fn look_at(path: &str, spec: &LookSpec) -> Result<FileLook, CoreError> {
     if encoding.page().is_some() {
         sample = encoding.shown(&sample).into_bytes();
     }
+    let separator = separator(&sample).filter(|_| is_front);
+    if let Some((_, line_bytes)) = separator {
+        sample.drain(..line_bytes);
+    }
     let row_ends = count_row_ends(&sample);
     let row_end = match row_ends {
         RowEndCounts { lf: 0, crlf: 0, cr: 1.. } => RowEnd::Exactly("\r".to_owned()),
         _ => RowEnd::Either,
     };
-    let end = match planned.compression {
-        Compression::None if !is_whole => tail_of(&planned, encoding)?,
-        _ => Vec::new(),
-    };
-    // A qualifier or escape that is nowhere makes no difference, and looking costs time.
-    let is_there = |mark: Option<char>| mark.is_none_or(|mark| [&sample, &end].iter().any(|text| has(text, mark)));
-    let shapes = |text: &[u8], is_whole: bool| -> Vec<Option<SampleShape>> {
-        let is_tried = |candidate: &Candidate| is_there(candidate.qualifier) && is_there(candidate.escape);
-        let shape = |candidate: &Candidate| shape_of(text, candidate, &row_end, is_whole).ok();
-        spec.candidates.iter().map(|candidate| Some(candidate).filter(|own| is_tried(own)).and_then(shape)).collect()
-    };
-    let has_end = planned.compression == Compression::None && !is_whole;
-    let tail = if has_end { shapes(&end, true) } else { Vec::new() };
+    let has_end = planned.compression == Compression::None && is_front && !is_whole;
+    let end = if has_end { tail_of(&planned, encoding)? } else { Vec::new() };
+    let marks = Marks::of(&[&sample, &end], &spec.candidates);
+    let candidates = shapes(&sample, spec, &marks, &row_end, is_end, is_cancelled)?;
+    let tail = if has_end { shapes(&end, spec, &marks, &row_end, true, is_cancelled)? } else { Vec::new() };
     let text = String::from_utf8_lossy(&sample);
     let is_high = |word: &&str| !word.is_ascii();
     Ok(FileLook {
@@ -144,14 +149,91 @@ fn look_at(path: &str, spec: &LookSpec) -> Result<FileLook, CoreError> {
         high_words: words(&text).filter(is_high).take(SHOWN_WORDS).map(cut).collect(),
         is_whole,
         row_ends,
+        separator: separator.map(|(delimiter, _)| delimiter),
         head_lines: text.split(['\n', '\r']).filter(|line| !line.is_empty()).take(100).map(cut).collect(),
-        candidates: shapes(&sample, is_whole),
+        candidates,
         tail,
     })
 }
 
-fn has(text: &[u8], mark: char) -> bool {
-    u8::try_from(mark).is_ok_and(|mark| memchr::memchr(mark, text).is_some())
+/// What a first line `sep=;` says, and its length.
+fn separator(sample: &[u8]) -> Option<(char, usize)> {
+    let begin = sample.get(..4).filter(|begin| begin.eq_ignore_ascii_case(b"sep="))?;
+    let delimiter = *sample.get(begin.len()).filter(|byte| byte.is_ascii() && !matches!(byte, b'\n' | b'\r'))?;
+    let behind = &sample[begin.len() + 1..];
+    let row_end = [&b"\r\n"[..], b"\n", b"\r"].into_iter().find(|own| behind.starts_with(own))?;
+    Some((char::from(delimiter), begin.len() + 1 + row_end.len()))
+}
+
+/// Which marks of candidates stand in a file at all.
+struct Marks(HashSet<String>);
+
+impl Marks {
+    fn of(texts: &[&Vec<u8>], candidates: &[Candidate]) -> Marks {
+        let all = candidates.iter().flat_map(|own| {
+            let single = [own.qualifier, own.escape].into_iter().flatten().map(String::from);
+            own.delimiter.iter().cloned().chain(single)
+        });
+        let all: HashSet<String> = all.collect();
+        let is_there = |mark: &String| texts.iter().any(|text| memchr::memmem::find(text, mark.as_bytes()).is_some());
+        Marks(all.into_iter().filter(is_there).collect())
+    }
+
+    fn has(&self, mark: Option<char>) -> bool {
+        mark.is_none_or(|mark| self.0.contains(mark.to_string().as_str()))
+    }
+
+    fn has_delimiter(&self, candidate: &Candidate) -> bool {
+        candidate.delimiter.as_ref().is_none_or(|delimiter| self.0.contains(delimiter))
+    }
+}
+
+/// A sample by each dialect. Looking costs time: a qualifier or an escape that is nowhere makes no difference and is
+/// left out; by all delimiters that are nowhere a sample is the same.
+fn shapes(
+    text: &[u8],
+    spec: &LookSpec,
+    marks: &Marks,
+    row_end: &RowEnd,
+    is_end: bool,
+    is_cancelled: &mut dyn FnMut() -> bool,
+) -> Result<Vec<Option<SampleShape>>, CoreError> {
+    let mut without_delimiter = HashMap::new();
+    let mut all = Vec::new();
+    for candidate in &spec.candidates {
+        refuse_cancelled(is_cancelled)?;
+        let shape = || shape_of(text, candidate, row_end, is_end).ok();
+        all.push(if !marks.has(candidate.qualifier) || !marks.has(candidate.escape) {
+            None
+        } else if marks.has_delimiter(candidate) {
+            shape()
+        } else {
+            without_delimiter.entry((candidate.qualifier, candidate.escape)).or_insert_with(shape).clone()
+        });
+    }
+    Ok(all)
+}
+
+fn refuse_cancelled(is_cancelled: &mut dyn FnMut() -> bool) -> Result<(), CoreError> {
+    if is_cancelled() { Err(CoreError::new(ErrorKind::Cancelled, super::CANCELLED)) } else { Ok(()) }
+}
+
+/// The text of a file from a byte of it on.
+fn text_from(planned: &FileSpec, encoding: Encoding, byte: u64) -> Result<Box<dyn ByteSource>, CoreError> {
+    let unit = if encoding.is_utf16() { 2 } else { 1 };
+    let byte = byte / unit * unit;
+    if planned.compression == Compression::None {
+        return Ok(Box::new(FileRange::open(planned, byte.min(planned.size_bytes), planned.size_bytes)?));
+    }
+    let mut text = from_start(planned)?;
+    discard(text.as_mut(), byte)?;
+    Ok(text)
+}
+
+/// Without what stands before the first line feed.
+fn whole_lines(mut text: Vec<u8>) -> Vec<u8> {
+    let line = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1);
+    text.split_off(line)
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -233,6 +315,5 @@ fn tail_of(planned: &FileSpec, encoding: Encoding) -> Result<Vec<u8>, CoreError>
     if encoding.page().is_some() {
         text = encoding.shown(&text).into_bytes();
     }
-    let line = text.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1);
-    Ok(text.split_off(line))
+    Ok(whole_lines(text))
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use headrace_types::{Layout, RowEnd};
 use serde::{Deserialize, Serialize};
@@ -59,8 +60,15 @@ pub struct SampleShape {
     pub repeats: Vec<u64>,
     /// The same rows: how many fields of each column are empty.
     pub empty: Vec<u64>,
+    /// Whether the last row ends with the file, without a row end.
+    pub is_unended: bool,
     /// Blank rows.
     pub blank: u64,
+    /// Bytes of all rows, but for the first of the commonest number of fields.
+    pub bytes: u64,
+    /// Bytes of these in fields that are texts, and in rows of another number of fields: what the dialect leaves
+    /// unexplained.
+    pub text_bytes: u64,
 }
 
 /// A field of a sample.
@@ -90,7 +98,7 @@ pub fn shape_of(sample: &[u8], candidate: &Candidate, row_end: &RowEnd, is_whole
     shape.repeats = vec![0; common];
     let mut first: Option<Vec<Vec<u8>>> = None;
     let (mut lines, mut lines_at) = (0, 0);
-    each_row(&automaton, candidate, sample, is_whole, &mut |row, begin, open| {
+    each_row(&automaton, candidate, sample, is_whole, &mut |row, place, open| {
         if let [field] = row
             && field.text.is_empty()
             && !field.is_qualified
@@ -108,8 +116,8 @@ pub fn shape_of(sample: &[u8], candidate: &Candidate, row_end: &RowEnd, is_whole
         let texts = || row.iter().map(|field| text_of(&field.text)).collect::<Vec<String>>();
         if shape.head.len() < HEAD_ROWS {
             shape.head.push(texts());
-            lines += sample[lines_at..begin].iter().filter(|byte| **byte == b'\n').count() as u64;
-            lines_at = begin;
+            lines += sample[lines_at..place.start].iter().filter(|byte| **byte == b'\n').count() as u64;
+            lines_at = place.start;
             shape.head_lines.push(lines);
         }
         if shape.rows + HEAD_ROWS as u64 > rows {
@@ -117,21 +125,29 @@ pub fn shape_of(sample: &[u8], candidate: &Candidate, row_end: &RowEnd, is_whole
             shape.tail.push(texts());
         }
         if row.len() != common {
+            shape.bytes += place.len() as u64;
+            shape.text_bytes += place.len() as u64;
             return;
         }
         let Some(first) = &first else {
             first = Some(row.iter().map(|field| field.text.to_vec()).collect());
             return;
         };
+        shape.bytes += place.len() as u64;
         for (place, field) in row.iter().enumerate() {
             shape.repeats[place] += u64::from(*field.text == *first[place]);
             if field.text.is_empty() {
                 shape.empty[place] += 1;
-            } else {
-                counted[place][seen(&field.text).class() as usize] += 1;
+                continue;
+            }
+            let class = seen(&field.text).class();
+            counted[place][class as usize] += 1;
+            if matches!(class, Class::Other | Class::Blank) {
+                shape.text_bytes += field.text.len() as u64;
             }
         }
     });
+    shape.is_unended = is_whole && sample.last().is_some_and(|last| !matches!(last, b'\n' | b'\r'));
     shape.text_behind = text_behind(&automaton, sample);
     let named = |counts: &[u64; Class::ALL.len()]| {
         let pairs = Class::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
@@ -185,13 +201,13 @@ fn text_behind(automaton: &Automaton, sample: &[u8]) -> u64 {
     count
 }
 
-/// Calls `take` for each row, with where it begins, and whether a qualifier is open behind it.
+/// Calls `take` for each row, with where it stands, and whether a qualifier is open behind it.
 fn each_row(
     automaton: &Automaton,
     candidate: &Candidate,
     sample: &[u8],
     is_whole: bool,
-    take: &mut dyn FnMut(&[Field<'_>], usize, bool),
+    take: &mut dyn FnMut(&[Field<'_>], Range<usize>, bool),
 ) {
     let (mut state, mut row, mut begin, mut row_begin) = (START, Vec::new(), 0, 0);
     let (mut opened, mut rewritten) = (false, false);
@@ -208,7 +224,7 @@ fn each_row(
                 }
                 (begin, opened, rewritten) = (at + 1, false, false);
                 if step.event == Event::RowEnd {
-                    take(&row, row_begin, false);
+                    take(&row, row_begin..at + 1, false);
                     row.clear();
                     row_begin = at + 1;
                 }
@@ -219,7 +235,7 @@ fn each_row(
     if is_whole && (begin < sample.len() || !row.is_empty()) {
         row.push(field_of(&sample[begin..], candidate, opened, rewritten));
         let is_open = opened && automaton.step(state, b'\n').event != Event::RowEnd;
-        take(&row, row_begin, is_open);
+        take(&row, row_begin..sample.len(), is_open);
     }
 }
 
@@ -266,6 +282,8 @@ mod tests {
         assert_eq!(found.repeats, [0, 0]);
         // Without the header.
         assert_eq!(found.classes, [BTreeMap::from([("whole", 2)]), BTreeMap::from([("other", 2)])]);
+        // The texts of two rows, and the row of three fields.
+        assert_eq!((found.bytes, found.text_bytes), (24, 6 + 1 + 6));
         let found = shape(text, ";", None, true);
         assert_eq!(found.fields, BTreeMap::from([(1, 1), (2, 3), (3, 2)]));
     }
