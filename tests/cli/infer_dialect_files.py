@@ -32,7 +32,7 @@ DIALECT_FILES: dict[str, bytes] = {
     "list_of_addresses.txt": _rows("https://example.org/a?b={i}"),
     "list_of_machines.txt": _rows("fe80::1:{i}"),
     "log.txt": _rows("2024-01-02 10:11:{m} something happened {i}"),
-    "password_file.txt": _rows("{w}{i}:x:{i}:{i}:{w},,,:/home/{w}{i}:/bin/sh"),
+    "password_file.txt": _rows("{w}{i}:x:{i}:{i}:{w},,,:/srv/{w}{i}:/bin/sh"),
     # A qualifier that only some rows need.
     "few_qualified.csv": b"id,amount,comment\n" + b"".join(
         b'%d,%d.50,%s\n' % (number, number, b'"late, twice"' if number % 30 == 7 else b"") for number in range(300)

@@ -59,7 +59,7 @@ class TableResult:
         return {name: sum(int(item[name]) for item in slices) for name in _SLICE_SUMS}
 
     def notes(self) -> list[str]:
-        """What reading the files has shown: rows that end in two ways, an encoding that may be meant, ignored values."""
+        """What reading the files has shown: two ways of ending rows, an encoding that may be meant, ignored values."""
         return self._row_end_notes() + self._encoding_notes() + self._ignored_notes()
 
     def _row_end_notes(self) -> list[str]:
