@@ -25,11 +25,13 @@ from bench.server import Server
 from bench.tables import LINEITEM, ORDERS, TABLES
 
 # Cores of a kind: the first of --cores, or all of them.
-_ONE_CORE = ("parse", "forms")
+_ONE_CORE = ("parse", "infer", "forms")
 _MEMORY_SCALES = (1.0, 10.0)
 # Kinds of LINEITEM in other forms.
 _FORMS = ("forms", "gzip")
 _SMOKE_FACTOR = 0.002
+# Tables of a kind that is about several, but not about all of them: nothing tells the columns of a fixed width.
+_INFERRED = ("lineitem", "orders", "wide", "floats", "quoted")
 # Kinds whose methods' results are compared before they are measured.
 _CHECKED = ("parse", "load", "postgres")
 
@@ -62,7 +64,7 @@ def main() -> None:
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kinds", default=",".join(METHODS), help=f"{', '.join(METHODS)} (default: all)")
-    parser.add_argument("--tables", default=",".join(TABLES), help=f"of `parse`: {', '.join(TABLES)}")
+    parser.add_argument("--tables", default=",".join(TABLES), help=f"of `parse` and `infer`: {', '.join(TABLES)}")
     parser.add_argument("--methods", help="only these methods of each kind")
     parser.add_argument("--repetitions", type=int, default=9)
     parser.add_argument("--size", type=float, default=1.0, help="factor for the sizes of all tables (default 1)")
@@ -206,7 +208,7 @@ def _shown_command(kind: str, method: Method, data: DataSet, cores: list[int], f
 
 def _shown_arguments(kind: str, arguments: argparse.Namespace) -> str:
     shown = f"--kinds {kind} --repetitions {arguments.repetitions} --size {arguments.size:g}"
-    if kind == "parse" and arguments.tables != ",".join(TABLES):
+    if kind in ("parse", "infer") and arguments.tables != ",".join(TABLES):
         shown += f" --tables {arguments.tables}"
     if arguments.methods:
         shown += f" --methods {','.join(method.name for method in _methods(kind, arguments))}"
@@ -220,8 +222,15 @@ def _sets(kind: str, arguments: argparse.Namespace) -> Iterator[tuple[str, str, 
             sets = [prepare_tpch((LINEITEM, ORDERS), scale * arguments.size, arguments.data)]
             yield f"scale {scale * arguments.size:g}", "LINEITEM, ORDERS", sets
     else:
-        for name in arguments.tables.split(",") if kind == "parse" else ["lineitem"]:
+        for name in _tables(kind, arguments):
             yield name, TABLES[name].what, list(prepare(TABLES[name], arguments.data, arguments.size))
+
+
+def _tables(kind: str, arguments: argparse.Namespace) -> list[str]:
+    wanted: list[str] = arguments.tables.split(",")
+    if kind == "infer":
+        return [name for name in wanted if name in _INFERRED]
+    return wanted if kind == "parse" else ["lineitem"]
 
 
 def _run(arguments: argparse.Namespace) -> None:

@@ -210,6 +210,19 @@ def forms_text(kind: Mapping[str, Any]) -> str:
     return table_text(header, rows) + _calls(kind)
 
 
+def infer_text(kind: Mapping[str, Any]) -> str:
+    """The part of the speed of a parse that a pass without a layout has."""
+    rows = list[list[str]]()
+    for table, entry in kind["tables"].items():
+        parse, infer = method_figures(entry)
+        speeds = [item.speed().text(0) for item in (parse, infer)]
+        parts = [Spread.of(1 / ratio for ratio in ratios).text(2) for ratios in (infer.faster, infer.cpu[0])]
+        peak = statistics.median(infer.peak_resident_bytes) / 1e6
+        rows.append([f"`{table}`, {_size(entry)}", *speeds, *parts, f"{peak:,.0f}"])
+    header = ["table", "parse MB/s", "infer MB/s", "part of it", "by CPU-seconds", "infer, peak MB"]
+    return table_text(header, rows) + _calls(kind)
+
+
 def memory_text(kind: Mapping[str, Any]) -> str:
     """Peaks per scale."""
     rows = list[list[str]]()
@@ -257,6 +270,7 @@ PARTS = {
     "postgres": postgres_text,
     "streams": streams_text,
     "forms": forms_text,
+    "infer": infer_text,
     "gzip": forms_text,
     "memory": memory_text,
 }

@@ -156,6 +156,16 @@ def forms_headrace(job: Job, *, form: str) -> int:
     return int(run_headrace(replace(job, data=data), "null:", streams=1)["rows_read"])
 
 
+# --- infer: a layout from the files, against a parse by a layout that is known -------------------------------------------
+
+
+def infer_headrace(job: Job, *, streams: int) -> int:
+    """Dialect and facts of all columns, of all rows: what `headrace infer` does before it writes the layout."""
+    from headrace.infer import InferOptions, infer_files
+
+    return infer_files(job.data.files, InferOptions(streams=streams)).rows
+
+
 def _destination(job: Job, into: str) -> str:
     return {"null": "null:", "duckdb": f"duckdb:{job.database}"}.get(into, _SERVER)
 
@@ -313,6 +323,15 @@ METHODS: dict[str, tuple[Method, ...]] = {
             ("utf-8", "plain, and two letters with accents in every tenth row"),
             ("windows-1252", "the same rows in that code page"),
         )
+    ),
+    "infer": (
+        Method("parse", "headrace", "`headrace run`, connection `null:`, 1 stream", parse_headrace, base=True),
+        Method(
+            "infer",
+            "headrace",
+            "`headrace infer`, 1 stream: look, pass over all rows, decisions; no layout is known",
+            partial(infer_headrace, streams=1),
+        ),
     ),
     "gzip": (
         Method(

@@ -357,7 +357,7 @@ impl<'a> Stream<'a> {
         let (at_byte, slice, file, rejects) = (progress.at_byte, progress.slice, &progress.file, &mut progress.rejects);
         let slab = |bytes| shared.slabs.take(bytes);
         let first_line = self.parser.next_line();
-        let mut parsed = self.parser.parse_rows(block, slab)?;
+        let mut parsed = self.parser.parse_or_gather(block, slab, self.writer.facts())?;
         if parsed.consumed == 0 && block.from > 0 && !block.ended {
             // The batch before had as many rows as it could have, and the block no more whole ones.
             return Ok(Some((0, false)));

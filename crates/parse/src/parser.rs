@@ -10,11 +10,14 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use headrace_types::{Column, CoreError, Disposition, Encoding, ErrorKind, Layout, RowEnd, Rule, Unmappable};
+use headrace_types::{
+    Column, ColumnType, CoreError, Disposition, EmptyField, Encoding, ErrorKind, Layout, RowEnd, Rule, Trim, Unmappable,
+};
 
 use crate::automaton::RowScanner;
 use crate::convert::{BadRows, BlockFacts, ColumnOutput, ColumnPlan, MOST_GROWTH_BYTES, Rewriting, Unescaped};
 use crate::finder::Finder;
+use crate::infer::{GatherTiles, TableFacts};
 use crate::made::{MadeColumns, Origins, RowStart};
 use crate::raw::cpu::{CpuPath, Task, cpu_path};
 use crate::raw::fields::{FieldTable, TILE_ROWS, Text, TileMemory};
@@ -274,6 +277,20 @@ impl Parser {
     /// # Errors
     /// `Internal` when the block is smaller than it claims.
     pub fn parse_rows(&mut self, block: Block<'_>, slab: impl FnOnce(usize) -> Memory) -> Result<Parsed, CoreError> {
+        self.parse_or_gather(block, slab, None)
+    }
+
+    /// The same, but where all fields are texts, and none of them can make a row bad, `facts` takes them: then the batch has rows, but
+    /// no columns.
+    ///
+    /// # Errors
+    /// Those of [`Parser::parse_rows`].
+    pub fn parse_or_gather(
+        &mut self,
+        block: Block<'_>,
+        slab: impl FnOnce(usize) -> Memory,
+        facts: Option<&mut TableFacts>,
+    ) -> Result<Parsed, CoreError> {
         let Block { buffer, from, length, real_length, first_byte, ended } = block;
         let whole = buffer.as_slice();
         let text = whole.get(from..).and_then(|rest| Text::new(rest, length.checked_sub(from)?));
@@ -313,7 +330,10 @@ impl Parser {
             replaced: Vec::new(),
             more,
         };
-        if found.rows > 0 {
+        let takes_all = !suspicious && !is_decoded && !found.text_behind && self.are_all_texts();
+        if let Some(facts) = facts.filter(|_| takes_all && found.rows > 0) {
+            parsed.batch = Some(self.gather(text, facts)?);
+        } else if found.rows > 0 {
             let text_buffer = buffer.slice_with_length(PADDING_BYTES + from, text.len());
             let (converted, replaced) = self.convert(text, &text_buffer, suspicious, slab)?;
             parsed.replaced = replaced;
@@ -401,6 +421,33 @@ impl Parser {
         let row = open.row_start as usize..origin.text.len();
         let rule = if open.is_qualifier { Rule::UnclosedQualifier } else { Rule::UnfinishedEscape };
         origin.reject(self.finder.found().lines, row, open.start as usize..end, column, rule, None)
+    }
+
+    /// Whether every field is a text, or NULL where nothing stands.
+    fn are_all_texts(&self) -> bool {
+        let is_text = |column: &Column| {
+            column.column_type == ColumnType::String
+                && column.format.is_none()
+                && column.nullable
+                && column.empty == EmptyField::Null
+                && !column.qualified_empty_is_null
+                && column.null_tokens.as_ref().unwrap_or(&self.layout.null_tokens).is_empty()
+        };
+        self.layout.columns.iter().all(is_text) && !self.rewriting.makes_bytes()
+    }
+
+    /// Facts about the rows of the block, and a batch of as many rows.
+    fn gather(&self, text: Text<'_>, facts: &mut TableFacts) -> Result<RecordBatch, CoreError> {
+        let rows = self.finder.found().rows;
+        let table = self.finder.table(text, self.cpu_path);
+        let table = table.ok_or_else(|| internal("the structural positions do not ascend"))?;
+        let trims: Vec<Trim> = self.layout.columns.iter().map(|column| column.trim).collect();
+        let line = |row| self.next_line + u64::from(self.finder.start(row).0);
+        let tiles = GatherTiles { table: &table, trims: &trims, rewriting: self.rewriting, line: &line, facts };
+        self.cpu_path.run(tiles).ok_or_else(|| internal("the table has fewer columns than the layout"))?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)
+            .map_err(|error| internal(&error.to_string()))
     }
 
     fn convert(

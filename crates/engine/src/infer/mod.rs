@@ -97,7 +97,8 @@ pub fn infer_columns(spec: &InferSpec, is_cancelled: &mut dyn FnMut() -> bool) -
     }
     let per_stream = HASH_MEMORY_BYTES / HASH_BYTES / columns.len().max(1) / spec.streams.max(1);
     let hashes = if spec.wants_distinct && per_stream >= FEWEST_HASHES { per_stream.min(MOST_HASHES) } else { 0 };
-    let sink = Arc::new(FactsSink::new(columns.len(), hashes));
+    let has_memory = hashes == MOST_HASHES;
+    let sink = Arc::new(FactsSink::new(columns.len(), hashes, has_memory));
     let report = run_flow(spec, sink.clone(), is_cancelled)?;
     if let Some(error) = report.error {
         return Err(error);

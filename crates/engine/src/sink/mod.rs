@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use headrace_parse::infer::TableFacts;
 use headrace_types::CoreError;
 
 use crate::outcome::Outcome;
@@ -73,6 +74,11 @@ pub trait Writer {
     /// Rows of this slice follow.
     fn begin_slice(&mut self, _slice: &SliceSpec, _stage: &mut StageReport) -> Result<bool, CoreError> {
         Ok(true)
+    }
+
+    /// What takes facts about texts in the place of batches, where the parser can give them.
+    fn facts(&mut self) -> Option<&mut TableFacts> {
+        None
     }
 
     /// Takes one batch.

@@ -3,7 +3,7 @@
 //! `docs/spec/text-to-types.md` is the specification of what each converter accepts.
 
 mod bytes;
-mod digits;
+pub mod digits;
 mod float;
 mod format;
 mod nulls;
@@ -29,7 +29,7 @@ pub use plan::{ColumnOutput, ColumnPlan};
 pub use unescape::{MOST_GROWTH_BYTES, Rewriting, Unescaped, note_text_behind};
 
 /// Converts one field. Never panics; allocates in rare paths only.
-trait Convert {
+pub trait Convert {
     /// Value written to the column.
     type Value: Plain + Default;
     /// Whether the converter itself rewrites texts, because it keeps them.

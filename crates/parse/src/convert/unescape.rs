@@ -36,7 +36,7 @@ impl Rewriting {
 
     /// Hands over the bytes of a field's text, never more than the field has.
     #[inline(always)]
-    fn bytes(&self, field: Field<'_>, mut put: impl FnMut(u8)) {
+    pub fn bytes(&self, field: Field<'_>, mut put: impl FnMut(u8)) {
         if !field.is_escaped() {
             return field.bytes().iter().for_each(|byte| put(*byte));
         }

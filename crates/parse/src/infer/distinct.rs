@@ -1,76 +1,119 @@
 //! How many different texts there are: the least hashes tell it, exactly while there are few.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
+use super::hash::hash;
 
 /// Hashes that are kept.
 pub const MOST_HASHES: usize = 1024;
+/// Places of the smallest table.
+const FEWEST_PLACES: usize = 64;
 
 /// The least hashes of texts.
 #[derive(Debug, Clone)]
 pub struct Distinct {
     most: usize,
-    /// Twice as many as shall be kept, at most.
-    hashes: HashSet<u64, BuildHasherDefault<Itself>>,
+    /// A table of hashes, each at the place that its low bits say or behind; 0 where there is none. At most half full, and of at
+    /// most four times as many places as hashes shall be kept.
+    places: Vec<u64>,
+    /// Hashes in it.
+    count: usize,
     /// Hashes from this one on are not kept; none were dropped while it is none.
     bound: Option<u64>,
-}
-
-/// A hash is its own.
-#[derive(Default)]
-struct Itself(u64);
-
-impl Hasher for Itself {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
 }
 
 impl Distinct {
     /// Keeps so many hashes; with 0 of them nothing is told.
     pub fn new(most: usize) -> Self {
-        Distinct { most, hashes: HashSet::default(), bound: None }
+        Distinct { most, places: Vec::new(), count: 0, bound: None }
+    }
+
+    /// Whether anything is told.
+    pub fn is_told(&self) -> bool {
+        self.most > 0
+    }
+
+    /// Hashes above this one count for nothing.
+    #[inline(always)]
+    pub fn greatest(&self) -> u64 {
+        self.bound.map_or(u64::MAX, |bound| bound.saturating_sub(1))
     }
 
     /// Takes a text.
     #[inline]
     pub fn add(&mut self, text: &[u8]) {
-        if self.most > 0 {
-            self.add_hash(hash(text));
+        self.add_hash(hash(text));
+    }
+
+    /// Takes the [`hash`] of a text.
+    #[inline]
+    pub fn add_hash(&mut self, hash: u64) {
+        if self.most == 0 || hash > self.greatest() || self.holds(hash) {
+            return;
+        }
+        self.insert(hash);
+    }
+
+    /// The place of the hash, or that where it would stand; none in a table without places.
+    #[inline(always)]
+    fn place(&self, hash: u64) -> Option<usize> {
+        let mask = self.places.len().checked_sub(1)?;
+        let mut place = hash as usize & mask;
+        while self.places[place] != 0 && self.places[place] != hash {
+            place = (place + 1) & mask;
+        }
+        Some(place)
+    }
+
+    #[inline(always)]
+    fn holds(&self, hash: u64) -> bool {
+        self.place(hash).is_some_and(|place| self.places[place] == hash)
+    }
+
+    #[cold]
+    fn insert(&mut self, hash: u64) {
+        if self.count == 2 * self.most {
+            self.drop_greatest();
+            if hash > self.greatest() {
+                return;
+            }
+        }
+        if 2 * (self.count + 1) > self.places.len() {
+            let places = (2 * self.places.len()).max(FEWEST_PLACES);
+            let hashes = self.drained(places);
+            hashes.into_iter().for_each(|hash| self.put(hash));
+        }
+        self.put(hash);
+    }
+
+    /// Puts a hash that is not there where there is room.
+    fn put(&mut self, hash: u64) {
+        if let Some(place) = self.place(hash) {
+            self.places[place] = hash;
+            self.count += 1;
         }
     }
 
-    fn add_hash(&mut self, hash: u64) {
-        if self.bound.is_none_or(|bound| hash < bound) && self.hashes.insert(hash) && self.hashes.len() > 2 * self.most
-        {
-            self.drop_greatest();
-        }
+    /// All hashes; the table is empty then, and has so many places.
+    fn drained(&mut self, places: usize) -> Vec<u64> {
+        let mut hashes = std::mem::replace(&mut self.places, vec![0; places]);
+        hashes.retain(|hash| *hash != 0);
+        self.count = 0;
+        hashes
     }
 
     fn drop_greatest(&mut self) {
-        if self.hashes.len() > self.most {
-            let mut all: Vec<u64> = self.hashes.drain().collect();
+        if self.count > self.most {
+            let mut all = self.drained(self.places.len());
             let (least, bound, _) = all.select_nth_unstable(self.most);
             self.bound = Some(*bound);
-            self.hashes.extend(least.iter());
+            least.iter().for_each(|hash| self.put(*hash));
         }
     }
 
     /// Takes those of another.
     pub fn merge(&mut self, other: &Distinct) {
         self.bound = self.bound.into_iter().chain(other.bound).min();
-        if let Some(bound) = self.bound {
-            self.hashes.retain(|hash| *hash < bound);
-        }
-        other.hashes.iter().for_each(|hash| self.add_hash(*hash));
+        let own = self.drained(self.places.len());
+        own.iter().chain(&other.places).filter(|hash| **hash != 0).for_each(|hash| self.add_hash(*hash));
     }
 
     /// How many different texts there are among so many, and whether that is exact; nothing if it was not counted.
@@ -80,30 +123,11 @@ impl Distinct {
         }
         let mut own = self.clone();
         own.drop_greatest();
-        let Some(bound) = own.bound else { return Some((own.hashes.len() as u64, true)) };
+        let Some(bound) = own.bound else { return Some((own.count as u64, true)) };
         // The hashes below the bound are so many of all as the bound is of all numbers.
         let part = bound as f64 / 2_f64.powi(64);
-        Some((((own.hashes.len() as f64 / part) as u64).min(values), false))
+        Some((((own.count as f64 / part) as u64).min(values), false))
     }
-}
-
-/// Of 8 bytes at a time, multiplied by odd numbers without a pattern and folded.
-fn hash(text: &[u8]) -> u64 {
-    const FIRST: u64 = 0x9E37_79B9_7F4A_7C15;
-    const SECOND: u64 = 0xD6E8_FEB8_6659_FD93;
-    let fold = |one: u64, other: u64| {
-        let product = u128::from(one) * u128::from(other);
-        product as u64 ^ (product >> 64) as u64
-    };
-    let (words, rest) = text.as_chunks::<8>();
-    let mut state = FIRST ^ text.len() as u64;
-    for word in words {
-        state = fold(state ^ u64::from_le_bytes(*word), SECOND);
-    }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    state = fold(state ^ u64::from_le_bytes(last), SECOND);
-    fold(state ^ SECOND, FIRST)
 }
 
 #[cfg(test)]
@@ -130,6 +154,7 @@ mod tests {
             assert_eq!(found.1, count <= MOST_HASHES as u64);
             let error = found.0.abs_diff(count) as f64 / count.max(1) as f64;
             assert!(error < if found.1 { f64::MIN_POSITIVE } else { 0.1 }, "{count}: {found:?}");
+            assert!(whole.places.len() <= 4 * MOST_HASHES);
         }
         assert_eq!(Distinct::new(0).count(5), None);
     }

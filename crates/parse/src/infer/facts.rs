@@ -116,40 +116,104 @@ impl ColumnFacts {
         self.nulls += count;
     }
 
-    /// Takes a value.
-    pub fn add(&mut self, text: &str, place: Place) {
-        let bytes = text.as_bytes();
-        self.values += 1;
+    /// Takes a value, UTF-8.
+    pub fn add(&mut self, bytes: &[u8], place: Place) {
+        self.add_many(bytes, 1, place);
+    }
+
+    /// Takes a value that was met so often, first at this place.
+    pub fn add_many(&mut self, bytes: &[u8], count: u64, place: Place) {
+        self.values += count;
         let is_ascii = bytes.is_ascii();
-        self.high += u64::from(!is_ascii);
-        let length = if is_ascii { bytes.len() } else { text.chars().count() } as u64;
-        self.lengths =
-            Some(self.lengths.map_or((length, length), |(least, most)| (least.min(length), most.max(length))));
+        self.high += count * u64::from(!is_ascii);
+        let length = if is_ascii { bytes.len() } else { code_points(bytes) } as u64;
+        self.widen_lengths(length, length);
         widen(&mut self.texts, bytes);
         self.distinct.add(bytes);
         let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
-            self.empty += 1;
+            self.empty += count;
             return;
         };
         let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-        self.blank_ends += u64::from(is_blank(first) || is_blank(last));
-        self.ends_blank += u64::from(*last == b' ');
-        self.quoted += u64::from(*first == b'"');
+        self.blank_ends += count * u64::from(is_blank(first) || is_blank(last));
+        self.ends_blank += count * u64::from(*last == b' ');
+        self.quoted += count * u64::from(*first == b'"');
         let seen = super::class::seen(bytes);
         let class = seen.class();
         let facts = match &mut self.classes[class as usize] {
             Some(facts) => facts,
             none => none.insert(Box::new(ClassFacts::new(First::new(bytes, place)))),
         };
-        facts.count += 1;
+        facts.count += count;
         facts.first.keep_earlier(bytes, place);
         match seen {
-            Seen::Number(_, number) => facts.numbers.add(&number, bytes),
-            Seen::Dated(dated) => DateFacts::add(&mut self.dates, &dated, bytes, place),
-            Seen::Class(Class::Other) => self.others.add(bytes, 1),
+            Seen::Number(_, number) => facts.numbers.add(&number, count, bytes),
+            Seen::Dated(dated) => DateFacts::add(&mut self.dates, &dated, count, bytes, place),
+            Seen::Class(Class::Other) => self.others.add(bytes, count),
             Seen::Class(Class::Date | Class::Timestamp | Class::Time) => widen(&mut facts.texts, trimmed(bytes)),
             Seen::Class(_) => {}
         }
+    }
+
+    fn widen_lengths(&mut self, least: u64, greatest: u64) {
+        self.lengths = Some(self.lengths.map_or((least, greatest), |(own, most)| (own.min(least), most.max(greatest))));
+    }
+
+    /// Takes values of a class that was met in this slice before: of ASCII, without quotes before them, their lengths between
+    /// these. What they widen and how many different ones there are is to be told besides.
+    pub(super) fn add_alike(&mut self, class: Class, count: u64, lengths: (u64, u64)) {
+        self.values += count;
+        self.widen_lengths(lengths.0, lengths.1);
+        if let Some(facts) = &mut self.classes[class as usize] {
+            facts.count += count;
+        }
+    }
+
+    /// How many of the values that were taken so have a blank at an end, and how many end with one.
+    pub(super) fn add_blanks(&mut self, either: u64, behind: u64) {
+        self.blank_ends += either;
+        self.ends_blank += behind;
+    }
+
+    /// What is known of the signs and digits of numbers that were taken so.
+    pub(super) fn widen_digits(&mut self, class: Class, before: u32, behind: u32, minus: u64, inexact: u64) {
+        if let Some(facts) = &mut self.classes[class as usize] {
+            let numbers = &mut facts.numbers;
+            numbers.digits_before = numbers.digits_before.max(before);
+            numbers.digits_behind = numbers.digits_behind.max(behind);
+            numbers.minus += minus;
+            numbers.inexact += inexact;
+        }
+    }
+
+    /// One of the values that were taken so may be the least or greatest number of its class.
+    pub(super) fn widen_numbers(&mut self, class: Class, text: &[u8]) {
+        if let (Some(facts), Seen::Number(_, number)) = (&mut self.classes[class as usize], super::class::seen(text)) {
+            facts.numbers.widen(&number, text);
+        }
+    }
+
+    /// One of the values that were taken so may be the least or greatest text, of the column and of its class.
+    pub(super) fn widen_texts(&mut self, class: Class, text: &[u8]) {
+        widen(&mut self.texts, text);
+        if let (Class::Date | Class::Timestamp, Some(facts)) = (class, &mut self.classes[class as usize]) {
+            widen(&mut facts.texts, text);
+        }
+    }
+
+    /// Counts different values.
+    pub(super) fn distinct(&mut self) -> &mut Distinct {
+        &mut self.distinct
+    }
+
+    /// Whether different values are counted.
+    pub(super) fn wants_distinct(&self) -> bool {
+        self.distinct.is_told()
+    }
+
+    /// Whether texts of no class are only counted.
+    pub(super) fn has_many_others(&self) -> bool {
+        self.others.are_too_many
     }
 
     /// Takes what another stream has gathered.
@@ -209,6 +273,11 @@ impl ColumnFacts {
             is_exact: distinct.is_some_and(|(_, is_exact)| is_exact),
         }
     }
+}
+
+/// Of UTF-8.
+fn code_points(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 
 fn widen(range: &mut Option<(Kept, Kept)>, text: &[u8]) {
@@ -287,13 +356,17 @@ impl ClassFacts {
 }
 
 impl NumberFacts {
-    fn add(&mut self, number: &Number, text: &[u8]) {
+    fn add(&mut self, number: &Number, count: u64, text: &[u8]) {
         self.digits_before = self.digits_before.max(number.digits_before);
         self.digits_behind = self.digits_behind.max(number.digits_behind);
-        self.plus += u64::from(number.has_plus);
-        self.minus += u64::from(number.has_minus);
-        self.leading_zeros += u64::from(number.has_leading_zero);
-        self.inexact += u64::from(number.is_inexact);
+        self.plus += count * u64::from(number.has_plus);
+        self.minus += count * u64::from(number.has_minus);
+        self.leading_zeros += count * u64::from(number.has_leading_zero);
+        self.inexact += count * u64::from(number.is_inexact);
+        self.widen(number, text);
+    }
+
+    fn widen(&mut self, number: &Number, text: &[u8]) {
         if let Some(key) = number.key {
             let kept = || (key, Kept::from(trimmed(text)));
             // Of several texts of one number the least is shown, whichever comes first.
@@ -335,14 +408,14 @@ impl NumberFacts {
 }
 
 impl DateFacts {
-    fn add(all: &mut BTreeMap<Signature, DateFacts>, dated: &Dated, text: &[u8], place: Place) {
+    fn add(all: &mut BTreeMap<Signature, DateFacts>, dated: &Dated, count: u64, text: &[u8], place: Place) {
         let new = || DateFacts { count: 0, first: First::new(text, place), valid: [0; 3], short: [0; 4], fractions: 0 };
         let facts = all.entry(dated.signature).or_insert_with(new);
-        facts.count += 1;
+        facts.count += count;
         facts.first.keep_earlier(text, place);
-        std::iter::zip(&mut facts.valid, dated.valid).for_each(|(count, is)| *count += u64::from(is));
-        std::iter::zip(&mut facts.short, dated.short).for_each(|(count, is)| *count += u64::from(is));
-        facts.fractions += u64::from(dated.has_fraction);
+        std::iter::zip(&mut facts.valid, dated.valid).for_each(|(own, is)| *own += count * u64::from(is));
+        std::iter::zip(&mut facts.short, dated.short).for_each(|(own, is)| *own += count * u64::from(is));
+        facts.fractions += count * u64::from(dated.has_fraction);
     }
 
     fn merge(&mut self, other: &DateFacts) {
@@ -556,7 +629,7 @@ mod tests {
             for place in places {
                 match values[place % values.len()] {
                     "NULL" => facts.add_nulls(1),
-                    value => facts.add(value, (place as u32 / 10, place as u64 % 10)),
+                    value => facts.add(value.as_bytes(), (place as u32 / 10, place as u64 % 10)),
                 }
             }
             facts
@@ -577,14 +650,14 @@ mod tests {
     fn a_seventeenth_other_text_ends_the_list() {
         let mut halves = [ColumnFacts::new(0), ColumnFacts::new(0)];
         for number in 0..17 {
-            halves[number % 2].add(&format!("x{number}"), (0, number as u64));
+            halves[number % 2].add(format!("x{number}").as_bytes(), (0, number as u64));
         }
         let [mut one, other] = halves;
         assert_eq!(one.others.texts.len(), 9);
         one.merge(&other);
         assert!(one.others.are_too_many && one.others.texts.is_empty());
         let mut long = ColumnFacts::new(0);
-        long.add(&"x".repeat(LONGEST_OTHER + 1), (0, 0));
+        long.add("x".repeat(LONGEST_OTHER + 1).as_bytes(), (0, 0));
         assert!(long.others.are_too_many);
     }
 }

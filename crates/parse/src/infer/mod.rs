@@ -3,15 +3,27 @@
 //! The class of a text depends on nothing but the text, so that neither order nor streams change what is told. A class takes
 //! only what the converter of its type takes.
 
+mod alike;
+mod bounds;
 mod class;
 mod distinct;
 mod facts;
+mod few;
+mod gather;
+#[cfg(test)]
+mod gather_tests;
+mod hash;
 mod kin;
 mod moment;
 mod number;
+mod reals;
+mod seen_numbers;
 mod shapes;
+mod tile_texts;
 
 pub use class::Class;
 pub use distinct::MOST_HASHES;
 pub use facts::{ClassReport, ColumnFacts, ColumnReport, DateReport, FirstReport, Place};
+pub(crate) use gather::GatherTiles;
+pub use gather::TableFacts;
 pub use shapes::{Candidate, SampleShape, shape_of};

@@ -5,7 +5,9 @@ use super::class::{Class, Seen};
 /// Digits of a key on either side of the mark.
 const KEY_DIGITS: usize = 38;
 /// As many significant digits any double tells again.
-const SURE_DIGITS: usize = 15;
+pub const SURE_DIGITS: usize = 15;
+/// With a last digit that stands for no more and no less than these powers of ten.
+const SURE_POWER: i64 = 280;
 /// More no double tells again.
 const MOST_DIGITS: usize = 17;
 
@@ -166,27 +168,63 @@ fn digits(text: &[u8], most: usize) -> Option<u128> {
 }
 
 /// Whether the nearest double, written with as many significant digits, is another number.
-fn is_inexact(before: &[u8], behind: &[u8], power: i64) -> bool {
-    let all: Vec<u8> = before.iter().chain(behind).copied().filter(u8::is_ascii_digit).collect();
-    let zeros = all.iter().take_while(|digit| **digit == b'0').count();
-    let significant = &all[zeros..];
-    let kept = significant.len() - significant.iter().rev().take_while(|digit| **digit == b'0').count();
-    let significant = &significant[..kept];
-    if significant.is_empty() {
+pub fn is_inexact(before: &[u8], behind: &[u8], power: i64) -> bool {
+    // Of all digits but zeros at the ends: their number, how many they are, and what power of ten the last one stands for.
+    let (mut number, mut kept, mut zeros) = (0_u64, 0, 0);
+    for digit in before.iter().chain(behind).copied().filter(u8::is_ascii_digit) {
+        if digit == b'0' {
+            zeros += usize::from(kept > 0);
+            continue;
+        }
+        kept += zeros + 1;
+        if kept > MOST_DIGITS {
+            return true;
+        }
+        for _ in 0..=zeros {
+            number *= 10;
+        }
+        number += u64::from(digit - b'0');
+        zeros = 0;
+    }
+    let last = power - behind.len() as i64 + zeros as i64;
+    if kept == 0 || (kept <= SURE_DIGITS && last.abs() <= SURE_POWER) {
         return false;
     }
-    if kept > MOST_DIGITS {
-        return true;
+    nearly_told(number, last).map_or_else(|| is_told_otherwise(number, kept, last), |is_told| !is_told)
+}
+
+/// Whether the double that is nearest to `number * 10^power` differs from it by less than half of the last digit; none where that is
+/// not easily said.
+fn nearly_told(number: u64, power: i64) -> Option<bool> {
+    const LEAST_MANTISSA: i128 = 1 << 52;
+    if power == 0 {
+        return Some(number as f64 as u64 == number); // less than half of 1 is nothing
     }
-    // The first significant digit stands for so many tens.
-    let whole = before.iter().filter(|byte| byte.is_ascii_digit()).count();
-    let tens = whole as i64 - zeros as i64 - 1 + power;
-    let text = String::from_utf8_lossy(significant).into_owned();
+    // 53 bits times 5^22 are 105 bits.
+    let tens = u32::try_from(-power).ok().filter(|tens| (1..=22).contains(tens))?;
+    // Rounded twice: a few doubles beside the nearest one.
+    let bits = (number as f64 / 10_f64.powi(tens as i32)).to_bits();
+    let (mantissa, exponent) = (i128::from(bits) & (LEAST_MANTISSA - 1) | LEAST_MANTISSA, (bits >> 52) as i64 - 1075);
+    // Everything times 10^tens * 2^shift: a double is mantissa * step, its exponent that of the first one.
+    let shift = u32::try_from(-(exponent + i64::from(tens))).ok().filter(|shift| *shift <= 63)?;
+    let (step, wanted) = (5_i128.pow(tens), i128::from(number) << shift);
+    let steps = ((wanted - mantissa * step) as f64 / step as f64).round() as i128;
+    let mantissa = mantissa + steps;
+    let difference = 2 * (wanted - mantissa * step).abs();
+    let is_nearest = difference < step && mantissa > LEAST_MANTISSA && mantissa < 2 * LEAST_MANTISSA;
+    (is_nearest && difference != 1 << shift).then_some(difference < 1 << shift)
+}
+
+/// The definition: text by text.
+#[cold]
+fn is_told_otherwise(number: u64, kept: usize, power: i64) -> bool {
+    let text = number.to_string();
+    let tens = power + kept as i64 - 1;
     let scientific = format!("{}.{}e{tens}", &text[..1], if kept > 1 { &text[1..] } else { "0" });
     let Ok(value) = scientific.parse::<f64>() else { return true };
     let told = format!("{value:.*e}", kept - 1);
     let Some((digits, exponent)) = told.split_once('e') else { return true };
-    digits.bytes().filter(u8::is_ascii_digit).ne(significant.iter().copied()) || exponent != tens.to_string()
+    digits.bytes().filter(u8::is_ascii_digit).ne(text.bytes()) || exponent != tens.to_string()
 }
 
 #[cfg(test)]
@@ -221,6 +259,26 @@ mod tests {
         assert_eq!(of("-0.0").key, of("0").key);
         assert_eq!(of("99999999999999999999999999999999999999999").key, None);
         assert!(of("99999999999999999999999999999999999999").key.is_some());
+    }
+
+    #[test]
+    fn what_is_easily_said_of_doubles_is_so() {
+        let (mut state, mut said) = (0x9E37_79B9_7F4A_7C15_u64, [0, 0]);
+        for _ in 0..50_000 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            // 16 and 17 digits, and what doubles are written as.
+            let mut number = state % 10_u64.pow(16 + (state >> 60) as u32 % 2);
+            number += u64::from(number.is_multiple_of(10));
+            let power = -((state >> 20) as i64 % 23);
+            let kept = number.to_string().len();
+            if let Some(is_told) = nearly_told(number, power) {
+                assert_eq!(is_told, !is_told_otherwise(number, kept, power), "{number}e{power}");
+                said[usize::from(is_told)] += 1;
+            }
+        }
+        assert!(said[0] > 1000 && said[1] > 1000, "{said:?}");
     }
 
     #[test]
