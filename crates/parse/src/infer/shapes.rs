@@ -283,7 +283,7 @@ mod tests {
         // Without the header.
         assert_eq!(found.classes, [BTreeMap::from([("whole", 2)]), BTreeMap::from([("other", 2)])]);
         // The texts of two rows, and the row of three fields.
-        assert_eq!((found.bytes, found.text_bytes), (24, 6 + 1 + 6));
+        assert_eq!((found.bytes, found.text_bytes), (13 + 4 + 6, 6 + 1 + 6));
         let found = shape(text, ";", None, true);
         assert_eq!(found.fields, BTreeMap::from([(1, 1), (2, 3), (3, 2)]));
     }
