@@ -156,7 +156,7 @@ def forms_headrace(job: Job, *, form: str) -> int:
     return int(run_headrace(replace(job, data=data), "null:", streams=1)["rows_read"])
 
 
-# --- infer: a layout from the files, against a parse by a layout that is known -------------------------------------------
+# --- infer: a layout from the files, against a parse by a layout that is known ----------------------------------------
 
 
 def infer_headrace(job: Job, *, streams: int) -> int:

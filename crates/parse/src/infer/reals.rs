@@ -83,8 +83,8 @@ pub fn reals(tile: Tile<'_, '_>, texts: &mut TileTexts) -> Reals {
         most_behind = most_behind.max(if is_sure { behind } else { 0 });
         minus += u64::from(is_sure) & sign;
         long[row] = u8::from(is_sure & (before_counted.wrapping_add(behind) > number::SURE_DIGITS as u64));
-        let text = (word >> (8 * sign)) | (second[row] << 56) * sign;
-        let order = ((before << 56) | text.swap_bytes() >> 8) as i64;
+        let text = (word >> (8 * sign)) | ((second[row] << 56) * sign);
+        let order = ((before << 56) | (text.swap_bytes() >> 8)) as i64;
         numbers[row] = if sign == 1 { order.wrapping_neg() } else { order };
     }
     let mut inexact = 0;
