@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from headrace.infer.facts import DateFacts
+from headrace.infer.facts import ClassFacts, DateFacts
 
 # Where year, month and day stand, by the name of the order.
 _ORDERS: Final = {"ymd": ("y", "M", "d"), "dmy": ("d", "M", "y"), "mdy": ("M", "d", "y")}
@@ -20,6 +20,28 @@ def patterns(facts: DateFacts) -> list[str]:
 def counted_patterns(facts: DateFacts) -> list[tuple[str, int]]:
     """The patterns by which some values are days, and how many."""
     return [(_pattern(facts, order), facts.valid[order]) for order in _ORDERS if facts.valid[order]]
+
+
+def extremes(facts: DateFacts, pattern: str) -> tuple[str, str] | None:
+    """The first and the last day, read by a pattern that all values fit."""
+    for order in _ORDERS:
+        found = facts.ranges.get(order)
+        if found is not None and _pattern(facts, order) == pattern:
+            first, last = found
+            return first, last
+    return None
+
+
+def unpadded_extremes(columns_dates: Sequence[DateFacts], padded: ClassFacts | None) -> tuple[str, str] | None:
+    """Those of a column of `2024-1-2`; `padded`: values with both zeros."""
+    found = [text for one in columns_dates for text in one.ranges.get("ymd") or ()]
+    if padded is not None and padded.minimum is not None and padded.maximum is not None:
+        found += [padded.minimum, padded.maximum]
+
+    def day(text: str) -> tuple[int, ...]:
+        return tuple(int(number) for number in text.split("-"))
+
+    return (min(found, key=day), max(found, key=day)) if found else None
 
 
 def is_unpadded_iso(dates: Sequence[DateFacts]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headrace.infer import nearly, numbers
+from headrace.infer import dates, nearly, numbers
 from headrace.infer.dates import ISO_UNPADDED, counted_patterns, is_unpadded_iso, patterns
 from headrace.infer.facts import ClassFacts, ColumnFacts
 from headrace.infer.inferred import Doubt, InferredColumn
@@ -287,28 +287,29 @@ def _meaning(reading: numbers.Reading, classes: Mapping[str, ClassFacts]) -> str
 
 def _dates(facts: ColumnFacts, kinds: set[str], proofs: Proofs, files: Sequence[str]) -> _Typed:
     if is_unpadded_iso(facts.dates):
-        return _Typed(DataType("date"), {"format": ISO_UNPADDED})
+        extremes = dates.unpadded_extremes(facts.dates, facts.classes.get("date"))
+        return _Typed(DataType("date"), {"format": ISO_UNPADDED}, extremes=extremes)
     if len(facts.dates) > 1 or "date" in kinds:
         forms = "dates and times are written in several ways"
         return _Typed(doubts=(Doubt(f"{forms}; the first value is {first_value(facts.dates[0].first, files)}"),))
-    dates = facts.dates[0]
-    kind = "date" if dates.clock == "none" else "timestamp"
-    fitting = patterns(dates)
-    first = f"the first is {first_value(dates.first, files)}"
-    if dates.year == "short":
+    found = facts.dates[0]
+    kind = "date" if found.clock == "none" else "timestamp"
+    fitting = patterns(found)
+    first = f"the first is {first_value(found.first, files)}"
+    if found.year == "short":
         instead = tuple({"type": kind, "format": {"pattern": pattern, "pivot": _PIVOT}} for pattern in fitting)
         return _Typed(doubts=(Doubt(f"dates whose year has two digits: which century is unknown; {first}", instead),))
     if len(fitting) == 1:
-        return _Typed(DataType(kind), {"format": fitting[0]})
+        return _Typed(DataType(kind), {"format": fitting[0]}, extremes=dates.extremes(found, fitting[0]))
     if not fitting:
-        counted = counted_patterns(dates)
+        counted = counted_patterns(found)
         partly = either([f"{count(number)} {pattern}" for pattern, number in counted], "and")
         most = max(number for _, number in counted)
         instead = tuple({"type": kind, "format": pattern} for pattern, number in counted if number == most)
-        text = f"of {count(dates.count, 'value')} {partly} fit, but no pattern fits all; {first}"
+        text = f"of {count(found.count, 'value')} {partly} fit, but no pattern fits all; {first}"
         return _Typed(doubts=(Doubt(text, instead),))
     named = either(fitting, "and")
-    all_fit = f"all {count(dates.count, 'value')} fit" if dates.count > 1 else "the only value fits"
+    all_fit = f"all {count(found.count, 'value')} fit" if found.count > 1 else "the only value fits"
     what = f"{all_fit} {named}, none only one of them; {first}"
     proved = [pattern for pattern in fitting if pattern in proofs.patterns]
     if len(proved) == 1:

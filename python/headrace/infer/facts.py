@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class ClassFacts:
-    """Values of one class; all but the first two members are those of numbers (minimum and maximum of times, too)."""
+    """Values of one class; all but the first two members are those of numbers (minimum and maximum of dates and times, too)."""
 
     count: int
     first: First
@@ -37,7 +37,7 @@ class DateFacts:
     """Values that may be days, written alike.
 
     `short`: in how many the first, second, third number and the hour have one digit. `valid`: how many are days, by
-    each order of year, month and day.
+    each order of year, month and day; `ranges`: the first and the last of these, None if there is none.
     """
 
     separator: str
@@ -49,6 +49,7 @@ class DateFacts:
     valid: Mapping[str, int]
     short: tuple[int, int, int, int]
     fractions: int
+    ranges: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,39 @@ def dated(text: str) -> tuple[tuple[str, str, str, str], dict[str, bool], list[b
     return (separator, year, clock, match["between"] or ""), valid, short, match["fraction"] is not None
 
 
+# Groups of the pattern that are year, month and day.
+_ORDERS = {"ymd": (1, 3, 4), "dmy": (4, 3, 1), "mdy": (4, 1, 3)}
+
+
+def _range(texts: Sequence[str], order: str) -> list[str] | None:
+    """The first and the last of those that are days by an order; of one moment the least text."""
+    keys = {}
+    for text in texts:
+        match, found = _DATED.fullmatch(text), dated(text)
+        if match is not None and found is not None and found[1][order]:
+            clock = [int(match[name] or 0) for name in ("hour", "minute", "second")]
+            fraction = (match["fraction"] or "").lstrip(".").ljust(6, "0")
+            keys[text] = (*(int(match[group]) for group in _ORDERS[order]), *clock, int(fraction))
+    if not keys:
+        return None
+    last = max(keys.values())
+    return [min(keys, key=lambda text: (keys[text], text)), min(text for text in keys if keys[text] == last)]
+
+
+def _instants(texts: Sequence[str]) -> dict[str, str]:
+    """The first and the last timestamp with an offset; of one moment the least text."""
+    keys = {}
+    for text in texts:
+        moment = datetime.datetime.fromisoformat(text)
+        offset = moment.utcoffset()
+        assert offset is not None
+        of_day = moment.replace(tzinfo=None) - datetime.datetime.combine(moment.date(), datetime.time())
+        keys[text] = datetime.timedelta(days=moment.toordinal()) + of_day - offset
+    last = max(keys.values())
+    first = min(keys, key=lambda text: (keys[text], text))
+    return {"minimum": first, "maximum": min(text for text in keys if keys[text] == last)}
+
+
 def _is_day_of(year: str, month: str, day: str) -> bool:
     if len(year) not in (2, 4):
         return False
@@ -242,6 +275,8 @@ def _class_facts(name: str, members: Sequence[tuple[int, str]]) -> dict[str, Any
     numbers = number_facts([found for text in trimmed if (found := _number_in(name, text)) is not None])
     if name in ("date", "timestamp", "time"):
         numbers |= {"minimum": min(trimmed), "maximum": max(trimmed)}
+    if name == "timestamptz":
+        numbers |= _instants(trimmed)
     return {"count": len(members), "first": _first(*members[0]), **numbers}
 
 
@@ -274,6 +309,7 @@ def _dates(members: Sequence[tuple[int, str]]) -> list[dict[str, Any]]:
                 "valid": {order: sum(found[1][order] for found in found_all) for order in ("ymd", "dmy", "mdy")},
                 "short": [sum(found[2][place] for found in found_all) for place in range(4)],
                 "fractions": sum(found[3] for found in found_all),
+                "ranges": {order: _range([text.strip(" \t") for _, text in own], order) for order in _ORDERS},
             }
         )
     return result

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::class::{Class, Seen, trimmed};
 use super::distinct::Distinct;
-use super::moment::{Clock, Dated, Signature, YearPlace};
+use super::extremes::{Extremes, Kept};
+use super::moment::{Clock, Dated, Signature, YearPlace, instant};
 use super::number::{Key, Number};
 
 /// Different texts of no class that are kept.
@@ -42,9 +43,6 @@ pub struct ColumnFacts {
     distinct: Distinct,
 }
 
-/// The first bytes of a text.
-type Kept = Box<[u8]>;
-
 /// Values of one class.
 #[derive(Debug, Clone)]
 struct ClassFacts {
@@ -52,6 +50,8 @@ struct ClassFacts {
     first: First,
     /// Of dates and times: the least and the greatest text.
     texts: Option<(Kept, Kept)>,
+    /// Of timestamps with an offset.
+    instants: Extremes<i64>,
     numbers: NumberFacts,
 }
 
@@ -70,8 +70,7 @@ struct NumberFacts {
     minus: u64,
     leading_zeros: u64,
     inexact: u64,
-    /// Least and greatest.
-    range: Option<((Key, Kept), (Key, Kept))>,
+    range: Extremes<Key>,
 }
 
 /// Values of one signature.
@@ -82,6 +81,8 @@ struct DateFacts {
     valid: [u64; 3],
     short: [u64; 4],
     fractions: u64,
+    /// By each reading, of the values that are days by it.
+    ranges: [Extremes<u64>; 3],
 }
 
 /// Texts of no class, until there are too many.
@@ -151,6 +152,9 @@ impl ColumnFacts {
             Seen::Dated(dated) => DateFacts::add(&mut self.dates, &dated, count, bytes, place),
             Seen::Class(Class::Other) => self.others.add(bytes, count),
             Seen::Class(Class::Date | Class::Timestamp | Class::Time) => widen(&mut facts.texts, trimmed(bytes)),
+            Seen::Class(Class::TimestampTz) => {
+                instant(trimmed(bytes)).into_iter().for_each(|instant| facts.instants.widen(instant, bytes));
+            }
             Seen::Class(_) => {}
         }
     }
@@ -307,6 +311,10 @@ fn as_text(bytes: &[u8]) -> String {
     valid.to_owned()
 }
 
+fn as_texts((least, greatest): (Kept, Kept)) -> (String, String) {
+    (as_text(&least), as_text(&greatest))
+}
+
 impl First {
     fn new(value: &[u8], place: Place) -> Self {
         First { place, value: value[..KEPT_FIRST_BYTES.min(value.len())].into() }
@@ -326,19 +334,20 @@ impl First {
 
 impl ClassFacts {
     fn new(first: First) -> Self {
-        ClassFacts { count: 0, first, texts: None, numbers: NumberFacts::default() }
+        ClassFacts { count: 0, first, texts: None, instants: Extremes::default(), numbers: NumberFacts::default() }
     }
 
     fn merge(&mut self, other: &ClassFacts) {
         self.count += other.count;
         self.first.keep_earlier(&other.first.value, other.first.place);
         widen_by(&mut self.texts, &other.texts);
+        self.instants.merge(&other.instants);
         self.numbers.merge(&other.numbers);
     }
 
     fn report(&self, locate: &dyn Fn(Place) -> (usize, u64)) -> ClassReport {
         let numbers = &self.numbers;
-        let range = numbers.range.as_ref().map(|((_, least), (_, greatest))| (least.clone(), greatest.clone()));
+        let range = numbers.range.texts().or_else(|| self.instants.texts());
         let (minimum, maximum) = shown(&range.or_else(|| self.texts.clone()));
         ClassReport {
             count: self.count,
@@ -368,19 +377,7 @@ impl NumberFacts {
 
     fn widen(&mut self, number: &Number, text: &[u8]) {
         if let Some(key) = number.key {
-            let kept = || (key, Kept::from(trimmed(text)));
-            // Of several texts of one number the least is shown, whichever comes first.
-            match &mut self.range {
-                None => self.range = Some((kept(), kept())),
-                Some((least, greatest)) => {
-                    if (key, trimmed(text)) < (least.0, &*least.1) {
-                        *least = kept();
-                    }
-                    if key > greatest.0 || (key == greatest.0 && *trimmed(text) < *greatest.1) {
-                        *greatest = kept();
-                    }
-                }
-            }
+            self.range.widen(key, text);
         }
     }
 
@@ -391,31 +388,29 @@ impl NumberFacts {
         self.minus += other.minus;
         self.leading_zeros += other.leading_zeros;
         self.inexact += other.inexact;
-        match (&mut self.range, &other.range) {
-            (None, range) => self.range.clone_from(range),
-            (Some(_), None) => {}
-            (Some((least, greatest)), Some((other_least, other_greatest))) => {
-                if other_least < least {
-                    least.clone_from(other_least);
-                }
-                let (own, new) = (&*greatest, other_greatest);
-                if new.0 > own.0 || (new.0 == own.0 && new.1 < own.1) {
-                    greatest.clone_from(new);
-                }
-            }
-        }
+        self.range.merge(&other.range);
     }
 }
 
 impl DateFacts {
     fn add(all: &mut BTreeMap<Signature, DateFacts>, dated: &Dated, count: u64, text: &[u8], place: Place) {
-        let new = || DateFacts { count: 0, first: First::new(text, place), valid: [0; 3], short: [0; 4], fractions: 0 };
+        let new = || DateFacts {
+            count: 0,
+            first: First::new(text, place),
+            valid: [0; 3],
+            short: [0; 4],
+            fractions: 0,
+            ranges: Default::default(),
+        };
         let facts = all.entry(dated.signature).or_insert_with(new);
         facts.count += count;
         facts.first.keep_earlier(text, place);
         std::iter::zip(&mut facts.valid, dated.valid).for_each(|(own, is)| *own += count * u64::from(is));
         std::iter::zip(&mut facts.short, dated.short).for_each(|(own, is)| *own += count * u64::from(is));
         facts.fractions += count * u64::from(dated.has_fraction);
+        for (reading, range) in facts.ranges.iter_mut().enumerate().filter(|(reading, _)| dated.valid[*reading]) {
+            range.widen(dated.keys[reading], text);
+        }
     }
 
     fn merge(&mut self, other: &DateFacts) {
@@ -424,6 +419,7 @@ impl DateFacts {
         std::iter::zip(&mut self.valid, other.valid).for_each(|(count, more)| *count += more);
         std::iter::zip(&mut self.short, other.short).for_each(|(count, more)| *count += more);
         self.fractions += other.fractions;
+        std::iter::zip(&mut self.ranges, &other.ranges).for_each(|(own, other)| own.merge(other));
     }
 
     fn report(&self, signature: &Signature, locate: &dyn Fn(Place) -> (usize, u64)) -> DateReport {
@@ -446,6 +442,11 @@ impl DateFacts {
             valid: ValidReport { ymd: self.valid[0], dmy: self.valid[1], mdy: self.valid[2] },
             short: self.short,
             fractions: self.fractions,
+            ranges: RangesReport {
+                ymd: self.ranges[0].texts().map(as_texts),
+                dmy: self.ranges[1].texts().map(as_texts),
+                mdy: self.ranges[2].texts().map(as_texts),
+            },
         }
     }
 }
@@ -570,6 +571,19 @@ pub struct DateReport {
     pub short: [u64; 4],
     /// How many seconds have a fraction.
     pub fractions: u64,
+    /// The first and the last day.
+    pub ranges: RangesReport,
+}
+
+/// The first and the last of values that are days, as they stand in the files.
+#[derive(Debug, Clone, Serialize)]
+pub struct RangesReport {
+    /// Read as year, month, day.
+    pub ymd: Option<(String, String)>,
+    /// Read as day, month, year.
+    pub dmy: Option<(String, String)>,
+    /// Read as month, day, year.
+    pub mdy: Option<(String, String)>,
 }
 
 /// How many are days.

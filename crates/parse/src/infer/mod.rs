@@ -7,6 +7,7 @@ mod alike;
 mod bounds;
 mod class;
 mod distinct;
+mod extremes;
 mod facts;
 mod few;
 mod gather;

@@ -5,6 +5,7 @@ use crate::convert::temporal::{days_since_epoch, offset_at_front, time};
 
 /// Most digits of a fraction of a second.
 const FRACTION_DIGITS: usize = 6;
+const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
 /// Where the year stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +53,8 @@ pub struct Dated {
     pub has_fraction: bool,
     /// Whether it is a day, read as year, month, day; as day, month, year; as month, day, year.
     pub valid: [bool; 3],
+    /// What orders it among others of the signature, by each of these readings.
+    pub keys: [u64; 3],
 }
 
 /// What a text is that begins with a digit and is no number.
@@ -60,6 +63,17 @@ pub fn moment(text: &[u8]) -> Option<Seen> {
         return Some(Seen::Class(class));
     }
     dated(text).map(Seen::Dated)
+}
+
+/// Microseconds since 1970-01-01 UTC of a text of class `timestamptz`.
+pub fn instant(text: &[u8]) -> Option<i64> {
+    let number = |from: usize, to: usize| {
+        text.get(from..to)?.iter().try_fold(0, |n, byte| Some(n * 10 + u32::from(digit(*byte)?)))
+    };
+    let (day, _) = days_since_epoch(number(0, 2)?, number(2, 4)?, number(5, 7)?, number(8, 10)?);
+    let (of_day, _, rest) = time(text.get(11..)?)?;
+    let (offset, _) = offset_at_front(rest)?;
+    Some(i64::from(day) * MICROSECONDS_PER_DAY + of_day - offset)
 }
 
 fn iso(text: &[u8]) -> Option<Class> {
@@ -113,7 +127,7 @@ fn dated(text: &[u8]) -> Option<Dated> {
         (1 | 2, 1 | 2) => YearPlace::Short,
         _ => return None,
     };
-    let (clock, between, hour_length, has_fraction) = clock_behind(rest)?;
+    let Behind { clock, between, hour_length, has_fraction, microseconds } = clock_behind(rest)?;
     let is_day = |year: u32, length: usize, month: u32, day: u32| match length {
         4 => !days_since_epoch(year / 100, year % 100, month, day).1,
         // Which century is unknown: February may have 29 days.
@@ -128,11 +142,15 @@ fn dated(text: &[u8]) -> Option<Dated> {
     if valid == [false; 3] {
         return None;
     }
+    let key = |year: u32, month: u32, day: u32| {
+        u64::from((year * 12 + month) * 31 + day) * MICROSECONDS_PER_DAY as u64 + microseconds
+    };
     Some(Dated {
         signature: Signature { separator: *separator, year, clock, between },
         short: [first_length == 1, second_length == 1, third_length == 1, hour_length == 1],
         has_fraction,
         valid,
+        keys: [key(first, second, third), key(third, second, first), key(third, first, second)],
     })
 }
 
@@ -141,9 +159,22 @@ pub fn is_clock(text: &[u8]) -> bool {
     clock_behind(text).is_some()
 }
 
-/// The clock that a text is, what stands before it, digits of the hour, and whether there is a fraction.
-fn clock_behind(text: &[u8]) -> Option<(Clock, u8, usize, bool)> {
-    let [between, clock @ ..] = text else { return Some((Clock::None, 0, 0, false)) };
+/// A clock behind a date.
+struct Behind {
+    clock: Clock,
+    /// What stands before it; 0 for nothing.
+    between: u8,
+    hour_length: usize,
+    has_fraction: bool,
+    /// Since midnight.
+    microseconds: u64,
+}
+
+/// The clock that a text is.
+fn clock_behind(text: &[u8]) -> Option<Behind> {
+    let [between, clock @ ..] = text else {
+        return Some(Behind { clock: Clock::None, between: 0, hour_length: 0, has_fraction: false, microseconds: 0 });
+    };
     if !matches!(between, b' ' | b'T') {
         return None;
     }
@@ -152,23 +183,45 @@ fn clock_behind(text: &[u8]) -> Option<(Clock, u8, usize, bool)> {
     if hour > 23 || minute > 59 || minute_length != 2 {
         return None;
     }
+    let behind = |clock: Clock, second: u32, fraction: Option<u32>| {
+        let microseconds = u64::from((hour * 60 + minute) * 60 + second) * 1_000_000 + u64::from(fraction.unwrap_or(0));
+        Behind { clock, between: *between, hour_length, has_fraction: fraction.is_some(), microseconds }
+    };
     let Some(rest) = rest.strip_prefix(b":") else {
-        return rest.is_empty().then_some((Clock::Minutes, *between, hour_length, false));
+        return rest.is_empty().then(|| behind(Clock::Minutes, 0, None));
     };
     let (second_length, second, rest) = number(rest, 2)?;
     if second > 59 || second_length != 2 {
         return None;
     }
     let Some(fraction) = rest.strip_prefix(b".") else {
-        return rest.is_empty().then_some((Clock::Seconds, *between, hour_length, false));
+        return rest.is_empty().then(|| behind(Clock::Seconds, second, None));
     };
-    let is_fraction = (1..=FRACTION_DIGITS).contains(&fraction.len()) && fraction.iter().all(u8::is_ascii_digit);
-    is_fraction.then_some((Clock::Seconds, *between, hour_length, true))
+    let (length, digits, rest) = number(fraction, FRACTION_DIGITS)?;
+    let micros = digits * 10_u32.pow((FRACTION_DIGITS - length) as u32);
+    rest.is_empty().then(|| behind(Clock::Seconds, second, Some(micros)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn instants() {
+        let instant = |text: &str| instant(text.as_bytes());
+        assert_eq!(instant("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(instant("1970-01-02 01:00+01:00"), Some(MICROSECONDS_PER_DAY));
+        assert_eq!(instant("1969-12-31 23:59:59.5-01"), Some(3_599_500_000));
+    }
+
+    #[test]
+    fn keys_order_days_as_they_are_read() {
+        let key = |text: &str, reading: usize| dated(text.as_bytes()).unwrap().keys[reading];
+        assert!(key("31.1.2024", 1) < key("1.2.2024", 1) && key("31.12.2023", 1) < key("1.1.2024", 1));
+        assert!(key("01/02/2024", 1) > key("05/01/2024", 1) && key("01/02/2024", 2) < key("05/01/2024", 2));
+        assert!(key("2024/1/2 9:05", 0) < key("2024/1/2 10:00", 0));
+        assert!(key("2024/1/2 9:05:01", 0) < key("2024/1/2 9:05:01.000001", 0));
+    }
 
     #[test]
     fn readings() {
