@@ -18,7 +18,7 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class ClassFacts:
-    """Values of one class; all but the first two members are those of numbers (minimum and maximum of dates and times, too)."""
+    """Values of one class; all but the first two members are those of numbers (minimum and maximum of times, too)."""
 
     count: int
     first: First
