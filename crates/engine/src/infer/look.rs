@@ -119,10 +119,7 @@ fn look_at(path: &str, spec: &LookSpec) -> Result<FileLook, CoreError> {
         RowEndCounts { lf: 0, crlf: 0, cr: 1.. } => RowEnd::Exactly("\r".to_owned()),
         _ => RowEnd::Either,
     };
-    let shapes = |sample: &[u8], is_whole: bool| -> Vec<Option<SampleShape>> {
-        let shape = |candidate| shape_of(sample, candidate, &row_end, is_whole).ok();
-        spec.candidates.iter().map(shape).collect()
-    };
+    let shapes = |sample: &[u8], is_whole: bool| shapes(sample, &spec.candidates, &row_end, is_whole);
     let tail = match planned.compression {
         Compression::None if !is_whole => shapes(&tail_of(&planned, encoding)?, true),
         _ => Vec::new(),
@@ -143,6 +140,28 @@ fn look_at(path: &str, spec: &LookSpec) -> Result<FileLook, CoreError> {
         candidates: shapes(&sample, is_whole),
         tail,
     })
+}
+
+/// A sample by each dialect. Those that differ only by what does not occur in the sample are one.
+fn shapes(sample: &[u8], candidates: &[Candidate], row_end: &RowEnd, is_whole: bool) -> Vec<Option<SampleShape>> {
+    let holds = |mark: &str| memchr::memmem::find(sample, mark.as_bytes()).is_some();
+    let mut known: Vec<(Candidate, Option<SampleShape>)> = Vec::new();
+    let mut shape = |candidate: &Candidate| {
+        // It may mean two things whatever the sample holds.
+        shape_of(b"", candidate, row_end, true).ok()?;
+        let occurs = Candidate {
+            delimiter: candidate.delimiter.clone().filter(|mark| holds(mark)),
+            qualifier: candidate.qualifier.filter(|mark| holds(&mark.to_string())),
+            escape: candidate.escape.filter(|mark| holds(&mark.to_string())),
+        };
+        if let Some((_, shape)) = known.iter().find(|(known, _)| *known == occurs) {
+            return shape.clone();
+        }
+        let shape = shape_of(sample, &occurs, row_end, is_whole).ok();
+        known.push((occurs, shape.clone()));
+        shape
+    };
+    candidates.iter().map(&mut shape).collect()
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
