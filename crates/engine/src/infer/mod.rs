@@ -25,8 +25,8 @@ const BLOCK_BYTES: usize = 512 * 1024;
 const MAX_ROW_BYTES: usize = 64 << 20;
 /// Most memory for the hashes of all columns and streams.
 const HASH_MEMORY_BYTES: usize = 64 << 20;
-/// What a hash takes in its table.
-const HASH_BYTES: usize = 32;
+/// What a hash takes in its table, and before.
+const HASH_BYTES: usize = 40;
 /// With fewer hashes an estimate would mean little.
 const FEWEST_HASHES: usize = 64;
 const CANCELLED: &str = "the look through the files was cancelled";

@@ -5,6 +5,7 @@
 use super::bounds::TextBounds;
 use super::class::{Class, Seen, seen};
 use super::facts::ColumnFacts;
+use super::number::is_inexact_number;
 use super::reals::{LONGEST_REAL_BYTES, reals};
 use super::seen_numbers::SeenNumbers;
 use super::tile_texts::TileTexts;
@@ -13,7 +14,7 @@ use crate::convert::digits::{Point, fixed_number};
 use crate::convert::temporal::{Date, Timestamp};
 use crate::raw::fields::{OTHER_TEXT, TILE_ROWS, Tile};
 
-/// Fewer digits than a double tells again.
+/// A number below it has no more digits than any double tells again.
 const SURE_LIMIT: u64 = 1_000_000_000_000_000;
 /// Days from here on, and small numbers, are told apart: 1880 to 2059.
 const FIRST_DAY: i64 = -32_768;
@@ -128,7 +129,7 @@ impl AlikeTexts {
             Kind::Other => {
                 let loaded = texts.load(tile, longest);
                 others(tile, texts, longest);
-                texts.doubt_high_bytes(tile, loaded, longest);
+                texts.hash(tile, loaded, longest, true);
                 loaded
             }
         };
@@ -165,7 +166,9 @@ impl AlikeTexts {
             return;
         }
         let loaded = if self.kind == Kind::Day { texts.load(tile, lengths.1) } else { loaded };
-        texts.hash(tile, loaded, longest);
+        if self.kind != Kind::Other {
+            texts.hash(tile, loaded, longest, false);
+        }
         add_hashes(texts, rows, facts);
     }
 
@@ -179,8 +182,14 @@ impl AlikeTexts {
             minus += u32::from(is_sure & (numbers[row] < 0));
             all = all.max(if is_sure { numbers[row].unsigned_abs() } else { 0 });
         }
+        let mut inexact = 0;
+        if all >= SURE_LIMIT {
+            let is_long = |row: &usize| unsure[*row] == 0 && numbers[*row].unsigned_abs() >= SURE_LIMIT;
+            let is_inexact = |row: usize| is_inexact_number(numbers[row].unsigned_abs(), -i64::from(scale));
+            inexact = (0..rows).filter(is_long).filter(|&row| is_inexact(row)).count() as u64;
+        }
         let digits = all.checked_ilog10().map_or(0, |power| power + 1);
-        facts.widen_digits(self.class, digits.saturating_sub(scale), scale, minus.into(), 0);
+        facts.widen_digits(self.class, digits.saturating_sub(scale), scale, minus.into(), inexact);
     }
 
     /// Least and greatest number of the tile. The texts of those that are so far are told.
@@ -228,18 +237,21 @@ fn add_hashes(texts: &TileTexts, rows: usize, facts: &mut ColumnFacts) {
     let greatest = distinct.greatest();
     let mut wanted = [0; TILE_ROWS];
     let (wanted, hashes, unsure) = (&mut wanted[..rows], &texts.hashes[..rows], &texts.unsure[..rows]);
+    let mut any = 0;
     for row in 0..rows {
         wanted[row] = u8::from((unsure[row] == 0) & (hashes[row] <= greatest));
+        any |= wanted[row];
     }
-    for first in (0..rows).step_by(8) {
-        let eight = wanted[first..].first_chunk::<8>();
-        if eight.is_some_and(|eight| u64::from_ne_bytes(*eight) == 0) {
-            continue;
-        }
-        for row in (first..rows.min(first + 8)).filter(|&row| wanted[row] != 0) {
-            distinct.add_hash(hashes[row]);
-        }
+    if any == 0 {
+        return;
     }
+    // Without a branch per row: whether a hash is wanted is a matter of chance.
+    let (mut found, mut count) = ([0; TILE_ROWS], 0);
+    for row in 0..rows {
+        found[count.min(TILE_ROWS - 1)] = hashes[row];
+        count += usize::from(wanted[row]);
+    }
+    distinct.add_later(&found[..count]);
 }
 
 /// Sure are `[-]digits` and `[-]digits.digits` with so many behind the mark, without zeros in front: a number has one such text.
@@ -262,7 +274,7 @@ fn numbers<const N: usize>(tile: Tile<'_, '_>, texts: &mut TileTexts, point: Opt
         let magnitude = number.unsigned_abs();
         let is_group = u64::from(magnitude.wrapping_sub(1000) < 999_000);
         let other_class = u64::from(is_thousandth) & (is_group ^ may_be_group);
-        let odd = has_zero | (magnitude >= SURE_LIMIT) | ((magnitude == 0) & (sign == 1));
+        let odd = has_zero | ((magnitude == 0) & (sign == 1));
         numbers[row] = number;
         unsure[row] |= u8::from(wrong | other_class | u64::from(odd) != 0);
     }

@@ -16,6 +16,9 @@ pub struct Distinct {
     places: Vec<u64>,
     /// Hashes in it.
     count: usize,
+    /// Hashes that are to be taken, half as many as shall be kept: many at once, because the tables of many columns are not all in
+    /// the nearest cache.
+    waiting: Vec<u64>,
     /// Hashes from this one on are not kept; none were dropped while it is none.
     bound: Option<u64>,
 }
@@ -23,7 +26,7 @@ pub struct Distinct {
 impl Distinct {
     /// Keeps so many hashes; with 0 of them nothing is told.
     pub fn new(most: usize) -> Self {
-        Distinct { most, places: Vec::new(), count: 0, bound: None }
+        Distinct { most, places: Vec::new(), count: 0, waiting: Vec::new(), bound: None }
     }
 
     /// Whether anything is told.
@@ -50,6 +53,22 @@ impl Distinct {
             return;
         }
         self.insert(hash);
+    }
+
+    /// Takes hashes, now or later.
+    #[inline]
+    pub fn add_later(&mut self, hashes: &[u64]) {
+        self.waiting.extend_from_slice(hashes);
+        if self.waiting.len() >= self.most / 2 {
+            self.take_waiting();
+        }
+    }
+
+    #[inline(never)]
+    fn take_waiting(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.drain(..).for_each(|hash| self.add_hash(hash));
+        self.waiting = waiting;
     }
 
     /// The place of the hash, or that where it would stand; none in a table without places.
@@ -113,7 +132,13 @@ impl Distinct {
     pub fn merge(&mut self, other: &Distinct) {
         self.bound = self.bound.into_iter().chain(other.bound).min();
         let own = self.drained(self.places.len());
-        own.iter().chain(&other.places).filter(|hash| **hash != 0).for_each(|hash| self.add_hash(*hash));
+        let waiting = std::mem::take(&mut self.waiting);
+        own.iter()
+            .chain(&waiting)
+            .chain(&other.places)
+            .chain(&other.waiting)
+            .filter(|hash| **hash != 0)
+            .for_each(|hash| self.add_hash(*hash));
     }
 
     /// How many different texts there are among so many, and whether that is exact; nothing if it was not counted.
@@ -122,6 +147,7 @@ impl Distinct {
             return None;
         }
         let mut own = self.clone();
+        own.take_waiting();
         own.drop_greatest();
         let Some(bound) = own.bound else { return Some((own.count as u64, true)) };
         // The hashes below the bound are so many of all as the bound is of all numbers.

@@ -179,7 +179,7 @@ fn gathered(
 #[test]
 fn tiles_tell_what_values_tell() {
     let mut random = Random(0x5DEE_CE66_D1CE_CAFE);
-    for round in 0..60 {
+    for round in 0..150 {
         let mut columns: Vec<_> = (0..3).map(|_| column(&mut random)).collect();
         let rows = columns.iter().map(Vec::len).min().unwrap_or(0);
         columns.iter_mut().for_each(|column| column.truncate(rows));

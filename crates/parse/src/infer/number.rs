@@ -11,6 +11,20 @@ const SURE_POWER: i64 = 280;
 /// More no double tells again.
 const MOST_DIGITS: usize = 17;
 
+/// Powers of ten that are doubles, and of five.
+const TENS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
+const FIVES: [u64; 23] = {
+    let (mut fives, mut tens) = ([1; 23], 1);
+    while tens < 23 {
+        fives[tens] = 5 * fives[tens - 1];
+        tens += 1;
+    }
+    fives
+};
+
 /// A number as it stands there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Number {
@@ -44,15 +58,24 @@ pub struct Key {
 pub fn number(text: &[u8]) -> Option<Seen> {
     let (has_plus, has_minus) = (text.first() == Some(&b'+'), text.first() == Some(&b'-'));
     let body = &text[usize::from(has_plus || has_minus)..];
-    let exponent = body.iter().position(|byte| byte | 0x20 == b'e');
+    let (mut exponent, mut counts) = (None, [0_usize; 2]);
+    for (place, byte) in body.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => {}
+            b'.' => counts[0] += 1,
+            b',' => counts[1] += 1,
+            b'e' | b'E' => {
+                exponent = Some(place);
+                break;
+            }
+            _ => return None,
+        }
+    }
     let (mantissa, exponent) = match exponent {
         Some(place) => (&body[..place], Some(&body[place + 1..])),
         None => (body, None),
     };
-    if !mantissa.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',')) {
-        return None;
-    }
-    let marks = marks(mantissa)?;
+    let marks = marks(mantissa, counts)?;
     let (before, behind) = match marks.decimal {
         Some(place) => (&mantissa[..place], &mantissa[place + 1..]),
         None => (mantissa, &[][..]),
@@ -100,11 +123,10 @@ struct Marks {
     decimal: Option<usize>,
 }
 
-/// What the marks of digits, points and commas are.
-fn marks(text: &[u8]) -> Option<Marks> {
+/// What the marks of digits, and so many points and commas, are.
+fn marks(text: &[u8], [points, commas]: [usize; 2]) -> Option<Marks> {
     let mark = |class, decimal| Some(Marks { class, decimal });
     let places = |wanted: u8| text.iter().enumerate().filter(move |(_, byte)| **byte == wanted).map(|(place, _)| place);
-    let (points, commas) = (places(b'.').count(), places(b',').count());
     if points + commas == text.len() {
         return None; // no digit
     }
@@ -169,48 +191,65 @@ fn digits(text: &[u8], most: usize) -> Option<u128> {
 
 /// Whether the nearest double, written with as many significant digits, is another number.
 pub fn is_inexact(before: &[u8], behind: &[u8], power: i64) -> bool {
-    // Of all digits but zeros at the ends: their number, how many they are, and what power of ten the last one stands for.
-    let (mut number, mut kept, mut zeros) = (0_u64, 0, 0);
-    for digit in before.iter().chain(behind).copied().filter(u8::is_ascii_digit) {
-        if digit == b'0' {
-            zeros += usize::from(kept > 0);
-            continue;
-        }
-        kept += zeros + 1;
-        if kept > MOST_DIGITS {
-            return true;
-        }
-        for _ in 0..=zeros {
-            number *= 10;
-        }
-        number += u64::from(digit - b'0');
-        zeros = 0;
-    }
-    let last = power - behind.len() as i64 + zeros as i64;
-    if kept == 0 || (kept <= SURE_DIGITS && last.abs() <= SURE_POWER) {
+    let length = before.len() + behind.len();
+    if length <= SURE_DIGITS && power.abs() <= SURE_POWER {
         return false;
     }
-    nearly_told(number, last).map_or_else(|| is_told_otherwise(number, kept, last), |is_told| !is_told)
+    let digits = before.iter().chain(behind).copied().filter(u8::is_ascii_digit);
+    // 19 digits are a number of 64 bits; more are mostly too many.
+    let digits = digits.skip_while(|digit| *digit == b'0');
+    let zeros = if length <= 19 {
+        0
+    } else {
+        digits.clone().collect::<Vec<_>>().iter().rev().take_while(|digit| **digit == b'0').count()
+    };
+    let kept = if length <= 19 { length } else { digits.clone().count() - zeros };
+    if kept > 19 {
+        return true;
+    }
+    let number = digits.take(kept).fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+    is_inexact_number(number, power - behind.len() as i64 + zeros as i64)
+}
+
+/// The same of `number * 10^power`.
+pub fn is_inexact_number(mut number: u64, mut power: i64) -> bool {
+    if number == 0 {
+        return false;
+    }
+    while number.is_multiple_of(10) {
+        number /= 10;
+        power += 1;
+    }
+    let kept = number.ilog10() as usize + 1;
+    if kept <= SURE_DIGITS && power.abs() <= SURE_POWER {
+        return false;
+    }
+    kept > MOST_DIGITS
+        || nearly_told(number, power).map_or_else(|| is_told_otherwise(number, kept, power), |is_told| !is_told)
 }
 
 /// Whether the double that is nearest to `number * 10^power` differs from it by less than half of the last digit; none where that is
 /// not easily said.
 fn nearly_told(number: u64, power: i64) -> Option<bool> {
-    const LEAST_MANTISSA: i128 = 1 << 52;
+    const LEAST_MANTISSA: u64 = 1 << 52;
     if power == 0 {
         return Some(number as f64 as u64 == number); // less than half of 1 is nothing
     }
     // 53 bits times 5^22 are 105 bits.
-    let tens = u32::try_from(-power).ok().filter(|tens| (1..=22).contains(tens))?;
-    // Rounded twice: a few doubles beside the nearest one.
-    let bits = (number as f64 / 10_f64.powi(tens as i32)).to_bits();
-    let (mantissa, exponent) = (i128::from(bits) & (LEAST_MANTISSA - 1) | LEAST_MANTISSA, (bits >> 52) as i64 - 1075);
+    let tens = usize::try_from(-power).ok().filter(|tens| (1..=22).contains(tens))?;
+    // Of a number that is no double this is rounded twice, and may be a double beside the nearest one.
+    let bits = (number as f64 / TENS[tens]).to_bits();
+    let (mut mantissa, exponent) = (bits & (LEAST_MANTISSA - 1) | LEAST_MANTISSA, (bits >> 52) as i64 - 1075);
     // Everything times 10^tens * 2^shift: a double is mantissa * step, its exponent that of the first one.
-    let shift = u32::try_from(-(exponent + i64::from(tens))).ok().filter(|shift| *shift <= 63)?;
-    let (step, wanted) = (5_i128.pow(tens), i128::from(number) << shift);
-    let steps = ((wanted - mantissa * step) as f64 / step as f64).round() as i128;
-    let mantissa = mantissa + steps;
-    let difference = 2 * (wanted - mantissa * step).abs();
+    let shift = u32::try_from(-(exponent + tens as i64)).ok().filter(|shift| *shift <= 63)?;
+    let (step, wanted) = (u128::from(FIVES[tens]), u128::from(number) << shift);
+    let mut told = u128::from(mantissa) * step;
+    for _ in 0..2 {
+        if 2 * told.abs_diff(wanted) > step {
+            (mantissa, told) = if told < wanted { (mantissa + 1, told + step) } else { (mantissa - 1, told - step) };
+        }
+    }
+    let difference = 2 * told.abs_diff(wanted);
     let is_nearest = difference < step && mantissa > LEAST_MANTISSA && mantissa < 2 * LEAST_MANTISSA;
     (is_nearest && difference != 1 << shift).then_some(difference < 1 << shift)
 }

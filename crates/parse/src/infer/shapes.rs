@@ -148,7 +148,9 @@ pub fn shape_of(sample: &[u8], candidate: &Candidate, row_end: &RowEnd, is_whole
         }
     });
     shape.is_unended = is_whole && sample.last().is_some_and(|last| !matches!(last, b'\n' | b'\r'));
-    shape.text_behind = text_behind(&automaton, sample);
+    if candidate.qualifier.is_some() {
+        shape.text_behind = text_behind(&automaton, sample);
+    }
     let named = |counts: &[u64; Class::ALL.len()]| {
         let pairs = Class::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
         pairs.map(|(class, count)| (class.name(), *count)).collect()

@@ -1,7 +1,7 @@
 //! The texts of a tile, for loops over them.
 
 use super::hash::{begun, ended, hash, with_word};
-use crate::raw::fields::{OTHER_TEXT, TILE_ROWS, Tile, Words};
+use crate::raw::fields::{OTHER_TEXT, TILE_ROWS, Tile, TileMemory, Words};
 
 /// Words of a text that loops know.
 pub const WORDS: usize = 5;
@@ -9,6 +9,8 @@ pub const WORDS: usize = 5;
 const WORD_BYTES: usize = 8;
 /// Longest text of that many words.
 pub const LONGEST_BYTES: u32 = (WORDS * WORD_BYTES) as u32;
+/// Longer ones are hashed by themselves, bytes.
+const MOST_BYTES: u32 = 6 * LONGEST_BYTES;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// Texts of a tile, and what is made of them. Reused.
@@ -65,12 +67,7 @@ impl TileTexts {
         let rows = tile.rows();
         let lengths = &self.lengths[..rows];
         for (index, words) in self.words[..count].iter_mut().enumerate() {
-            tile.words_at(WORD_BYTES * index, words);
-            let words = &mut words[..rows];
-            for row in 0..rows {
-                let kept = lengths[row].saturating_sub((WORD_BYTES * index) as u32).min(WORD_BYTES as u32);
-                words[row] &= u64::MAX.unbounded_shr(64 - 8 * kept);
-            }
+            load(tile, lengths, 0, (WORD_BYTES * index) as u32, words);
         }
         count
     }
@@ -97,45 +94,37 @@ impl TileTexts {
         (either.into(), behind.into())
     }
 
-    /// Hashes of texts of which so many words were loaded.
+    /// Hashes of texts of which so many words were loaded. `is_any`: of any text, and what is not all ASCII is noted.
     #[inline(always)]
-    pub fn hash(&mut self, tile: Tile<'_, '_>, count: usize, longest: u32) {
+    pub fn hash(&mut self, tile: Tile<'_, '_>, count: usize, longest: u32, is_any: bool) {
         let rows = tile.rows();
         let (lengths, hashes) = (&self.lengths[..rows], &mut self.hashes[..rows]);
         for row in 0..rows {
             hashes[row] = begun(u64::from(lengths[row]));
         }
+        let mut high: Words = [0; TILE_ROWS];
+        let high = &mut high[..rows];
         for (index, words) in self.words[..count].iter().enumerate() {
-            let words = &words[..rows];
-            for row in 0..rows {
-                let next = with_word(hashes[row], words[row]);
-                hashes[row] = if lengths[row] > (WORD_BYTES * index) as u32 { next } else { hashes[row] };
-            }
+            add_word(hashes, high, &words[..rows], lengths, (WORD_BYTES * index) as u32);
         }
-        for hash in &mut *hashes {
-            *hash = ended(*hash);
+        if is_any && longest > LONGEST_BYTES {
+            add_rest(tile, hashes, high, lengths, longest);
         }
-        if longest > LONGEST_BYTES {
-            for row in (0..rows).filter(|&row| lengths[row] > LONGEST_BYTES) {
-                hashes[row] = hash(tile.field(row).bytes());
-            }
+        for row in 0..rows {
+            hashes[row] = ended(hashes[row]);
         }
-    }
-
-    /// Notes texts that are not all ASCII; so many words were loaded.
-    #[inline(always)]
-    pub fn doubt_high_bytes(&mut self, tile: Tile<'_, '_>, count: usize, longest: u32) {
-        let rows = tile.rows();
+        if !is_any {
+            return;
+        }
         let unsure = &mut self.unsure[..rows];
-        for words in &self.words[..count] {
-            let words = &words[..rows];
-            for row in 0..rows {
-                unsure[row] |= u8::from(words[row] & HIGH_BITS != 0);
-            }
+        for row in 0..rows {
+            unsure[row] |= u8::from(high[row] & HIGH_BITS != 0);
         }
-        if longest > LONGEST_BYTES {
-            for row in (0..rows).filter(|&row| self.lengths[row] > LONGEST_BYTES) {
-                unsure[row] |= u8::from(!tile.field(row).bytes().is_ascii());
+        if longest > MOST_BYTES {
+            for row in (0..rows).filter(|&row| lengths[row] > MOST_BYTES) {
+                let text = tile.field(row).bytes();
+                hashes[row] = hash(text);
+                unsure[row] |= u8::from(!text.is_ascii());
             }
         }
     }
@@ -153,4 +142,41 @@ impl TileTexts {
         }
         (u64::from(count), (least, greatest))
     }
+}
+
+/// The word at this byte of each text that is longer.
+#[inline(always)]
+fn add_word(hashes: &mut [u64], high: &mut [u64], words: &[u64], lengths: &[u32], byte: u32) {
+    for ((hash, high), (word, length)) in std::iter::zip(std::iter::zip(hashes, high), std::iter::zip(words, lengths)) {
+        let next = with_word(*hash, *word);
+        *hash = if *length > byte { next } else { *hash };
+        *high |= word;
+    }
+}
+
+/// The words behind those that are kept, up to [`MOST_BYTES`].
+#[inline(never)]
+fn add_rest(tile: Tile<'_, '_>, hashes: &mut [u64], high: &mut [u64], lengths: &[u32], longest: u32) {
+    let (mut memory, mut words) = (TileMemory::default(), [0; TILE_ROWS]);
+    let none = [0; TILE_ROWS];
+    for first in (LONGEST_BYTES..longest.min(MOST_BYTES)).step_by(LONGEST_BYTES as usize) {
+        let rest = tile.peeled(&[first; TILE_ROWS], &none, &mut memory);
+        for offset in (0..LONGEST_BYTES).step_by(WORD_BYTES).take_while(|offset| first + offset < longest) {
+            let words = load(rest, lengths, first, offset, &mut words);
+            add_word(hashes, high, words, lengths, first + offset);
+        }
+    }
+}
+
+/// Of each text the eight bytes from `first + offset` on, zeros behind its end; the tile begins at byte `first` of its texts.
+#[inline(always)]
+fn load<'w>(tile: Tile<'_, '_>, lengths: &[u32], first: u32, offset: u32, words: &'w mut Words) -> &'w [u64] {
+    tile.words_at(offset as usize, words);
+    let rows = tile.rows();
+    let (words, lengths) = (&mut words[..rows], &lengths[..rows]);
+    for row in 0..rows {
+        let kept = lengths[row].saturating_sub(first + offset).min(WORD_BYTES as u32);
+        words[row] &= u64::MAX.unbounded_shr(64 - 8 * kept);
+    }
+    words
 }
