@@ -110,9 +110,7 @@ impl TileTexts {
         if is_any && longest > LONGEST_BYTES {
             add_rest(tile, hashes, high, lengths, longest);
         }
-        for row in 0..rows {
-            hashes[row] = ended(hashes[row]);
-        }
+        hashes.iter_mut().for_each(|hash| *hash = ended(*hash));
         if !is_any {
             return;
         }
