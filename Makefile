@@ -66,10 +66,16 @@ KILLS ?= 200
 TERMINATIONS ?= 50
 .PHONY: soak
 soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments each, plain and divided, and with 50 sessions terminated; divided ones into DuckDB (about 35 minutes)
-	@HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
+	@HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_PACKAGE_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
 		--dist loadfile tests/integration/test_postgres_interruption.py tests/integration/test_postgres_partition_interruption.py \
 		tests/integration/test_postgres_declared.py tests/integration/test_duckdb_partition_interruption.py \
+		tests/integration/test_control_interruption.py tests/integration/test_nightly_example.py \
 		-k "test_killed or test_sessions_are_terminated or test_many"
+
+CASES ?= 200
+.PHONY: limits
+limits: .venv-ci/.built ## makes every limit happen at random sizes and shapes and compares the verdicts (CASES=200, about 50 minutes; as root all of them)
+	@.venv-ci/bin/python -m tests.provoked --cases $(CASES) --output provoked.jsonl
 
 .PHONY: test-neon
 test-neon: ## tests of the parser on aarch64, in an emulator (.ci/install-neon-tools)
@@ -96,7 +102,7 @@ lock: ## compile requirements/*.txt anew; needs pip-compile (UPGRADE=--upgrade t
 	@requirements/compile.sh $(UPGRADE)
 
 .PHONY: docs
-docs: .venv-ci/.requirements ## write docs/reference/cli.md from the program (`make test` checks that it is current)
+docs: .venv-ci/.requirements ## write the generated pages of docs/reference (`make test` checks that they are current)
 	@PYTHONPATH=python .venv-ci/bin/python docs/reference/generate.py
 
 .venv-ci/.built: .venv-ci/.requirements $(RUST_SOURCES) pyproject.toml

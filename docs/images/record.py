@@ -22,7 +22,8 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from headrace import model, run, tpch
+import headrace.run as run
+from headrace import model, tpch
 from headrace.cli.progress import LiveProgress, started_line
 from headrace.tpch.generate import GenerateRequest, generate
 

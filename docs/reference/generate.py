@@ -1,6 +1,7 @@
-"""Writes cli.md, the reference of the command line, from the program itself: `make docs`.
+"""Writes the pages of the reference that are made from the program itself: `make docs`.
 
-`--check` writes nothing and fails if the file is not current; the tests call `reference()` for that.
+`--check` writes nothing and fails if a page is not current; the tests call `generated()` for that. The page of the
+command line is made here, the others in `pages/`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from typing import Any
 
 import typer
 
-from headrace.cli.app import app
-from headrace.errors import (
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from docs.reference.pages import errors, events, limits, python, tasks  # noqa: E402 it is found only now
+from headrace.cli.app import app  # noqa: E402
+from headrace.errors import (  # noqa: E402
     EXIT_CANCELLED,
     EXIT_COMMAND_LINE,
     EXIT_FAILED,
@@ -21,7 +26,7 @@ from headrace.errors import (
     EXIT_PACKAGE_NOT_FOUND,
 )
 
-OUTPUT = Path(__file__).with_name("cli.md")
+FOLDER = Path(__file__).parent
 
 _HEAD = f"""# Command line
 
@@ -71,14 +76,26 @@ def _sections(command: Any, path: str, parent: Any) -> list[str]:
     return [own, *children]
 
 
+def generated() -> dict[str, str]:
+    """All pages, by the name of their file."""
+    return {
+        "cli.md": reference(),
+        "tasks.md": tasks.page(),
+        "events.md": events.page(),
+        "limits.md": limits.page(),
+        "errors.md": errors.page(),
+        "python.md": python.page(),
+    }
+
+
 def main() -> None:
-    """Write the page, or compare it."""
-    text = reference()
-    if "--check" in sys.argv[1:]:
-        if OUTPUT.read_text(encoding="utf-8") != text:
-            sys.exit("docs/reference/cli.md is not current: run `make docs`")
-    else:
-        OUTPUT.write_text(text, encoding="utf-8")
+    """Write the pages, or compare them."""
+    for name, text in generated().items():
+        path = FOLDER / name
+        if "--check" not in sys.argv[1:]:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            sys.exit(f"docs/reference/{name} is not current: run `make docs`")
 
 
 if __name__ == "__main__":

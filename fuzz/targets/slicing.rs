@@ -1,5 +1,7 @@
 #![no_main]
 
+#[path = "../../crates/engine/tests/corpus/refused.rs"]
+mod refused;
 #[path = "../../crates/engine/tests/corpus/slicing.rs"]
 mod slicing;
 

@@ -191,6 +191,14 @@ class Flow:
         streams_active. The accounts come from `join`."""
         return _data(self._flow.snapshot())
 
+    def measure(self) -> Data:
+        """All live counters: the members of a `flow` line of docs/spec/metrics.md from `bytes_read` on.
+
+        A call that hangs counts while it hangs; counters never fall. Asks the system about each stream, about 5
+        microseconds: for once a second, where `snapshot` is for ten times.
+        """
+        return _data(self._flow.measure())
+
     def join(self, timeout_seconds: float) -> Data | None:
         """The report of a flow that ended, or None after the timeout. `status` says how it ended; it never raises for
         that. Other threads run meanwhile."""
@@ -228,11 +236,15 @@ def generate_tpch(spec: Mapping[str, Any]) -> Generation:
 
 
 class QueryResult(NamedTuple):
-    """Rows of a statement as text; NULL is None. `tag` says what was done, such as `INSERT 0 3`."""
+    """Rows of a statement as text; NULL is None. `tag` says what was done, such as `INSERT 0 3`; `types` are the oids
+    of the columns' types; `has_more`: there are more rows, and no tag yet.
+    """
 
     columns: list[str]
     rows: list[list[str | None]]
     tag: str
+    types: list[int]
+    has_more: bool
 
 
 class PostgresConnection:
@@ -261,6 +273,16 @@ class PostgresConnection:
     def query(self, sql: str, parameters: Sequence[str | None] = ()) -> QueryResult:
         """Run one statement with `$1, $2, ...` given as text."""
         return QueryResult(*_call(self._connection.query, sql, list(parameters)))
+
+    def first_rows(self, sql: str, parameters: Sequence[str | None], limit: int) -> QueryResult:
+        """The same, its first rows, at most `limit`. The others can be had until the next statement, or the end of the
+        transaction, in which this must be.
+        """
+        return QueryResult(*_call(self._connection.first_rows, sql, list(parameters), limit))
+
+    def next_rows(self, limit: int) -> QueryResult:
+        """The next rows of the statement of `first_rows`; without columns and types."""
+        return QueryResult(*_call(self._connection.next_rows, limit))
 
     def cancel(self) -> None:
         """End the wait of another thread and ask the server to stop; the connection is unusable afterwards."""

@@ -219,6 +219,13 @@ class PackageError(HeadraceError):
         }
 
 
+class BindingError(PackageError):
+    """A task cannot be started: what its package says does not go together with the values of the moment."""
+
+    kind = "binding"
+    exit_code = EXIT_FAILED
+
+
 class SourceError(HeadraceError):
     """A source file is missing, unreadable, empty or not a file."""
 
@@ -299,6 +306,57 @@ class CancelledError(HeadraceError):
     exit_code = EXIT_CANCELLED
 
 
+class TaskTimeoutError(HeadraceError):
+    """A task took longer than its `timeout_seconds`."""
+
+    kind = "timeout"
+    retryable = True
+
+
+class ProcessError(HeadraceError):
+    """A program that a task runs could not be started, or ended with an exit code that means failure."""
+
+    kind = "process"
+
+
+class ProcessRetryError(ProcessError):
+    """The same, with an exit code after which trying again can help."""
+
+    kind = "process_retry"
+    retryable = True
+
+
+class PythonTaskError(HeadraceError):
+    """A Python function of a task cannot be called, raised an error, or returned what cannot be used."""
+
+    kind = "python"
+
+
+class SqlError(HeadraceError):
+    """A statement of the package failed in the destination."""
+
+    kind = "sql"
+
+
+class FileTaskError(HeadraceError):
+    """A file of a task cannot be copied, moved, deleted, made or archived."""
+
+    kind = "file"
+
+
+class ExpressionFailedError(HeadraceError):
+    """A value that a task needs cannot be computed, or does not fit."""
+
+    kind = "expression"
+
+
+class TrustError(HeadraceError):
+    """The package runs code of its own, and nobody has said that it may."""
+
+    kind = "trust"
+    exit_code = EXIT_PACKAGE_INVALID
+
+
 class InternalError(HeadraceError):
     """A defect of Headrace itself."""
 
@@ -311,6 +369,7 @@ _CLASSES: dict[str, type[HeadraceError]] = {
         CommandLineError,
         PackageNotFoundError,
         PackageError,
+        BindingError,
         SourceError,
         FileChangedError,
         RejectLimitError,
@@ -324,9 +383,22 @@ _CLASSES: dict[str, type[HeadraceError]] = {
         DifferenceError,
         LedgerError,
         CancelledError,
+        TaskTimeoutError,
+        ProcessError,
+        ProcessRetryError,
+        PythonTaskError,
+        SqlError,
+        FileTaskError,
+        ExpressionFailedError,
+        TrustError,
         InternalError,
     )
 }
+
+
+def error_classes() -> tuple[type[HeadraceError], ...]:
+    """Every kind of error, in the order of the reference."""
+    return tuple(_CLASSES.values())
 
 
 def error_from_dict(data: Mapping[str, object]) -> HeadraceError:

@@ -165,7 +165,22 @@ def summary() -> dict[str, Any]:
         "tables": [table("lineitem", 6_001_215, 0, 0, 7.1, 759_863_287), orders],
         "streams": [],
         "skipped": [],
-        "limit": {"limit": "destination_cpu", "sentence": "the streams waited for DuckDB 61 % of the time"},
+        "limit": {
+            "limit": "destination_cpu",
+            "sentence": "the streams waited for DuckDB 61 % of the time",
+            "next_limit": "parse",
+            "next_megabytes_per_second": 412.0,
+            "remedy": "Load by more connections if the server has idle CPUs.",
+            "slow": [
+                {
+                    "number": 7,
+                    "file": "inbox/lineitem.tbl.7",
+                    "behind_seconds": 41.2,
+                    "limit": "source_read",
+                    "sentence": "",
+                }
+            ],
+        },
         "error": None,
         "run_folder": "runs/20260102T030405-abcd",
     }

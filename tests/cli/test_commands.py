@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from headrace import run as run_package
+import headrace.run as run_package
 from headrace.cli import demo
 from headrace.tpch import TABLES
 from headrace.tpch.verify import TableCheck

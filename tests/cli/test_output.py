@@ -118,3 +118,14 @@ def test_everything_printed_is_without_controls(capsys: pytest.CaptureFixture[st
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("a\\x1b[31m\nb\n", "c\\x9b31m\n")
     assert shown_path("/a\nb\x1b") == "/a\\nb\\x1b"
+
+
+@pytest.mark.parametrize("json_option", ["", "--json"])
+def test_a_current_folder_that_was_deleted(tmp_path: Path, json_option: str) -> None:
+    command = f"mkdir gone && cd gone && rmdir ../gone && headrace run {json_option} package.yaml"
+    done = shell(command, tmp_path, TMPDIR=str(tmp_path))
+    assert done.returncode == 6
+    assert_snapshot("deleted_folder", done.stderr)
+    assert not list(tmp_path.glob("headrace-internal*"))
+    if json_option:
+        assert json.loads(done.stdout)["error"]["kind"] == "command_line"

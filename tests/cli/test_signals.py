@@ -70,7 +70,7 @@ elif moment == "end":
     from headrace.cli import failures
     wrap(failures, "run_app", before=False)
 elif moment == "plan":
-    from headrace import run
+    import headrace.run as run
     wrap(run, "plan_package")
 elif moment == "generate":
     import headrace.cli.generate as generate

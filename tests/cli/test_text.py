@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.cli import units
+from headrace import units
 from headrace.cli.text_table import TextColumn, render_table
 
 

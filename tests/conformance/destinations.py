@@ -13,6 +13,9 @@ from typing import Protocol
 
 import duckdb
 
+from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
+from headrace.targets.null.capabilities import NULL_CAPABILITIES
+from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from tests.conformance.values import Case
 from tests.servers import installations
 from tests.servers.farm import Farm
@@ -258,3 +261,10 @@ DESTINATIONS: dict[str, Callable[[Path, Farm], Destination]] = {
     "null": NullDestination,
     **{f"postgres {version}": partial(PostgresDestination, version=version) for version in installations.versions()},
 }
+
+_CAPABILITIES = {"duckdb": DUCKDB_CAPABILITIES, "null": NULL_CAPABILITIES, "postgres": POSTGRES_CAPABILITIES}
+
+
+def loads_of(name: str) -> tuple[str, ...]:
+    """The values of `load` that a destination can execute for a table without declared partitions."""
+    return _CAPABILITIES[name.split(" ")[0]].loads

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import run
+import headrace.run as run
 from headrace.model import load_package
 from tests.conformance.destinations import DESTINATIONS
 from tests.servers.farm import Farm

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headrace import run
+import headrace.run as run
 from headrace.errors import CancelledError
 from headrace.model import BoundPackage, load_package
 from headrace.model.connections import SCHEMES

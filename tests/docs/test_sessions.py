@@ -20,7 +20,7 @@ from tests.cli.filters import stable
 from tests.docs.documents import ROOT, Block, blocks
 from tests.snapshots import UPDATE_VARIABLE
 
-SESSIONS = [Path("README.md"), Path("docs/tutorial/unknown-files.md")]
+SESSIONS = [Path("README.md"), Path("docs/tutorial/unknown-files.md"), Path("docs/tutorial/nightly-package.md")]
 # What builds the program is no part of a session.
 _SET_UP = ("make ", ".venv/bin/headrace ")
 # How long a phase takes decides where its line breaks.
@@ -67,6 +67,11 @@ class Session:
         self.folder = Path(self._place.read_text(encoding="utf-8").strip())
         return ended.returncode, ended.stdout.decode()
 
+    def write(self, block: Block) -> None:
+        """Make a file."""
+        assert block.file is not None
+        (self.folder / block.file).write_text(block.text, encoding=block.encoding)
+
     def edit(self, block: Block) -> None:
         """Replace the lines of a difference: each must be there once."""
         assert block.edit is not None
@@ -111,6 +116,8 @@ def test_a_session_is_as_the_page_shows_it(page: Path, tmp_path: Path) -> None:
     for block in blocks(page):
         if block.edit is not None:
             session.edit(block)
+        if block.file is not None:
+            session.write(block)
         if block.language != "console" or block.text.removeprefix("$ ").startswith(_SET_UP):
             continue
         outputs = []

@@ -23,7 +23,7 @@ BEFORE_ROWS = "INSERT INTO orders SELECT -n, n + 0.5, '2020-01-01', 'before', NU
 _DUCKDB_CONNECTION = "{type: duckdb, path: warehouse.duckdb, lock_timeout_seconds: 1}"
 _DUCKDB_DESTINATION = 'table: "${table}", target: "${target}"}'
 # What may be in the ledger's schema when nothing runs.
-_LEDGER_TABLES = ("commit", "replay", "run", "slice", "unit")
+_LEDGER_TABLES = ("commit", "lineage", "replay", "run", "slice", "task", "unit")
 _SESSIONS_END_SECONDS = 10
 
 # Tables and views that are no part of the server or the ledger.

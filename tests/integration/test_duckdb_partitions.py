@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from headrace import run
+import headrace.run as run
 from headrace.model import load_package
 from headrace.run import RunFolder, RunRequest, Summary
 from headrace.targets.duckdb import ddl

@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from headrace import run
-from headrace.diagnose import judge
+import headrace.run as run
+from headrace.diagnose import RunJudge
 from headrace.model import load_package
 from headrace.run import Summary
 from tests.snapshots import assert_snapshot
@@ -93,7 +93,7 @@ def bind(data: Path, text: str = PACKAGE, environ: Mapping[str, str] | None = No
 
 
 def execute(data: Path, text: str = PACKAGE, **parameters: object) -> Summary:
-    return run.execute(bind(data, text, None, **parameters), runs_dir=data / "runs", judge=judge)
+    return run.execute(bind(data, text, None, **parameters), runs_dir=data / "runs", judge=RunJudge())
 
 
 def query(data: Path, text: str) -> list[tuple[Any, ...]]:
@@ -109,7 +109,7 @@ def failure(summary: Summary, data: Path) -> str:
 
 def test_success(data: Path) -> None:
     events: list[Mapping[str, Any]] = []
-    summary = run.execute(bind(data), runs_dir=data / "runs", listener=events.append, judge=judge)
+    summary = run.execute(bind(data), runs_dir=data / "runs", listener=events.append, judge=RunJudge())
     document = summary.to_dict()
     assert (document["status"], document["rows_loaded"], summary.exit_code) == ("success", 2 * ROWS, 0)
     assert query(data, "SELECT count(*), sum(amount) FROM orders") == query(
@@ -117,11 +117,17 @@ def test_success(data: Path) -> None:
     )
     folder = Path(summary.run_folder)
     assert json.loads((folder / "summary.json").read_text()) == document
-    assert sorted(item.name for item in folder.iterdir()) == ["events.jsonl", "summary.json"]
+    assert sorted(item.name for item in folder.iterdir()) == [
+        "events.jsonl",
+        "journal.jsonl",
+        "metrics.jsonl",
+        "summary.json",
+    ]
     names = [event["event"] for event in events if event["event"] != "progress"]
     assert names == ["run_started", "notice", "task_started", "task_finished", "run_finished"]
     assert set(document["phases"]) == {"plan", "start", "prepare", "load", "commit", "finish"}
-    assert sum(document["phases"].values()) == pytest.approx(document["seconds"], rel=0.05)
+    # They do not overlap; what is between them takes as long as the machine lets it.
+    assert 0 < sum(document["phases"].values()) <= document["seconds"]
     assert document["limit"] is None  # too short for a verdict
 
 

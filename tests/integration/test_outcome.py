@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from headrace import run
+import headrace.run as run
+from headrace.diagnose import History, RunJudge
 from headrace.errors import LedgerError
 from headrace.model import load_package
 from headrace.run import Summary
@@ -141,11 +142,12 @@ def test_an_end_that_fails_in_an_unknown_way(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_verdict_that_fails(tmp_path: Path) -> None:
-    def judge(_: object) -> None:
-        raise ZeroDivisionError("division by zero")
+    class Failing(RunJudge):
+        def flow(self, files: Sequence[str] = ()) -> History:
+            raise ZeroDivisionError("division by zero")
 
     load = Run(tmp_path)
     package = load_package((tmp_path / "package.yaml"), environ={})
-    summary = run.execute(package, runs_dir=tmp_path / "runs", listener=load.events.append, judge=judge)
+    summary = run.execute(package, runs_dir=tmp_path / "runs", listener=load.events.append, judge=Failing())
     load.check_success(summary)
     assert json.loads((Path(summary.run_folder) / "summary.json").read_text())["status"] == "success"

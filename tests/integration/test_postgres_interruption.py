@@ -547,10 +547,11 @@ def test_resume_refuses_what_has_changed(warehouse: PostgresProject, long_run: l
         running.end()
     environment = {}
     if change == "a file":
-        file = warehouse.inbox / "region.tbl"
-        text = file.read_text()
+        file = min(warehouse.inbox.glob("lineitem.*"))  # REGION is loaded, nobody asks for its file any more
+        with file.open() as text:
+            first = text.readline()
         file.unlink()
-        file.write_text(text + text.splitlines(True)[0])
+        file.write_text(first)
     elif change == "the package":
         package = warehouse.folder / "package.yaml"
         package.write_text(package.read_text().replace("streams: 4", "streams: 3"))

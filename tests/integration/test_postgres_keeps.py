@@ -19,6 +19,7 @@ from headrace.model import LoadOptions
 from headrace.planning import DataFlowPlan, RangeRule, StagingTable
 from headrace.targets.postgres.locks import table_lock
 from headrace.targets.postgres.names import TableName
+from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.target import PostgresTarget
 from tests.integration.test_postgres_target import (
     ROWS,
@@ -113,14 +114,46 @@ def test_functions_of_the_statements_are_the_servers() -> None:
     """Each is written with its schema. Other words before a parenthesis are SQL."""
     words = {"in", "any", "as", "and", "or", "not", "exists", "coalesce", "nullif", "filter", "with", "values", "key"}
     # Of several arrays: a word of the grammar; names of tables with columns.
-    words |= {"unnest", "probe", "keys", "listed", "claimed"}
-    words |= {"from", "lateral", "array", "select", "where", "on", "then", "when", "unit", "planned", "using", "format"}
+    words |= {"unnest", "probe", "keys", "listed", "claimed", "known", "conflict", "least"}
+    words |= {
+        "from",
+        "join",
+        "lateral",
+        "array",
+        "select",
+        "where",
+        "on",
+        "then",
+        "when",
+        "unit",
+        "planned",
+        "using",
+        "format",
+    }
     found = set()
     for file in files("headrace.targets.postgres").joinpath("sql").iterdir():
         text = re.sub(r"'[^']*'|--.*", "", file.read_text(encoding="utf-8"))
         text = re.sub(r"(CREATE TABLE IF NOT EXISTS|INSERT INTO) \S+ \(", "", text)
         found |= {(file.name, name) for name in re.findall(r"(?<![\w.{}\"])(\w+) ?\(", text)}
     assert sorted(item for item in found if item[1].lower() not in words) == []
+
+
+def test_a_table_is_exchanged_while_it_is_looked_at(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another run's switch, between two looks."""
+    database.as_loader("CREATE TABLE orders (id bigint, note text)")
+    check = TableStaging.check
+    exchanged: list[TableStaging] = []
+
+    def exchanging(staging: TableStaging) -> None:
+        check(staging)
+        if not exchanged:
+            exchanged.append(staging)
+            database.as_loader("DROP TABLE orders; CREATE TABLE orders (id bigint, note text)")
+
+    monkeypatch.setattr(TableStaging, "check", exchanging)
+    Run(database).load(plan("rename"))
+    assert database.rows("SELECT count(*) FROM orders") == [("3",)]
+    assert len(exchanged) == 1
 
 
 # --- settings of the user ---------------------------------------------------------------------------------------------
@@ -406,7 +439,9 @@ def test_without_the_right_to_read_the_ledger(database: Database) -> None:
 
 def test_a_ledger_of_an_earlier_version_goes_on(database: Database) -> None:
     Run(database).load(plan("schema", "create"))
-    for table, column in [("commit", "text_bytes"), ("commit", "values_ignored"), ("run", "of_run")]:
+    database.as_loader("DROP VIEW headrace.lineage")
+    late = [("commit", "text_bytes"), ("commit", "values_ignored"), ("commit", "text_hash"), ("run", "of_run")]
+    for table, column in late:
         database.as_loader(f'ALTER TABLE headrace."{table}" DROP COLUMN {column}')
     database.as_loader("DROP TABLE headrace.replay")
     Run(database).load(plan("rename"))
@@ -414,6 +449,8 @@ def test_a_ledger_of_an_earlier_version_goes_on(database: Database) -> None:
     assert database.rows(lacking) == [("0",)]
     assert database.rows("SELECT count(*) FROM headrace.run WHERE of_run IS NOT NULL") == [("0",)]
     assert database.rows("SELECT count(*) FROM headrace.replay") == [("0",)]
+    hashed = "SELECT count(slices_hash), count(*) FROM headrace.lineage GROUP BY run_id ORDER BY count(slices_hash)"
+    assert database.rows(hashed) == [("0", "1"), ("1", "1")]
 
 
 def test_where_the_holder_of_a_lock_is_may_be_hidden(database: Database) -> None:

@@ -16,6 +16,7 @@ from headrace.planning import CommittedSlice, DefaultRule, HashRule, RangeRule
 from headrace.planning.partitioning import Way
 from tests.integration.partitioned import Placed, PlacingFlow, by_partition, load, partition, partitioned, resume, start
 from tests.integration.test_postgres_target import END_CONTROL, Run, left, plan, record, writer
+from tests.integration.unit_flow import text_hash
 from tests.servers.cluster import Cluster, Database
 
 TENS = [RangeRule(str(number * 10), str(number * 10 + 10)) for number in range(1, 4)]
@@ -128,7 +129,7 @@ def test_a_slice_is_complete_with_all_its_units(database: Database) -> None:
     run = start(database, planned, PLACED, dies=dying(4))  # strays of three slices, and the home of slice 1
     with Run(database).target as target:
         target.resume_run(record(run.run_id))
-        assert target.task_progress(run.run_id, "load").slices == {1: CommittedSlice(3, 0, 1)}
+        assert target.task_progress(run.run_id, "load").slices == {1: CommittedSlice(3, 0, 1, 0, text_hash(1))}
         sink = target.sink_spec(run.run_id, planned)
         assert sink["strays"]["committed"] == {"2": 2, "3": 1}
         assert [table["committed"] for table in sink["tables"]] == [{}, {}, {}, {}]
@@ -199,7 +200,7 @@ def test_a_writer_that_comes_back_cannot_commit(database: Database) -> None:
     with Run(database).target as target:
         target.resume_run(record(run.run_id))
         zombie = writer(run)
-        values = ["1", "{2}", *["{0}"] * 5]
+        values = ["1", "{2}", *["{0}"] * 5, "{NULL}"]
         assert zombie.query(run.sink["commit_slices"], values).tag == "INSERT 0 0"
         zombie.close()
     resume(database, run, planned, PLACED)

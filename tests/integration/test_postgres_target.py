@@ -37,7 +37,7 @@ from headrace.targets.base import TaskProgress
 from headrace.targets.postgres.names import literal
 from headrace.targets.postgres.sweep import if_dead
 from headrace.targets.postgres.target import Connect, PostgresTarget
-from tests.integration.unit_flow import UnitFlow
+from tests.integration.unit_flow import UnitFlow, text_hash
 from tests.servers.cluster import HOST, LOADER, PASSWORD, Cluster, Database, identifier
 
 ID = OutputColumn("id", "id", DataType("int64"), False)
@@ -722,7 +722,7 @@ def test_a_writer_that_comes_back_into_an_adopted_table_adds_nothing(database: D
             zombie.execute(table["begin"])
             into = table["copy"].removeprefix("COPY ").split(" FROM STDIN")[0]
             zombie.execute(f"INSERT INTO {into} VALUES (4711, 'of the first attempt')")
-            unit = [table["partition"], "{2}", "{1}", *["{0}"] * 4]
+            unit = [table["partition"], "{2}", "{1}", *["{0}"] * 4, "{NULL}"]
             assert zombie.query(dead.sink["commit_slices"], unit).tag == "INSERT 0 0"
         zombie.close()
         load_rest(target, dead.run_id, planned)
@@ -810,9 +810,10 @@ def test_resume_loads_the_rest(database: Database, switch: str) -> None:
         assert f"headrace resume {dead.run_id}" in str(failure.value.hint)
     with Run(database).target as target:
         target.resume_run(record(dead.run_id))
-        assert target.task_progress(dead.run_id, "load").slices == {1: CommittedSlice(len(ROWS[1]), 0, 0)}
+        first = CommittedSlice(len(ROWS[1]), 0, 0, 0, text_hash(1))
+        assert target.task_progress(dead.run_id, "load").slices == {1: first}
         load_rest(target, dead.run_id, planned)
-        whole = {number: CommittedSlice(len(rows), 0, 0) for number, rows in ROWS.items()}
+        whole = {number: CommittedSlice(len(rows), 0, 0, 0, text_hash(number)) for number, rows in ROWS.items()}
         assert target.task_progress(dead.run_id, "load") == TaskProgress(True, True, whole)
         target.end_run(dead.run_id, "success", None)
     assert content(database) == ("3", "6")

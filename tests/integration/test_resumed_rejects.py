@@ -28,6 +28,7 @@ _OF_ONE_ATTEMPT = (
     "cpu_seconds",
     "bytes_read",
     "mb_per_second",
+    "limit",
     "rows_per_second",
     "memory",
     "streams",
@@ -160,7 +161,8 @@ def test_rejects_of_appended_slices(warehouse: PostgresProject) -> None:
     run_id = last_run(warehouse)
     forget(warehouse, run_id, [2, 3])
     warehouse.execute("UPDATE headrace.run SET status = 'running'")
-    (warehouse.runs / run_id / "summary.json").unlink()
+    for name in ("summary.json", "journal.jsonl"):
+        (warehouse.runs / run_id / name).unlink()
     resumed = warehouse.resume(run_id).succeeded()
     assert Whole.of(resumed) == Whole.of(undisturbed)
     assert warehouse.query("SELECT count(*) FROM orders") == [("195",)]

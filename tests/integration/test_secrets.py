@@ -65,6 +65,21 @@ def test_other_commands_leave_no_trace(project: Project, secret: Path) -> None:
     check_traces(project, secret)
 
 
+def test_the_report_leaves_no_trace(project: Project, secret: Path) -> None:
+    """Of a run with rejects, and of one that failed."""
+    values = environment(secret)
+    (secret / "inbox" / "orders.tbl.2").write_text("x|1.00|||\n")
+    assert [project.run(limit=limit, environment=values).exit_code for limit in (1, 0)] == [0, 1]
+    runs = sorted(project.runs.iterdir())
+    for run in runs:
+        command = [sys.executable, "-m", "headrace", "report", str(run), "--against", str(runs[0])]
+        ended = project.command(command, {})
+        assert ended.exit_code == 0, ended.stderr
+        assert CANARY not in ended.stdout + ended.stderr
+        assert (run / "report.html").stat().st_size > 20_000
+    check_traces(project, secret)
+
+
 def test_the_process_list_shows_nothing(project: Project, secret: Path) -> None:
     with project.started(project.arguments(), environment(secret)) as running:
         shown = set()

@@ -8,6 +8,11 @@ from typing import Any
 from headrace import core
 
 
+def text_hash(number: int) -> str:
+    """What the flow says of the text of a slice."""
+    return f"{number:016x}"
+
+
 class UnitFlow:
     """One unit for each table that is owned, or for each slice of the others; none of slices `committed` before.
 
@@ -51,7 +56,9 @@ class UnitFlow:
         """Writes the ledger's rows of a unit: by slice, how many rows it has. `skipped`: lines of each of them."""
         nothing = [0 for _ in rows]
         counts = [list(rows), list(rows.values()), nothing, [skipped for _ in rows], nothing, nothing]
-        arrays = ["{" + ",".join(map(str, values)) + "}" for values in counts]
+        hashes = [text_hash(number) for number in rows]
+        columns: list[Sequence[object]] = [*counts, hashes]
+        arrays = ["{" + ",".join(map(str, values)) + "}" for values in columns]
         result = connection.query(self._sink["commit_slices"], [table["partition"], *arrays])
         assert result.tag == f"INSERT 0 {len(rows)}", result.tag
 

@@ -110,6 +110,11 @@ class Network:
         """From now on the wire is perfect."""
         self.faults = Faults()
 
+    def limit_window(self, window_bytes: int) -> None:
+        """The server's machine lets each client have so many bytes on their way."""
+        device = f"hr{self._name[9:]}s"
+        _run("ip", "route", "replace", f"{self.client_address}/32", "dev", device, "window", str(window_bytes))
+
     def lose_connections(self) -> None:
         """The connections that there are now are cut for ever, as if the client's machine was gone; later ones work."""
         self.faults = Faults(lost=frozenset(self.conversations))

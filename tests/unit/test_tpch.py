@@ -10,7 +10,7 @@ import pytest
 
 from headrace import core, tpch
 from headrace.errors import CancelledError, CommandLineError, TargetError
-from headrace.model.spec_tasks import TPCH_TABLES
+from headrace.model.spec_data_flow import TPCH_TABLES
 from headrace.tpch.generate import GenerateRequest, check_request, generate
 from headrace.tpch.loaded import DuckdbTables
 from headrace.tpch.verify import RECORD_TYPES, TableCheck, verify_tables

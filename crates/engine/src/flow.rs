@@ -1,5 +1,7 @@
 //! A flow: streams over a queue of slices, one sink, one outcome.
 
+mod measure;
+
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +13,9 @@ use headrace_parse::Reject;
 use headrace_parse::memory::Memory;
 use headrace_types::{CoreError, ErrorKind};
 
+use crate::affinity;
 use crate::memory_pool::{MemoryPool, return_large_memory};
+use crate::meter::StreamMeter;
 use crate::outcome::{Outcome, lock};
 use crate::queue::Queue;
 use crate::rejects::{LongRow, RejectStore, SliceRejects};
@@ -64,6 +68,8 @@ pub struct Shared {
     pub queue: Queue,
     slices: Mutex<Vec<SliceReport>>,
     streams: Mutex<Vec<StreamReport>>,
+    /// Of all streams, once the flow has started.
+    meters: Mutex<Vec<Arc<StreamMeter>>>,
     active: AtomicUsize,
     started: Mutex<Instant>,
     report: Mutex<Option<FlowReport>>,
@@ -158,6 +164,7 @@ impl Flow {
             queue,
             slices: Mutex::new(known),
             streams: Mutex::default(),
+            meters: Mutex::default(),
             active: AtomicUsize::new(0),
             started: Mutex::new(Instant::now()),
             report: Mutex::default(),
@@ -188,17 +195,20 @@ impl Flow {
         // More streams than groups of slices would only start and end.
         let streams = self.shared.spec.streams.min(self.shared.queue.most_streams()).max(1);
         self.shared.active.store(streams, Ordering::Release);
-        for number in 1..=streams {
-            let shared = self.shared.clone();
+        let meters: Vec<_> = (1..=streams).map(|number| Arc::new(StreamMeter::new(number))).collect();
+        lock(&self.shared.meters).clone_from(&meters);
+        for (number, meter) in (1..).zip(&meters) {
+            let (shared, own) = (self.shared.clone(), meter.clone());
             let thread = std::thread::Builder::new().name(format!("headrace-{number}"));
-            let spawned = thread.spawn(move || shared.run_stream(number));
+            let spawned = thread.spawn(move || shared.run_stream(&own));
             if let Err(error) = spawned.map(|thread| lock(&self.threads).push(thread)) {
                 let error = CoreError::new(ErrorKind::Internal, format!("cannot start stream {number}"))
                     .found(error.to_string())
                     .hint("Use fewer streams.");
                 self.shared.outcome.fail(error.clone());
                 // The streams that never ran have ended.
-                for _ in number..=streams {
+                for meter in &meters[number - 1..] {
+                    meter.end();
                     self.shared.end_stream();
                 }
                 return Err(error);
@@ -324,9 +334,15 @@ impl Shared {
         self.outcome.fail(CoreError::new(ErrorKind::RejectLimit, "too many rejects"));
     }
 
-    fn run_stream(self: &Arc<Self>, number: usize) {
-        match self.caught(|| stream::run(self, number)) {
-            Some(Ok(report)) => lock(&self.streams).push(report),
+    fn run_stream(self: &Arc<Self>, meter: &StreamMeter) {
+        meter.begin();
+        let ran = self.caught(|| {
+            affinity::pin(&self.spec.affinity, meter.number())?;
+            stream::run(self, meter)
+        });
+        meter.end();
+        match ran {
+            Some(Ok(())) => lock(&self.streams).push(meter.report()),
             Some(Err(error)) => self.outcome.fail(error),
             None => {}
         }
@@ -463,12 +479,7 @@ mod tests {
     struct Idle;
 
     impl Writer for Idle {
-        fn write(
-            &mut self,
-            _: sink::Placed,
-            _: sink::Origin,
-            _: &mut crate::report::StageReport,
-        ) -> Result<bool, CoreError> {
+        fn write(&mut self, _: sink::Placed, _: sink::Origin, _: &StreamMeter) -> Result<bool, CoreError> {
             Ok(true)
         }
     }
@@ -515,6 +526,7 @@ mod tests {
             routing: None,
             sink: SinkSpec::Null,
             streams: 2,
+            affinity: Vec::new(),
             memory: MemorySpec { block_bytes: 1 << 16, blocks: 2, max_row_bytes: 1 << 16 },
             rejects: RejectSpec { limit: Some(0), ..RejectSpec::default() },
         }

@@ -203,6 +203,7 @@ fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
         routing: None,
         sink: SinkSpec::Null,
         streams: spec.streams,
+        affinity: Vec::new(),
         memory: MemorySpec {
             block_bytes: BLOCK_BYTES,
             blocks: spec.streams.saturating_mul(2),

@@ -3,6 +3,7 @@
 //! A [`Flow`] runs one data flow: streams (threads) take slices from a queue, largest first, read them in blocks, parse the
 //! blocks and write the batches to a sink. Everything that crosses to Python is data ([`spec`], [`report`]).
 
+mod affinity;
 pub mod file_layout;
 mod flow;
 pub mod generate_files;
@@ -15,7 +16,9 @@ mod last_row_end;
 mod last_rows;
 mod line_parser;
 mod locate;
+pub mod measure;
 mod memory_pool;
+mod meter;
 mod origins;
 mod outcome;
 pub mod postgres;
@@ -32,6 +35,7 @@ pub mod slices;
 mod source;
 pub mod spec;
 mod stream;
+pub mod text_hash;
 
 pub use flow::Flow;
 pub use sink::arrow::BatchReader;

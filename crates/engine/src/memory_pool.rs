@@ -111,6 +111,16 @@ impl MemoryPool {
         memory
     }
 
+    /// Pieces in use.
+    pub fn lent(&self) -> usize {
+        lock(&self.shelf.state).lent
+    }
+
+    /// Pieces that there are, but for overdrafts.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Most pieces lent at once, and overdrafts.
     pub fn report(&self) -> MemoryReport {
         lock(&self.shelf.state).report.clone()

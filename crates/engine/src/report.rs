@@ -6,6 +6,7 @@ use headrace_types::{CoreError, Encoding, Location, RowEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{CommittedSlice, FileSpec, SliceSpec};
+use crate::text_hash::TextHash;
 
 /// How a flow ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -84,6 +85,9 @@ pub struct SliceReport {
     /// The sum of them, now or then.
     #[serde(default)]
     pub values_ignored: u64,
+    /// The hash of its text as it stands in the file, or in what that decompresses to; not told where nobody asks.
+    #[serde(default)]
+    pub text_hash: Option<TextHash>,
     /// How its rows are written, if it comes from a stream: that is known when it is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,
@@ -140,13 +144,14 @@ impl SliceReport {
             out: 0,
             ignored: BTreeMap::new(),
             values_ignored: 0,
+            text_hash: None,
             dialect: None,
         }
     }
 
     /// The account of a slice that an earlier attempt has committed.
     pub fn known(slice: &SliceSpec, known: &CommittedSlice) -> Self {
-        let &CommittedSlice { loaded, rejected, skipped, ignored } = known;
+        let &CommittedSlice { loaded, rejected, skipped, ignored, text_hash } = known;
         let rows = loaded.saturating_add(rejected);
         SliceReport {
             committed: true,
@@ -156,6 +161,7 @@ impl SliceReport {
             rejected,
             out: loaded,
             values_ignored: ignored,
+            text_hash,
             ..SliceReport::new(slice)
         }
     }
@@ -202,6 +208,8 @@ pub struct StreamReport {
     pub bytes: u64,
     /// CPU time of its thread.
     pub cpu_seconds: f64,
+    /// Time that its thread could have been on a CPU, and waited for one; none where the system does not tell.
+    pub run_queue_seconds: Option<f64>,
     /// Its stages.
     pub stages: Stages,
 }

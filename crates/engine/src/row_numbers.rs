@@ -112,6 +112,7 @@ mod tests {
                 routing: None,
                 sink: SinkSpec::Null,
                 streams: 1,
+                affinity: Vec::new(),
                 memory: MemorySpec { block_bytes: 4096, blocks: 1, max_row_bytes: 4096 },
                 rejects: RejectSpec::default(),
             };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::SliceReport;
 use crate::row_position::RowPosition;
+use crate::text_hash::TextHash;
 
 mod postgres;
 mod routing;
@@ -32,6 +33,9 @@ pub struct FlowSpec {
     pub sink: SinkSpec,
     /// Threads that read and parse; at least 1.
     pub streams: usize,
+    /// CPUs of each stream, the first one first; streams beyond the list may use any.
+    #[serde(default)]
+    pub affinity: Vec<Vec<usize>>,
     /// Memory of blocks.
     pub memory: MemorySpec,
     /// What happens to rejects.
@@ -227,6 +231,9 @@ pub struct CommittedSlice {
     /// Values of loaded rows that were ignored: NULL or cut instead of what stands in the file.
     #[serde(default)]
     pub ignored: u64,
+    /// The hash of its text; none of what an older version has committed.
+    #[serde(default)]
+    pub text_hash: Option<TextHash>,
 }
 
 impl CommittedSlice {

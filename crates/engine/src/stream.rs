@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
@@ -12,12 +11,13 @@ use headrace_types::{CoreError, Encoding, ErrorKind, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
 use crate::last_row_end::{self, FOUND_BYTES};
+use crate::meter::{Doing, SliceSize, StreamMeter, Work};
 use crate::origins::origins;
 use crate::queue::Next;
 use crate::rejects::{LongRow, SliceRejects};
-use crate::report::{Dialect, SliceReport, StageReport, Stages, StreamReport};
+use crate::report::{Dialect, SliceReport};
 use crate::sink::{Origin, Placed, Writer};
-use crate::source::{ByteSource, Footer, OpenLine, Opened, open};
+use crate::source::{ByteSource, Footer, Hashing, OpenLine, Opened, open};
 use crate::spec::{CommittedSlice, Compression, FileSpec, Margin, SliceSpec};
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
@@ -28,32 +28,34 @@ const SMALL_PART: usize = 4;
 const UTF8_MARK_BYTES: u64 = 3;
 
 /// Runs one stream until the queue is empty or the flow was stopped.
-pub fn run(shared: &Arc<Shared>, number: usize) -> Result<StreamReport, CoreError> {
+pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
     let layout = &shared.spec.layout;
     let wanted = shared.sink.wanted_columns().unwrap_or_else(|| (0..layout.all_columns().count()).collect());
-    let start = Instant::now();
+    meter.turn_to(Doing::Read);
     let is_counted = shared.row_counts.count(&shared.spec, &shared.outcome)?;
-    let counting_seconds = start.elapsed().as_secs_f64();
+    meter.turn_to(Doing::Parse);
     let mut stream = Stream {
         shared,
+        meter,
         parser: Parser::of_columns(layout, &wanted)?,
         fields: None,
         wanted,
         writer: shared.sink.writer(),
         carry: Vec::new(),
         places: Vec::new(),
-        report: StreamReport { number, ..StreamReport::default() },
     };
-    stream.report.stages.read.busy_seconds += counting_seconds;
     if is_counted && stream.run_groups()? {
-        stream.writer.finish(&mut stream.report.stages.write)?;
+        meter.turn_to(Doing::Write);
+        stream.writer.finish(meter)?;
     }
-    stream.report.cpu_seconds = thread_cpu_seconds();
-    Ok(stream.report)
+    // The writer may need a while to give up what it left open.
+    meter.end();
+    Ok(())
 }
 
 struct Stream<'a> {
     shared: &'a Arc<Shared>,
+    meter: &'a StreamMeter,
     /// A parser of the present file, and the order of its fields.
     parser: Parser,
     fields: Option<Vec<Option<usize>>>,
@@ -64,7 +66,6 @@ struct Stream<'a> {
     carry: Vec<u8>,
     /// Scratch, reused for every batch.
     places: Vec<u32>,
-    report: StreamReport,
 }
 
 /// A slice on its way.
@@ -105,21 +106,20 @@ impl<'a> Stream<'a> {
     fn run_groups(&mut self) -> Result<bool, CoreError> {
         let shared = self.shared;
         loop {
-            let start = Instant::now();
-            let next = shared.queue.next(|| shared.outcome.stopped());
-            self.report.stages.write.wait_output_seconds += start.elapsed().as_secs_f64();
-            match next {
+            self.meter.turn_to(Doing::WaitSlice);
+            match shared.queue.next(|| shared.outcome.stopped()) {
                 Next::Group(group) => {
                     for slice in &group {
                         if !self.run_slice(slice)? {
                             return Ok(false);
                         }
-                        self.report.slices += 1;
+                        self.meter.end_slice();
                     }
                     shared.queue.group_ended();
                 }
                 Next::EndEpoch => {
-                    if !self.writer.end_epoch(&mut self.report.stages.write)? {
+                    self.meter.turn_to(Doing::Write);
+                    if !self.writer.end_epoch(self.meter)? {
                         return Ok(false);
                     }
                     shared.queue.epoch_ended();
@@ -132,12 +132,15 @@ impl<'a> Stream<'a> {
     /// False when the flow was stopped.
     fn run_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
         let committed = self.shared.spec.source.committed.get(&slice.number);
-        if committed.is_none() && !self.writer.begin_slice(slice, &mut self.report.stages.write)? {
+        self.meter.begin_slice(slice, SliceSize::of(&self.shared.spec.source, slice));
+        self.meter.turn_to(Doing::Write);
+        if committed.is_none() && !self.writer.begin_slice(slice, self.meter)? {
             return Ok(false);
         }
         self.carry.clear();
-        let start = Instant::now();
-        let Opened { source, file } = open(&self.shared.spec, slice, &self.shared.outcome)?;
+        self.meter.turn_to(Doing::Read);
+        let hashing = Hashing::new(self.shared.sink.hashes_texts());
+        let Opened { source, file, hashing } = open(&self.shared.spec, slice, &self.shared.outcome, hashing)?;
         let is_other = self.parser.encoding() != file.encoding_in(&self.shared.spec.layout);
         if is_other || self.fields != file.columns {
             self.parser = file.parser(&self.shared.spec.layout, &self.wanted)?;
@@ -146,9 +149,9 @@ impl<'a> Stream<'a> {
         let (head, foot) = (file.head_of(slice), file.foot_of(slice));
         self.parser.begin_slice(&file.row_end, head.lines)?;
         let path = file.origin.as_ref().map_or(&file.path, |origin| &origin.path);
-        self.parser.place_slice(path, self.shared.row_counts.lines_before(slice.number), origins(&file, slice)?);
+        let lines_before = self.shared.row_counts.lines_before(slice.number);
+        self.parser.place_slice(slice.number, path, lines_before, origins(&file, slice)?);
         let at_byte = file.text_begin(slice);
-        self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
         let dialect = Dialect::of_stream(&file);
         let mut progress = Progress {
             slice,
@@ -159,7 +162,7 @@ impl<'a> Stream<'a> {
             taken_bytes: 0,
             rejects: None,
             account: SliceReport {
-                stream: Some(self.report.number),
+                stream: Some(self.meter.number()),
                 committed: committed.is_some(),
                 dialect,
                 ..SliceReport::new(slice)
@@ -171,10 +174,14 @@ impl<'a> Stream<'a> {
         if !read? {
             return Ok(false);
         }
+        self.meter.turn_to(Doing::Read);
         self.skip_margin(&mut progress, foot);
         self.skip_footer(&mut progress)?;
+        hashing.add_foot(&progress.file, slice)?;
+        progress.account.text_hash = hashing.text_hash();
+        self.meter.turn_to(Doing::Write);
         match committed {
-            Some(known) => check_committed(&progress.account, slice, known)?,
+            Some(known) => check_committed(&progress.account, &progress.file.path, slice, known)?,
             None => self.writer.end_slice(&progress.account)?,
         }
         self.shared.end_slice(progress.account);
@@ -216,7 +223,7 @@ impl<'a> Stream<'a> {
         progress.account.bytes += margin.bytes;
         progress.account.lines += margin.lines;
         progress.account.skipped += margin.lines;
-        self.report.bytes += margin.bytes;
+        self.meter.add_skipped(margin.bytes);
         self.shared.counters.add(margin.bytes, 0, 0);
         if progress.file.compression == Compression::None && progress.file.stream.is_none() {
             self.shared.counters.add_taken(margin.bytes);
@@ -228,11 +235,12 @@ impl<'a> Stream<'a> {
         let taken_bytes = progress.source.taken_bytes();
         self.shared.counters.add_taken(taken_bytes.saturating_sub(progress.taken_bytes));
         progress.taken_bytes = taken_bytes;
+        self.meter.slice_is_at(progress.account.bytes, taken_bytes);
     }
 
     /// The next text: carry and new bytes in a block, or in the flow's large-row memory when a row needs it.
     fn fill(&mut self, source: &mut dyn ByteSource) -> Result<Filled<'a>, CoreError> {
-        let start = Instant::now();
+        self.meter.turn_to(Doing::WaitBlock);
         let shared = self.shared;
         let memory_spec = &shared.spec.memory;
         let mut room = memory_spec.block_bytes;
@@ -244,9 +252,7 @@ impl<'a> Stream<'a> {
             shared.blocks.acquire(&shared.outcome, || shared.sink.starved()).map(|memory| (None, memory))
         };
         let Some((mut large, mut memory)) = acquired else { return Ok(Filled::Nothing) };
-        let acquired = Instant::now();
-        self.report.stages.read.wait_output_seconds += (acquired - start).as_secs_f64();
-
+        self.meter.turn_to(Doing::Read);
         let mut length = self.carry.len();
         memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
         self.clear_carry();
@@ -259,7 +265,7 @@ impl<'a> Stream<'a> {
                 read_full(source, &mut memory.bytes_mut()[PADDING_BYTES + length..PADDING_BYTES + room])?;
             let row_end =
                 scanner.next_row_end(&memory.bytes()[PADDING_BYTES + searched..PADDING_BYTES + length + more]);
-            self.report.stages.read.bytes += more as u64;
+            self.meter.add_read(more as u64);
             length += more;
             searched = length;
             if ended && length == 0 {
@@ -274,6 +280,7 @@ impl<'a> Stream<'a> {
                 // Never waits for one memory while it holds another.
                 self.carry.extend_from_slice(&memory.bytes()[PADDING_BYTES..PADDING_BYTES + length]);
                 drop(memory);
+                let _waiting = self.meter.pause(Doing::WaitBlock);
                 let Some((guard, taken)) = shared.large_row(room + BLOCK_OVERHEAD_BYTES) else {
                     return Ok(Filled::Nothing);
                 };
@@ -284,7 +291,6 @@ impl<'a> Stream<'a> {
                 memory.extend(room + BLOCK_OVERHEAD_BYTES);
             }
         };
-        self.report.stages.read.busy_seconds += acquired.elapsed().as_secs_f64();
         Ok(filled)
     }
 
@@ -297,7 +303,7 @@ impl<'a> Stream<'a> {
     /// Parses a block and writes its batch. False when the flow was stopped.
     fn run_block(&mut self, progress: &mut Progress<'_>, held: Held<'_>, ended: bool) -> Result<bool, CoreError> {
         let Held { mut memory, length: real_length, _large } = held;
-        let start = Instant::now();
+        self.meter.turn_to(Doing::Parse);
         let mut length = real_length;
         if ended {
             self.check_last_row_end(progress, &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length])?;
@@ -314,7 +320,6 @@ impl<'a> Stream<'a> {
             memory = own;
         }
         let buffer = memory.freeze();
-        self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64();
         let (mut from, mut more) = (0, true);
         while more {
             let block = Block { buffer: &buffer, from, length, real_length, first_byte: progress.at_byte, ended };
@@ -352,7 +357,6 @@ impl<'a> Stream<'a> {
     /// Parses rows of a block and writes their batch: the bytes consumed, and whether there are more rows. `None` when the flow was
     /// stopped.
     fn run_batch(&mut self, progress: &mut Progress<'_>, block: Block<'_>) -> Result<Option<(usize, bool)>, CoreError> {
-        let start = Instant::now();
         let shared = self.shared;
         let (at_byte, slice, file, rejects) = (progress.at_byte, progress.slice, &progress.file, &mut progress.rejects);
         let slab = |bytes| shared.slabs.take(bytes);
@@ -368,9 +372,7 @@ impl<'a> Stream<'a> {
                 Location { file: shared.spec.source.files[slice.file].path.clone(), row: None, byte: Some(at_byte) },
             ));
         }
-        let placing = Instant::now();
         let placed = parsed.batch.take().map(|batch| self.place(batch, file)).transpose()?;
-        let placing_seconds = placing.elapsed().as_secs_f64();
         let (placed, refused) = placed.unwrap_or_default();
         let ignored = if placed.is_some() { self.parser.ignored() } else { BTreeMap::new() };
         self.parser
@@ -404,14 +406,7 @@ impl<'a> Stream<'a> {
         }
         account.rows += rows;
         account.rejected += rejected;
-        add_work(&mut self.report.stages, rows, real, out);
-        self.report.rows += rows;
-        self.report.bytes += real;
-        if shared.router.is_some() {
-            add(&mut self.report.stages.transform, out, real);
-            self.report.stages.transform.busy_seconds += placing_seconds;
-        }
-        self.report.stages.parse.busy_seconds += start.elapsed().as_secs_f64() - placing_seconds;
+        self.meter.add(Work { rows, bytes: real, out, is_placed: shared.router.is_some() });
         self.shared.counters.add(real, rows, rejected);
         let Some(placed) = placed else { return Ok(Some((consumed, more))) };
         progress.account.out += out;
@@ -419,9 +414,11 @@ impl<'a> Stream<'a> {
             return Ok(Some((consumed, more)));
         }
         let origin = Origin { slice: slice.number, first_line, at_byte, bytes: real };
-        if !self.writer.write(placed, origin, &mut self.report.stages.write)? {
+        self.meter.turn_to(Doing::Write);
+        if !self.writer.write(placed, origin, self.meter)? {
             return Ok(None);
         }
+        self.meter.turn_to(Doing::Parse);
         self.shared.counters.rows_out.fetch_add(out, Ordering::Relaxed);
         Ok(Some((consumed, more)))
     }
@@ -429,6 +426,7 @@ impl<'a> Stream<'a> {
     /// Where the rows of a batch go. Those that go nowhere become rejects of the parser's; their number.
     fn place(&mut self, batch: RecordBatch, file: &FileSpec) -> Result<(Option<Placed>, u64), CoreError> {
         let Some(router) = &self.shared.router else { return Ok((Some(Placed::whole(batch, 0)), 0)) };
+        let _placing = self.meter.pause(Doing::Transform);
         let (placed, outside) = router.route(batch, self.shared.sink.by_place(), &mut self.places)?;
         if !outside.is_empty() {
             self.parser.refuse(&outside, file.field(router.column()), Rule::Partition);
@@ -470,10 +468,10 @@ impl<'a> Stream<'a> {
         // At most a block at once: what stands behind the row end must fit the next block.
         let mut window = vec![0; self.shared.spec.memory.block_bytes];
         while !ended && !self.shared.outcome.stopped() {
-            let start = Instant::now();
+            self.meter.turn_to(Doing::Read);
             let (count, at_end) = read_full(progress.source.as_mut(), &mut window)?;
-            self.report.stages.read.busy_seconds += start.elapsed().as_secs_f64();
-            self.report.stages.read.bytes += count as u64;
+            self.meter.add_read(count as u64);
+            self.meter.turn_to(Doing::Parse);
             ended = at_end;
             let found = scanner.next_row_end(&window[..count]);
             let part = &window[..found.map_or(count, |at| at + 1)];
@@ -494,13 +492,11 @@ impl<'a> Stream<'a> {
         progress.at_byte += skipped;
         progress.account.bytes += skipped;
         progress.account.lines += 1;
-        self.report.bytes += skipped;
         progress.account.rows += 1;
         progress.account.rejected += 1;
-        self.report.rows += 1;
         self.shared.counters.add(skipped, 1, 1);
         self.shared.reject(progress.slice, &reject, Some(&row), &mut progress.rejects)?;
-        add_work(&mut self.report.stages, 1, skipped, 0);
+        self.meter.add(Work { rows: 1, bytes: skipped, ..Work::default() });
         Ok(ended && self.carry.is_empty())
     }
 }
@@ -561,12 +557,25 @@ fn no_last_row_end(progress: &Progress<'_>, behind: u64, row: u64, found: &[u8])
 }
 
 /// A slice has the same rows whenever it is read: its file is unchanged. Unless another version of Headrace reads it.
-fn check_committed(account: &SliceReport, slice: &SliceSpec, known: &CommittedSlice) -> Result<(), CoreError> {
+fn check_committed(
+    account: &SliceReport,
+    path: &str,
+    slice: &SliceSpec,
+    known: &CommittedSlice,
+) -> Result<(), CoreError> {
     let expected = SliceReport::known(slice, known);
     let counts = |account: &SliceReport| {
         let SliceReport { out, rejected, skipped, values_ignored, .. } = account;
         format!("{out} rows, {rejected} rejected, {skipped} lines skipped, {values_ignored} values ignored")
     };
+    if let Some((found, expected)) = account.text_hash.zip(expected.text_hash).filter(|(now, then)| now != then) {
+        let what = format!("slice {} has another text than when an earlier attempt committed it", slice.number);
+        return Err(CoreError::new(ErrorKind::FileChanged, what)
+            .at_file(path)
+            .found(format!("text with the hash {found}"))
+            .expected(format!("text with the hash {expected}"))
+            .hint("The file was changed although its size and time are the same. Start a new run: `headrace run`."));
+    }
     let (found, expected) = (counts(account), counts(&expected));
     if found == expected {
         return Ok(());
@@ -576,17 +585,6 @@ fn check_committed(account: &SliceReport, slice: &SliceSpec, known: &CommittedSl
         .found(found)
         .expected(expected)
         .hint("Start a new run: `headrace run`."))
-}
-
-fn add_work(stages: &mut Stages, rows: u64, bytes: u64, out: u64) {
-    stages.read.rows += rows;
-    add(&mut stages.parse, rows, bytes);
-    add(&mut stages.write, out, bytes);
-}
-
-fn add(stage: &mut StageReport, rows: u64, bytes: u64) {
-    stage.rows += rows;
-    stage.bytes += bytes;
 }
 
 /// Reads until `into` is full or the slice ends; says how much, and whether it ended.
@@ -599,12 +597,4 @@ fn read_full(source: &mut dyn ByteSource, into: &mut [u8]) -> Result<(usize, boo
         }
     }
     Ok((length, false))
-}
-
-/// CPU time of this thread, seconds.
-fn thread_cpu_seconds() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the result.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -55,6 +55,7 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
         routing: None,
         sink: SinkSpec::Null,
         streams: 2,
+        affinity: vec![],
         memory: MemorySpec { block_bytes: MEGABYTE as usize, blocks: 8, max_row_bytes: 64 * MEGABYTE as usize },
         rejects: RejectSpec {
             limit: Some(1),

@@ -187,6 +187,10 @@ impl Flow {
         to_json(&py.detach(|| self.0.snapshot()))
     }
 
+    fn measure(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(&py.detach(|| self.0.measure()))
+    }
+
     fn join(&self, py: Python<'_>, timeout_seconds: f64) -> PyResult<Option<String>> {
         py.detach(|| self.0.join(duration(timeout_seconds))).map(|report| to_json(&report)).transpose()
     }

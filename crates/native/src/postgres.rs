@@ -3,14 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use headrace_engine::postgres::Connection;
+use headrace_engine::postgres::{Connection, QueryResult};
 use headrace_types::{CoreError as EngineError, ErrorKind};
 use pyo3::prelude::*;
 
 use crate::{from_json, to_json, to_python};
 
-/// Columns, rows, tag.
-type Rows = (Vec<String>, Vec<Vec<Option<String>>>, String);
+/// Columns, rows, tag, type oids, whether there are more rows.
+type Rows = (Vec<String>, Vec<Vec<Option<String>>>, String, Vec<u32>, bool);
+
+fn rows(result: QueryResult) -> Rows {
+    (result.columns, result.rows, result.tag, result.types, result.has_more)
+}
 
 /// A session. Calls of several threads wait for one another, except `cancel`.
 #[pyclass(frozen)]
@@ -44,8 +48,16 @@ impl PostgresConnection {
 
     fn query(&self, py: Python<'_>, sql: &str, parameters: Vec<Option<String>>) -> PyResult<Rows> {
         let parameters: Vec<Option<&str>> = parameters.iter().map(Option::as_deref).collect();
-        let result = self.with(py, |connection| connection.query(sql, &parameters))?;
-        Ok((result.columns, result.rows, result.tag))
+        self.with(py, |connection| connection.query(sql, &parameters)).map(rows)
+    }
+
+    fn first_rows(&self, py: Python<'_>, sql: &str, parameters: Vec<Option<String>>, limit: u16) -> PyResult<Rows> {
+        let parameters: Vec<Option<&str>> = parameters.iter().map(Option::as_deref).collect();
+        self.with(py, |connection| connection.first_rows(sql, &parameters, limit)).map(rows)
+    }
+
+    fn next_rows(&self, py: Python<'_>, limit: u16) -> PyResult<Rows> {
+        self.with(py, |connection| connection.next_rows(limit)).map(rows)
     }
 
     /// The thread that waits sends the CancelRequest.

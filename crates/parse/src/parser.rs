@@ -220,10 +220,10 @@ impl Parser {
         Ok(())
     }
 
-    /// Says where the rows of the slice stand: in this file, behind so many lines of it; or that they stood there once. Asked
+    /// Says where the rows of the slice of this number stand: in this file, behind so many lines of it; or that they stood there once. Asked
     /// for by columns that are made.
-    pub fn place_slice(&mut self, file_path: &str, lines_before: u64, origins: Option<Box<dyn Origins>>) {
-        self.made.begin_slice(file_path, lines_before, origins);
+    pub fn place_slice(&mut self, slice: u32, file_path: &str, lines_before: u64, origins: Option<Box<dyn Origins>>) {
+        self.made.begin_slice(slice, file_path, lines_before, origins);
     }
 
     /// Whether the texts of the slice so far could be UTF-8, if they are read as those of another page.

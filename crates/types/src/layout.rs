@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ColumnType, Encoding, Format, MadeColumn, MadeFrom, Rule, Unmappable};
+use crate::{ColumnType, Encoding, Format, MadeColumn, Rule, Unmappable};
 
 /// One column of a layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -452,8 +452,8 @@ impl Layout {
             if self.columns.iter().map(|other| &other.name).chain(others).any(|name| *name == column.name) {
                 return Err(format!("column name `{}` stands twice", column.name));
             }
-            if column.from == MadeFrom::LoadTime(None) {
-                return Err(format!("column `{}`: nobody has said when the run began", column.name));
+            if column.from.lacks_run() {
+                return Err(format!("column `{}`: nobody has said which run this is", column.name));
             }
         }
         if self.header == Header::ByName && self.columns.iter().any(|column| column.delimiter.is_some()) {
@@ -555,6 +555,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MadeFrom;
 
     fn layout(delimiter: &str, names: &[&str]) -> Layout {
         let columns = names.iter().map(|name| Column::new(*name, ColumnType::Int32, false)).collect();
@@ -603,8 +604,11 @@ mod tests {
         assert_eq!((good.index_of("a"), good.index_of("time"), good.index_of("b")), (Some(0), Some(2), None));
         assert_eq!(good.all_columns().last(), Some(("time", ColumnType::TimestampTz)));
         let twice = of(vec![made("row", MadeFrom::RowNumber), made("row", MadeFrom::FileName)]);
-        for bad in [of(vec![made("a", MadeFrom::RowNumber)]), twice, of(vec![made("b", MadeFrom::LoadTime(None))])] {
+        for bad in [of(vec![made("a", MadeFrom::RowNumber)]), twice] {
             assert!(bad.check().is_err(), "{bad:?}");
+        }
+        for from in [MadeFrom::LoadTime(None), MadeFrom::RunId(None), MadeFrom::PackageHash(None)] {
+            assert!(of(vec![made("b", from)]).check().is_err_and(|text| text.contains("which run")));
         }
         let alone = Layout { columns: vec![], ..good };
         assert!(alone.check().is_err_and(|text| text.contains("no columns")));

@@ -15,7 +15,7 @@ pub struct MadeColumn {
 }
 
 /// What a made column says of its row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MadeFrom {
     /// The last part of the path of its file.
@@ -30,15 +30,28 @@ pub enum MadeFrom {
     ByteOffset,
     /// When the run began: microseconds since 1970, UTC. None while there is no run.
     LoadTime(Option<i64>),
+    /// The name of the run. None while there is no run.
+    RunId(Option<String>),
+    /// The hash of the package that the run is of. None while there is no run.
+    PackageHash(Option<String>),
+    /// The number of its slice, as the ledger has it.
+    Slice,
 }
 
 impl MadeFrom {
     /// The type of such columns.
-    pub fn column_type(self) -> ColumnType {
+    pub fn column_type(&self) -> ColumnType {
         match self {
-            MadeFrom::FileName | MadeFrom::FilePath => ColumnType::String,
-            MadeFrom::RowNumber | MadeFrom::SliceRow | MadeFrom::ByteOffset => ColumnType::Int64,
+            MadeFrom::FileName | MadeFrom::FilePath | MadeFrom::RunId(_) | MadeFrom::PackageHash(_) => {
+                ColumnType::String
+            }
+            MadeFrom::RowNumber | MadeFrom::SliceRow | MadeFrom::ByteOffset | MadeFrom::Slice => ColumnType::Int64,
             MadeFrom::LoadTime(_) => ColumnType::TimestampTz,
         }
+    }
+
+    /// Whether it says something of a run, and there is none.
+    pub fn lacks_run(&self) -> bool {
+        matches!(self, MadeFrom::LoadTime(None) | MadeFrom::RunId(None) | MadeFrom::PackageHash(None))
     }
 }

@@ -9,8 +9,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from headrace.cli import units
+from headrace import units
 from headrace.cli.console import shown_path
+from headrace.cli.limit_text import closing_words
+from headrace.cli.task_accounts import closing_line, render_failures, render_tasks
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import render_location
 from headrace.model.suggest import quote
@@ -60,6 +62,9 @@ def render_summary(summary: Document, *, width: int) -> str:
     parts += [render_partitions(table, width=width) for table in tables if table["partitions"]]
     parts += [text for table in tables if (text := render_ignored(table, width=width))]
     parts += [text for table in tables if (text := render_rejects(table, width=width))]
+    tasks = summary.get("tasks", [])
+    parts += [render_tasks(tasks, width=width), render_failures(tasks, summary.get("error"), width=width)]
+    parts = [part for part in parts if part]
     parts.append("\n".join(_closing_lines(summary, width)))
     return "\n\n".join(parts)
 
@@ -181,7 +186,11 @@ def _closing_lines(summary: Document, width: int) -> list[str]:
         lines += [line.replace(_NO_BREAK, " ") for line in _wrapped(unbroken, "  ", width)]
     lines += [f"skipped: {task['task']}, {task['skipped']}" for task in summary["skipped"]]
     if summary["limit"] and summary["status"] == "success":
-        lines += _wrapped(f"limit: {summary['limit']['limit']} - {summary['limit']['sentence']}", "", width)
+        first, *more = closing_words(summary["limit"])
+        lines += _wrapped(first, "", width)
+        lines += [line for words in more for line in _wrapped(words, "  ", width)]
+    failed = closing_line(summary)
+    lines += [] if failed is None else _wrapped(failed, "", width)
     lines.append(f"run folder: {shown_path(summary['run_folder'])}")
     return lines
 

@@ -15,18 +15,28 @@ from typer.core import TyperGroup
 from headrace.cli.app_infer import infer, init
 from headrace.cli.app_options import (
     DEFAULT_RUNS_FOLDER,
+    LOG_LEVELS,
     ConnectionOption,
+    EnvironmentOption,
+    FromOption,
     JsonOption,
+    LogLevelOption,
+    MaximumOption,
+    OnlyOption,
     PackageArgument,
     QuietOption,
     RunsFolderOption,
     SetOption,
+    SkipOption,
     StreamsOption,
+    TrustOption,
+    names,
     only,
     unknown,
     without_tilde,
 )
 from headrace.cli.app_rejects import rejects, replay
+from headrace.cli.app_report import report
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
 
@@ -213,8 +223,9 @@ def check(
     ] = None,
     sets: SetOption = None,
     connections: ConnectionOption = None,
+    environment: EnvironmentOption = None,
     connect: Annotated[
-        bool, typer.Option("--connect", help="Open the destinations too: rights, versions, settings that cost speed.")
+        bool, typer.Option("--connect", help="Open the databases too: rights, versions, settings that cost speed.")
     ] = False,
     files: Annotated[
         list[Path] | None,
@@ -232,9 +243,10 @@ def check(
 ) -> None:
     """Say whether a package is well-formed, without touching its data.
 
-    Reads the package and its layouts, resolves parameters and expands every
-    foreach; prints what it found, or every problem with file, line and
-    column. With --connect it also opens each destination and says whether
+    Reads the package with its layouts, scripts and packages inside it, and
+    checks names, types, expressions and order; prints the tasks in the order
+    in which they run, or every problem with file, line and column. With
+    --connect it also opens the databases that tasks use and says whether
     rows can be loaded there, which settings of a server cost speed, what to
     set, and what that gives up. Nothing is changed.
 
@@ -249,14 +261,16 @@ def check(
     if files or layout is not None:
         from headrace.cli.check_file import CheckFileCommand, run_check_file
 
-        if package is not None or not files or layout is None or sets or connections or connect:
+        if package is not None or not files or layout is None or sets or connections or environment or connect:
             raise _wrong_check()
         raise typer.Exit(run_check_file(CheckFileCommand(tuple(files), layout, streams, json_output=json)))
     from headrace.cli.check import run_check
 
     if package is None:
         raise _wrong_check()
-    raise typer.Exit(run_check(package, sets or [], connections or [], json_output=json, connect=connect))
+    raise typer.Exit(
+        run_check(package, sets or [], connections or [], json_output=json, connect=connect, environment=environment)
+    )
 
 
 def _wrong_check() -> Exception:
@@ -274,22 +288,43 @@ def plan(
     package: PackageArgument,
     sets: SetOption = None,
     connections: ConnectionOption = None,
+    environment: EnvironmentOption = None,
     streams: StreamsOption = None,
+    chosen: OnlyOption = None,
+    start: FromOption = None,
+    skip: SkipOption = None,
     json: JsonOption = False,
 ) -> None:
     """Say what a run would do, without doing it.
 
-    Looks at the files and at the target tables and prints, for each table:
-    files, slices, how the rows travel and become visible, the statements,
-    and how the memory is split.
+    Prints the tasks in the order in which they run: conditions, loops,
+    handlers, retries, what each does, and whether a resumed run may repeat
+    it. Then looks at the files and at the target tables and prints, for each
+    table: files, slices, how the rows travel and become visible, the
+    statements, and how the memory is split. Data flows whose files or tables
+    another task may change before are planned when they start.
 
     \b
     Example:
       headrace plan examples/tpch/load.yaml --set data=data
     """
     from headrace.cli.plan import run_plan
+    from headrace.cli.run import RunOptions
 
-    raise typer.Exit(run_plan(package, sets or [], connections or [], streams, json_output=json))
+    options = RunOptions(
+        package,
+        sets or [],
+        connections or [],
+        streams,
+        DEFAULT_RUNS_FOLDER,
+        json_output=json,
+        quiet=True,
+        environment=environment,
+        only=names(chosen),
+        start=start,
+        skip=names(skip),
+    )
+    raise typer.Exit(run_plan(options))
 
 
 @app.command()
@@ -297,7 +332,15 @@ def run(
     package: PackageArgument,
     sets: SetOption = None,
     connections: ConnectionOption = None,
+    environment: EnvironmentOption = None,
     streams: StreamsOption = None,
+    chosen: OnlyOption = None,
+    start: FromOption = None,
+    skip: SkipOption = None,
+    trust: TrustOption = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan and print, change nothing, as `plan`.")] = False,
+    max_concurrent: MaximumOption = None,
+    log_level: LogLevelOption = None,
     runs_folder: RunsFolderOption = DEFAULT_RUNS_FOLDER,
     engine: Annotated[str, typer.Option("--engine", metavar="NAME", help="Where the streams run.")] = "local",
     abandon: Annotated[
@@ -309,8 +352,12 @@ def run(
     """Load: run the tasks of a package.
 
     Shows the progress of each table and prints the accounts: lines, rows,
-    rejected, loaded. A table's rows become visible together or not at all.
-    Ctrl-C stops the run and leaves the table it was loading untouched.
+    rejected, loaded; then what became of the other tasks. A table's rows
+    become visible together or not at all. Ctrl-C stops the run and leaves
+    the table it was loading untouched.
+
+    A task inside another one is called OUTER.INNER. Tasks that are left out
+    count as done: those behind them run.
 
     \b
     Example:
@@ -320,9 +367,29 @@ def run(
     only("engine", engine, ["local"], "headrace run")
     from headrace.cli.run import RunOptions, run_run
 
+    if log_level is not None:
+        only("level", log_level, LOG_LEVELS, "headrace run")
     options = RunOptions(
-        package, sets or [], connections or [], streams, runs_folder, json_output=json, quiet=quiet, abandon=abandon
+        package,
+        sets or [],
+        connections or [],
+        streams,
+        runs_folder,
+        json_output=json,
+        quiet=quiet,
+        abandon=abandon,
+        environment=environment,
+        only=names(chosen),
+        start=start,
+        skip=names(skip),
+        trusted=trust,
+        max_concurrent=max_concurrent,
+        log_level=log_level,
     )
+    if dry_run:
+        from headrace.cli.plan import run_plan
+
+        raise typer.Exit(run_plan(options))
     raise typer.Exit(run_run(options))
 
 
@@ -387,16 +454,17 @@ def verify(
 
 app.command()(rejects)
 app.command()(replay)
+app.command()(report)
 
 
 @app.command()
 def schema(
-    of: Annotated[str, typer.Argument(metavar="[package|layout]", help="Which file format.")] = "package",
+    of: Annotated[str, typer.Argument(metavar="[package|layout|environments]", help="Which file format.")] = "package",
     json: Annotated[
         bool, typer.Option("--json", help="Accepted for symmetry: the result is JSON in any case.")
     ] = False,
 ) -> None:
-    """Print the JSON Schema of packages or of layouts.
+    """Print the JSON Schema of packages, layouts or environments.
 
     Editors use it to complete and to check YAML files while you type.
 
@@ -404,7 +472,7 @@ def schema(
     Example:
       headrace schema package > headrace-package.schema.json
     """
-    only("schema", of, ["package", "layout"], "headrace schema")
+    only("schema", of, ["package", "layout", "environments"], "headrace schema")
     from headrace.cli.schema import run_schema
 
     raise typer.Exit(run_schema(of))

@@ -47,6 +47,48 @@ StreamsOption = Annotated[
         "--streams", metavar="N", min=1, help="Parser threads of the run, instead of the package's.", show_default=False
     ),
 ]
+EnvironmentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--env",
+        metavar="NAME",
+        help="Environment: values from environments.yaml beside the package.",
+        show_default=False,
+    ),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="TASK,...", help="Run these tasks, nothing else. Repeatable."),
+]
+FromOption = Annotated[
+    str | None,
+    typer.Option("--from", metavar="TASK", help="Run this task and those behind it.", show_default=False),
+]
+SkipOption = Annotated[
+    list[str] | None,
+    typer.Option("--skip", metavar="TASK,...", help="Leave these tasks out. Repeatable."),
+]
+MaximumOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-concurrent",
+        metavar="N",
+        min=1,
+        help="Tasks side by side, data flows apart, instead of the package's.",
+        show_default=False,
+    ),
+]
+TrustOption = Annotated[bool, typer.Option("--trust", help="Let the package run its programs and Python functions.")]
+LOG_LEVELS = ["error", "warning", "information", "verbose"]
+LogLevelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--log-level",
+        metavar="LEVEL",
+        help="Events in events.jsonl: error, warning, information, verbose.",
+        show_default=False,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; results and errors only.")]
 RunsFolderOption = Annotated[
@@ -56,6 +98,11 @@ RunsFolderOption = Annotated[
     ),
 ]
 DEFAULT_RUNS_FOLDER = Path(".headrace/runs")
+
+
+def names(values: list[str] | None) -> tuple[str, ...]:
+    """The names of a repeatable option that also takes lists with commas."""
+    return tuple(name.strip() for value in values or () for name in value.split(",") if name.strip())
 
 
 def only(what: str, written: str, allowed: list[str], command: str) -> None:

@@ -7,24 +7,48 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from headrace import model, run
-from headrace.cli import units
+import headrace.run as run
+from headrace import model, units
 from headrace.cli.check_connect import describe_destination, is_ready, render_destination
 from headrace.cli.console import print_json, print_result, result_width, say
+from headrace.cli.control_flow import (
+    control_heading,
+    count_tasks,
+    render_control,
+    says_nothing_more,
+    trust_lines,
+)
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import HeadraceError, TargetError, on_one_line
 from headrace.model.redaction import REPLACEMENT
 
 Document = Mapping[str, Any]
+_SHOWN_FLOWS: Final = 60
+_FLOWS: Final = (
+    TextColumn("task", words=True),
+    TextColumn("table", words=True),
+    TextColumn("columns"),
+    TextColumn("target", words=True),
+    TextColumn("load", words=True, drop_when_narrow=1),
+    TextColumn("runs", words=True),
+)
 
 
-def run_check(path: Path, sets: list[str], connections: list[str], *, json_output: bool, connect: bool = False) -> int:
+def run_check(
+    path: Path,
+    sets: list[str],
+    connections: list[str],
+    *,
+    json_output: bool,
+    connect: bool = False,
+    environment: str | None = None,
+) -> int:
     """Check and print what was found; problems are raised as one PackageError. Returns the exit code."""
-    package = model.load_package(path, sets=sets, connections=connections, streams=None, environ=os.environ)
+    package = model.load_package(path, sets=sets, connections=connections, environment=environment, environ=os.environ)
     described = model.describe(package)
     destinations = list(run.inspect_destinations(package)) if connect else []
     error = _not_ready(destinations)
@@ -57,15 +81,7 @@ def _not_ready(destinations: Sequence[run.Destination]) -> HeadraceError | None:
 
 def render_check(package: Document, *, width: int) -> str:
     """What was found, for people. Made from the description alone, which holds no secrets."""
-    flows = list(_data_flows(package["tasks"], enclosing_when=True))
-    columns = [
-        TextColumn("task", words=True),
-        TextColumn("table", words=True),
-        TextColumn("columns"),
-        TextColumn("target", words=True),
-        TextColumn("load", words=True, drop_when_narrow=1),
-        TextColumn("runs", words=True),
-    ]
+    flows: Sequence[Document] = package["data_flows"]
     rows = [
         [
             on_one_line(flow["task"]),
@@ -73,26 +89,21 @@ def render_check(package: Document, *, width: int) -> str:
             str(len(flow["source"]["layout"]["columns"]) + len(flow["source"]["layout"].get("made", []))),
             flow["destination"]["target"],
             flow["destination"]["load"],
-            "yes" if when else "no",
+            "yes" if flow["when"] else "no",
         ]
-        for flow, when in flows
+        for flow in flows[:_SHOWN_FLOWS]
     ]
-    parts = [f"package {package['package']} is well-formed: {units.plural(len(flows), 'task')}"]
+    parts = [f"package {package['package']} is well-formed: {units.plural(count_tasks(package), 'task')}"]
+    if not says_nothing_more(package, {flow["task"] for flow in flows}):
+        parts.append("\n".join([control_heading(package, width=width), *render_control(package, width=width)]))
     if rows:
-        parts.append(render_table(columns, rows, width=width))
+        more = len(flows) - _SHOWN_FLOWS
+        table = render_table(_FLOWS, rows, width=width)
+        parts.append(f"{table}\nand {units.plural(more, 'more data flow')}: --json has them" if more > 0 else table)
+    parts.append("\n".join(trust_lines(package, width=width)))
     parts.append(_named_values("parameters", package["parameters"]))
     parts.append(_named_values("connections", package["connections"]))
     return "\n\n".join(part for part in parts if part)
-
-
-def _data_flows(tasks: Iterable[Document], *, enclosing_when: bool) -> Iterator[tuple[Document, bool]]:
-    """Each data flow, and whether it and every foreach around it is switched on."""
-    for task in tasks:
-        when = enclosing_when and task["when"]
-        if "iterations" not in task:
-            yield task, when
-        for iteration in task.get("iterations", ()):
-            yield from _data_flows(iteration["tasks"], enclosing_when=when)
 
 
 def _named_values(heading: str, values: Document) -> str:

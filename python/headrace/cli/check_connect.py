@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.cli import units
+from headrace import units
 from headrace.errors import on_one_line
 from headrace.run import Destination
 from headrace.targets import SettingAdvice

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.cli import units
+from headrace import units
 from headrace.cli.console import print_json, print_result, result_width
 from headrace.cli.signals import cancel_on_signals
 from headrace.cli.text_table import TextColumn, render_table

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from headrace import model, run, tpch
-from headrace.cli import units
+import headrace.run as run
+from headrace import model, tpch, units
 from headrace.cli.accounts import render_summary
 from headrace.cli.console import print_json, print_result, result_width, say, shown_path
 from headrace.cli.demo_destinations import CONNECTION, DemoDestination, destination

@@ -41,6 +41,8 @@ def run_app(app: typer.Typer, arguments: list[str]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and _is_from_typer(error):
             return report(output_error(error), json_output=json_output)
+        if isinstance(error, FileNotFoundError) and _is_folder_gone():
+            return report(_folder_gone(), json_output=json_output)
         return report(internal_error(error, Path(tempfile.gettempdir())), json_output=json_output)
 
 
@@ -48,6 +50,24 @@ def _is_from_typer(error: Exception) -> bool:
     """Whether typer itself failed; it reads nothing, but prints the help."""
     *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
     return str(frame.f_globals.get("__name__")).startswith("typer.")
+
+
+def _is_folder_gone() -> bool:
+    """Whether the current folder was deleted: then no relative path can be made absolute."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def _folder_gone() -> CommandLineError:
+    return CommandLineError(
+        "the current folder does not exist any more",
+        found="a folder that was deleted or made anew",
+        expected="a folder from which relative paths lead somewhere",
+        hint='Change into a folder that exists, such as cd "$PWD" if it was made anew.',
+    )
 
 
 def report(error: HeadraceError, *, json_output: bool) -> int:

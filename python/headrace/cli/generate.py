@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.cli import units
+from headrace import units
 from headrace.cli.console import print_json, print_result, result_width, shown_path, write_talk
 from headrace.cli.signals import cancel_on_signals, write_now
 from headrace.cli.text_table import TextColumn, render_table

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace import infer
-from headrace.cli import units
+from headrace import infer, units
 from headrace.cli.console import print_json, print_result, say, shown_path
 from headrace.cli.infer_against import differences_to, render_differences
 from headrace.cli.infer_options import given_of, sample_bytes_of

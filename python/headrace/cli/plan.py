@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from headrace import model, run
-from headrace.cli import units
+import headrace.run as run
+from headrace import units
 from headrace.cli.console import print_json, print_result, result_width, shown_path
+from headrace.cli.control_flow import control_heading, count_tasks, render_control, says_nothing_more
+from headrace.cli.run import RunOptions, load_requested
 from headrace.errors import on_one_line
 from headrace.planning.wording import stream_name
 
@@ -21,13 +23,16 @@ _INDENT: Final = "  "
 _FIRST_PARTITIONS: Final = 3
 _LAST_PARTITIONS: Final = 2
 _SHOWN_VALUES: Final = 6
+_SHOWN_FLOWS: Final = 40
+_NO_CONTROL: Final[Document] = {"on": {}, "tasks": []}
 
 
-def run_plan(path: Path, sets: list[str], connections: list[str], streams: int | None, *, json_output: bool) -> int:
-    """Plan and print; returns the exit code."""
-    package = model.load_package(path, sets=sets, connections=connections, streams=streams, environ=os.environ)
-    document = run.plan_package(package).to_dict()
-    if json_output:
+def run_plan(options: RunOptions) -> int:
+    """Plan what `headrace run` would do, and print it; returns the exit code."""
+    request = options.request()
+    package = load_requested(replace(request, package=options.package))
+    document = run.plan_package(package, request.choice).to_dict()
+    if options.json_output:
         print_json(document)
     else:
         print_result(render_plan(document, width=result_width()))
@@ -39,12 +44,21 @@ def render_plan(plan: Document, *, width: int) -> str:
     files = [file for task in plan["tasks"] for file in task.get("files", [])]
     what = "files" if any(file.get("compression", "none") != "none" for file in files) else "text"
     text = f", {units.size(plan['bytes_total'])} of {what}" if plan["bytes_total"] else ""
+    flow, planned = plan.get("control_flow") or _NO_CONTROL, plan["tasks"]
+    definitions = {task["task"] for task in planned}
+    is_plain = says_nothing_more(flow, definitions)
+    count = units.plural(len(planned), "task") if is_plain else units.plural(count_tasks(flow), "task")
+    known = "" if is_plain else f", {units.plural(len(planned), 'data flow')} planned before the run"
     head = (
-        f"package {plan['package']}: {units.plural(len(plan['tasks']), 'task')}{text}, "
+        f"package {plan['package']}: {count}{known}{text}, "
         f"{units.plural(plan['streams'], 'stream')}, memory {units.size(plan['memory_bytes'])}"
     )
     blocks = [_wrapped("", [head, *plan["notes"]], width)]
-    blocks += [_render_task(task, width) for task in plan["tasks"]]
+    if not is_plain:
+        blocks.append("\n".join([control_heading(flow, width=width), *render_control(flow, width=width)]))
+    blocks += [_render_task(task, width) for task in planned[:_SHOWN_FLOWS]]
+    if len(planned) > _SHOWN_FLOWS:
+        blocks.append(f"and {units.plural(len(planned) - _SHOWN_FLOWS, 'more data flow')}: --json has all of them")
     return "\n\n".join(blocks)
 
 

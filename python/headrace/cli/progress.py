@@ -14,9 +14,11 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TextIO
 
-from headrace.cli import units
+from headrace import units
 from headrace.cli.console import talk_console, write_talk
+from headrace.cli.limit_text import limit_words, slow_lines
 from headrace.cli.progress_state import LOADING, RunProgress, TableProgress
+from headrace.cli.progress_tasks import is_other
 from headrace.cli.signals import STOPPING, write_now
 from headrace.errors import on_one_line, without_controls
 
@@ -29,6 +31,7 @@ LIVE_REFRESH_PER_SECOND: Final = 8
 TABLE_NAME_CHARACTERS: Final = 22
 
 Event = Mapping[str, Any]
+_ENDS: Final = ("task_finished", "task_skipped")
 
 
 class Shower(AbstractContextManager["Shower"], Protocol):
@@ -100,6 +103,8 @@ class PlainProgress:
         write_now(STOPPING)
 
     def _line(self, event: Event, now: float) -> str | None:
+        if is_other(event):
+            return self._state.others.ended_line(event) if event["event"] in _ENDS else None
         match event["event"]:
             case "run_started":
                 return started_line(event)
@@ -112,13 +117,24 @@ class PlainProgress:
                     return None
                 self._last_line[task] = now
                 return progress_line(self._state.tables[task], now)
-            case "task_finished":
+            case "limit" | "slow_streams":
+                return limit_line(event)
+            case "task_finished" if "table" in event:
+                if event["status"] == "success":
+                    self._last_line.pop(str(event["task"]), None)
                 return finished_line(event)
+            case "task_finished" if str(event["task"]) not in self._last_line:
+                return self._state.others.ended_line(event)  # it has failed before it began to load
             case "task_skipped":
-                return f"{event.get('table') or event['task']}: skipped, {event['reason']}"
+                return self._skipped_line(event)
             case "notice":
                 return notice_line(event)
         return None
+
+    def _skipped_line(self, event: Event) -> str | None:
+        if "table" not in event:
+            return self._state.others.ended_line(event)
+        return f"{event.get('table') or event['task']}: skipped, {event['reason']}"
 
     def _new_notes(self, event: Event) -> list[str]:
         """Notes of the plan that were not said for an earlier table."""
@@ -163,6 +179,8 @@ class LiveProgress:
         text = started_line(event) if event["event"] == "run_started" else None
         if event["event"] == "notice":
             text = notice_line(event)
+        if event["event"] == "task_finished" and is_other(event) and event.get("error") is not None:
+            text = self._state.others.ended_line(event)
         if text is not None:
             self._console.print(without_controls(text), markup=False, highlight=False, soft_wrap=True)
 
@@ -179,8 +197,9 @@ class LiveProgress:
 
 def started_line(event: Event) -> str:
     """The first line of a run."""
+    tasks = f"{units.plural(len(event['tasks']), 'task')}, " if event["tasks"] else ""
     return (
-        f"run {event['run_id']}: {event['package']}, {units.plural(len(event['tasks']), 'task')}, "
+        f"run {event['run_id']}: {event['package']}, {tasks}"
         f"{units.plural(int(event['streams']), 'stream')}, memory {units.size(int(event['memory_bytes']))}"
     )
 
@@ -222,6 +241,13 @@ def finished_line(event: Event) -> str:
         f"{units.megabytes_per_second(int(event['bytes_read']), seconds)} MB/s, "
         f"{units.count(int(event['rows_rejected']))} rejected"
     )
+
+
+def limit_line(event: Event) -> str | None:
+    """What limits a table now, or its streams that are late. What has limited all of it stands in the accounts."""
+    if event["event"] == "slow_streams":
+        return "\n".join(f"{event['table']}: {line}" for line in slow_lines(event["streams"]))
+    return None if event["is_final"] else f"{event['table']}: {limit_words(event)}"
 
 
 def notice_line(event: Event) -> str:

@@ -11,10 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from headrace.cli.limit_text import limit_words, slow_lines
+from headrace.cli.progress_tasks import OtherTasks, is_other
+
 # Rates of a running table are those of the last seconds: an average since the start would hide that it got slower.
 RATE_WINDOW_SECONDS: Final = 3.0
 # Before this much time a rate is noise and no estimate is shown.
 MINIMUM_RATE_SECONDS: Final = 0.3
+
+# Of more tables, those that have ended first are only counted.
+MAXIMUM_TABLES: Final = 200
 
 WAITING: Final = "waiting"
 LOADING: Final = "loading"
@@ -35,6 +41,9 @@ class TableProgress:
     bytes_total: int = 0
     started: float = 0.0
     seconds: float = 0.0
+    # What limits it now, and streams that are late, as lines to be shown.
+    limit: str = ""
+    slow: list[str] = field(default_factory=list)
     samples: deque[tuple[float, int, int]] = field(default_factory=deque)
 
     def has_begun(self) -> bool:
@@ -77,11 +86,18 @@ class RunProgress:
         self.run_id = ""
         self.run_folder = ""
         self.tables: dict[str, TableProgress] = {}
+        self.others = OtherTasks()
+        # Tables that have ended and are shown no more, added up.
+        self.folded = TableProgress("", "", state="success")
+        self.folded_count = 0
         self._lock = threading.Lock()
 
     def apply(self, event: Mapping[str, Any], now: float) -> None:
         """Take over what one event says."""
         with self._lock:
+            self.others.apply(event, now)
+            if is_other(event):
+                return
             match event["event"]:
                 case "run_started":
                     self._start_run(event, now)
@@ -89,6 +105,10 @@ class RunProgress:
                     self._start_table(event, now)
                 case "progress":
                     self._advance(event, now)
+                case "limit":
+                    self._table(event).limit = limit_words(event)
+                case "slow_streams":
+                    self._table(event).slow = slow_lines(event["streams"])
                 case "task_finished":
                     self._finish(event, now)
                 case "task_skipped":
@@ -98,6 +118,11 @@ class RunProgress:
         """The tables, in order."""
         with self._lock:
             return list(self.tables.values())
+
+    def other_lines(self, now: float) -> list[str]:
+        """Tasks that are no data flows and take their time, a line each."""
+        with self._lock:
+            return list(self.others.running(now))
 
     def _start_run(self, event: Mapping[str, Any], now: float) -> None:
         self.started = now
@@ -131,11 +156,28 @@ class RunProgress:
     def _finish(self, event: Mapping[str, Any], now: float) -> None:
         table = self._table(event)
         table.state = str(event["status"])
+        if "rows_read" not in event:
+            return  # it has failed before its first row, or its rows were told already
         table.rows_read = int(event["rows_read"])
         table.rows_rejected = int(event["rows_rejected"])
         table.bytes_read = int(event["bytes_read"])
         table.source_bytes_read = table.bytes_total
         table.seconds = float(event["seconds"])
+        self._fold()
+
+    def _fold(self) -> None:
+        """A loop may load any number of tables."""
+        if len(self.tables) <= MAXIMUM_TABLES:
+            return
+        ended = next((task for task, table in self.tables.items() if table.state not in (WAITING, LOADING)), None)
+        if ended is not None:
+            table = self.tables.pop(ended)
+            self.folded_count += 1
+            self.folded.rows_read += table.rows_read
+            self.folded.rows_rejected += table.rows_rejected
+            self.folded.bytes_read += table.bytes_read
+            self.folded.source_bytes_read += table.source_bytes_read
+            self.folded.bytes_total += table.bytes_total
 
     def _table(self, event: Mapping[str, Any]) -> TableProgress:
         task = str(event["task"])

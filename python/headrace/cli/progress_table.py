@@ -8,28 +8,60 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headrace.cli import units
+from headrace import units
 from headrace.cli.progress import shown_name, shown_state
 from headrace.cli.progress_state import LOADING, WAITING, RunProgress, TableProgress
 
 _MINIMUM_NAME_CHARACTERS: Final = 8
+MAXIMUM_ROWS: Final = 16
 _STYLES: Final = {"success": "green", "failed": "bold red", "cancelled": "yellow", LOADING: "bold cyan"}
 
 
 def live_table(state: RunProgress, now: float, last_line: str | None) -> RenderableType:
     """All tables of the run with a total, and below it `last_line`."""
     tables = state.lines()
+    below = [Text(line, no_wrap=True, overflow="ellipsis") for line in state.other_lines(now)]
+    below += [line for table in tables if table.state == LOADING for line in _limit_lines(table)]
+    if last_line is not None:
+        below.append(Text(last_line, style="bold yellow"))
+    if not any(table.has_begun() for table in tables) and below:
+        return Group(*below)
     if not tables:
         return Text("planning", style="dim")
     grid = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold")
     grid.add_column("table", min_width=_MINIMUM_NAME_CHARACTERS)  # the only column that a narrow terminal shortens
     for heading in ("state", "rows", "rows/s", "MB/s", "rejected", "left"):
         grid.add_column(heading, justify="right", no_wrap=True)
-    for table in tables:
+    shown = _shown(tables)
+    for table in shown:
         grid.add_row(*_cells(table, now), style="" if table.has_begun() else "dim")
+    more = len(tables) - len(shown) + state.folded_count
+    if more:
+        grid.add_row(f"{units.count(more)} more", *[""] * 6, style="dim")
     grid.add_section()
-    grid.add_row(*_total_cells(tables, state.started, now), style="bold")
-    return grid if last_line is None else Group(grid, Text(last_line, style="bold yellow"))
+    grid.add_row(*_total_cells([*tables, state.folded], state.started, now), style="bold")
+    return Group(grid, *below) if below else grid
+
+
+def _shown(tables: list[TableProgress]) -> list[TableProgress]:
+    """Of many tables those that matter now: what loads, what failed, the last that ended, and the next ones."""
+    if len(tables) <= MAXIMUM_ROWS:
+        return tables
+    states = ("failed", "cancelled", LOADING)
+    active = [table for table in tables if table.state in states][-MAXIMUM_ROWS:]
+    ended = [table for table in tables if table.state not in (WAITING, *states)]
+    waiting = [table for table in tables if table.state == WAITING]
+    free = MAXIMUM_ROWS - len(active)
+    following = waiting[: max(free // 2, free - len(ended))]
+    before = ended[len(ended) - min(free - len(following), len(ended)) :]
+    names = {table.task for table in (*active, *following, *before)}
+    return [table for table in tables if table.task in names]
+
+
+def _limit_lines(table: TableProgress) -> list[Text]:
+    """What limits a table, and its streams that are late. Wraps: what is shown is not to be guessed."""
+    limit = [Text(f"{shown_name(table)} is {table.limit}", style="cyan")] if table.limit else []
+    return limit + [Text(line, style="yellow") for line in table.slow]
 
 
 def _cells(table: TableProgress, now: float) -> list[RenderableType]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace import run
-from headrace.cli import units
+import headrace.run as run
+from headrace import units
 from headrace.cli.cells import cells, cut, wrap
 from headrace.cli.console import print_json, print_result, result_width, say, shown_path
 from headrace.cli.run import load_requested
@@ -90,7 +90,7 @@ def _with_accounts(found: RejectedRun, folder: run.RunFolder, options: RejectsOp
         return found
     try:
         package = load_requested(run.load_request(folder, options.sets, options.connections))
-        return run.with_accounts(found, run.read_claims(package, folder.run_id, loaded))
+        return run.with_accounts(found, run.read_claims(run.with_late_flows(package, folder), folder.run_id, loaded))
     except CommandLineError:
         raise
     except HeadraceError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace import run
+import headrace.run as run
 from headrace.cli.run import RunOptions, execute_and_report, load_requested
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from headrace.cli import units
+from headrace import units
 
 
 def render_replay(summary: Mapping[str, Any]) -> str:

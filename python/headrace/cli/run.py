@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headrace import diagnose, model, run
+import headrace.run as run
+from headrace import diagnose, model
 from headrace.cli.accounts import render_summary
 from headrace.cli.console import print_json, print_result, result_width, say, shown_path
 from headrace.cli.failures import internal_error
@@ -33,19 +34,41 @@ class RunOptions:
     json_output: bool
     quiet: bool
     abandon: bool = False
+    environment: str | None = None
+    only: tuple[str, ...] = ()
+    start: str | None = None
+    skip: tuple[str, ...] = ()
+    trusted: bool = False
+    max_concurrent: int | None = None
+    log_level: str | None = None
+
+    def request(self) -> run.RunRequest:
+        """What is kept in the folder of the run, so that it can be repeated."""
+        request = run.RunRequest.of(self.package, self.sets, self.connections, self.streams, Path.cwd())
+        return replace(
+            request,
+            choice=run.TaskChoice(self.only, self.start, self.skip),
+            environment=self.environment,
+            trusted=self.trusted,
+            max_concurrent=self.max_concurrent,
+            log_level=self.log_level,
+        )
 
 
 def run_run(options: RunOptions) -> int:
     """Run and report; returns the exit code."""
-    request = run.RunRequest.of(options.package, options.sets, options.connections, options.streams, Path.cwd())
+    request = options.request()
     package = load_requested(replace(request, package=options.package))
+    run.check_trust(package, request.trusted, os.environ)
     return execute_and_report(package, options, request=request)
 
 
 def run_resume(run_name: str, options: RunOptions) -> int:
     """Go on with an unfinished run and report; returns the exit code. `options.package` is not used."""
     folder = run.RunFolder.find(options.runs_folder, run_name, run.RESUME)
-    package = load_requested(run.load_request(folder, options.sets, options.connections))
+    request = run.load_request(folder, options.sets, options.connections)
+    package = load_requested(request)
+    run.check_trust(package, request.trusted, os.environ)
     return execute_and_report(package, options, resumed=folder)
 
 
@@ -56,6 +79,9 @@ def load_requested(request: run.RunRequest) -> model.BoundPackage:
         sets=request.sets,
         connections=request.connections,
         streams=request.streams,
+        environment=request.environment,
+        max_concurrent=request.max_concurrent,
+        log_level=request.log_level,
         environ=os.environ,
         folder=request.folder,
     )
@@ -124,7 +150,7 @@ def execute_shown(
                 runs_dir=runs_folder,
                 listener=listen,
                 cancel=cancel,
-                judge=diagnose.judge,
+                judge=diagnose.RunJudge(),
                 request=request,
                 resumed=resumed,
                 abandon=abandon,

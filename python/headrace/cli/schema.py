@@ -7,6 +7,11 @@ from headrace.cli.console import print_json
 
 
 def run_schema(of: str) -> int:
-    """Print the schema of `package` or `layout` files; returns the exit code."""
-    print_json(model.package_schema() if of == "package" else model.layout_schema())
+    """Print the schema of `package`, `layout` or `environments` files; returns the exit code."""
+    schemas = {
+        "package": model.package_schema,
+        "layout": model.layout_schema,
+        "environments": model.environments_schema,
+    }
+    print_json(schemas[of]())
     return 0

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace import run
-from headrace.cli import units
+import headrace.run as run
+from headrace import units
 from headrace.cli.console import print_json, print_result, result_width, say
 from headrace.cli.run import load_requested
 from headrace.cli.signals import cancel_on_signals

@@ -1,6 +1,15 @@
 """Who executes a planned data flow: for now this process."""
 
 from headrace.executors.ignored import Ignored, ignored_by_column, kept_ignored
-from headrace.executors.local import CreateFlow, FlowOutcome, LocalExecutor
+from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor
 
-__all__ = ["CreateFlow", "FlowOutcome", "Ignored", "LocalExecutor", "ignored_by_column", "kept_ignored"]
+__all__ = [
+    "Cancel",
+    "CreateFlow",
+    "FlowOutcome",
+    "Ignored",
+    "Loader",
+    "LocalExecutor",
+    "ignored_by_column",
+    "kept_ignored",
+]

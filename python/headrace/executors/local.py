@@ -16,22 +16,41 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
 from headrace.executors.accounts import check_accounts, refuse_empty
 from headrace.executors.ignored import keep_ignored
 from headrace.planning import DataFlowPlan
-from headrace.targets import Flow, LoadTimes, Target
+from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle
 
 POLL_SECONDS = 0.1
 _CANCELLED_BY_USER = "cancelled by the user"
 _STOPPED_BY_TARGET = "the destination stopped"
 
+
+class Loader(Protocol):
+    """A target, or a transaction of several tasks of one: see `Target`."""
+
+    def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]: ...
+    def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes: ...
+    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None: ...
+
+
+class Cancel(Protocol):
+    """A request to stop, that others may make and this module, for Ctrl-C."""
+
+    def is_set(self) -> bool: ...
+    def set(self) -> None: ...
+
+
 CreateFlow = Callable[[dict[str, Any]], Flow]
 Progress = Callable[[dict[str, Any]], None]
+# Measures the flow while the block runs, from before its start until everything has ended.
+Measuring = Callable[[Flow], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -68,14 +87,16 @@ class LocalExecutor:
         self,
         run_id: str,
         plan: DataFlowPlan,
-        target: Target,
+        target: Loader,
         rejects_folder: str,
         progress: Progress,
-        cancel: threading.Event,
+        cancel: Cancel,
+        measuring: Measuring = lambda _flow: nullcontext(),
     ) -> FlowOutcome:
         """Executes `plan`. Never raises for a failed flow: `FlowOutcome.error` says it.
 
-        `progress` is called on this thread about ten times a second with the flow's snapshot.
+        `progress` is called on this thread about ten times a second with the flow's snapshot; `measuring` must not
+        raise.
         """
         started = time.monotonic()
         cpu_started = _cpu_seconds()
@@ -87,14 +108,15 @@ class LocalExecutor:
         load = _Load(run_id, plan, target, flow, Path(rejects_folder), self._poll_seconds)
         cancelled = False
         watch_error: Exception | None = None
-        try:
-            cancelled = self._watch(load, flow, progress, cancel)
-        except KeyboardInterrupt:
-            cancel.set()
-            cancelled = True
-        except Exception as error:  # also: the load's thread could not be started
-            watch_error = error
-        result = load.end()
+        with measuring(flow):
+            try:
+                cancelled = self._watch(load, flow, progress, cancel)
+            except KeyboardInterrupt:
+                cancel.set()
+                cancelled = True
+            except Exception as error:  # also: the load's thread could not be started
+                watch_error = error
+            result = load.end()
         warnings = load.times.warnings if load.times else ()
         if load.times is not None and watch_error is not None:
             warnings += (f"watching the load failed: {watch_error!r}",)
@@ -107,7 +129,7 @@ class LocalExecutor:
             warnings=warnings,
         )
 
-    def _watch(self, load: _Load, flow: Flow, progress: Progress, cancel: threading.Event) -> bool:
+    def _watch(self, load: _Load, flow: Flow, progress: Progress, cancel: Cancel) -> bool:
         """Waits for the end of the load; True if the user cancelled it before."""
         load.start()
         cancelled = False
@@ -124,7 +146,7 @@ class _Load:
     """The target's side, on its own thread."""
 
     def __init__(
-        self, run_id: str, plan: DataFlowPlan, target: Target, flow: Flow, rejects_folder: Path, poll_seconds: float
+        self, run_id: str, plan: DataFlowPlan, target: Loader, flow: Flow, rejects_folder: Path, poll_seconds: float
     ) -> None:
         self._run_id = run_id
         self._plan = plan

@@ -5,13 +5,10 @@
 
 from headrace.model.bound import (
     BoundPackage,
-    BoundTask,
     DataFlowTask,
     Destination,
     FileSource,
-    ForeachTask,
     GenerateSource,
-    Iteration,
     Source,
 )
 from headrace.model.connections import (
@@ -43,18 +40,24 @@ from headrace.model.partition import (
 )
 from headrace.model.redaction import redact, redact_data
 from headrace.model.reject_limits import RejectBounds, RejectLimits
-from headrace.model.schema import layout_schema, package_schema
+from headrace.model.rows import Rows
+from headrace.model.schema import environments_schema, layout_schema, package_schema
+from headrace.model.scope import Scope
+from headrace.model.task import Constraint, Handler, Task, Variable
+from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
 
 __all__ = [
+    "EVENT_KINDS",
     "HASH_KEYS",
     "HASH_KINDS",
     "LIST_KINDS",
     "RANGE_KINDS",
+    "TASK_KINDS",
     "BoundPackage",
-    "BoundTask",
     "Column",
     "CommitInterval",
     "Connection",
+    "Constraint",
     "DataFlowTask",
     "DataType",
     "DataTypeError",
@@ -63,10 +66,9 @@ __all__ = [
     "Every",
     "FileSource",
     "FilesConnection",
-    "ForeachTask",
     "GenerateSource",
+    "Handler",
     "HashPartition",
-    "Iteration",
     "Layout",
     "ListPartition",
     "LoadOptions",
@@ -79,8 +81,13 @@ __all__ = [
     "RangePartition",
     "RejectBounds",
     "RejectLimits",
+    "Rows",
+    "Scope",
     "Source",
+    "Task",
+    "Variable",
     "describe",
+    "environments_schema",
     "layout_schema",
     "load_package",
     "package_schema",

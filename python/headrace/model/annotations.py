@@ -20,6 +20,8 @@ from headrace.model.suggest import one_of
 
 # Upper bound of settings that have none but must fit 64 bits.
 UNBOUNDED = 2**63 - 1
+# Keys that are named where a mapping is missing; an unknown key is told all of them.
+SHOWN_KEYS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,17 @@ class Slot:
         """What is allowed here, as a phrase for messages."""
         if self.choices():
             return one_of(self.choices())
-        if ONE_OR_MANY in self.metadata:
-            return "text or a list of texts"
+        if ONE_OR_MANY in (*self.metadata, *(item for own in _members(self.annotation) for item in _unwrap(own)[1])):
+            choices = self.child(0, []).choices()
+            return f"{one_of(choices)}; one or a list" if choices else "text or a list of texts"
         model = self.model(value) or self.model({})
         members = _plain_members(self.annotation)
         if DataType in members:
             return "a type such as int64"
         if model is not None and str not in members:
             keys = allowed_keys(model)
+            if len(keys) > SHOWN_KEYS:
+                return f"a mapping with keys such as {', '.join(keys[:SHOWN_KEYS])}"
             return f"a mapping with the key{'s' if len(keys) > 1 else ''} {', '.join(keys)}"
         if int in members:
             return self._whole_number()

@@ -1,17 +1,26 @@
-"""A bound package: every reference, expression and foreach resolved. Planning reads this and nothing else."""
+"""A bound package, and data flows of which every reference and expression is resolved: what planning reads."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from headrace.machine.affinity import Affinity
 from headrace.model.connections import Connection
 from headrace.model.layout import Layout
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
 from headrace.model.partition import CommitInterval, PartitionClause
 from headrace.model.reject_limits import RejectLimits
+from headrace.model.scope import Scope
+from headrace.model.settings import SpecModel
 from headrace.model.source_options import DEFAULT_WAIT_SECONDS
+from headrace.model.task import Handler, Task, Variable
+
+if TYPE_CHECKING:
+    from headrace.model.child_packages import ChildPackage
+    from headrace.model.task_binder import TaskBinder
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +82,9 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class DataFlowTask:
-    """One source to one destination. `id` is unique in the package: `load_tables[lineitem].load`. `reject_table`:
-    beside the table of the destination, None if rejects go into no table.
+    """One source to one destination. `id` is unique in the run: `load_tables[lineitem].load`; `definition` is that of
+    the task that defines it: `load_tables.load`. `reject_table`: beside the table of the destination, None if rejects
+    go into no table.
     """
 
     id: str
@@ -85,35 +95,19 @@ class DataFlowTask:
     rejects: RejectLimits = field(default_factory=RejectLimits)
     description: str | None = None
     reject_table: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """The tasks for one value of a foreach."""
-
-    value: object
-    tasks: list[BoundTask]
-
-
-@dataclass(frozen=True, slots=True)
-class ForeachTask:
-    """The same tasks once per value, one iteration after the other."""
-
-    id: str
-    name: str
-    when: bool
-    item: str
-    values: list[object]
-    iterations: list[Iteration]
-    description: str | None = None
-
-
-BoundTask = DataFlowTask | ForeachTask
+    definition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundPackage:
-    """All that a run needs to know. `content_hash` is the SHA-256 (hex) of the package and its layout files."""
+    """All that is known before a run. `content_hash`: SHA-256 (hex) of the package and the files that belong to it.
+
+    `tasks`: what the package defines; `flows`: its data flows of which everything is known, in the order of the
+    document, those of loops over known lists once for each value. `binder` binds the others when they start.
+    `children`: packages of tasks, by the id of the task. `used`: names of connections that tasks other than data flows
+    use, as far as they are known. `settings`: what these tasks do, by their ids, as far as it is known; of a loop over
+    a known list, in its first turn.
+    """
 
     path: Path
     name: str
@@ -123,21 +117,30 @@ class BoundPackage:
     streams: int
     memory_bytes: int
     connections: dict[str, Connection]
-    tasks: list[BoundTask]
+    tasks: tuple[Task, ...]
+    flows: list[DataFlowTask]
+    binder: TaskBinder = field(repr=False, compare=False)
+    scope: Scope = field(default_factory=Scope, repr=False)
+    variables: tuple[Variable, ...] = ()
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
+    children: Mapping[str, ChildPackage] = field(default_factory=dict)
+    used: tuple[str, ...] = ()
+    settings: Mapping[str, SpecModel] = field(default_factory=dict, repr=False)
+    max_concurrent: int = 1
+    maximum_errors: int = 0
+    log_level: str = "information"
+    affinity: Affinity = "none"
     description: str | None = None
     secrets: set[str] = field(default_factory=set, repr=False)
 
     def data_flows(self) -> list[DataFlowTask]:
-        """All data flows in the order they run, those of iterations included, whatever their `when` says."""
-        return _data_flows(self.tasks)
+        """The data flows of which everything is known before the run, whatever their `when` says."""
+        return list(self.flows)
 
-
-def _data_flows(tasks: list[BoundTask]) -> list[DataFlowTask]:
-    flows: list[DataFlowTask] = []
-    for task in tasks:
-        if isinstance(task, DataFlowTask):
-            flows.append(task)
-        else:
-            for iteration in task.iterations:
-                flows += _data_flows(iteration.tasks)
-    return flows
+    def all_tasks(self) -> Iterator[Task]:
+        """Every task that the package defines, those inside others and in handlers too; not those of child packages."""
+        for task in self.tasks:
+            yield from task.within()
+        for handler in self.handlers.values():
+            for task in handler.tasks:
+                yield from task.within()

@@ -22,7 +22,7 @@ from headrace.model.spec import (
     NullConnectionSpec,
     PostgresConnectionSpec,
 )
-from headrace.model.spec_tasks import RESERVED_SCHEMA
+from headrace.model.spec_data_flow import RESERVED_SCHEMA
 from headrace.model.suggest import did_you_mean, one_of, show_value
 
 SCHEMES = ("files", "duckdb", "postgres", "null")
@@ -222,7 +222,7 @@ def parse_overrides(
                 at={"option": f"--connection {name}"},
                 hint="Give each connection once.",
             )
-        overrides[name] = _from_url(name, _with_variables(name, url, surroundings.environ), surroundings)
+        overrides[name] = connection_from_url(name, _with_variables(name, url, surroundings.environ), surroundings)
     return overrides
 
 
@@ -246,7 +246,8 @@ def _with_variables(name: str, url: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, url)
 
 
-def _from_url(name: str, url: str, surroundings: Surroundings) -> Connection:
+def connection_from_url(name: str, url: str, surroundings: Surroundings) -> Connection:
+    """The connection of a URL as behind `--connection`. Raises CommandLineError."""
     folder = surroundings.folder
     scheme, colon, rest = url.partition(":")
     # Only the scheme is shown: the rest of a URL may hold a password.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import date
-from decimal import Decimal
-from pathlib import Path
 
-from headrace.model.bound import BoundPackage, BoundTask, DataFlowTask, Destination, FileSource, Source
+from headrace.model.bound import BoundPackage, DataFlowTask, Destination, FileSource, Source
+from headrace.model.describe_tasks import describe_control, plain
 from headrace.model.layout import Layout
 from headrace.model.partition import describe_clause
 from headrace.model.redaction import redact_data
@@ -20,35 +18,28 @@ def describe(package: BoundPackage) -> dict[str, object]:
         "package": package.name,
         "description": package.description,
         "content_hash": package.content_hash,
-        "parameters": {name: _plain(value) for name, value in package.parameters.items()},
+        "parameters": {name: plain(value) for name, value in package.parameters.items()},
         "given": package.given,
         "streams": package.streams,
         "memory_bytes": package.memory_bytes,
         "connections": {name: connection.describe() for name, connection in package.connections.items()},
-        "tasks": [_task(task) for task in package.tasks],
+        **describe_control(package),
+        "data_flows": [_flow(flow) for flow in package.data_flows()],
     }
     redacted = redact_data(data, package.secrets)
     assert isinstance(redacted, dict)
     return redacted
 
 
-def _task(task: BoundTask) -> dict[str, object]:
-    common: dict[str, object] = {"task": task.id, "description": task.description, "when": task.when}
-    if isinstance(task, DataFlowTask):
-        return {
-            **common,
-            "source": _source(task.source),
-            "destination": _destination(task.destination),
-            "rejects": {**task.rejects.to_dict(), **({"table": task.reject_table} if task.reject_table else {})},
-        }
+def _flow(flow: DataFlowTask) -> dict[str, object]:
     return {
-        **common,
-        "item": task.item,
-        "values": [_plain(value) for value in task.values],
-        "iterations": [
-            {"value": _plain(iteration.value), "tasks": [_task(inner) for inner in iteration.tasks]}
-            for iteration in task.iterations
-        ],
+        "task": flow.id,
+        "definition": flow.definition,
+        "description": flow.description,
+        "when": flow.when,
+        "source": _source(flow.source),
+        "destination": _destination(flow.destination),
+        "rejects": {**flow.rejects.to_dict(), **({"table": flow.reject_table} if flow.reject_table else {})},
     }
 
 
@@ -112,14 +103,3 @@ def _destination(destination: Destination) -> dict[str, object]:
         "commit": None if destination.commit is None else asdict(destination.commit),
         "options": destination.options.to_dict(),
     }
-
-
-def _plain(value: object) -> object:
-    """A parameter value as JSON holds it; decimals and dates as text, so that nothing is rounded."""
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, date):
-        return value.isoformat()
-    return str(value) if isinstance(value, Path) else value

@@ -144,8 +144,8 @@ class Column(SpecModel):
     nullable: bool = setting("Whether the column may be null; a null in a column that may not be rejects the row.",
                              default=True)  # fmt: skip
     from_: MadeFrom | None = setting(
-        "What the column says of its row, instead of a field of the file: file_name or file_path (string), row_number "
-        "or byte_offset (int64), or load_time (timestamptz), the start of the run.",
+        "What the column says of its row, instead of a field of the file: file_name or file_path (string), row_number, "
+        "byte_offset or slice (int64), load_time (timestamptz), the start of the run, run_id or package_hash (string).",
         default=None,
         alias="from",
     )

@@ -10,7 +10,7 @@ from headrace.model.column_format_checks import month_names
 from headrace.model.data_type import DataType
 from headrace.model.layout_column import Column, EmptyValue
 from headrace.model.layout_places import places_of
-from headrace.model.made_column import LOAD_TIME
+from headrace.model.made_column import OF_RUN
 
 if TYPE_CHECKING:
     from headrace.model.layout import Layout
@@ -88,8 +88,8 @@ def _format_to_core(layout: Layout, column: Column, data_type: DataType) -> dict
 
 
 def _from_to_core(column: Column) -> object:
-    # The plan of a run says when that is.
-    return {LOAD_TIME: None} if column.from_ == LOAD_TIME else column.from_
+    # The plan of a run says what that is.
+    return {column.from_: None} if column.from_ in OF_RUN else column.from_
 
 
 def _empty_to_core(empty: str | EmptyValue) -> object:

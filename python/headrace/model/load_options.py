@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """The options and their defaults; the settings of the same names in `spec_tasks` say what each means."""
+    """The options and their defaults; the settings of the same names in `spec_data_flow` say what each means."""
 
     lock: bool = False
     check_constraints: bool = True

@@ -9,16 +9,22 @@ from headrace.model.settings import own_error
 if TYPE_CHECKING:
     from headrace.model.layout_column import Column
 
-MadeFrom = Literal["file_name", "file_path", "row_number", "byte_offset", "load_time"]
+MadeFrom = Literal[
+    "file_name", "file_path", "row_number", "byte_offset", "slice", "load_time", "run_id", "package_hash"
+]
 
-LOAD_TIME: Final = "load_time"
+# What only a run can tell.
+OF_RUN: Final = frozenset({"load_time", "run_id", "package_hash"})
 # The one type that each has.
 MADE_TYPES: Final[dict[str, str]] = {
     "file_name": "string",
     "file_path": "string",
     "row_number": "int64",
     "byte_offset": "int64",
-    LOAD_TIME: "timestamptz",
+    "slice": "int64",
+    "load_time": "timestamptz",
+    "run_id": "string",
+    "package_hash": "string",
 }
 _BESIDE: Final = frozenset({"from_", "name", "type", "nullable"})
 

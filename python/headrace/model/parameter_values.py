@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from headrace.model.suggest import did_you_mean, one_of, show_value
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,37}")
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMESTAMP = re.compile(rf"{_DATE.pattern}[ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}})?)?")
 MAXIMUM_DECIMAL_DIGITS = 38
 
 _EXPECTED = {
@@ -23,6 +24,7 @@ _EXPECTED = {
     "decimal": f"a number such as 0.05, of at most {MAXIMUM_DECIMAL_DIGITS} digits",
     "boolean": "true or false",
     "date": "a date such as 2024-01-31",
+    "timestamp": "a time such as 2024-01-31 23:59:59",
     "path": "a path",
     "list": "values separated by commas",
 }
@@ -64,6 +66,14 @@ def value_from_yaml(spec: ParameterSpec, value: object, folder: Path) -> object:
     return [_checked(spec, _scalar_from_yaml(spec.items, item, folder), folder) for item in value]
 
 
+def value_from_package(spec: ParameterSpec, value: object, folder: Path) -> object:
+    """The typed value of one that a package around gives, of the type already or text. Raises ParameterValueError."""
+    fits = {"date": date, "timestamp": datetime}.get(spec.type)
+    if fits is not None and type(value) is fits:
+        return _checked(spec, value, folder)
+    return value_from_yaml(spec, value, folder)
+
+
 def allowed_values(spec: ParameterSpec, folder: Path) -> list[object]:
     """The typed values of `one_of`. Raises ParameterValueError."""
     kind = spec.items if spec.type == "list" else spec.type
@@ -91,6 +101,11 @@ def _scalar_from_text(kind: str, text: str, folder: Path) -> object:
             return date.fromisoformat(text)
         except ValueError:
             pass  # such as 2024-02-30
+    if kind == "timestamp" and (_TIMESTAMP.fullmatch(text) or _DATE.fullmatch(text)):
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            pass
     if kind == "path" and begins_with_home(text):
         raise ParameterValueError(show_value(text), _EXPECTED[kind], HOME_HINT)
     if kind == "path" and text and "\0" not in text:
@@ -101,7 +116,7 @@ def _scalar_from_text(kind: str, text: str, folder: Path) -> object:
 
 
 def _scalar_from_yaml(kind: str, value: object, folder: Path) -> object:
-    if isinstance(value, str) and kind in ("string", "date", "path"):
+    if isinstance(value, str) and kind in ("string", "date", "timestamp", "path"):
         return _scalar_from_text(kind, value, folder)
     if kind == "boolean" and isinstance(value, bool):
         return value

@@ -11,13 +11,14 @@ from headrace.model.annotations import Slot
 from headrace.model.parameter_values import (
     ParameterValueError,
     allowed_values,
+    value_from_package,
     value_from_text,
     value_from_yaml,
 )
 from headrace.model.problems import ProblemCollector
 from headrace.model.references import has_reference
 from headrace.model.resolver import Resolver
-from headrace.model.scope import Scope, declared_sql_type
+from headrace.model.scope import Scope, declared_sql_type, is_unknown
 from headrace.model.settings import SettingKind
 from headrace.model.spec import ParameterSpec
 from headrace.model.suggest import did_you_mean, one_of, show_value
@@ -33,7 +34,7 @@ class BoundParameters:
     given: dict[str, bool]
     sql_types: dict[str, str]
 
-    def scope(self, system: Mapping[str, str]) -> Scope:
+    def scope(self, system: Mapping[str, object]) -> Scope:
         """What references and expressions of the package see."""
         return Scope(self.values, self.sql_types, self.given, system)
 
@@ -132,12 +133,39 @@ def parse_sets(sets: Sequence[str], specs: Mapping[str, ParameterSpec]) -> dict[
     return texts
 
 
+@dataclass(frozen=True, slots=True)
+class GivenValues:
+    """Values from outside: `texts` of the command line, `typed` of a package around (UNRESOLVED if not known), and
+    those of an environment, which are parameters' values already.
+    """
+
+    texts: Mapping[str, str]
+    typed: Mapping[str, object]
+    environment: Mapping[str, object]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.texts or name in self.typed or name in self.environment
+
+
+def check_values(values: Mapping[str, object], specs: Mapping[str, ParameterSpec]) -> Mapping[str, object]:
+    """The values, if there is a parameter for each. Raises CommandLineError."""
+    for name in values:
+        if name not in specs:
+            raise CommandLineError(
+                f"the package has no parameter `{name}`",
+                found=f"`{name}`",
+                expected=one_of(specs),
+                hint=did_you_mean(name, specs) or "See `parameters` in the package.",
+            )
+    return values
+
+
 def bind_parameters(
     specs: Mapping[str, ParameterSpec],
-    texts: Mapping[str, str],
+    given: GivenValues,
     resolver: Resolver,
     folders: tuple[Path, Path],
-    system: Mapping[str, str],
+    system: Mapping[str, object],
     document: Document,
     problems: ProblemCollector,
 ) -> BoundParameters:
@@ -147,20 +175,26 @@ def bind_parameters(
     CommandLineError; a wrong default becomes a problem and its value UNRESOLVED.
     """
     command_folder, package_folder = folders
-    missing = [name for name, spec in specs.items() if spec.required and name not in texts]
+    missing = [name for name, spec in specs.items() if spec.required and name not in given]
     if missing:
         raise _missing_error(missing, specs)
     values: dict[str, object] = {}
     for name, spec in specs.items():
-        if name in texts:
-            values[name] = _from_command_line(name, spec, texts[name], command_folder)
+        if name in given.texts:
+            values[name] = _from_command_line(name, spec, given.texts[name], command_folder)
+            continue
+        if name in given.typed:
+            values[name] = _from_package(name, spec, given.typed[name], package_folder)
+            continue
+        if name in given.environment:
+            values[name] = given.environment[name]
             continue
         path: DocumentPath = ("parameters", name, "default")
         default = resolver.resolve(spec.default, Slot(object, kind=SettingKind.VALUE), path, Scope(system=system))
         values[name] = _from_default(name, spec, default, package_folder, document, problems)
     return BoundParameters(
         values,
-        {name: name in texts for name in specs},
+        {name: name in given for name in specs},
         {name: declared_sql_type(spec.type, spec.items, values[name]) for name, spec in specs.items()},
     )
 
@@ -173,6 +207,23 @@ def _from_command_line(name: str, spec: ParameterSpec, text: str, folder: Path) 
         raise CommandLineError(
             f"the value does not fit the parameter `{name}` ({kind})",
             at={"option": f"--set {name}"},
+            found=error.found,
+            expected=error.expected,
+            hint=error.hint,
+        ) from error
+
+
+def _from_package(name: str, spec: ParameterSpec, value: object, folder: Path) -> object:
+    """A value that the package around gives."""
+    if is_unknown(value):
+        return UNRESOLVED
+    if value is None and not spec.required:
+        return None
+    try:
+        return value_from_package(spec, value, folder)
+    except ParameterValueError as error:
+        raise CommandLineError(
+            f"the value does not fit the parameter `{name}` ({spec.type})",
             found=error.found,
             expected=error.expected,
             hint=error.hint,

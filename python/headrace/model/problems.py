@@ -47,14 +47,14 @@ class ProblemCollector:
         mark = document.key_mark(path) if at_key else document.value_mark(path)
         self._problems[Problem(document.file, mark.line, mark.column, what, found, expected, hint)] = None
 
-    def raise_if_any(self) -> None:
-        """Raise PackageError if there is a problem; those of one file in the order of its lines."""
+    def raise_if_any(self, kind: type[PackageError] = PackageError) -> None:
+        """Raise a PackageError, of that kind, if there is a problem; those of one file in the order of its lines."""
         if not self._problems:
             return
         files = list(dict.fromkeys(problem.file for problem in self._problems))
         ordered = sorted(self._problems, key=lambda problem: (files.index(problem.file), problem.line, problem.column))
         shown = [self._redacted(problem) for problem in ordered[:MAXIMUM_SHOWN]]
-        raise PackageError.from_problems(self._package, shown, len(ordered))
+        raise kind.from_problems(self._package, shown, len(ordered))
 
     def _redacted(self, problem: Problem) -> Problem:
         return replace(

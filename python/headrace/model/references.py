@@ -12,8 +12,6 @@ from typing import Literal
 
 from headrace.model.suggest import quote
 
-SYSTEM_NAMES = ("machine", "package", "user")
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(r"\$\$\{|\$\{")
 

@@ -10,7 +10,7 @@ import getpass
 import platform
 import re
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Protocol
@@ -20,17 +20,17 @@ from headrace.model.expressions import ExpressionError, ExpressionEvaluator
 from headrace.model.problems import ProblemCollector
 from headrace.model.redaction import MINIMUM_SECRET_CHARACTERS
 from headrace.model.references import (
-    SYSTEM_NAMES,
     Reference,
     ReferenceSyntaxError,
     has_reference,
     parse_text,
 )
-from headrace.model.scope import Scope
+from headrace.model.rows import Rows
+from headrace.model.scope import Scope, is_unknown, usable_names
 from headrace.model.settings import SettingKind
-from headrace.model.spec_tasks import ForeachSpec
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.validation import UNRESOLVED, place_name
+from headrace.model.visible import inner_scope
 from headrace.model.yaml_reader import Document, DocumentPath
 from headrace.model.yaml_scalars import resolve_plain
 
@@ -76,15 +76,15 @@ class Resolver:
         resolved = {}
         model = slot.model(value)
         for key, child in value.items():
-            inner = scope
-            if model is ForeachSpec and key == "tasks" and isinstance(value.get("item"), str):
-                inner = scope.with_item(str(value["item"]), UNRESOLVED)
+            inner = scope if model is None else inner_scope(model, key, value, scope)
             resolved[key] = self.resolve(child, slot.child(key, value), (*path, key), inner)
         return resolved
 
     def _text(self, text: str, slot: Slot, path: DocumentPath, scope: Scope) -> object:
         if slot.kind is SettingKind.EXPRESSION:
             return self._expression(text, slot, path, scope)
+        if slot.kind is SettingKind.SQL:
+            return self._sql(text, path)
         try:
             parts = parse_text(text)
         except ReferenceSyntaxError as error:
@@ -116,7 +116,7 @@ class Resolver:
             value = self._leaves.reference(part, path, scope)
             if value is UNRESOLVED:
                 is_resolved = False
-            elif value is None or isinstance(value, (list, Mapping)):
+            elif value is None or isinstance(value, (list, Mapping, Rows)):
                 self._problems.add(
                     self._document,
                     path,
@@ -129,6 +129,19 @@ class Resolver:
             else:
                 text += to_text(value)
         return text if is_resolved else UNRESOLVED
+
+    def _sql(self, text: str, path: DocumentPath) -> object:
+        if not has_reference(text):
+            return text
+        self._problems.add(
+            self._document,
+            path,
+            "SQL cannot hold `${...}`",
+            found=quote(text),
+            expected="`$name` for the value of a variable or parameter",
+            hint="Write `$name` instead of `${name}`: it is bound, not pasted.",
+        )
+        return UNRESOLVED
 
     def _expression(self, sql: object, slot: Slot, path: DocumentPath, scope: Scope) -> object:
         if not isinstance(sql, str) or not sql.strip():
@@ -186,6 +199,8 @@ def to_text(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, Decimal):
         return format(value, "f")
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
     if isinstance(value, date):
         return value.isoformat()
     return str(value)
@@ -205,8 +220,12 @@ class StaticLeaves:
             hint = did_you_mean(reference.name, names)
             if path[:1] == ("parameters",):
                 hint = "A default cannot refer to parameters; ${env:X}, ${file:X} and ${system.x} may be used."
+            elif path[:1] == ("environments",):
+                hint = "An environment cannot refer to parameters; ${env:X}, ${file:X} and ${system.x} may be used."
+            elif path[:1] == ("variables",) and len(path) == 3 and hint is None:
+                hint = "The first value of a variable can refer to parameters; a task of kind `set` to variables too."
             elif hint is None:
-                hint = f"Declare `{reference.name}` under `parameters`, or write `$${{` for the characters `${{`."
+                hint = f"Declare `{reference.name}` as a parameter or variable; for the characters `${{` write `$${{`."
             self._problems.add(
                 self._document,
                 path,
@@ -215,14 +234,14 @@ class StaticLeaves:
                 expected=one_of(names),
                 hint=hint,
             )
-        if reference.kind == "system" and reference.name not in SYSTEM_NAMES:
+        if reference.kind == "system" and reference.name not in scope.system:
             self._problems.add(
                 self._document,
                 path,
                 f"{reference} refers to nothing",
                 found=f"`{reference.name}`",
-                expected=one_of(SYSTEM_NAMES),
-                hint=did_you_mean(reference.name, SYSTEM_NAMES),
+                expected=one_of(scope.system),
+                hint=did_you_mean(reference.name, scope.system),
             )
         return UNRESOLVED
 
@@ -258,22 +277,22 @@ class BindingLeaves:
         return values.get(reference.name, UNRESOLVED)
 
     def expression(self, sql: str, path: DocumentPath, scope: Scope) -> object:
-        """The result; UNRESOLVED, with a problem noted, if it fails."""
-        if any(value is UNRESOLVED for value in scope.values.values()):
-            return UNRESOLVED
+        """The result; UNRESOLVED if it is not known yet, and, with a problem noted, if it fails."""
         try:
-            value = self._evaluator.evaluate(sql, scope)
+            if not uses_unknown(sql, scope):
+                return self._evaluator.evaluate(sql, scope)
+            if has_types(sql, scope):
+                self._evaluator.type_of(sql, scope)
         except ExpressionError as error:
             self._problems.add(
                 self._document,
                 path,
                 f"{place_name(path)}: the expression cannot be evaluated",
                 found=f"{quote(sql)}\n{error}",
-                expected=f"DuckDB SQL over {', '.join(scope.values) or 'no parameters'}",
+                expected=f"DuckDB SQL over {', '.join(usable_names(scope)) or 'no parameters'}",
                 hint=self._quoting_hint(sql, scope),
             )
-            return UNRESOLVED
-        return value
+        return UNRESOLVED
 
     def _quoting_hint(self, sql: str, scope: Scope) -> str | None:
         words = set(re.findall(r'(?<!")\b\w+\b(?!")', sql.lower()))
@@ -325,6 +344,32 @@ class BindingLeaves:
         for text in (value, *value.splitlines()):
             if len(text.strip()) >= MINIMUM_SECRET_CHARACTERS:
                 self._problems.secrets.add(text.strip())
+
+
+_WORD = re.compile(r"\w+")
+_SYSTEM_MEMBER = re.compile(r'\bsystem\b(?:\s*\.\s*"?(\w+)"?)?', re.IGNORECASE)
+
+
+def words_of(sql: str) -> frozenset[str]:
+    """Whatever may be a name in it, in small letters; more than the names that are."""
+    return frozenset(word.lower() for word in _WORD.findall(sql))
+
+
+def uses_unknown(sql: str, scope: Scope) -> bool:
+    """Whether an expression may use a name whose value is not known yet."""
+    if words_of(sql) & scope.unknown():
+        return True
+    members = {name.lower(): value for name, value in scope.system.items()}
+    return any(
+        is_unknown(members.get(found.group(1).lower()) if found.group(1) else list(members.values()))
+        for found in _SYSTEM_MEMBER.finditer(sql)
+    )
+
+
+def has_types(sql: str, scope: Scope) -> bool:
+    """Whether all names that it may use have a type, so that it can be checked without values."""
+    words = words_of(sql)
+    return all(scope.has_sql_type(name) for name in scope.values if name.lower() in words)
 
 
 def system_values(package: str) -> dict[str, str]:

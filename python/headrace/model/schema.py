@@ -6,6 +6,7 @@ schema allows it too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -16,6 +17,7 @@ from headrace.model.layout import Layout
 from headrace.model.names import RESERVED_VARIABLES
 from headrace.model.settings import KIND_KEY, SettingKind, SpecModel
 from headrace.model.spec import PackageSpec, UnknownConnectionSpec
+from headrace.model.spec_environments import EnvironmentsSpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -54,6 +56,14 @@ def package_schema() -> dict[str, Any]:
     return schema
 
 
+def environments_schema() -> dict[str, Any]:
+    """The schema of a file with environments."""
+    schema = _schema(EnvironmentsSpec, "Headrace environments", with_references=True)
+    schema["$defs"].pop(UnknownConnectionSpec.__name__, None)
+    _drop_branch(schema, f"#/$defs/{UnknownConnectionSpec.__name__}")
+    return schema
+
+
 def layout_schema() -> dict[str, Any]:
     """The schema of a layout file."""
     return _schema(Layout, "Headrace layout", with_references=False)
@@ -61,7 +71,7 @@ def layout_schema() -> dict[str, Any]:
 
 def _schema(model: type[SpecModel], title: str, *, with_references: bool) -> dict[str, Any]:
     generated: JsonSchemaValue = model.model_json_schema(by_alias=True, schema_generator=_Generator)
-    models = {subclass.__name__: subclass for subclass in SpecModel.__subclasses__()}
+    models = {subclass.__name__: subclass for subclass in _subclasses(SpecModel)}
     definitions = {model.__name__: generated, **generated.get("$defs", {})}
     for name, definition in definitions.items():
         definition.pop("title", None)
@@ -69,6 +79,12 @@ def _schema(model: type[SpecModel], title: str, *, with_references: bool) -> dic
         for key, setting in definition.get("properties", {}).items():
             definition["properties"][key] = _open(setting, fields[key], with_references)
     return {"$schema": DIALECT, "title": title, **generated}
+
+
+def _subclasses(model: type[SpecModel]) -> Iterator[type[SpecModel]]:
+    for subclass in model.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 def _open(setting: dict[str, Any], field: FieldInfo, with_references: bool) -> dict[str, Any]:

@@ -29,7 +29,8 @@ class SettingKind(Enum):
     PROSE = "prose"  # nothing else, and `${` has no meaning in it
     VALUE = "value"  # `${name}`
     SETTING = "setting"  # `${name}` or `{expr: SQL}`
-    EXPRESSION = "expression"  # the value itself is SQL
+    EXPRESSION = "expression"  # the value itself is an expression in DuckDB SQL
+    SQL = "sql"  # the value itself is SQL of a destination, in which `$name` is bound
 
 
 class SpecModel(BaseModel):

@@ -7,26 +7,32 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, PlainValidator, Tag, WithJsonSchema
 
+from headrace.machine.affinity import Affinity
 from headrace.model.conninfo import DEFAULT_CONNECT_TIMEOUT_SECONDS, SslMode
-from headrace.model.home import HOME_HINT, begins_with_home
+from headrace.model.home import check_home
 from headrace.model.layout import Layout, LayoutFile
 from headrace.model.memory_size import MEMORY_PATTERN, parse_memory_size
 from headrace.model.names import Name, VariableName
 from headrace.model.reject_limits import PackageRejectsSpec
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
-from headrace.model.spec_tasks import RESERVED_SCHEMA, TaskSpec, check_tasks
+from headrace.model.spec_data_flow import RESERVED_SCHEMA
+from headrace.model.spec_tasks import OnSpec, TaskSpec, check_tasks
+from headrace.model.spec_variables import Variables
 
 FORMAT_VERSION = 1
 MAXIMUM_STREAMS = 1024
+MAXIMUM_CONCURRENT = 256
 DEFAULT_MEMORY = "1GB"
+DEFAULT_LOG_LEVEL = "information"
 CONNECTION_TYPES = ("files", "duckdb", "postgres", "null")
 CONNECTION_TYPE_LIST = "files, duckdb, postgres or null"
 DEFAULT_LOCK_TIMEOUT_SECONDS = 30
 DEFAULT_STALL_TIMEOUT_SECONDS = 60
 MAXIMUM_LOCK_TIMEOUT_SECONDS = 86_400
 
-ScalarType = Literal["string", "integer", "decimal", "boolean", "date", "path"]
-ParameterType = Literal["string", "integer", "decimal", "boolean", "date", "path", "list"]
+ScalarType = Literal["string", "integer", "decimal", "boolean", "date", "timestamp", "path"]
+ParameterType = Literal["string", "integer", "decimal", "boolean", "date", "timestamp", "path", "list"]
+LogLevel = Literal["error", "warning", "information", "verbose"]
 
 
 class ParameterSpec(SpecModel):
@@ -45,17 +51,11 @@ class ParameterSpec(SpecModel):
     description: str | None = setting("What the parameter is for.", default=None, kind=SettingKind.PROSE)
 
 
-def _check_home(path: str) -> str:
-    if begins_with_home(path):
-        raise own_error("a path cannot begin with `~`", expected="the path itself", hint=HOME_HINT)
-    return path
-
-
 class FilesConnectionSpec(SpecModel):
     """A folder with flat files."""
 
     type: Literal["files"] = setting("files")
-    path: Annotated[str, AfterValidator(_check_home)] = setting(
+    path: Annotated[str, AfterValidator(check_home)] = setting(
         "The folder, relative to the package file.", kind=SettingKind.VALUE, min_length=1
     )
 
@@ -67,7 +67,7 @@ def _check_database_path(path: str) -> str:
             expected="the path of a database file",
             hint="To try a package without storing rows, use a connection of type null.",
         )
-    return _check_home(path)
+    return check_home(path)
 
 
 class DuckdbConnectionSpec(SpecModel):
@@ -99,7 +99,8 @@ class NullConnectionSpec(SpecModel):
     type: Annotated[str, PlainValidator(_check_null_type), WithJsonSchema({"enum": [None, "null"]})] = setting("null")
 
 
-def _connection_tag(value: object) -> str:
+def connection_tag(value: object) -> str:
+    """Which of the models a connection is read with."""
     if isinstance(value, SpecModel):
         return f"<{getattr(value, 'type', 'unknown')}>"
     if not isinstance(value, Mapping) or "type" not in value:
@@ -214,7 +215,7 @@ ConnectionSpec = Annotated[
     | Annotated[PostgresConnectionSpec, Tag("<postgres>")]
     | Annotated[NullConnectionSpec, Tag("<null>")]
     | Annotated[UnknownConnectionSpec, Tag("<unknown>")],
-    Discriminator(_connection_tag),
+    Discriminator(connection_tag),
 ]
 
 
@@ -228,13 +229,14 @@ LayoutEntry = Annotated[
 ]
 
 
-def _check_version(value: object) -> int:
+def check_version(value: object) -> int:
+    """The version of the format, which is that of packages and of the files beside them."""
     if isinstance(value, int) and not isinstance(value, bool):
         if value == FORMAT_VERSION:
             return value
         if value > FORMAT_VERSION:
             raise own_error(
-                "the package has a newer format", expected=str(FORMAT_VERSION), hint="Install a newer Headrace."
+                "the file has a newer format", expected=str(FORMAT_VERSION), hint="Install a newer Headrace."
             )
     raise own_error("this is not a format version", expected=str(FORMAT_VERSION), hint="Write `headrace: 1`.")
 
@@ -259,7 +261,7 @@ MemorySize = Annotated[
 class PackageSpec(SpecModel):
     """One package file."""
 
-    headrace: Annotated[Literal[1], BeforeValidator(_check_version)] = setting("Version of the package format.")
+    headrace: Annotated[Literal[1], BeforeValidator(check_version)] = setting("Version of the package format.")
     package: Name = setting("Name of the package.")
     description: str | None = setting("What the package is for.", default=None, kind=SettingKind.PROSE)
     parameters: dict[VariableName, ParameterSpec] = setting(
@@ -277,7 +279,33 @@ class PackageSpec(SpecModel):
     memory: MemorySize = setting(
         "Memory that one run may use, in MB, GB, MiB or GiB.", default=DEFAULT_MEMORY, kind=SettingKind.VALUE
     )
+    affinity: Affinity = setting(
+        "Whether streams keep to CPUs: `cores` gives each one CPU, `numa` each the CPUs of one node of the machine.",
+        default="none",
+        kind=SettingKind.VALUE,
+    )
     rejects: PackageRejectsSpec | None = setting(
         "How many rows of all data flows together may be rejected.", default=None
     )
-    tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting("The tasks in the order they run.")
+    variables: Variables = setting("Values that tasks write and read.", default_factory=dict)
+    on: OnSpec | None = setting("Handlers of events of all tasks.", default=None)
+    max_concurrent: int | None = setting(
+        "How many tasks may run side by side, data flows apart, of which one at a time has all streams; without it the "
+        "number of usable CPUs and 2.",
+        default=None,
+        kind=SettingKind.VALUE,
+        ge=1,
+        le=MAXIMUM_CONCURRENT,
+    )
+    maximum_errors: int = setting(
+        "How many tasks at the top may fail before the run does.", default=0, kind=SettingKind.VALUE, ge=0
+    )
+    log_level: LogLevel = setting(
+        "Which events are written into `events.jsonl`: errors; warnings too; what the run does, too; or everything, "
+        "progress and values of variables included.",
+        default=DEFAULT_LOG_LEVEL,
+        kind=SettingKind.VALUE,
+    )
+    tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting(
+        "The tasks. Those without `after` may run side by side; data flows wait for one another, in this order."
+    )

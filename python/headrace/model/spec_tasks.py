@@ -1,46 +1,47 @@
-"""The models of tasks: what a package may say about control flow, sources and destinations."""
+"""The models of control flow: tasks, what holds for every one of them, containers, and handlers of events."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    Discriminator,
-    Field,
+    GetJsonSchemaHandler,
     PlainValidator,
-    Tag,
     WithJsonSchema,
     model_validator,
 )
 
-from headrace.model.layout import Layout
-from headrace.model.load_options import DEFAULT_OPTIONS
 from headrace.model.names import Name, VariableName
-from headrace.model.reject_limits import RejectsSpec
-from headrace.model.settings import ONE_OR_MANY, SettingKind, SpecModel, own_error, setting
-from headrace.model.source_options import DEFAULT_WAIT_SECONDS, MAXIMUM_WAIT_SECONDS
-from headrace.model.spec_partition import CommitSpec, Names, PartitionSpec
-from headrace.model.suggest import show_name
+from headrace.model.settings import SettingKind, SpecModel, own_error, setting
+from headrace.model.spec_data_flow import DataFlowSpec, FilePatterns
+from headrace.model.spec_leaves import (
+    ChildPackageSpec,
+    FileTaskSpec,
+    GenerateTaskSpec,
+    ProcessSpec,
+    PythonSpec,
+    SqlSpec,
+    StatementSpec,
+)
+from headrace.model.spec_switch import SwitchSpec
+from headrace.model.spec_variables import Expression, RowColumns, Variables
+from headrace.model.suggest import did_you_mean, one_of
 
-TpchTable = Literal["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"]
-TPCH_TABLES: tuple[str, ...] = get_args(TpchTable)
-# These have a fixed number of rows whatever the scale, and are not split.
-TPCH_TABLES_IN_ONE_CHUNK = ("nation", "region")
-# As in crates/generate: below the smallest, tables are empty; in the gap, keys would overflow 32 bits.
-MINIMUM_TPCH_SCALE, MAXIMUM_TPCH_SCALE = 0.0001, 100_000
-_TPCH_SCALE_GAP = (10_737, 30_000)
-TPCH_SCALES = f"{MINIMUM_TPCH_SCALE} to {_TPCH_SCALE_GAP[0]}, or {_TPCH_SCALE_GAP[1]} to {MAXIMUM_TPCH_SCALE}"
-MAXIMUM_TPCH_CHUNKS = 100_000
-# The ledger and staging tables live in this schema of the destination.
-RESERVED_SCHEMA = "headrace"
+Outcome = Literal["success", "failure", "completion"]
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
+MAXIMUM_RETRIES = 100
+MAXIMUM_SECONDS = 30 * 86_400
+DEFAULT_RETRY_WAIT_SECONDS = Decimal(1)
+DEFAULT_RETRY_FACTOR = Decimal(2)
+DEFAULT_MAXIMUM_WAIT_SECONDS = Decimal(60)
 
 _VALUE = SettingKind.VALUE
 _SETTING = SettingKind.SETTING
+_EXPRESSION = SettingKind.EXPRESSION
 
 
 def _check_condition(value: object) -> object:
@@ -54,310 +55,6 @@ Condition = Annotated[
 ]
 
 
-def _one_as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-def _check_patterns(patterns: list[str]) -> list[str]:
-    if not patterns:
-        raise own_error("the source has no file pattern", expected="at least one file name or pattern")
-    for number, pattern in enumerate(patterns):
-        if not pattern or "\0" in pattern:
-            raise own_error("a file pattern is empty", expected="a file name or pattern", path=(number,))
-        if pattern.startswith("/"):
-            raise own_error(
-                "a file pattern is an absolute path",
-                expected="a path below the folder of the connection",
-                hint="Put the folder into the connection's `path`.",
-                path=(number,),
-            )
-        for placeholder in re.findall(r"\{([^{}]*)\}", pattern):
-            if placeholder != "stream":
-                raise own_error(
-                    f"`{{{show_name(placeholder)}}}` has no meaning in a file pattern",
-                    expected="{stream} or ${name}",
-                    hint=f"For a parameter write `${{{placeholder or 'name'}}}`.",
-                    path=(number,),
-                )
-    return patterns
-
-
-FilePatterns = Annotated[
-    list[Annotated[str, Field(json_schema_extra={"minLength": 1})]],
-    ONE_OR_MANY,
-    BeforeValidator(_one_as_list),
-    AfterValidator(_check_patterns),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "minLength": 1},
-                {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
-            ]
-        }
-    ),
-]
-
-
-def _layout_tag(value: object) -> str:
-    # `{expr: ...}` stands in place of a name.
-    return "<layout>" if isinstance(value, (Mapping, Layout)) and set(value) != {"expr"} else "<name>"
-
-
-LayoutSetting = Annotated[
-    Annotated[str, Tag("<name>")] | Annotated[Layout, Tag("<layout>")], Discriminator(_layout_tag)
-]
-
-
-class FileSourceSpec(SpecModel):
-    """Rows from flat files."""
-
-    connection: str = setting("Name of a connection of type files.", kind=_SETTING)
-    files: FilePatterns = setting(
-        "One file name or a list, below the folder of the connection. `*`, `?` and `[abc]` match as in a shell; "
-        "`{stream}` stands for 1, 2, ... up to `streams`, and each of these files must exist. The name of a folder "
-        "stands for the regular files directly in it whose names do not begin with `.` or `_`, the name of a named "
-        "pipe for what is written to it, `-` for standard input.",
-        kind=_SETTING,
-    )
-    layout: LayoutSetting = setting("Name of a layout, or the layout itself.", kind=_SETTING)
-    missing: Literal["error", "skip"] = setting(
-        "What to do if no file matches: fail, or skip the task with a notice.", default="error", kind=_SETTING
-    )
-    empty: Literal["error", "allow"] = setting(
-        "What to do if the files together hold no data row: fail, or load no rows.", default="error", kind=_SETTING
-    )
-    compression: Literal["auto", "none", "gzip", "zstd"] = setting(
-        "How the files are compressed. `auto` goes by their first bytes, and refuses a file whose name says something "
-        "else; any other value holds for all of them.",
-        default="auto",
-        kind=_SETTING,
-    )
-    last_row_end: Literal["required", "optional"] | None = setting(
-        "Whether the last row of each file must have a row end. Without it only that of a pipe or of standard input "
-        "must: a writer that dies looks like an end.",
-        default=None,
-        kind=_SETTING,
-    )
-    wait_seconds: int = setting(
-        "How long the first byte of a pipe or of standard input may take, once the run reads it.",
-        default=DEFAULT_WAIT_SECONDS,
-        kind=_SETTING,
-        ge=1,
-        le=MAXIMUM_WAIT_SECONDS,
-    )
-
-
-def _to_exact(value: object) -> object:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Decimal(value)
-    if isinstance(value, Decimal):
-        return value
-    raise own_error("the scale must be a number", expected=f"a number: {TPCH_SCALES}")
-
-
-def is_tpch_scale(scale: Decimal | float) -> bool:
-    """Whether the generator, which gets it as a float, has this scale; nan is in no range."""
-    last, first = _TPCH_SCALE_GAP
-    number = float(scale)
-    return MINIMUM_TPCH_SCALE <= number <= last or first <= number <= MAXIMUM_TPCH_SCALE
-
-
-def _check_scale(value: Decimal) -> Decimal:
-    if not is_tpch_scale(value):
-        raise own_error("the scale is out of range", expected=f"a number: {TPCH_SCALES}")
-    return value
-
-
-class GenerateSpec(SpecModel):
-    """What to generate."""
-
-    tpch: TpchTable = setting("The TPC-H table.", kind=_SETTING)
-    scale: Annotated[
-        Decimal,
-        BeforeValidator(_to_exact),
-        AfterValidator(_check_scale),
-        WithJsonSchema({"type": "number", "minimum": MINIMUM_TPCH_SCALE, "maximum": MAXIMUM_TPCH_SCALE}),
-    ] = setting("TPC-H scale factor; 1 is about 1 GB of text for all tables.", default=Decimal(1), kind=_SETTING)
-    chunks: int | None = setting(
-        "Number of parts that streams generate independently; without it the number of streams. "
-        "nation and region always are one part.",
-        default=None,
-        kind=_SETTING,
-        ge=1,
-        le=MAXIMUM_TPCH_CHUNKS,
-    )
-
-
-class GenerateSourceSpec(SpecModel):
-    """Rows that are generated, without files."""
-
-    generate: GenerateSpec = setting("What to generate.")
-    layout: LayoutSetting = setting("Name of a layout, or the layout itself.", kind=_SETTING)
-
-
-def _source_tag(value: object) -> str:
-    generated = isinstance(value, GenerateSourceSpec) or (isinstance(value, Mapping) and "generate" in value)
-    return "<generate>" if generated else "<files>"
-
-
-SourceSpec = Annotated[
-    Annotated[FileSourceSpec, Tag("<files>")] | Annotated[GenerateSourceSpec, Tag("<generate>")],
-    Discriminator(_source_tag),
-]
-
-
-def _check_table(table: str) -> str:
-    parts = table.split(".")
-    if len(parts) > 2 or any(not part.strip() or any(ord(character) < 32 for character in part) for part in parts):
-        raise own_error("this cannot be a table", expected="`table` or `schema.table`")
-    if len(parts) == 2 and parts[0].lower() == RESERVED_SCHEMA:
-        raise own_error(
-            f"the schema {RESERVED_SCHEMA} holds the ledger", expected="another schema", hint="Choose another schema."
-        )
-    return table
-
-
-def _check_column_mapping(columns: dict[str, str] | None) -> dict[str, str] | None:
-    if columns is not None and not columns:
-        raise own_error(
-            "the column mapping is empty",
-            expected="target column: source column",
-            hint="Leave `columns` out to load all.",
-        )
-    seen: dict[str, str] = {}
-    for target in columns or {}:
-        first = seen.setdefault(target.lower(), target)
-        if first != target:
-            raise own_error(
-                f"the target columns `{show_name(first)}` and `{show_name(target)}` differ only in case",
-                expected="each target column once",
-                path=(target,),
-            )
-    return columns
-
-
-class DestinationSpec(SpecModel):
-    """The table that rows go to."""
-
-    input: str = setting("Name of the source whose rows arrive here.", kind=_SETTING)
-    connection: str = setting("Name of a connection of type duckdb, postgres or null.", kind=_SETTING)
-    table: Annotated[str, AfterValidator(_check_table)] = setting(
-        "`table` or `schema.table`; created if it does not exist.", kind=_SETTING
-    )
-    target: Literal["create", "append", "replace"] = setting(
-        "What happens to existing rows: `create` fails if the table exists, `append` keeps them, `replace` exchanges "
-        "them and keeps grants, comments, constraints and dependent views.",
-        kind=_SETTING,
-    )
-    load: Literal["staged", "single", "view"] = setting(
-        "How rows travel: `staged` through a staging table per partition that is switched in (a table without "
-        "partitions is loaded `single`, and the plan says so), `single` into one hidden table, `view` as a UNION ALL "
-        "view over the writers' tables, in DuckDB over a table per declared partition.",
-        default="staged",
-        kind=_SETTING,
-    )
-    columns: Annotated[dict[str, str] | None, AfterValidator(_check_column_mapping)] = setting(
-        "Target column: source column. Without it every source column goes to the target column of the same name.",
-        default=None,
-        kind=_SETTING,
-    )
-    partition: PartitionSpec | None = setting(
-        "How a table that is loaded `staged` is divided; loaded otherwise it is not, and the plan says so.",
-        default=None,
-    )
-    partitions: Names = setting(
-        "Names of partitions that are loaded anew, with `target: replace`; all others stay, and rows that belong into "
-        "them are rejects.",
-        default=None,
-        kind=_SETTING,
-    )
-    commit: CommitSpec | None = setting(
-        "Commits about every so many rows or bytes, so that a load which breaks off goes on from there; without it a "
-        "table is filled in one transaction, which is faster.",
-        default=None,
-    )
-    lock: bool = setting(
-        "Whether nobody else may write to an existing table from the first row to the end of the task; readers go on.",
-        default=DEFAULT_OPTIONS.lock,
-        kind=_SETTING,
-    )
-    check_constraints: bool = setting(
-        "Whether CHECK constraints of an existing table are verified for the rows; if not they are kept as NOT VALID. "
-        "NOT NULL and the bounds of partitions always are.",
-        default=DEFAULT_OPTIONS.check_constraints,
-        kind=_SETTING,
-    )
-    keep_identity: bool = setting(
-        "Whether the values of the source go into columns that the table would number itself.",
-        default=DEFAULT_OPTIONS.keep_identity,
-        kind=_SETTING,
-    )
-    disable_triggers: bool = setting(
-        "Whether the triggers of an existing table do not fire for the rows.",
-        default=DEFAULT_OPTIONS.disable_triggers,
-        kind=_SETTING,
-    )
-    analyze: bool = setting(
-        "Whether statistics of the table are made at the end.", default=DEFAULT_OPTIONS.analyze, kind=_SETTING
-    )
-    indexes: Literal["before", "after"] = setting(
-        "Whether the indexes of an existing table are built for the new rows before they are loaded, so that a "
-        "duplicate ends the load at once, or after, which is faster: a duplicate is then looked for with a second pass "
-        "over the source. Rows that are appended straight to a table always go through its indexes.",
-        default=DEFAULT_OPTIONS.indexes,
-        kind=_SETTING,
-    )
-
-    @model_validator(mode="after")
-    def _check_together(self) -> Self:
-        """A table or view that did not exist has nothing that these options could be about."""
-        for key, value in (("target", "create"), ("load", "view")):
-            if getattr(self, key) != value:
-                continue
-            for option in ("lock", "check_constraints", "keep_identity", "disable_triggers", "indexes"):
-                if getattr(self, option) != getattr(DEFAULT_OPTIONS, option):
-                    raise own_error(
-                        f"`{option}` means nothing with `{key}: {value}`, which makes new tables",
-                        expected=f"`{option}` left out",
-                        path=(option,),
-                    )
-        if self.partitions is not None:
-            for key, values in (("target", ("replace",)), ("load", ("staged", "view"))):
-                if getattr(self, key) not in values:
-                    raise own_error(
-                        f"`partitions` means nothing with `{key}: {getattr(self, key)}`",
-                        expected=f"`partitions` with {' or '.join(f'`{key}: {value}`' for value in values)}",
-                        path=("partitions",),
-                    )
-        return self
-
-
-def _check_one(kind: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def check(named: dict[str, Any]) -> dict[str, Any]:
-        if len(named) == 1:
-            return named
-        names = ", ".join(named) or "none"
-        raise own_error(
-            f"a data flow has {len(named)} {kind}s: {names}",
-            expected=f"exactly one {kind} in this version",
-            hint="Write a data flow for each of them." if named else f"Add a {kind}.",
-        )
-
-    return check
-
-
-class DataFlowSpec(SpecModel):
-    """Rows from sources to destinations."""
-
-    rejects: RejectsSpec = setting("Rows that cannot be loaded.", default_factory=RejectsSpec)
-    sources: Annotated[dict[Name, SourceSpec], AfterValidator(_check_one("source"))] = setting(
-        "The sources by name; exactly one in this version."
-    )
-    destinations: Annotated[dict[Name, DestinationSpec], AfterValidator(_check_one("destination"))] = setting(
-        "The destinations by name; exactly one in this version."
-    )
-
-
 def check_tasks(tasks: dict[str, TaskSpec]) -> dict[str, TaskSpec]:
     """A group of tasks that does nothing is a mistake."""
     if not tasks:
@@ -365,27 +62,232 @@ def check_tasks(tasks: dict[str, TaskSpec]) -> dict[str, TaskSpec]:
     return tasks
 
 
-class ForeachSpec(SpecModel):
-    """The same tasks once for each value of a list."""
+class ConstraintSpec(SpecModel):
+    """When a task may follow another one."""
 
-    item: VariableName = setting("Name of the current value, used as `${item}` in the tasks.")
-    in_: list[Any] = setting("The values: a list, or a `${parameter}` of type list.", kind=_SETTING, alias="in")
-    tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting(
-        "The tasks of one iteration, in order."
+    on: Outcome = setting("How the other task must have ended; `completion` is success or failure.", default="success")
+    when: Condition = setting(
+        "DuckDB SQL over the variables, asked when the other task has ended.", default=True, kind=_EXPRESSION
     )
+    or_skipped: bool = setting("Whether it is also met if the other task was skipped.", default=False)
+    match: Literal["both", "either"] = setting("Whether `on` and `when` must hold, or one of them.", default="both")
+
+
+def _constraint(value: object) -> object:
+    if isinstance(value, str) and value not in OUTCOMES:
+        raise own_error("a task does not end like that", expected=one_of(OUTCOMES), hint=did_you_mean(value, OUTCOMES))
+    return {"on": value} if isinstance(value, str) else value
+
+
+class _OutcomeAlone:
+    """In the JSON Schema: an outcome may stand in place of the mapping."""
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(OUTCOMES)}, handler(core_schema)]}
+
+
+class _NamesAlone:
+    """In the JSON Schema: a name, or a list of names, may stand in place of the mapping."""
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        names = {"type": "array", "minItems": 1, "items": {"type": "string"}}
+        return {"anyOf": [{"type": "string"}, names, handler(core_schema)]}
+
+
+Constraint = Annotated[ConstraintSpec, BeforeValidator(_constraint), _OutcomeAlone()]
+
+
+def _constraints(value: object) -> object:
+    """`load`, `[load, check]` and `{load: success}` are the same but for what they can say."""
+    if isinstance(value, str):
+        return {value: "success"}
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return dict.fromkeys(value, "success")
+    if not isinstance(value, Mapping):
+        raise own_error(
+            "this names no task that comes before",
+            expected="the name of a task, a list of names, or name: success, failure or completion",
+        )
+    return value
+
+
+Constraints = Annotated[dict[Name, Constraint], BeforeValidator(_constraints), _NamesAlone()]
+
+
+def _check_seconds(value: object) -> object:
+    """Seconds, whole or not, as an exact number."""
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool) and 0 <= value <= MAXIMUM_SECONDS:
+        return Decimal(value)
+    raise own_error("this is no time in seconds", expected=f"a number from 0 to {MAXIMUM_SECONDS:,}")
+
+
+Seconds = Annotated[
+    Decimal,
+    BeforeValidator(_check_seconds),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": MAXIMUM_SECONDS}),
+]
+
+
+def _check_factor(value: object) -> object:
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool) and 1 <= value <= 10:
+        return Decimal(value)
+    raise own_error("this is no factor", expected="a number from 1 to 10")
+
+
+class RetrySpec(SpecModel):
+    """How often a task that failed is tried again, if trying again can help: a lost connection, a lock, no session."""
+
+    times: int = setting("How many times more.", kind=_VALUE, ge=0, le=MAXIMUM_RETRIES)
+    wait_seconds: Seconds = setting(
+        "Seconds before the first of them.", default=DEFAULT_RETRY_WAIT_SECONDS, kind=_VALUE
+    )
+    factor: Annotated[
+        Decimal, BeforeValidator(_check_factor), WithJsonSchema({"type": "number", "minimum": 1, "maximum": 10})
+    ] = setting("By how much each wait is longer than the one before.", default=DEFAULT_RETRY_FACTOR, kind=_VALUE)
+    maximum_wait_seconds: Seconds = setting("The longest wait.", default=DEFAULT_MAXIMUM_WAIT_SECONDS, kind=_VALUE)
+
+
+class HandlerSpec(SpecModel):
+    """What happens when an event occurs: a control flow of its own."""
+
+    tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting("The tasks of the handler.")
+    propagate: bool = setting("Whether the handlers of the containers around get the event too.", default=True)
+
+
+class OnSpec(SpecModel):
+    """Handlers by event: for this task, and for the tasks inside it that do not keep the event to themselves."""
+
+    error: HandlerSpec | None = setting("A try of a task has failed; it may be tried again.", default=None)
+    task_failed: HandlerSpec | None = setting("A task has failed, after all tries.", default=None)
+    warning: HandlerSpec | None = setting("A task has said something that its user should know.", default=None)
+    pre_execute: HandlerSpec | None = setting("A task is about to start.", default=None)
+    post_execute: HandlerSpec | None = setting("A task has ended, in whatever way.", default=None)
+
+
+class SequenceSpec(SpecModel):
+    """Tasks that belong together."""
+
+    tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting("The tasks.")
+    transaction: Name | None = setting(
+        "Name of a connection: what `sql` tasks change there, and the switches of data flows, become visible together "
+        "when the sequence ends, or not at all.",
+        default=None,
+    )
+
+
+class ForeachFilesSpec(SpecModel):
+    """The files that are there when the loop starts."""
+
+    connection: str = setting("Name of a connection of type files.", kind=_VALUE)
+    pattern: FilePatterns = setting("One file name or pattern, or a list, below its folder.", kind=_VALUE)
+    order: Literal["name", "modified"] = setting(
+        "By name, or by time of modification, oldest first.", default="name", kind=_VALUE
+    )
+    missing: Literal["error", "skip"] = setting("What to do if there is none.", default="skip", kind=_VALUE)
+
+
+class ForeachRangeSpec(SpecModel):
+    """Whole numbers or days, both ends included."""
+
+    from_: Any = setting("The first one: a whole number or a date.", kind=_SETTING, alias="from")
+    to: Any = setting("The last one.", kind=_SETTING)
+    step: int = setting("How far to the next one, in numbers or days; not 0.", default=1, kind=_SETTING)
+
+
+_FOREACH_KINDS = ("in_", "files", "query", "rows", "range")
+
+
+class ForeachSpec(SpecModel):
+    """The same tasks once for each value of a list, one turn after the other."""
+
+    item: VariableName | None = setting(
+        "Name of the current value, used as `${item}` in the tasks; with `in`, `files` and `range`.", default=None
+    )
+    in_: list[Any] | None = setting(
+        "The values: a list, or a `${parameter}` or variable of type list.", default=None, kind=_SETTING, alias="in"
+    )
+    files: ForeachFilesSpec | None = setting("The values are names of files, below the folder.", default=None)
+    query: StatementSpec | None = setting("The rows of a query, read once when the loop starts.", default=None)
+    rows: VariableName | None = setting("The rows in a variable of type rows.", default=None)
+    range: ForeachRangeSpec | None = setting("The values are numbers or days in a row.", default=None)
+    as_: RowColumns | None = setting(
+        "Of rows, column: type; each column is a variable of the turn.", default=None, alias="as"
+    )
+    tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting("The tasks of one turn.")
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        given = [name.rstrip("_") for name in _FOREACH_KINDS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise own_error(
+                "a foreach needs exactly one list of values", expected="one of in, files, query, rows, range"
+            )
+        has_rows = given[0] in ("query", "rows")
+        wanted, other = ("as", "item") if has_rows else ("item", "as")
+        if getattr(self, "as_" if has_rows else "item") is None:
+            raise own_error(f"`{wanted}` is missing for `{given[0]}`", expected=f"`{wanted}`")
+        if getattr(self, "item" if has_rows else "as_") is not None:
+            raise own_error(f"`{other}` means nothing for `{given[0]}`", expected=f"`{wanted}`", path=(other,))
+        return self
+
+
+class ForSpec(SpecModel):
+    """The same tasks again and again, as long as a condition holds."""
+
+    initial: dict[VariableName, Expression] = setting(
+        "Variable: DuckDB SQL, set before the first turn.", default_factory=dict, kind=_EXPRESSION
+    )
+    while_: Condition = setting("Asked before every turn.", kind=_EXPRESSION, alias="while")
+    step: dict[VariableName, Expression] = setting(
+        "Variable: DuckDB SQL, set behind every turn.", default_factory=dict, kind=_EXPRESSION
+    )
+    tasks: Annotated[dict[Name, TaskSpec], AfterValidator(check_tasks)] = setting("The tasks of one turn.")
 
 
 class TaskSpec(SpecModel):
-    """One task: exactly one of `data_flow` and `foreach`."""
+    """One task: exactly one kind, and what holds for all of them."""
 
     description: str | None = setting("What the task is for.", default=None, kind=SettingKind.PROSE)
     when: Condition = setting(
-        "DuckDB SQL over the parameters; the task runs only if it gives true.",
+        "DuckDB SQL; unless it gives true the task is skipped, and those that follow it too, except by `or_skipped`.",
         default=True,
-        kind=SettingKind.EXPRESSION,
+        kind=_EXPRESSION,
+    )
+    disabled: bool = setting(
+        "Whether the task is switched off; those behind it go on as if it had succeeded.", default=False, kind=_VALUE
+    )
+    after: Constraints | None = setting(
+        "The tasks beside it that it follows: a name, a list, or name: success, failure, completion or more.",
+        default=None,
+    )
+    join: Literal["all", "any"] = setting("Whether all of `after` must hold, or one of them.", default="all")
+    variables: Variables = setting("Variables of the task and of those inside it.", default_factory=dict)
+    on: OnSpec | None = setting("Handlers of events.", default=None)
+    retry: RetrySpec | None = setting("Tries again after an error that may pass.", default=None)
+    timeout_seconds: Seconds | None = setting(
+        "How long each try may take; then it is cancelled and has failed.", default=None, kind=_VALUE
+    )
+    maximum_errors: int = setting(
+        "Of a container: how many tasks directly in it may fail before it does.", default=0, kind=_VALUE, ge=0
     )
     data_flow: DataFlowSpec | None = setting("Loads rows.", default=None)
-    foreach: ForeachSpec | None = setting("Repeats tasks.", default=None)
+    sql: SqlSpec | None = setting("Executes SQL.", default=None)
+    process: ProcessSpec | None = setting("Runs a program.", default=None)
+    file: FileTaskSpec | None = setting("Copies, moves, deletes, makes or archives files.", default=None)
+    python: PythonSpec | None = setting("Calls a Python function.", default=None)
+    package: ChildPackageSpec | None = setting("Runs another package.", default=None)
+    set: dict[VariableName, Expression] | None = setting(
+        "Sets variables, all at once: variable: DuckDB SQL.", default=None, kind=_EXPRESSION
+    )
+    switch: SwitchSpec | None = setting("Exchanges a partition.", default=None)
+    generate: GenerateTaskSpec | None = setting("Writes test data.", default=None)
+    sequence: SequenceSpec | None = setting("Holds tasks.", default=None)
+    foreach: ForeachSpec | None = setting("Repeats tasks for each value.", default=None)
+    for_: ForSpec | None = setting("Repeats tasks while a condition holds.", default=None, alias="for")
 
 
+HandlerSpec.model_rebuild()
+OnSpec.model_rebuild()
+SequenceSpec.model_rebuild()
 ForeachSpec.model_rebuild()
+ForSpec.model_rebuild()

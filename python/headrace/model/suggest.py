@@ -9,6 +9,7 @@ from datetime import date
 from decimal import Decimal
 
 from headrace.errors import on_one_line
+from headrace.model.rows import Rows
 
 # Longest piece of a user's value shown in a message, in characters.
 SHOWN_CHARACTERS = 80
@@ -56,6 +57,8 @@ def show_value(value: object) -> str:
         return value.isoformat()
     if isinstance(value, str):
         return quote(value)
+    if isinstance(value, Rows):
+        return f"{len(value.rows):,} rows" if value.columns else "rows"
     if isinstance(value, Mapping):
         keys = ", ".join(str(key) for key in list(value)[:5])
         return f"a mapping with the keys {keys}" if keys else "an empty mapping"

@@ -44,6 +44,7 @@ from headrace.planning.reject_table import (
     refuse_loaded,
 )
 from headrace.planning.replay import ReplayPlan
+from headrace.planning.run_facts import RunFacts
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.wording import counted
@@ -81,6 +82,7 @@ __all__ = [
     "RejectTable",
     "ReplayPlan",
     "RowsBefore",
+    "RunFacts",
     "RunPlan",
     "SkippedTask",
     "SourceSnapshot",

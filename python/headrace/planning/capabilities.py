@@ -32,6 +32,7 @@ class Capabilities:
     not written to the server's log either; a setting of the server, so an open target says it.
     `keys_block_writers`: a writer that meets a key which another one has not committed waits for that one, so that
     writers which commit together could wait for one another for ever.
+    `sql_beside_flows`: SQL of tasks can run while a flow loads; otherwise it waits for the pool of the run.
     `tablespaces`: of an open target, where new tables can be put; None: it has no such places.
     `options`: the names of a destination's load options that have an effect.
     `reject_types`: the target's own names of the types of a table of rejects, by type kind.
@@ -59,6 +60,7 @@ class Capabilities:
     freezes: bool = False
     skips_log: bool = False
     keys_block_writers: bool = False
+    sql_beside_flows: bool = False
     tablespaces: tuple[str, ...] | None = None
     options: frozenset[str] = frozenset()
     reject_types: Mapping[str, str] = field(default_factory=dict)

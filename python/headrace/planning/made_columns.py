@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
+from typing import Final
 
 from headrace.model import Column
 from headrace.planning.plan import SourceSnapshot
 
+# Texts of the length that those of a run will have.
+_LIKE_THOSE_OF_A_RUN: Final = {"run_id": "20260101-000000-000000", "package_hash": "0" * 64}
+
 
 def longest_text(column: Column, file_paths: Sequence[str]) -> str | None:
-    """The longest text that a column with names or paths of files will hold; None for other columns."""
+    """A text as long as the longest that a column that is made will hold; None for other columns."""
+    if column.from_ in _LIKE_THOSE_OF_A_RUN:
+        return _LIKE_THOSE_OF_A_RUN[column.from_]
     if column.from_ == "file_name":
         return max((PurePosixPath(path).name for path in file_paths), key=len, default="")
     return max(file_paths, key=len, default="") if column.from_ == "file_path" else None

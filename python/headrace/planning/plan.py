@@ -12,6 +12,7 @@ from headrace.planning.partitioning import CommitSize, Partitioning
 from headrace.planning.reject_table import RejectTable
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.routing import routing_spec
+from headrace.planning.run_facts import RunFacts, of_run
 from headrace.planning.wording import counted
 
 StepKind = Literal[
@@ -149,22 +150,29 @@ class StagingTable:
 @dataclass(frozen=True)
 class CommittedSlice:
     """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines; `ignored`:
-    values of loaded rows that are not those of the file.
+    values of loaded rows that are not those of the file; `text_hash`: None of what an older version has committed.
     """
 
     loaded: int
     rejected: int
     skipped: int
     ignored: int = 0
+    text_hash: str | None = None
 
     @property
     def needs_reading(self) -> bool:
         """True if these numbers do not say all: which rows were rejected, in which columns values were ignored."""
         return self.rejected > 0 or self.ignored > 0
 
-    def to_dict(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, Any]:
         """The member of a flow spec."""
-        return {"loaded": self.loaded, "rejected": self.rejected, "skipped": self.skipped, "ignored": self.ignored}
+        return {
+            "loaded": self.loaded,
+            "rejected": self.rejected,
+            "skipped": self.skipped,
+            "ignored": self.ignored,
+            "text_hash": self.text_hash,
+        }
 
 
 @dataclass(frozen=True)
@@ -186,12 +194,13 @@ class DataFlowPlan:
     `staging`: the tables that writers fill; empty for a target that takes one merged stream. `switch`: how they become
     the target. `partitioning`: None without partitions. `commit`: None if a unit ends with the last row of its table;
     `epochs`: with a commit size, the slices that all writers commit together, None if each commits on its own.
-    `connections`: how many load rows at the same time. `load_time_us`: when the run began, microseconds since 1970;
-    None while there is none.
+    `connections`: how many load rows at the same time. `run`: what columns that are made say of the run; None while
+    there is none.
     `keep_rejects`: examples for passes that load nothing, for which no limit of rejects holds. `shown_paths`: the files
     of the source as rejects may name them, None if they may be named as they are. `rows_before`: of the data flows
     that the run has ended. `replay`: set for rejects of an earlier run.
-    `reject_table`: takes the rejects, in the transaction that completes the task.
+    `reject_table`: takes the rejects, in the transaction that completes the task. `cpus_of_streams`: the CPUs that each
+    stream keeps to; empty if they may use any.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -220,12 +229,13 @@ class DataFlowPlan:
     commit: CommitSize | None = None
     epochs: tuple[tuple[int, ...], ...] | None = None
     connections: int = 1
-    load_time_us: int | None = None
+    run: RunFacts | None = None
     keep_rejects: Literal["files", "examples"] = "files"
     shown_paths: tuple[str, ...] | None = None
     rows_before: RowsBefore = RowsBefore()
     replay: ReplayPlan | None = None
     reject_table: RejectTable | None = None
+    cpus_of_streams: tuple[tuple[int, ...], ...] = ()
 
     @property
     def reloads(self) -> bool:
@@ -271,6 +281,7 @@ class DataFlowPlan:
             **({} if routing is None else {"routing": routing}),
             "sink": sink,
             "streams": self.streams,
+            "affinity": [list(cpus) for cpus in self.cpus_of_streams],
             "memory": self.memory.to_core(),
             "rejects": self._rejects_spec(rejects_folder),
         }
@@ -292,11 +303,7 @@ class DataFlowPlan:
         made = self.layout.get("made")
         if not made:
             return self.layout
-        time = {"load_time": self.load_time_us}
-        return {
-            **self.layout,
-            "made": [{**column, "from": time} if isinstance(column["from"], dict) else column for column in made],
-        }
+        return {**self.layout, "made": [{**column, "from": of_run(column["from"], self.run)} for column in made]}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
@@ -367,7 +374,10 @@ class FinishedTask:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The plan of a whole run, tasks in the order in which they run."""
+    """The plan of a whole run: its data flows in the order in which they run, as far as they can be planned before it.
+
+    `control_flow`: of a plan for reading, what all tasks of the package do, and when.
+    """
 
     package: str
     package_hash: str
@@ -375,6 +385,7 @@ class RunPlan:
     memory_bytes: int
     tasks: tuple[DataFlowPlan | SkippedTask | FinishedTask, ...]
     notes: tuple[str, ...] = ()
+    control_flow: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def flows(self) -> list[DataFlowPlan]:
@@ -390,6 +401,7 @@ class RunPlan:
             "memory_bytes": self.memory_bytes,
             "bytes_total": sum(flow.source.bytes_total for flow in self.flows),
             "notes": list(self.notes),
+            "control_flow": dict(self.control_flow),
             # The plan of a resumed run is not for reading: there is nothing to say of what is finished.
             "tasks": [task.to_dict() for task in self.tasks if not isinstance(task, FinishedTask)],
         }

@@ -1,8 +1,17 @@
-"""Running packages: `plan_package` shows what would happen, `execute` does it."""
+"""Running packages: `plan_package` shows what would happen, `execute` does it.
 
+As the function `headrace.run` of the Python API the module can be called: see `headrace.CallableModule`.
+"""
+
+import sys
+
+from headrace import CallableModule
+from headrace.run.control.selection import Choice as TaskChoice
 from headrace.run.events import Listener
-from headrace.run.folder import REJECTS, REPLAY, RESUME, VERIFY, Purpose, RunFolder
+from headrace.run.flow_records import with_late_flows
+from headrace.run.folder import REJECTS, REPLAY, REPORT, RESUME, VERIFY, Purpose, RunFolder
 from headrace.run.inspection import Destination, inspect_destinations
+from headrace.run.judging import Judge
 from headrace.run.reject_accounts import read_claims
 from headrace.run.reject_export import NUMBERS_ENDING, copy_rejects, export_rejects
 from headrace.run.rejected import Choice, RejectedRun, RejectedTable, rejected_run, with_accounts
@@ -10,18 +19,19 @@ from headrace.run.replay import ReplayOptions, ReplayRun, begin_replay
 from headrace.run.request import RunRequest
 from headrace.run.request import load as load_request
 from headrace.run.runner import execute, plan_package
-from headrace.run.summary import FlowCounters, Judge, Summary
+from headrace.run.summary import Summary
+from headrace.run.trust import check_trust
 from headrace.run.verification import TableVerdict, verify
 
 __all__ = [
     "NUMBERS_ENDING",
     "REJECTS",
     "REPLAY",
+    "REPORT",
     "RESUME",
     "VERIFY",
     "Choice",
     "Destination",
-    "FlowCounters",
     "Judge",
     "Listener",
     "Purpose",
@@ -33,7 +43,9 @@ __all__ = [
     "RunRequest",
     "Summary",
     "TableVerdict",
+    "TaskChoice",
     "begin_replay",
+    "check_trust",
     "copy_rejects",
     "execute",
     "export_rejects",
@@ -44,4 +56,7 @@ __all__ = [
     "rejected_run",
     "verify",
     "with_accounts",
+    "with_late_flows",
 ]
+
+sys.modules[__name__].__class__ = CallableModule

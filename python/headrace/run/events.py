@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import queue
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from headrace.errors import LedgerError
 from headrace.run.redact import Redactor
 
 Listener = Callable[[Mapping[str, Any]], None]
+# How much of what happens is written into the file, each with what the ones before have.
+LEVELS: Final = ("error", "warning", "information", "verbose")
 _PROGRESS_FILE_SECONDS = 1.0
 
 
@@ -26,8 +30,12 @@ class EventLog:
     and a listener that raises is not called again.
     """
 
-    def __init__(self, path: Path, redactor: Redactor, listener: Listener | None) -> None:
-        """Events of a resumed run go behind those of its first attempt."""
+    def __init__(self, path: Path, redactor: Redactor, listener: Listener | None, level: str = "information") -> None:
+        """Events of a resumed run go behind those of its first attempt. `level`: how much goes into the file."""
+        self._level = LEVELS.index(level)
+        self._lock = threading.Lock()
+        self._owner = threading.get_ident()
+        self._waiting: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._path = path
         self._redactor = redactor
         self._listener = listener
@@ -45,13 +53,29 @@ class EventLog:
             ) from error
 
     def emit(self, event: str, **members: Any) -> None:
-        """Sends one event; never raises for a file or listener that fails."""
+        """Sends one event, from any thread; never raises for a file or listener that fails."""
         document = {"event": event, "at": _now(), **self._redactor.data(members)}
-        problem = self._write(document)
-        self._tell(document)
-        if problem is not None:
-            text = f"the events of the run are no longer written to {self._path}: {problem.strerror}"
-            self._tell(_notice(self._redactor.text(text)))
+        with self._lock:
+            problem = self._write(document)
+            self._tell(document)
+            if problem is not None:
+                text = f"the events of the run are no longer written to {self._path}: {problem.strerror}"
+                self._tell(_notice(self._redactor.text(text)))
+
+    def pump(self, seconds: float) -> None:
+        """Tells the listener what other threads have sent; waits up to `seconds` for it. For the thread that has made
+        the log: the listener is called on it alone.
+        """
+        with suppress(queue.Empty):
+            document = self._waiting.get(timeout=seconds) if seconds > 0 else self._waiting.get_nowait()
+            while True:
+                if document is not None:
+                    self._call(document)
+                document = self._waiting.get_nowait()
+
+    def wake(self) -> None:
+        """Ends the wait of `pump`, from another thread."""
+        self._waiting.put(None)
 
     def notice(self, text: str, task: str | None = None) -> None:
         """Sends a notice: something the user should know that is no error."""
@@ -72,7 +96,7 @@ class EventLog:
 
     def _write(self, document: Mapping[str, Any]) -> OSError | None:
         """Writes one event; returns the error after which no more are written."""
-        if self._given_up:
+        if self._given_up or self._level < _level_of(document):
             return None
         if document["event"] == "progress":
             now = time.monotonic()
@@ -90,11 +114,27 @@ class EventLog:
     def _tell(self, document: Mapping[str, Any]) -> None:
         if self._listener is None:
             return
+        if threading.get_ident() == self._owner and self._waiting.empty():
+            self._call(document)
+        else:
+            self._waiting.put(document)
+
+    def _call(self, document: Mapping[str, Any]) -> None:
+        if self._listener is None:
+            return
         try:
             self._listener(document)
         except Exception as error:
             self._listener = None
             self._write(_notice(self._redactor.text(f"the listener failed: {error!r}")))
+
+
+def _level_of(document: Mapping[str, Any]) -> int:
+    """The least level of a log that has the event."""
+    name = document["event"]
+    if name in ("run_started", "run_finished") or document.get("status") == "failed":
+        return LEVELS.index("error")
+    return LEVELS.index({"notice": "warning", "variables_set": "verbose"}.get(name, "information"))
 
 
 def _notice(text: str) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class FinishedTable:
             "rows_per_second": 0.0,
             "streams": 0,
             "slices": len(slices),
+            "limit": None,
             "switch_seconds": 0.0,
             "partitions": [],
             "rejects": {**self.rejects, **({"table": self.task.reject_table} if self.task.reject_table else {})},

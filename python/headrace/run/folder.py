@@ -1,5 +1,5 @@
-"""The folder of one run: `<runs>/<run id>/` with JSON documents (request, sources, partitions,
-summary), events.jsonl and rejects/.
+"""The folder of one run: `<runs>/<run id>/` with JSON documents (request, environment, sources,
+partitions, summary), events.jsonl, metrics.jsonl and rejects/.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ VERIFY: Final = Purpose(
     hint="Complete it first with `headrace resume`, or verify another run.",
 )
 REJECTS: Final = Purpose("looked at", fit=lambda _status, _is_replay: True)
+REPORT: Final = Purpose("reported", fit=lambda _status, _is_replay: True)
 REPLAY: Final = Purpose(
     "replayed",
     fit=lambda status, _is_replay: status == "success",
@@ -82,11 +83,16 @@ class RunFolder:
         self.rejects = path / "rejects"
         self.spill = path / "spill"
         self.events = path / "events.jsonl"
+        self.metrics = path / "metrics.jsonl"
         self.summary = path / "summary.json"
         self.request = path / "request.json"
+        self.environment = path / "environment.json"
         self.sources = path / "sources.json"
         self.partitions = path / "partitions.json"
         self.replay = path / "replay.json"
+        self.journal = path / "journal.jsonl"
+        self.flows = path / "flows.jsonl"
+        self.loops = path / "loops"
         # Of a replay, if a column asks: where each row of its file stood, as the core reads it.
         self.origins = path / "origins"
         self._attempt_file = path / "attempt"
@@ -203,7 +209,10 @@ class RunFolder:
     def status(self) -> str | None:
         """How the run ended, as its summary says; None if it did not come to write one."""
         try:
-            return str(json.loads(self.summary.read_text(encoding="utf-8"))["status"])
+            summary = json.loads(self.summary.read_text(encoding="utf-8"))
+            # Some tasks may fail without failing the run; `resume` tries them again.
+            status = str(summary["status"])
+            return "incomplete" if status == "success" and summary.get("tasks_failed") else status
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -236,7 +245,7 @@ class RunFolder:
         if not self.is_ours():
             return
         with suppress(OSError):
-            for folder in (self.rejects, self.spill):
+            for folder in (self.rejects, self.spill, self.loops):
                 if folder.is_dir() and not any(folder.iterdir()):
                     folder.rmdir()
 

@@ -33,10 +33,13 @@ from headrace.run.waiting import on_worker
 from headrace.sources.globbing import find_files
 from headrace.targets import Inspection, OpenOptions, Target, capabilities_of, open_target, refuse_two_ways, target_key
 
+# Of the connections that tasks name, those that can be opened.
+_DATABASES = ("duckdb", "postgres")
+
 
 @dataclass(frozen=True)
 class Destination:
-    """One place that the package loads into.
+    """One database that the package loads into, or that other tasks use.
 
     `error`: why it could not be opened. `tables_found` of `tables` exist; `problems` are those of the place and of its
     tables.
@@ -52,20 +55,34 @@ class Destination:
 
 
 def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
-    """Each destination of the tasks that would run, opened for reading and closed again. Nothing is changed."""
+    """Each database that the tasks use, those of packages inside too, opened for reading and closed again. Nothing is
+    changed.
+    """
     redactor = Redactor(package.secrets)
+    places: dict[tuple[str, str], Connection] = {}
     by_place: dict[tuple[str, str], list[DataFlowTask]] = {}
-    for flow, when in nameable_flows(package):
-        if when:
-            flows = by_place.setdefault(target_key(flow.destination.connection), [])
-            flows.append(flow)
-            refuse_two_ways(flows[0].destination.connection, flow.destination.connection)
-    for flows in by_place.values():
-        connection = flows[0].destination.connection
+    for part in (package, *_packages_inside(package)):
+        for flow, when in nameable_flows(part):
+            if when:
+                connection = flow.destination.connection
+                refuse_two_ways(places.setdefault(target_key(connection), connection), connection)
+                by_place.setdefault(target_key(connection), []).append(flow)
+        for name in part.used:
+            used = part.connections.get(name)
+            if used is not None and used.type in _DATABASES:
+                refuse_two_ways(places.setdefault(target_key(used), used), used)
+    for place, connection in places.items():
+        flows = by_place.get(place, [])
         try:
             yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows)))
         except HeadraceError as error:
             yield Destination(connection.name, connection.type, redactor.error(error))
+
+
+def _packages_inside(package: BoundPackage) -> Iterator[BoundPackage]:
+    for child in package.children.values():
+        yield child.known
+        yield from _packages_inside(child.known)
 
 
 def _inspected(package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask]) -> Destination:
@@ -79,7 +96,9 @@ def _inspected(package: BoundPackage, connection: Connection, flows: Sequence[Da
         is_cancelled=lambda: False,
     )
     with open_target(connection, options) as target:
-        inspection = target.inspect(max(declared_partitions(flow, capabilities, package.streams) for flow in flows))
+        inspection = target.inspect(
+            max((declared_partitions(flow, capabilities, package.streams) for flow in flows), default=0)
+        )
         found, problems = _tables(target, flows)
         return Destination(
             connection.name,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any, Final
 import duckdb
 
 from headrace.errors import HeadraceError, on_one_line
+from headrace.executors import Cancel
 from headrace.model.load import usable_cpus
 from headrace.planning import DataFlowPlan
 from headrace.planning.wording import stream_name
@@ -47,7 +47,7 @@ def name_offender(
     target: Target,
     folder: RunFolder,
     notice: Callable[[str], None],
-    cancel: threading.Event,
+    cancel: Cancel,
 ) -> None:
     """Writes file, row, byte and key into the error of a load that has failed, if it is about a row that reading the
     source again can find. The load has given back what it held.

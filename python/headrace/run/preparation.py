@@ -6,13 +6,14 @@ table is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from headrace import core
 from headrace.errors import SourceError, TargetError
-from headrace.model import BoundPackage, Connection, DataFlowTask, Destination, FileSource
+from headrace.model import BoundPackage, Connection, DataFlowTask, Destination, FilesConnection, FileSource
 from headrace.model.load import usable_cpus
 from headrace.planning import (
     CatalogTable,
@@ -20,6 +21,7 @@ from headrace.planning import (
     FinishedTask,
     KeyFacts,
     MemoryBudget,
+    RunFacts,
     RunPlan,
     SkippedTask,
     SourceSnapshot,
@@ -78,25 +80,35 @@ def prepare_sources(
         if not when:
             prepared.append(SkippedTask(task.id, task.destination.table, "`when` is false"))
             continue
-        source = task.source
-        if isinstance(source, FileSource):
-            plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
-            snapshot = snapshot_files(
-                source, package.streams, plan_slices, destination_files, _commit_of(task.destination)
-            )
-            if snapshot is None:
-                missing.append(source)
-                prepared.append(SkippedTask(task.id, task.destination.table, _no_files(source), missing_files=True))
-                continue
-            slow = core.field_by_field(source.layout.to_core())
-            snapshot = replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)])
-        else:
-            snapshot = snapshot_generated(source)
-        prepared.append(PreparedFlow(task, snapshot))
+        item = _prepared(task, package.streams, destination_files, is_cancelled)
+        if isinstance(item, SkippedTask) and isinstance(task.source, FileSource):
+            missing.append(task.source)
+        prepared.append(item)
     _refuse_shared_input([item for item in prepared if isinstance(item, PreparedFlow)])
     if len(missing) > 1 and not any(isinstance(item, PreparedFlow) for item in prepared):
         raise _nothing_to_load(missing)
     return prepared
+
+
+def prepare_flow(
+    task: DataFlowTask, package: BoundPackage, is_cancelled: Callable[[], bool]
+) -> PreparedFlow | SkippedTask:
+    """Looks at the source of one data flow, which is about to start. Raises CancelledError and SourceError."""
+    return _prepared(task, package.streams, files_of(task.destination.connection), is_cancelled)
+
+
+def _prepared(
+    task: DataFlowTask, streams: int, destination_files: Sequence[Path], is_cancelled: Callable[[], bool]
+) -> PreparedFlow | SkippedTask:
+    source = task.source
+    if not isinstance(source, FileSource):
+        return PreparedFlow(task, snapshot_generated(source))
+    plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
+    snapshot = snapshot_files(source, streams, plan_slices, destination_files, _commit_of(task.destination))
+    if snapshot is None:
+        return SkippedTask(task.id, task.destination.table, _no_files(source), missing_files=True)
+    slow = core.field_by_field(source.layout.to_core())
+    return PreparedFlow(task, replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)]))
 
 
 def _refuse_shared_input(flows: Sequence[PreparedFlow]) -> None:
@@ -136,27 +148,45 @@ class OpenTargets(ClosedBehind):
         is_cancelled: Callable[[], bool],
     ) -> None:
         self._targets: dict[tuple[str, str], Target] = {}
-        connections: dict[tuple[str, str], Connection] = {}
+        self._connections: dict[tuple[str, str], Connection] = {}
+        self._memory_bytes = package.memory_bytes
+        self._options = OpenOptions(
+            engine_bytes=0,
+            threads=usable_cpus(),
+            spill_folder=spill_folder,
+            read_only=read_only,
+            notice=notice,
+            is_cancelled=is_cancelled,
+        )
         for flow in flows:
-            own = flow.task.destination.connection
-            refuse_two_ways(connections.setdefault(target_key(own), own), own)
-        engines = sum(1 for connection in connections.values() if capabilities_of(connection).memory_share)
+            self._know(flow.task.destination.connection)
+        # Those of the package that may be opened later have their part of the memory from the beginning.
+        places = [*self._connections.values(), *engines_of(package)]
+        self._engines = len({target_key(own) for own in places if _share(own)})
         try:
-            for key, connection in connections.items():
-                share = capabilities_of(connection).memory_share
-                options = OpenOptions(
-                    # One run has one budget, however many destinations it has.
-                    engine_bytes=engine_bytes(package.memory_bytes, share) // max(1, engines),
-                    threads=usable_cpus(),
-                    spill_folder=spill_folder,
-                    read_only=read_only,
-                    notice=notice,
-                    is_cancelled=is_cancelled,
-                )
-                self._targets[key] = open_target(connection, options)
+            for connection in list(self._connections.values()):
+                self.open(connection)
         except BaseException:
             self.close()
             raise
+
+    def open(self, connection: Connection) -> Target:
+        """Opens a destination that is not open yet."""
+        key = self._know(connection)
+        # One run has one budget, however many destinations it has.
+        own_bytes = engine_bytes(self._memory_bytes, _share(connection)) // max(1, self._engines)
+        target = self._targets[key] = open_target(connection, replace(self._options, engine_bytes=own_bytes))
+        return target
+
+    def find(self, connection: Connection) -> Target | None:
+        """The destination, if it is open."""
+        refuse_two_ways(self._connections.get(target_key(connection), connection), connection)
+        return self._targets.get(target_key(connection))
+
+    def _know(self, connection: Connection) -> tuple[str, str]:
+        key = target_key(connection)
+        refuse_two_ways(self._connections.setdefault(key, connection), connection)
+        return key
 
     def __getitem__(self, connection: Connection) -> Target:
         return self._targets[target_key(connection)]
@@ -178,17 +208,39 @@ class OpenTargets(ClosedBehind):
             raise first
 
 
+def engines_of(package: BoundPackage) -> list[Connection]:
+    """Connections of destinations that tasks use of which it is not known before the run when they start."""
+    named = {word for task in package.all_tasks() for word in _connection_names(task.own)}
+    return [own for name, own in package.connections.items() if name in named and not isinstance(own, FilesConnection)]
+
+
+def _connection_names(own: object) -> Iterator[str]:
+    if isinstance(own, Mapping):
+        for key, value in own.items():
+            if key == "connection" and isinstance(value, str):
+                yield value
+            else:
+                yield from _connection_names(value)
+
+
+def _share(connection: Connection) -> float:
+    return capabilities_of(connection).memory_share
+
+
 def plan_run(
     package: BoundPackage,
     prepared: Sequence[PreparedFlow | SkippedTask],
     targets: OpenTargets,
     resumed_run: str | None = None,
     keys: KeyAnswers | None = None,
-    began_us: int | None = None,
+    run: RunFacts | None = None,
+    stem: str | None = None,
 ) -> RunPlan:
     """Plans every data flow against its destination as it will be when the flow starts.
 
-    `began_us`: when the run began, microseconds since 1970; None for a plan that is only read.
+    `run`: what columns that are made say of it; None for a plan that is only read.
+
+    `stem`: how the names of files of a single flow begin, if not by its table.
 
     With `resumed_run`, the id of a run that had an earlier attempt, only what that attempt has left. `keys` answers
     questions about the keys of sources.
@@ -216,9 +268,9 @@ def plan_run(
         if resumed_run is not None and not progress.finished:
             _refuse_streams(item, f"run {resumed_run} cannot be resumed", "Start a new run: `headrace run`.")
         # A name of a file is seen by everybody, and is the same in every attempt of a run.
-        stem = _file_stem(redactor.text(destination.table), stems)
+        own_stem = _file_stem(redactor.text(stem or destination.table), stems)
         if progress.finished:
-            planned.append(_finished(item.task, target, progress, stem))
+            planned.append(_finished(item.task, target, progress, own_stem))
             continue
         key = table_key(target, destination, destination.table)
         if key not in tables:
@@ -237,7 +289,7 @@ def plan_run(
             MemoryBudget(package.memory_bytes, target.engine_threads),
             package.streams,
             default_schema=target.default_schema,
-            file_stem=stem,
+            file_stem=own_stem,
             key_facts=facts,
             taken_names=taken,
             reject_table=reject_tables.of(item.task, target),
@@ -248,7 +300,7 @@ def plan_run(
         own = (*own_tables(tables[key]), *own_tables(after))
         parts.update(table_key(target, destination, part) for part in own)
         tables[key] = after
-        planned.append(replace(plan.continued(progress.slices), load_time_us=began_us))
+        planned.append(replace(plan.continued(progress.slices), run=run))
     reject_tables.refuse_parts(parts)
     return RunPlan(
         package=package.name,

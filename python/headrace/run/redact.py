@@ -11,7 +11,8 @@ from headrace.errors import HeadraceError
 from headrace.model import redact
 
 # `scheme://user:password@host`: the password, whether or not it came from a secret reference.
-_URL_PASSWORD = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*:)(?P<password>[^\s@/]+)(?=@)")
+# Of the scheme one character is enough: looking for its beginning takes for ever in long words.
+_URL_PASSWORD = re.compile(r"(?P<before>(?<=[A-Za-z0-9+.-])://[^/\s:@]*:)(?P<password>[^\s@/]+)(?=@)")
 _HIDDEN = "***"
 # Made by Headrace itself; a secret that happens to be part of them must not break them.
 _OWN_MEMBERS = frozenset({"event", "at", "run_id", "status", "run_folder", "kind"})
@@ -29,14 +30,21 @@ class Redactor:
     """Replaces secrets in texts and in JSON-ready data; and `names`: what users call otherwise, and how."""
 
     def __init__(self, secrets: Collection[str], names: Mapping[str, str] | None = None) -> None:
-        self._secrets = frozenset(secrets)
+        # Not a copy: secrets that are found while the run goes on are hidden from then on.
+        self._secrets = secrets
         self._names = dict(names or {})
 
     def text(self, text: str) -> str:
         """The text without secrets and without passwords in URLs."""
         for name, shown in self._names.items():
             text = text.replace(name, shown)
-        return _URL_PASSWORD.sub(rf"\g<before>{_HIDDEN}", redact(text, self._secrets))
+        text = redact(text, self._secrets)
+        # Looking for the expression alone takes 100 times as long.
+        return _URL_PASSWORD.sub(rf"\g<before>{_HIDDEN}", text) if "://" in text else text
+
+    def hides(self, text: str) -> bool:
+        """Whether there is a secret in a text."""
+        return self.text(text) != text
 
     def data(self, data: Any) -> Any:
         """JSON-ready data with every text redacted, except what Headrace itself makes: some members, most names."""
@@ -63,7 +71,7 @@ class Redactor:
         if isinstance(data, dict):
             return {
                 self.text(name) if user_named else name: value
-                if name in _OWN_MEMBERS and isinstance(value, str)
+                if not user_named and name in _OWN_MEMBERS and isinstance(value, str)
                 else self._data(value, user_named=name in _USER_NAMED)
                 for name, value in ((str(name), value) for name, value in data.items())
             }

@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from headrace import core
 from headrace.errors import CommandLineError, HeadraceError, LedgerError
-from headrace.model import BoundPackage, DataFlowTask, FileSource, RejectBounds, RejectLimits
+from headrace.model import BoundPackage, DataFlowTask, FileSource, RejectBounds, RejectLimits, Task
 from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourceSnapshot, counted, display_name
 from headrace.run import request as requests
+from headrace.run.flow_records import with_late_flows
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
 from headrace.run.number_list import Stretch, Stretches, count_numbers, number_list, parse_number_list, union
 from headrace.run.preparation import PreparedFlow
@@ -116,10 +117,16 @@ class ReplayRun:
 
     def package(self, package: BoundPackage) -> BoundPackage:
         """Of the package of the run the one task, which appends what the file holds."""
-        task = _task_of(package, self.task)
+        of = RunFolder(self.of_run, self.folder.path.parent / self.of_run)
+        task = _task_of(with_late_flows(package, of, self.task), self.task)
         destination = replace(task.destination, target="append", commit=None, takes_back=True)
         own = replace(task, destination=destination, when=True)
-        return replace(package, tasks=[own], streams=1)
+        # One data flow and nothing around it, whatever its package says.
+        alone = Task(own.id, own.name, "data_flow", (), {"data_flow": {}})
+        flows = [replace(own, definition=own.id)]
+        return replace(
+            package, flows=flows, tasks=(alone,), variables=(), handlers={}, children={}, streams=1, maximum_errors=0
+        )
 
     def sources(self, package: BoundPackage, is_cancelled: Callable[[], bool]) -> PreparedFlow:
         """The rows of the copy, as a data flow reads them."""
@@ -190,7 +197,7 @@ def begin_replay(
     try:
         requests.check_package(of, package, REPLAY)
         table = _rejected_table(of, options.table)
-        task = _replayable(of, _task_of(package, table.task), table)
+        task = _replayable(of, _task_of(with_late_flows(package, of, table.task), table.task), table)
         said = repaired(of.run_id, table.task, table.rejected, options.file, options.rows, options.drop)
         folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
         try:

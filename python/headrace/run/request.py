@@ -14,6 +14,8 @@ from typing import Any, Final
 from headrace.errors import CommandLineError, FileChangedError, LedgerError, PackageError
 from headrace.model import BoundPackage
 from headrace.planning import Partitioning, RunPlan, SourceSnapshot, counted
+from headrace.run.control.selection import ALL_TASKS, Choice
+from headrace.run.flow_records import FlowRecords, add_record, records
 from headrace.run.folder import RESUME, Purpose, RunFolder
 from headrace.run.redact import Redactor
 
@@ -33,6 +35,11 @@ class RunRequest:
     sets: tuple[str, ...]
     connections: tuple[str, ...]
     streams: int | None
+    choice: Choice = ALL_TASKS
+    environment: str | None = None
+    trusted: bool = False
+    max_concurrent: int | None = None
+    log_level: str | None = None
 
     @classmethod
     def of(
@@ -61,9 +68,29 @@ def save(
             "sets": _options(request.sets, redactor),
             "connections": _options(request.connections, redactor),
             "streams": package.streams,
+            "only": list(request.choice.only),
+            "from": request.choice.start,
+            "skip": list(request.choice.skip),
+            "environment": request.environment,
+            "trusted": request.trusted,
+            "max_concurrent": request.max_concurrent,
+            "log_level": request.log_level,
             "began_us": began_us,
         },
     )
+
+
+def attempt(folder: RunFolder, *, is_resumed: bool) -> int:
+    """Which attempt of the run this is, from 1; counts it."""
+    if not is_resumed:
+        return 1
+    path = folder.path / "attempts"
+    try:
+        number = int(path.read_text(encoding="ascii")) + 1
+    except (OSError, ValueError):
+        number = 2
+    path.write_text(str(number), encoding="ascii")
+    return number
 
 
 def microseconds(time: datetime) -> int:
@@ -87,16 +114,23 @@ def load(folder: RunFolder, sets: Sequence[str], connections: Sequence[str]) -> 
         _known(stored["sets"], sets, "--set"),
         _known(stored["connections"], connections, "--connection"),
         int(stored["streams"]),
+        Choice(tuple(stored.get("only", ())), stored.get("from"), tuple(stored.get("skip", ()))),
+        stored.get("environment"),
+        bool(stored.get("trusted")),
+        stored.get("max_concurrent"),
+        stored.get("log_level"),
     )
     return request.again_with(sets, connections)
 
 
 def check_package(folder: RunFolder, package: BoundPackage, purpose: Purpose = RESUME) -> None:
     """Raises PackageError if the package or one of its layouts is not what it was when the run started."""
-    if _read(folder, folder.request)["package_hash"] == package.content_hash:
+    stored = _read(folder, folder.request)
+    if stored["package_hash"] == package.content_hash:
         return
+    what = "the package or a layout" if stored.get("environment") is None else "the package, a layout or environment"
     raise PackageError(
-        f"run {folder.run_id} cannot be {purpose.participle}: the package or a layout has changed since it started",
+        f"run {folder.run_id} cannot be {purpose.participle}: {what} has changed since it started",
         at={"file": str(package.path)},
         hint=_NEW_RUN,
     )
@@ -110,23 +144,49 @@ def save_sources(folder: RunFolder, sources: Mapping[str, SourceSnapshot], redac
 def add_dialects(folder: RunFolder, task: str, dialects: Mapping[int, Mapping[str, Any]]) -> None:
     """Writes how the rows of files are written, by index, that could not tell it before they were read."""
     sources = _read(folder, folder.sources)
+    record = None if task in sources else FlowRecords(folder).of(task)
+    files = sources[task]["files"] if record is None else record["source"]["files"]
     for index, dialect in dialects.items():
-        sources[task]["files"][index]["dialect"] = _dialect(dialect)
-    folder.write_document(folder.sources, sources)
+        files[index]["dialect"] = _dialect(dialect)
+    if record is None:
+        folder.write_document(folder.sources, sources)
+    else:
+        add_record(folder, record)
 
 
 def load_source_files(folder: RunFolder, task: str) -> list[dict[str, Any]]:
     """The files that a task of an earlier run has read: path as shown, dialect if it was kept, and of a replay
     `origin`, the path of the file in which the rejects stood, if columns show it.
     """
-    return [dict(file) for file in _read(folder, folder.sources).get(task, {"files": []})["files"]]
+    return [dict(file) for file in _sources(folder).get(task, {"files": []})["files"]]
+
+
+def _sources(folder: RunFolder) -> dict[str, Any]:
+    """What all tasks read: those that were planned before the run, and those that were planned when they started."""
+    return {**_read(folder, folder.sources), **{record["task"]: record["source"] for record in records(folder)}}
+
+
+def described(source: SourceSnapshot, redactor: Redactor) -> dict[str, Any]:
+    """What one task reads, for a record of it."""
+    return dict(_described({"": source}, redactor)[""])
+
+
+def check_source(folder: RunFolder, before: Mapping[str, Any], source: SourceSnapshot, redactor: Redactor) -> None:
+    """As `check_sources`, of one task."""
+    _compare(folder, {"": before}, {"": described(source, redactor)}, RESUME)
 
 
 def check_sources(
     folder: RunFolder, sources: Mapping[str, SourceSnapshot], redactor: Redactor, purpose: Purpose = RESUME
 ) -> None:
     """Raises FileChangedError unless every task reads the same slices of the same, unchanged files."""
-    before, now = _without_dialects(_read(folder, folder.sources)), _without_dialects(_described(sources, redactor))
+    now = _described(sources, redactor)
+    before = {task: source for task, source in _sources(folder).items() if task in now}
+    _compare(folder, before, now, purpose)
+
+
+def _compare(folder: RunFolder, old: Mapping[str, Any], new: Mapping[str, Any], purpose: Purpose) -> None:
+    before, now = _without_dialects(old), _without_dialects(new)
     for task, source in before.items():
         known = {file["path"]: file for file in source["files"]}
         found = {file["path"]: file for file in now.get(task, {"files": []})["files"]}
@@ -152,6 +212,7 @@ def load_keys(folder: RunFolder, tasks: Iterable[str], redactor: Redactor) -> di
 def load_partitions(folder: RunFolder, tasks: Iterable[str], redactor: Redactor) -> dict[str, Partitioning]:
     """How an earlier run has divided its tables, by task; empty if none was."""
     known = _read(folder, folder.partitions)["partitions"] if folder.partitions.exists() else {}
+    known |= {record["task"]: record["partitions"] for record in records(folder)}
     found = {task: known.get(redactor.text(task)) for task in tasks}
     return {task: Partitioning.from_dict(members) for task, members in found.items() if members is not None}
 

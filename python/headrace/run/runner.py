@@ -1,52 +1,72 @@
-"""Executes a package: run folder, events, ledger, tasks one after the other, summary."""
+"""Executes a package: run folder, events, ledgers, control flow, summary."""
 
 from __future__ import annotations
 
-import os
-import platform
+import asyncio
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from headrace import core
-from headrace.errors import CancelledError, HeadraceError, InternalError
-from headrace.executors import FlowOutcome, LocalExecutor
+from headrace.errors import CancelledError, HeadraceError
 from headrace.model import BoundPackage
-from headrace.model.load import usable_cpus
-from headrace.planning import DataFlowPlan, FinishedTask, RunPlan, SkippedTask, SourceSnapshot
+from headrace.planning import RunPlan
 from headrace.run import request as requests
+from headrace.run.attempt import Attempt
+from headrace.run.cancellation import Cancellation
+from headrace.run.control.control import Control
+from headrace.run.control.group import End
+from headrace.run.control.journal import Journal
+from headrace.run.control.names import InstanceNames
+from headrace.run.control.plan_order import PlanOrder
+from headrace.run.control.pool import Pool
+from headrace.run.control.selection import ALL_TASKS, Choice, Selection, select
+from headrace.run.control.totals import TaskTotals
+from headrace.run.control_plan import planned_control
+from headrace.run.early import EarlyFlows, early_flows
 from headrace.run.events import EventLog, Listener
-from headrace.run.finished import LOADED_BEFORE, FinishedTable
+from headrace.run.finished import LOADED_BEFORE
+from headrace.run.flows import Flows
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
-from headrace.run.key_answers import KeyAnswers
-from headrace.run.offenders import name_offender
+from headrace.run.judging import Judge, Judging
+from headrace.run.metrics import MetricsFile, MetricsRecorder
 from headrace.run.own_memory import peak_resident_bytes
+from headrace.run.phases import Phases
 from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
 from headrace.run.redact import Redactor
 from headrace.run.replay import ReplayRun
 from headrace.run.request import RunRequest
-from headrace.run.summary import Judge, Summary, TableResult
+from headrace.run.summary import Summary
 from headrace.run.tasks import nameable_flows
-from headrace.run.unfinished import appended_by_unfinished_runs
-from headrace.targets import LostRun, RunRecord, Target
+from headrace.run.workers import RunWorkers, defect
+
+_WAIT_SECONDS = 0.1
 
 
-def plan_package(package: BoundPackage) -> RunPlan:
+def plan_package(package: BoundPackage, choice: Choice | None = None) -> RunPlan:
     """What `execute` would do now, for reading: without secrets. Changes nothing; a database file that does not exist
     is not created.
     """
     redactor = Redactor(package.secrets)
+    selection = select(package, choice or ALL_TASKS)
+    early = early_flows(package, selection)
+    flows = [flow for flow in package.flows if flow.definition in early.early]
     try:
-        prepared = prepare_sources(package)
-        with _open(package, prepared, None, None, threading.Event()) as targets:
-            return redactor.dataclass(plan_run(package, prepared, targets))
+        prepared = prepare_sources(replace(package, flows=flows))
+        with OpenTargets(
+            package,
+            [item for item in prepared if isinstance(item, PreparedFlow)],
+            spill_folder=None,
+            read_only=True,
+            notice=lambda _text: None,
+            is_cancelled=lambda: False,
+        ) as targets:
+            plan = redactor.dataclass(plan_run(package, prepared, targets))
     except HeadraceError as error:
         raise redactor.error(error) from None
+    return replace(plan, control_flow=redactor.data(planned_control(package, selection, early)))
 
 
 def execute(
@@ -63,16 +83,19 @@ def execute(
 ) -> Summary:
     """Runs a package and returns its summary, also when the run failed or was cancelled (`Summary.failure`).
 
-    `request` is kept in the run folder, so that the run can be resumed. `resumed` is the folder of an unfinished run of
-    the same package, which goes on instead of a new one: what it has committed is not loaded again. `abandon` starts
-    anew even if an unfinished run has appended rows that will be appended again. `replay`: rejects of an earlier run of
-    the package that are loaded instead of its sources.
+    `request` is kept in the run folder, so that the run can be resumed; its choice of tasks is followed. `resumed` is
+    the folder of an unfinished run of the same package, which goes on instead of a new one: what it has done is not
+    done again. `abandon` starts anew even if an unfinished run has appended rows that will be appended again. `replay`:
+    rejects of an earlier run of the package that are loaded instead of its sources.
 
     `listener` gets every event on this thread, progress about ten times a second. Setting `cancel` from a signal
-    handler or another thread rolls back the current table and ends the run. `judge` names the limit of the run.
-    Raises LedgerError if the run folder cannot be made, and whatever a defect of Headrace itself raises.
+    handler or another thread rolls back what is not committed and ends the run. `judge`, a new one for each run, names
+    its limits. Raises LedgerError if the run folder cannot be made, CommandLineError for tasks that do not exist, and
+    whatever a defect of Headrace itself raises.
     """
     now = datetime.now(UTC)
+    choice = ALL_TASKS if request is None else request.choice
+    selection = select(package, choice) if replay is None else Selection()
     folder = resumed or (RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, now) if replay is None else replay.folder)
     if resumed is not None:
         requests.check_package(folder, package)
@@ -82,20 +105,10 @@ def execute(
     if replay is not None:
         package = replay.package(package)
     began_us = requests.microseconds(now) if resumed is None else requests.began(folder)
-    with EventLog(folder.events, redactor, listener) as events:
-        attempt = _Attempt(request, resumed is not None, abandon, began_us, replay)
-        return _Run(package, folder, redactor, events, cancel or threading.Event(), judge, attempt).execute()
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """Whether a run starts or goes on, when it began, and what is kept or given up for that; see `execute`."""
-
-    request: RunRequest | None
-    is_resumed: bool
-    abandon: bool
-    began_us: int | None
-    replay: ReplayRun | None
+    with EventLog(folder.events, redactor, listener, package.log_level) as events:
+        attempt = Attempt(request, resumed is not None, abandon, began_us, replay)
+        cancellation = Cancellation((cancel or threading.Event()).is_set)
+        return _Run(package, selection, folder, redactor, events, cancellation, judge, attempt).execute()
 
 
 class _Run:
@@ -104,297 +117,148 @@ class _Run:
     def __init__(
         self,
         package: BoundPackage,
+        selection: Selection,
         folder: RunFolder,
         redactor: Redactor,
         events: EventLog,
-        cancel: threading.Event,
+        cancellation: Cancellation,
         judge: Judge | None,
-        attempt: _Attempt,
+        attempt: Attempt,
     ) -> None:
-        self._attempt = attempt
         self._package = package
+        self._selection = selection
         self._folder = folder
         self._redactor = redactor
         self._events = events
-        self._cancel = cancel
-        self._judge = judge
-        self._begun: list[Target] = []
-        # Of a replay: rejects of its task that are in none.
-        self._open_behind: int | None = None
+        self._cancellation = cancellation
+        self._attempt = attempt
+        self._ended = threading.Event()
+        self._pool = Pool()
+        self._phases = Phases()
+        self._totals = TaskTotals(redactor.error)
         self._summary = Summary(
             run_id=folder.run_id, run_folder=str(folder.path), package=package.name, redact=redactor.data
         )
-        self._summary.phases = dict.fromkeys(("plan", "start", "prepare", "load", "commit", "finish"), 0.0)
+        self._summary.phases = self._phases.seconds
+        early = early_flows(package, selection) if attempt.replay is None else _all_early(package)
+        self._judging = Judging(judge, events)
+        metrics = MetricsFile(folder.metrics, redactor, events.notice, folder.is_ours)
+        self._metrics = MetricsRecorder(metrics, events.notice, judge=self._judging)
+        self._flows = Flows(
+            package,
+            early,
+            folder,
+            redactor,
+            events,
+            self._summary,
+            self._phases,
+            attempt,
+            self._metrics,
+            self._judging,
+            self._is_cancelled,
+        )
 
     def execute(self) -> Summary:
+        """The work is done on a thread of its own, while this one waits in short steps: Ctrl-C always works."""
         started = time.monotonic()
-        defect: BaseException | None = None
-        try:
-            self._execute()
-        except BaseException as error:
-            self._fail(_reported(error))
-            defect = None if isinstance(error, HeadraceError | KeyboardInterrupt) else error
+        defects: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                self._execute()
+            except BaseException as error:
+                self._fail(_reported(error))
+                if not isinstance(error, HeadraceError):
+                    defects.append(error)
+            finally:
+                with self._phases.of("finish"):
+                    self._metrics.stop()
+                self._ended.set()
+                self._events.wake()
+
+        thread = threading.Thread(target=work, name="control")
+        thread.start()
+        while thread.is_alive():
+            try:
+                self._events.pump(_WAIT_SECONDS)
+                if self._ended.is_set():
+                    thread.join()
+            except KeyboardInterrupt:
+                self._cancellation.set()
+        self._events.pump(0)
         self._summary.seconds = time.monotonic() - started
         self._finish()
-        if defect is not None:
-            raise defect
+        if defects:
+            raise defects[0]
         return self._summary
 
     def _execute(self) -> None:
-        with self._phase("plan"):
-            try:
-                prepared = self._sources()
-            except BaseException:
-                self._started(None)
-                raise
-            self._started(prepared)
-            if self._attempt.is_resumed:
-                requests.check_sources(self._folder, _sources(prepared), self._redactor)
-        with self._phase("start"):
-            targets = _open(self._package, prepared, self._folder, self._events, self._cancel)
+        journal = Journal(self._folder.journal, self._folder.is_ours)
         try:
-            plan = self._planned(prepared, targets)
-            self._tasks(plan, prepared, targets)
+            self._flows.start(lambda task: journal.before(task).status in ("success", "skipped"))
+            with self._phases.of("start"):
+                control = self._control(journal)
+            end = asyncio.run(control.run())
+            self._summary.tasks = self._totals.to_list()
+            self._summary.tasks_failed = end.failures
+            if end.status != "success":
+                self._fail(end.error or _unexplained(end))
+            elif not self._summary.tables and self._package.data_flows():
+                self._nothing_loaded()
         except BaseException as error:
             self._fail(_reported(error))  # before the ledger is closed, which says how the run ended
-            self._warn_of_appended()
             raise
         finally:
-            with self._phase("finish"):
-                self._end_ledger()
-                self._close(targets)
+            if self._summary.failure is not None:
+                self._warn_of_appended()
+            journal.close()
+            self._package.binder.close()
+            with self._phases.of("finish"):
+                failure = self._summary.failure
+                said = None if failure is None else self._redactor.text(failure.what)
+                self._flows.destinations.end(self._summary.status, said, self._late_problem)
 
-    def _sources(self) -> list[PreparedFlow | SkippedTask]:
-        replay = self._attempt.replay
-        if replay is None:
-            return prepare_sources(self._package, self._cancel.is_set)
-        return [replay.sources(self._package, self._cancel.is_set)]
-
-    def _planned(self, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> RunPlan:
-        """Plans and begins the ledger: a new run in this order, so that a plan that fails leaves no trace; a resumed
-        one asks the ledger what is left, after it has fenced the earlier attempt off.
-        """
-        began_us = self._attempt.began_us
-        if self._attempt.is_resumed:
-            with self._phase("start"):
-                self._resume_ledger(targets)
-        with self._phase("plan"):
-            is_resumed, resumed_run = self._attempt.is_resumed, self._folder.run_id
-            known = requests.load_keys(self._folder, _sources(prepared), self._redactor) if is_resumed else None
-            keys = KeyAnswers(known, is_cancelled=self._cancel.is_set)
-            plan = plan_run(self._package, prepared, targets, resumed_run if is_resumed else None, keys, began_us)
-            if self._attempt.replay is not None:
-                plan = self._claimed(self._attempt.replay, plan, prepared, targets)
-            if is_resumed:
-                requests.check_partitions(self._folder, plan, self._redactor)
-            for note in plan.notes:
-                self._events.notice(note)
-        if not self._attempt.is_resumed:
-            with self._phase("start"):
-                appended = self._unfinished(plan, prepared, targets)
-                if self._attempt.request is not None:
-                    # Only what gets as far as the ledger can be resumed.
-                    requests.save_sources(self._folder, _sources(prepared), self._redactor)
-                    requests.save_partitions(self._folder, keys.document, plan, self._redactor)
-                    requests.save(self._folder, self._attempt.request, self._package, self._redactor, began_us)
-                self._begin_ledger(targets)
-                for target, unfinished in appended:
-                    target.abandon_runs(unfinished)
-        return plan
-
-    def _claimed(
-        self,
-        replay: ReplayRun,
-        plan: RunPlan,
-        prepared: list[PreparedFlow | SkippedTask],
-        targets: OpenTargets,
-    ) -> RunPlan:
-        task = next(item.task for item in prepared if isinstance(item, PreparedFlow))
-        target = targets[task.destination.connection]
-        self._open_behind = replay.open_behind(target.replays(replay.of_run, task.id))
-        return replay.planned(plan, task, target, self._redactor)
-
-    def _tasks(self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> None:
-        executor = LocalExecutor(core.Flow)
-        for item, task in zip(prepared, plan.tasks, strict=True):
-            if isinstance(task, SkippedTask):
-                self._summary.skipped.append(task)
-                self._events.emit("task_skipped", task=task.task, table=task.table, reason=task.reason)
-                continue
-            if self._cancel.is_set():
-                raise CancelledError(f"the run was cancelled before task {task.task}")
-            assert isinstance(item, PreparedFlow)
-            if isinstance(task, FinishedTask):
-                self._finished_before(task)
-                continue
-            self._load(executor, task, targets[item.task.destination.connection])
-        if not plan.flows:
-            reasons = dict.fromkeys(task.reason for task in self._summary.skipped) or [LOADED_BEFORE]
-            self._events.notice(f"nothing to load: {'; '.join(reasons)}")
-
-    def _load(self, executor: LocalExecutor, plan: DataFlowPlan, target: Target) -> None:
-        with self._phase("start"):
-            run_id = self._folder.run_id
-            if not (self._attempt.is_resumed and target.task_progress(run_id, plan.task).recorded):
-                target.record_slices(run_id, self._without_secrets(plan))
-        self._events.emit(
-            "task_started",
-            task=plan.task,
-            table=plan.table,
-            connection=plan.connection,
-            files=len(plan.source.files),
-            bytes_total=plan.source.bytes_total,
-            slices=len(plan.source.slices),
-            streams=plan.streams,
-            notes=list(plan.notes),
+    def _control(self, journal: Journal) -> Control:
+        began = self._attempt.began_us
+        moment = datetime.now(UTC) if began is None else datetime.fromtimestamp(began / 1e6, UTC)
+        system = {"run_id": self._folder.run_id, "started_at": moment.strftime("%Y-%m-%d %H:%M:%S")}
+        workers = RunWorkers(
+            self._flows,
+            self._folder,
+            journal,
+            self._events,
+            self._redactor,
+            system,
+            is_resumed=self._attempt.is_resumed,
         )
-        started = time.monotonic()
-
-        def progress(snapshot: dict[str, Any]) -> None:
-            self._events.emit(
-                "progress",
-                task=plan.task,
-                table=plan.table,
-                bytes_read=snapshot["bytes_read"],
-                source_bytes_read=snapshot["source_bytes_read"],
-                counted_bytes=snapshot["counted_bytes"],
-                bytes_total=plan.source.bytes_total,
-                rows_read=snapshot["rows_read"],
-                rows_rejected=snapshot["rows_rejected"],
-                seconds=round(time.monotonic() - started, 3),
-            )
-
-        plan = replace(plan, shown_paths=self._shown_paths(plan.source), rows_before=self._summary.rows_before())
-        outcome = executor.run(self._folder.run_id, plan, target, str(self._folder.rejects), progress, self._cancel)
-        if outcome.error is not None:
-            with self._phase("finish"):
-                self._name_offender(outcome.error, plan, target)
-        table = TableResult(plan, outcome)
-        self._record(table)
-        for warning in [*outcome.warnings, *table.notes()]:
-            self._events.notice(warning, plan.task)
-        if outcome.error is not None:
-            raise outcome.error
-        self._keep_dialects(plan, outcome)
-
-    def _keep_dialects(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
-        """How the rows of a stream are written is known when it was read: rejects are replayed by it."""
-        slices = outcome.result["slices"] if outcome.result else []
-        read = {int(item["file"]): item["dialect"] for item in slices if "dialect" in item}
-        if read and self._attempt.request is not None:
-            requests.add_dialects(self._folder, self._redactor.text(plan.task), read)
-
-    def _finished_before(self, task: FinishedTask) -> None:
-        table = FinishedTable.of(task, self._folder.rejects)
-        self._summary.finished.append(table)
-        self._events.emit("task_skipped", task=task.task, table=task.table, reason=LOADED_BEFORE)
-
-    def _name_offender(self, error: BaseException, plan: DataFlowPlan, target: Target) -> None:
-        def notice(text: str) -> None:
-            self._events.notice(text, plan.task)
-
-        name_offender(error, plan, target, self._folder, notice, self._cancel)
-
-    def _record(self, table: TableResult) -> None:
-        self._summary.tables.append(table)
-        self._add_phases(table.outcome)
-        sums, error = table.sums(), table.outcome.error
-        shown = self._redactor.error(error).to_dict() if isinstance(error, HeadraceError) else None
-        self._events.emit(
-            "task_finished",
-            task=table.plan.task,
-            table=table.plan.table,
-            status=table.outcome.status,
-            seconds=round(table.outcome.seconds, 6),
-            rows_read=sums["rows"],
-            rows_skipped=sums["skipped"],
-            rows_rejected=sums["rejected"],
-            rows_loaded=table.rows_loaded(),
-            bytes_read=sums["bytes"],
-            error=shown,
+        attempt = requests.attempt(self._folder, is_resumed=self._attempt.is_resumed)
+        self._metrics.start(attempt)
+        flows = zip(self._package.flows, nameable_flows(self._package), strict=True)
+        names = InstanceNames(self._redactor, {flow.id: named.id for flow, (named, _) in flows if flow.id != named.id})
+        return Control(
+            self._package,
+            workers,
+            journal,
+            self._events,
+            names,
+            self._selection,
+            self._cancellation,
+            self._pool,
+            PlanOrder(self._flows.planned_order()),
+            self._totals,
+            self._redactor.hides,
+            system,
+            attempt,
         )
 
-    def _shown_paths(self, source: SourceSnapshot) -> tuple[str, ...] | None:
-        """How rejects may name the source files, if not as they are called: secrets may be in their paths."""
-        paths = [str(file["path"]) for file in source.files]
-        shown = tuple(self._redactor.text(path) for path in paths)
-        return None if list(shown) == paths else shown
+    def _is_cancelled(self) -> bool:
+        return self._cancellation.is_set() or self._pool.is_cancelled()
 
-    def _add_phases(self, outcome: FlowOutcome) -> None:
-        phases, times = self._summary.phases, outcome.times
-        if times is None:
-            phases["load"] += outcome.seconds
-            return
-        phases["prepare"] += times.prepare_seconds
-        phases["commit"] += times.commit_seconds
-        phases["load"] += outcome.seconds - times.prepare_seconds - times.commit_seconds
-
-    def _started(self, prepared: list[PreparedFlow | SkippedTask] | None) -> None:
-        tasks: list[dict[str, Any]]
-        if prepared is None:
-            flows = [flow for flow, when in nameable_flows(self._package) if when]
-            tasks = [{"task": flow.id, "table": flow.destination.table} for flow in flows]
-        else:
-            tasks = [
-                {"task": item.task.id, "table": item.task.destination.table, "bytes_total": item.source.bytes_total}
-                for item in prepared
-                if isinstance(item, PreparedFlow)
-            ]
-        self._events.emit(
-            "run_started",
-            run_id=self._folder.run_id,
-            package=self._package.name,
-            streams=self._package.streams,
-            memory_bytes=self._package.memory_bytes,
-            run_folder=str(self._folder.path),
-            tasks=tasks,
-        )
-
-    def _record_of_run(self) -> RunRecord:
-        return RunRecord(
-            run_id=self._folder.run_id,
-            package=self._redactor.text(self._package.name),
-            package_hash=self._package.content_hash,
-            headrace_version=core.version(),
-            host=platform.node(),
-            process_id=os.getpid(),
-            started_at=datetime.now(UTC),
-            of_run=None if self._attempt.replay is None else self._attempt.replay.of_run,
-        )
-
-    def _resume_ledger(self, targets: OpenTargets) -> None:
-        record = self._record_of_run()
-        for target in targets.all():
-            target.resume_run(record)
-            self._begun.append(target)
-
-    def _unfinished(
-        self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets
-    ) -> list[tuple[Target, list[LostRun]]]:
-        if self._attempt.replay is not None:
-            return []  # whatever those have appended, it is not the rows of a replay
-        package = self._record_of_run().package
-        return appended_by_unfinished_runs(package, plan, prepared, targets, may_abandon=self._attempt.abandon)
-
-    def _begin_ledger(self, targets: OpenTargets) -> None:
-        record = self._record_of_run()
-        for target in targets.all():
-            lost_runs = target.begin_run(record)
-            self._begun.append(target)
-            for lost in lost_runs:
-                loaded = f"it had committed {', '.join(lost.tables)}, and " if lost.tables else ""
-                self._events.notice(
-                    f"run {lost.run_id} died before it ended: {loaded}nothing of its unfinished table is visible"
-                )
-
-    def _end_ledger(self) -> None:
-        failure = self._summary.failure
-        error = None if failure is None else self._redactor.text(failure.what)
-        for target in self._begun:
-            try:
-                target.end_run(self._folder.run_id, self._summary.status, error)
-            except Exception as problem:
-                self._late_problem(problem)
+    def _nothing_loaded(self) -> None:
+        reasons = dict.fromkeys(task.reason for task in self._summary.skipped)
+        known = reasons or ([LOADED_BEFORE] if self._summary.finished else [])
+        if known:
+            self._events.notice(f"nothing to load: {'; '.join(known)}")
 
     def _warn_of_appended(self) -> None:
         """A table is committed when its task ends. What a failed run has appended a new one would append again."""
@@ -404,12 +268,6 @@ class _Run:
             self._events.notice(
                 f"committed already: {', '.join(again)}; `headrace resume {self._folder.run_id}` goes on behind that"
             )
-
-    def _close(self, targets: OpenTargets) -> None:
-        try:
-            targets.close()
-        except Exception as problem:
-            self._late_problem(problem)
 
     def _late_problem(self, error: Exception) -> None:
         """Something failed behind the last task. What is committed stays so: calling the run failed would make its
@@ -432,7 +290,8 @@ class _Run:
     def _finish(self) -> None:
         self._summary.peak_resident_bytes = peak_resident_bytes()
         self._folder.tidy()
-        for step in (self._name_limit, self._write_summary):
+        steps: tuple[Callable[[], None], ...] = (self._name_limit, self._write_summary)
+        for step in steps:
             try:
                 step()
             except Exception as problem:
@@ -446,55 +305,23 @@ class _Run:
         )
 
     def _name_limit(self) -> None:
-        if self._judge is not None and self._summary.tables:
-            verdict = self._judge(self._summary.counters(usable_cpus()))
-            self._summary.limit = None if verdict is None else verdict.to_dict()
+        self._summary.limit = self._judging.whole()
 
     def _write_summary(self) -> None:
         if self._attempt.replay is not None:
             tables = self._summary.to_dict()["tables"]
-            self._summary.replay = self._attempt.replay.accounts(tables, self._open_behind)
+            self._summary.replay = self._attempt.replay.accounts(tables, self._flows.open_behind)
         self._folder.write_summary(self._summary.to_dict())
 
-    @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self._summary.phases[name] += time.monotonic() - started
 
-    def _without_secrets(self, plan: DataFlowPlan) -> DataFlowPlan:
-        files = [{**file, "path": self._redactor.text(str(file["path"]))} for file in plan.source.files]
-        return replace(plan, table=self._redactor.text(plan.table), source=replace(plan.source, files=files))
+def _all_early(package: BoundPackage) -> EarlyFlows:
+    return EarlyFlows(frozenset(flow.definition for flow in package.flows), {})
 
 
-def _sources(prepared: list[PreparedFlow | SkippedTask]) -> dict[str, SourceSnapshot]:
-    return {item.task.id: item.source for item in prepared if isinstance(item, PreparedFlow)}
+def _unexplained(end: End) -> HeadraceError:
+    return CancelledError("the run was cancelled") if end.status == "cancelled" else defect(Exception(end.status))
 
 
 def _reported(error: BaseException) -> HeadraceError:
     """How the end of a run by `error` is reported; anything unknown is a defect of Headrace."""
-    if isinstance(error, HeadraceError):
-        return error
-    if isinstance(error, KeyboardInterrupt):
-        return CancelledError("the run was cancelled")
-    return InternalError(f"internal: {type(error).__name__} in the program itself", found=str(error) or None)
-
-
-def _open(
-    package: BoundPackage,
-    prepared: list[PreparedFlow | SkippedTask],
-    folder: RunFolder | None,
-    events: EventLog | None,
-    cancel: threading.Event,
-) -> OpenTargets:
-    """Opens the destinations: for a run if there is a run folder, else read-only for a plan."""
-    return OpenTargets(
-        package,
-        [item for item in prepared if isinstance(item, PreparedFlow)],
-        spill_folder=None if folder is None else str(folder.spill),
-        read_only=folder is None,
-        notice=lambda text: None if events is None else events.notice(text),
-        is_cancelled=cancel.is_set,
-    )
+    return error if isinstance(error, HeadraceError) else defect(error)

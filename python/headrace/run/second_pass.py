@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ import duckdb
 
 from headrace import core
 from headrace.errors import CancelledError, InternalError
+from headrace.executors import Cancel
 from headrace.planning import DataFlowPlan
 from headrace.run.tasks import unique_name
 from headrace.run.waiting import on_worker
@@ -44,7 +44,7 @@ class SecondPass:
         place: int | None,
         engine: duckdb.DuckDBPyConnection,
         rejects_folder: str,
-        cancel: threading.Event,
+        cancel: Cancel,
     ) -> None:
         self._plan = replace(plan, committed={}, keep_rejects="examples")
         self._engine = engine

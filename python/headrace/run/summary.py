@@ -4,46 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
 from headrace.executors import FlowOutcome, ignored_by_column
 from headrace.model import DataType
 from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
+from headrace.run.folded import FoldedFlows
 
 _STAGES = ("read", "parse", "transform", "write")
 # Files that a note names.
 _NAMED_FILES = 3
+_KEPT_SKIPPED = 1_000
 _SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "out", "values_ignored")
 
 
-@dataclass(frozen=True)
-class FlowCounters:
-    """What a verdict about the limit is made from: one data flow, or all of a run together.
-
-    `stream_seconds`: the time that all streams had, each as long as the streams of its data flow ran. `streams` have
-    the members of a flow result; `sink_wait_seconds`: how long the destination waited for rows.
-    """
-
-    seconds: float
-    cpu_seconds: float
-    cpu_count: int
-    stream_seconds: float
-    streams: Sequence[Mapping[str, Any]]
-    sink_wait_seconds: float
-    sink_busy_seconds: float
-
-
-class Verdict(Protocol):
-    """The limit of a run and the sentence with the numbers behind it."""
-
-    def to_dict(self) -> dict[str, str]: ...
-
-
 Document = dict[str, Any]
-# Given by the caller, because diagnosing is a layer above running. None: no verdict is possible.
-Judge = Callable[[FlowCounters], Verdict | None]
 
 
 @dataclass
@@ -52,6 +29,8 @@ class TableResult:
 
     plan: DataFlowPlan
     outcome: FlowOutcome
+    # What has limited it, with the evidence.
+    limit: Document | None = None
 
     def sums(self) -> dict[str, int]:
         """The accounts of all slices that ended, in this attempt of the run or before. `bytes`: read in this one."""
@@ -162,6 +141,7 @@ class TableResult:
             "rows_per_second": round(self._rows_read_now() / seconds, 1) if seconds > 0 else 0.0,
             "streams": self.plan.streams,
             "slices": len(self.plan.source.slices),
+            "limit": self.limit,
             "switch_seconds": round(times.switch_seconds, 6) if times else 0.0,
             "partitions": [part.to_dict() for part in times.partitions] if times else [],
             "rejects": self._rejects(),
@@ -189,11 +169,38 @@ class Summary:
     finished: list[FinishedTable] = field(default_factory=list)
     tables: list[TableResult] = field(default_factory=list)
     skipped: list[SkippedTask] = field(default_factory=list)
-    limit: dict[str, str] | None = None
+    limit: Document | None = None
     failure: HeadraceError | None = None
     peak_resident_bytes: int = 0
     replay: Document | None = None
     redact: Callable[[Document], Document] = field(default=lambda document: document, repr=False)
+    tasks: list[Document] = field(default_factory=list)
+    tasks_failed: int = 0
+    # Data flows by task: those that were tried in this attempt, and those whose slices are in the ledger.
+    tried: set[str] = field(default_factory=set, repr=False)
+    retried: set[str] = field(default_factory=set, repr=False)
+    folded: FoldedFlows = field(default_factory=FoldedFlows, repr=False)
+    # Streams of flows that were added up.
+    _folded_streams: list[Document] = field(default_factory=list, repr=False)
+
+    def add(self, table: TableResult) -> None:
+        """Takes over what became of a data flow; of one that is tried again only the last try counts."""
+        if table.plan.task in self.tried:
+            self.tables = [known for known in self.tables if known.plan.task != table.plan.task]
+        if self.folded.takes(table.to_dict()):
+            self._folded_streams = merged_streams(self._streams([table]))
+        else:
+            self.tables.append(table)
+
+    def skip(self, task: SkippedTask) -> None:
+        """Takes over that a data flow has loaded nothing; of very many the first ones."""
+        if len(self.skipped) < _KEPT_SKIPPED:
+            self.skipped.append(task)
+
+    def add_finished(self, table: FinishedTable) -> None:
+        """Takes over what an earlier attempt of the run has completed."""
+        if not self.folded.takes(table.to_dict()):
+            self.finished.append(table)
 
     @property
     def exit_code(self) -> int:
@@ -202,31 +209,25 @@ class Summary:
             return self.failure.exit_code
         return {"success": 0, "cancelled": EXIT_CANCELLED}.get(self.status, EXIT_FAILED)
 
-    def counters(self, cpu_count: int) -> FlowCounters:
-        """The counters of all data flows together."""
-        results = [table.outcome.result for table in self.tables if table.outcome.result]
-        return FlowCounters(
-            seconds=sum(table.outcome.seconds for table in self.tables),
-            cpu_seconds=sum(table.outcome.cpu_seconds for table in self.tables),
-            cpu_count=cpu_count,
-            stream_seconds=sum(float(result["seconds"]) * len(result["streams"]) for result in results),
-            streams=[stream for result in results for stream in result["streams"]],
-            sink_wait_seconds=sum(float(result["sink"]["wait_input_seconds"]) for result in results),
-            sink_busy_seconds=sum(float(result["sink"]["busy_seconds"]) for result in results),
-        )
+    def _streams(self, tables: Sequence[TableResult]) -> list[Mapping[str, Any]]:
+        """Of flows that were added up before, and these."""
+        results = [table.outcome.result for table in tables if table.outcome.result]
+        return [*self._folded_streams, *(stream for result in results for stream in result["streams"])]
 
     def rows_before(self) -> RowsBefore:
         """What the data flows that have ended have read, in this attempt of the run or before."""
         known = [known for table in self.finished for known in table.task.slices.values()]
         sums = [table.sums() for table in self.tables]
+        folded = sum(document["rows_read"] for document in self.folded.documents)
         return RowsBefore(
             sum(item.rejected for item in known) + sum(item["rejected"] for item in sums),
-            sum(item.loaded + item.rejected for item in known) + sum(item["rows"] for item in sums),
+            folded + sum(item.loaded + item.rejected for item in known) + sum(item["rows"] for item in sums),
         )
 
     def to_dict(self) -> Document:
         """The document, without secrets."""
         tables = [*(table.to_dict() for table in self.finished), *(table.to_dict() for table in self.tables)]
+        tables += self.folded.documents
         document = {
             "run_id": self.run_id,
             "package": self.package,
@@ -240,7 +241,9 @@ class Summary:
             "rows_filtered": 0,
             "tables": tables,
             "skipped": [task.to_dict() for task in self.skipped],
-            "streams": _streams([table.outcome.result for table in self.tables if table.outcome.result]),
+            "tasks": self.tasks,
+            "tasks_failed": self.tasks_failed,
+            "streams": merged_streams(self._streams(self.tables)),
             "limit": self.limit,
             "peak_resident_bytes": self.peak_resident_bytes,
             "error": None if self.failure is None else self.failure.to_dict(),
@@ -254,10 +257,10 @@ def _values(count: int) -> str:
     return "1 value was" if count == 1 else f"{count:,} values were"
 
 
-def _streams(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def merged_streams(streams: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Each stream's counters over all data flows of the run, by stream number."""
     totals: dict[int, dict[str, Any]] = {}
-    for stream in (stream for result in results for stream in result["streams"]):
+    for stream in streams:
         number = int(stream["number"])
         total = totals.setdefault(number, {"number": number, "slices": 0, "rows": 0, "bytes": 0, "cpu_seconds": 0.0})
         for name in ("slices", "rows", "bytes", "cpu_seconds"):

@@ -41,3 +41,20 @@ def appended_by_unfinished_runs(
         if unfinished:
             found.append((target, unfinished))
     return found
+
+
+def refuse_unfinished(package: str, target: Target, *, may_abandon: bool) -> list[LostRun]:
+    """Runs of `package` that did not end well, and have made rows visible anywhere in the destination: for packages of
+    which it is not known before to which tables they append.
+
+    Raises LedgerError if there are any and they are not to be given up.
+    """
+    unfinished = [run for run in target.unfinished_runs(package) if run.tables]
+    if unfinished and not may_abandon:
+        last = unfinished[-1]
+        raise LedgerError(
+            f"run {last.run_id} of this package did not end well, and has made rows visible already",
+            found=f"rows committed into {', '.join(last.tables)}",
+            hint=f"Go on with it: `headrace resume {last.run_id}`. To start anew all the same, run with --abandon.",
+        )
+    return unfinished

@@ -16,10 +16,11 @@ from headrace import core
 from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import LocalExecutor
 from headrace.model import BoundPackage
-from headrace.planning import DataFlowPlan, MemoryBudget, Partitioning, SkippedTask, plan_source_pass
+from headrace.planning import DataFlowPlan, MemoryBudget, Partitioning, RunFacts, SkippedTask, plan_source_pass
 from headrace.planning.wording import stream_name
 from headrace.run import request as requests
 from headrace.run.comparison import ColumnComparison, Difference, compare_columns
+from headrace.run.flow_records import with_late_flows
 from headrace.run.folder import VERIFY, RunFolder
 from headrace.run.preparation import OpenTargets, PreparedFlow, prepare_sources
 from headrace.run.redact import Redactor
@@ -81,6 +82,7 @@ def verify(package: BoundPackage, folder: RunFolder, cancel: threading.Event) ->
     redactor = Redactor(package.secrets)
     try:
         requests.check_package(folder, package, VERIFY)
+        package = with_late_flows(package, folder)
         prepared = [item for item in prepare_sources(package, cancel.is_set) if not isinstance(item, SkippedTask)]
         requests.check_sources(folder, {item.task.id: item.source for item in prepared}, redactor, VERIFY)
         with OpenTargets(
@@ -93,8 +95,8 @@ def verify(package: BoundPackage, folder: RunFolder, cancel: threading.Event) ->
         ) as targets:
             tasks = [item.task.id for item in prepared]
             partitions = requests.load_partitions(folder, tasks, redactor)
-            began_us = requests.began(folder)
-            verification = _Verification(package, folder.run_id, began_us, prepared, targets, partitions, cancel)
+            run = RunFacts(folder.run_id, package.content_hash, requests.began(folder))
+            verification = _Verification(package, run, prepared, targets, partitions, cancel)
             for item in prepared:
                 yield redactor.dataclass(verification.verdict(item))
     except HeadraceError as error:
@@ -107,16 +109,14 @@ class _Verification:
     def __init__(
         self,
         package: BoundPackage,
-        run_id: str,
-        began_us: int | None,
+        run: RunFacts,
         prepared: Sequence[PreparedFlow],
         targets: OpenTargets,
         partitions: Mapping[str, Partitioning],
         cancel: threading.Event,
     ) -> None:
         self._package = package
-        self._run_id = run_id
-        self._began_us = began_us
+        self._run = run
         self._targets = targets
         self._partitions = partitions
         self._cancel = cancel
@@ -144,7 +144,7 @@ class _Verification:
             default_schema=target.default_schema,
             partitioning=self._partitions.get(item.task.id),
         )
-        plan = replace(plan, load_time_us=self._began_us)
+        plan = replace(plan, run=self._run)
         source = self._read_source(plan)
         stored = self._read_table(target, plan)
         rows = sum(int(piece["out"]) for piece in source["slices"])
@@ -172,7 +172,7 @@ class _Verification:
             return "several tasks of the run have loaded this table"
         if item.task.destination.target == "append":
             return "the rows were appended: the table may hold others too"
-        if any(replay.taken_at for replay in target.replays(self._run_id, item.task.id)):
+        if any(replay.taken_at for replay in target.replays(self._run.run_id, item.task.id)):
             return "rejects of the run were replayed: the table holds repaired rows too"
         if item.task.destination.partitions:
             return "some partitions were loaded anew: the others hold other rows"
@@ -189,7 +189,7 @@ class _Verification:
         """Parses the source as the load did, into nothing; the core's result."""
         with tempfile.TemporaryDirectory(prefix="headrace-verify-") as rejects:
             outcome = LocalExecutor(core.Flow).run(
-                self._run_id, plan, open_null_target(), rejects, lambda _snapshot: None, self._cancel
+                self._run.run_id, plan, open_null_target(), rejects, lambda _snapshot: None, self._cancel
             )
         if isinstance(outcome.error, CancelledError):
             raise CancelledError(_CANCELLED) from outcome.error

@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -66,8 +66,22 @@ def find_files(folder: str, patterns: Sequence[str], streams: int) -> FoundFiles
     return result
 
 
-def no_files(folder: str, patterns: Sequence[str], source: str, notes: Sequence[str] = ()) -> SourceError:
-    """The error for patterns that match no file; names the nearest files of the folder, and `notes` of the search."""
+def is_literal(folder: str, pattern: str) -> bool:
+    """Whether a pattern stands for itself: it has no wildcard, or a file has its very name, brackets included."""
+    if _ANY_NAME.intersection(pattern):
+        return False
+    return not glob.has_magic(pattern) or os.path.lexists(os.path.join(folder, pattern))
+
+
+def names_matching(folder: str, pattern: str) -> Iterator[tuple[str, str | None]]:
+    """What matches a pattern with wildcards, relative to `folder`, and `kind_of` it. No name starts with a dot."""
+    for name in glob.glob(pattern, root_dir=folder, recursive=True):
+        if not os.path.basename(name).startswith("."):
+            yield name, kind_of(os.path.join(folder, name))
+
+
+def what_is_there(folder: str, patterns: Sequence[str]) -> str:
+    """What a folder has in place of files that match: how many others, and those with the nearest names."""
     listing = _listing(folder)
     near = _nearest(patterns, listing)
     count = f"{len(listing)} files with other names" if len(listing) > 1 else "one file with another name"
@@ -75,10 +89,15 @@ def no_files(folder: str, patterns: Sequence[str], source: str, notes: Sequence[
         count = "no file in the folder"
     if near:
         count += f", such as {', '.join(near)}"
+    return count
+
+
+def no_files(folder: str, patterns: Sequence[str], source: str, notes: Sequence[str] = ()) -> SourceError:
+    """The error for patterns that match no file; names the nearest files of the folder, and `notes` of the search."""
     return SourceError(
         f"no file matches source `{source}`",
         at={"folder": folder},
-        found="\n".join([count, *notes]),
+        found="\n".join([what_is_there(folder, patterns), *notes]),
         expected=f"files matching {_joined(patterns)}",
         hint="Correct the folder or the pattern; `missing: skip` passes over a source without files.",
     )
@@ -104,26 +123,23 @@ def _stream_files(folder: str, pattern: str, streams: int) -> list[str]:
 
 
 def _matches(folder: str, pattern: str, notes: list[str]) -> list[str]:
-    if not _ANY_NAME.intersection(pattern) and os.path.lexists(os.path.join(folder, pattern)):
+    if is_literal(folder, pattern) and os.path.lexists(os.path.join(folder, pattern)):
         return _named(folder, pattern, notes)
     _require_subfolder(folder, pattern)
     names = []
-    for name in glob.glob(pattern, root_dir=folder, recursive=True):
+    for name, kind in names_matching(folder, pattern):
         path = os.path.join(folder, name)
-        if os.path.basename(name).startswith("."):
-            continue
-        kind = _kind(path)
         if kind == "named pipe":
             raise SourceError(
                 f"the pattern `{pattern}` matches a named pipe",
-                at={"file": _shown(path)},
+                at={"file": shown_name(path)},
                 expected="files: a pipe is read only if it is named literally",
                 hint="Name the pipe in `files`, or use a pattern that does not match it.",
             )
         if kind != "folder":
             names.append(os.path.normpath(name))
         elif "**" not in pattern:
-            notes.append(f"{_shown(path)} matches `{pattern}` but is a folder; it is not read")
+            notes.append(f"{shown_name(path)} matches `{pattern}` but is a folder; it is not read")
     return names
 
 
@@ -135,17 +151,17 @@ def _named(folder: str, name: str, notes: list[str]) -> list[str]:
     _require_folder(path)
     names = []
     for inner in sorted(os.listdir(path)):
-        kind = _kind(os.path.join(path, inner))
+        kind = kind_of(os.path.join(path, inner))
         if inner.startswith((".", "_")):
             continue
         if kind is None:
             names.append(os.path.normpath(os.path.join(name, inner)))
         else:
-            notes.append(f"{_shown(os.path.join(path, inner))} is a {kind}; it is not read")
+            notes.append(f"{shown_name(os.path.join(path, inner))} is a {kind}; it is not read")
     return names
 
 
-def _kind(path: str) -> str | None:
+def kind_of(path: str) -> str | None:
     """What is no file that can be read from its start to its end; None for files, and for what the core refuses."""
     try:
         mode = os.stat(path).st_mode
@@ -167,7 +183,7 @@ def _note_two_names(paths: Sequence[str], notes: list[str]) -> None:
             continue
         known = first.setdefault((status.st_dev, status.st_ino), path)
         if known != path:
-            again.append(f"{_shown(path)} is another name of {_shown(known)}")
+            again.append(f"{shown_name(path)} is another name of {shown_name(known)}")
     if again:
         more = f", and so for {len(again) - 1} more" if len(again) > 1 else ""
         notes.append(f"{again[0]}: its rows are loaded twice{more}")
@@ -213,15 +229,15 @@ def _require_subfolder(folder: str, pattern: str) -> None:
 
 
 def _refuse_other_encoding(path: str) -> None:
-    if _shown(path) != path:
+    if shown_name(path) != path:
         raise SourceError(
             "the name of a source file is not UTF-8",
-            at={"file": _shown(path)},
+            at={"file": shown_name(path)},
             hint="Rename the file, or use a pattern that does not match it.",
         )
 
 
-def _shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """The name with bytes that are not UTF-8 written as \\xff."""
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
@@ -249,7 +265,7 @@ def _folders(parent: Path) -> list[str]:
 def _listing(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return sorted(_shown(item.name) for item in entries if not item.name.startswith(".") and item.is_file())
+            return sorted(shown_name(item.name) for item in entries if not item.name.startswith(".") and item.is_file())
     except OSError:
         return []
 

@@ -2,6 +2,8 @@
 
 from headrace.targets.base import (
     ClosedBehind,
+    DestinationWatcher,
+    FinishedTask,
     Flow,
     Inspection,
     LoadedPartition,
@@ -17,6 +19,8 @@ from headrace.targets.base import (
     Target,
     TaskProgress,
 )
+from headrace.targets.group import GroupTransaction
+from headrace.targets.partition_exchange import ExchangedPartition, ExchangedTable, Notes, PartitionExchange, described
 from headrace.targets.registry import (
     capabilities_of,
     files_of,
@@ -27,27 +31,37 @@ from headrace.targets.registry import (
     target_key,
 )
 from headrace.targets.row_search import Constraint, RowSearch, SearchedColumn
+from headrace.targets.sql import SqlSessions
 
 __all__ = [
     "ClosedBehind",
     "Constraint",
+    "DestinationWatcher",
+    "ExchangedPartition",
+    "ExchangedTable",
+    "FinishedTask",
     "Flow",
+    "GroupTransaction",
     "Inspection",
     "LoadTimes",
     "LoadedPartition",
     "LoadedTable",
     "LostRun",
+    "Notes",
     "OpenOptions",
+    "PartitionExchange",
     "Replay",
     "RowSearch",
     "RunRecord",
     "SearchedColumn",
     "SettingAdvice",
     "Settle",
+    "SqlSessions",
     "TableAggregates",
     "Target",
     "TaskProgress",
     "capabilities_of",
+    "described",
     "files_of",
     "open_engine",
     "open_null_target",

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from headrace.errors import HeadraceError, LedgerError
 from headrace.planning import Capabilities, CatalogTable, CommittedSlice, DataFlowPlan
+from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange
 from headrace.targets.row_search import RowSearch
+
+if TYPE_CHECKING:
+    from headrace.targets.group import GroupTransaction
+    from headrace.targets.sql import SqlSessions
 
 # Called with the rows the destination took (None: it does not count). Waits for the end of the flow, balances the
 # accounts and returns the flow's result; raises if anything is wrong, so that the target rolls back.
@@ -31,6 +37,20 @@ class Flow(Protocol):
     def seen_at_work(self, process_ids: Sequence[int]) -> None: ...
     def snapshot(self) -> dict[str, Any]: ...
     def join(self, timeout_seconds: float) -> dict[str, Any] | None: ...
+
+
+class DestinationWatcher(Protocol):
+    """Looks at a destination while its rows come. Used by one thread at a time; what it cannot see raises nothing."""
+
+    def look(self) -> dict[str, Any]:
+        """The members of a `destination` line (docs/spec/metrics.md) from `type` on, as they are known by now: nobody
+        is waited for.
+        """
+
+    def close(self) -> None:
+        """Looks a last time, and ends it; `look` still tells what was seen. Waits no longer than a second for a
+        destination that does not answer.
+        """
 
 
 @dataclass(frozen=True)
@@ -99,6 +119,13 @@ class TaskProgress:
     recorded: bool = False
     finished: bool = False
     slices: Mapping[int, CommittedSlice] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FinishedTask:
+    """The mark of a task that is no data flow and has committed. `result`: JSON, what it had to tell; None: nothing."""
+
+    result: str | None = None
 
 
 @dataclass(frozen=True)
@@ -256,6 +283,16 @@ class Target(Protocol):
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         """What an earlier attempt of the run has done of a task."""
 
+    def finished_task(self, run_id: str, task: str) -> FinishedTask | None:
+        """The mark that a task of the run has left, which is no data flow; None: it has not committed, or the
+        destination keeps no such marks.
+        """
+
+    def sql_sessions(self) -> SqlSessions:
+        """Sessions for the SQL of tasks of the run that has begun. The caller closes them, before the target. Raises
+        TargetError if there is no SQL.
+        """
+
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         """Writes the planned slices of one task into the ledger, and with them what a replay claims."""
 
@@ -293,6 +330,27 @@ class Target(Protocol):
         rows are not there.
         """
 
+    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
+        """Watches the load of the plan, whose `sink_spec` is made. None if there is nothing to see. The caller closes
+        it behind the load.
+        """
+
+    def transaction(
+        self, run_id: str, task: str, plans: Sequence[DataFlowPlan], is_cancelled: Callable[[], bool]
+    ) -> AbstractContextManager[GroupTransaction]:
+        """One transaction of the tasks in `task`, whose flows have these plans. `is_cancelled` ends every wait. Raises
+        TargetError for a flow that cannot be part of one.
+        """
+
+    def switch_partition(
+        self, run_id: str, exchange: PartitionExchange, notes: Notes, is_cancelled: Callable[[], bool]
+    ) -> ExchangedPartition:
+        """Exchanges a partition of a table for another table, in one transaction with the mark of the task.
+
+        Does nothing if an earlier attempt of the run has done it. `notes` are written only where nothing else would
+        tell. `is_cancelled` ends every wait: CancelledError.
+        """
+
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
         """What the rows of the source have to be searched for, to find the one about which `load` has raised `error`.
 
@@ -304,6 +362,17 @@ class Target(Protocol):
 
     def inspect(self, partitions: int) -> Inspection:
         """Looks at the destination itself, changing nothing. `partitions`: the most that a task will switch at once."""
+
+    def recover(self) -> None:
+        """Makes it usable again behind a load that was stopped or cut off. Raises what opening it raises."""
+
+    def release(self) -> None:
+        """Gives free what other programs cannot use while the run has it. Nothing but `take_back` and `close` then."""
+
+    def take_back(self, record: RunRecord) -> None:
+        """Goes on behind `release`. Raises LedgerError if the ledger has no place for the run any more: a later run of
+        the package has begun, or the run is unknown there.
+        """
 
     def interrupt(self) -> None:
         """Ends, from any thread, the statement that another thread waits for. The target may be unusable behind it."""
@@ -318,6 +387,15 @@ class Target(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+def forgotten(run_id: str) -> LedgerError:
+    """The error of a run whose ledger has changed while a program had it."""
+    return LedgerError(
+        f"run {run_id} cannot go on: its ledger does not know it any more",
+        found="another database, or a ledger without the run, behind a task with `releases`",
+        hint="Let the program leave schema `headrace` alone, and start a new run.",
+    )
 
 
 def superseded(record: RunRecord, later: str) -> LedgerError:

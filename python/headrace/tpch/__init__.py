@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from headrace.model.spec_tasks import TPCH_TABLES_IN_ONE_CHUNK
+from headrace.model.spec_data_flow import TPCH_TABLES_IN_ONE_CHUNK
 
 TABLES: Final = ("lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region")
 

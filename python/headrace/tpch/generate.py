@@ -1,25 +1,17 @@
-"""Writes TPC-H text files: checks the request, starts the core's generator, follows it until it ends."""
+"""Writes TPC-H text files on request of the command line, whose mistakes are found first."""
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from headrace import core
 from headrace.errors import CommandLineError
-from headrace.model.spec_tasks import MAXIMUM_TPCH_CHUNKS, TPCH_SCALES, is_tpch_scale
+from headrace.model.spec_data_flow import MAXIMUM_TPCH_CHUNKS, TPCH_SCALES, is_tpch_scale
 from headrace.model.suggest import did_you_mean, one_of
+from headrace.sources.tpch_files import MAXIMUM_THREADS, ProgressCallback, TpchFiles, write_tpch
 from headrace.tpch import TABLES
-
-# As in crates/engine: more threads are a mistake.
-MAXIMUM_THREADS: Final = 1024
-_STEP_SECONDS: Final = 0.1
-# Called ten times a second: bytes written so far, estimated bytes in all.
-ProgressCallback = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -42,24 +34,8 @@ def generate(request: GenerateRequest, cancel: threading.Event, on_progress: Pro
     get their name.
     """
     check_request(request)
-    generation = core.generate_tpch(
-        {
-            "scale": request.scale,
-            "chunks": request.chunks,
-            "chunk": request.chunk,
-            "tables": list(request.tables),
-            "folder": str(request.folder.resolve()),
-            "threads": request.threads or min(os.cpu_count() or 1, MAXIMUM_THREADS),
-        }
-    )
-    while (result := generation.join(_STEP_SECONDS)) is None:
-        if cancel.is_set():
-            generation.cancel()
-        snapshot = generation.snapshot()
-        on_progress(int(snapshot["bytes_written"]), int(snapshot["bytes_estimated"]))
-    core.raise_for_error(result)
-    files: list[dict[str, Any]] = result["files"]
-    return files
+    files = TpchFiles(request.folder, request.scale, request.chunks, request.chunk, request.tables, request.threads)
+    return write_tpch(files, cancel.is_set, on_progress)
 
 
 def check_request(request: GenerateRequest) -> None:

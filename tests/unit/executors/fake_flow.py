@@ -109,6 +109,7 @@ def result(slices: int, streams: int) -> dict[str, Any]:
                 "stream": 1,
                 "committed": False,
                 "values_ignored": 0,
+                "text_hash": f"{number:016x}",
                 "ignored": {},
                 "bytes": 100,
                 "lines": SLICE_ROWS + 1,

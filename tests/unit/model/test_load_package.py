@@ -16,7 +16,6 @@ from headrace.model import (
     DuckdbConnection,
     FilesConnection,
     FileSource,
-    ForeachTask,
     GenerateSource,
     NullConnection,
     RejectBounds,
@@ -50,8 +49,9 @@ def test_the_complete_package(tmp_path: Path) -> None:
     assert package.parameters == {"day": date(2024, 1, 31), "mode": "staged", "tables": ["orders", "returns"]}
     assert package.given == {"day": False, "mode": False, "tables": False}
     assert package.secrets == set()
-    (task,) = package.tasks
-    assert isinstance(task, DataFlowTask)
+    (definition,) = package.tasks
+    assert (definition.id, definition.kind, definition.constraints) == ("load", "data_flow", ())
+    (task,) = package.flows
     assert (task.id, task.name, task.when, task.rejects) == ("load", "load", True, RejectLimits())
     assert isinstance(task.source, FileSource)
     assert task.source.folder == tmp_path / "data"
@@ -63,9 +63,10 @@ def test_the_complete_package(tmp_path: Path) -> None:
     assert (task.destination.target, task.destination.load, task.destination.columns) == ("replace", "staged", None)
 
 
-def test_a_bound_package_pickles(tmp_path: Path) -> None:
+def test_bound_flows_pickle(tmp_path: Path) -> None:
+    """They are what another process is told; the package itself can bind more, which only this one does."""
     package = load(tmp_path)
-    assert describe(pickle.loads(pickle.dumps(package))) == describe(package)
+    assert pickle.loads(pickle.dumps(package.flows)) == package.flows
 
 
 def test_streams_come_from_the_command_line_then_the_package(tmp_path: Path) -> None:
@@ -459,16 +460,18 @@ def test_nested_foreach(tmp_path: Path) -> None:
         ["returns_2023.tbl"],
         ["returns_2024.tbl"],
     ]
-    (outer,) = package.tasks
-    assert isinstance(outer, ForeachTask)
-    assert (outer.id, outer.item, outer.values, outer.when) == ("outer", "table", ["orders", "returns"], True)
+    assert {flow.definition for flow in package.flows} == {"outer.inner.load"}
+    assert [(task.id, task.kind) for task in package.all_tasks()] == [
+        ("outer", "foreach"),
+        ("outer.inner", "foreach"),
+        ("outer.inner.load", "data_flow"),
+    ]
 
 
 def test_foreach_over_nothing(tmp_path: Path) -> None:
     package = load(tmp_path, NESTED, sets=["tables="])
-    (outer,) = package.tasks
-    assert isinstance(outer, ForeachTask)
-    assert (outer.iterations, outer.when) == ([], False)
+    assert package.flows == []
+    assert [task.id for task in package.all_tasks()][-1] == "outer.inner.load"
 
 
 def test_foreach_over_an_expression(tmp_path: Path) -> None:
@@ -515,7 +518,7 @@ def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_example_of_everything_described(tmp_path: Path) -> None:
-    package = load(tmp_path, NESTED, sets=["tables=orders"], streams=2)
+    package = load(tmp_path, f"{NESTED}max_concurrent: 3\n", sets=["tables=orders"], streams=2)
     text = (
         json.dumps(describe(package), indent=2).replace(str(tmp_path), "FOLDER").replace(package.content_hash, "HASH")
     )

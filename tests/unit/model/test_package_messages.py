@@ -77,7 +77,7 @@ CASES: dict[str, str | bytes] = {
     "version_newer": change("headrace: 1", "headrace: 2"),
     "version_text": change("headrace: 1", 'headrace: "1"'),
     "version_true": change("headrace: 1", "headrace: true"),
-    "key_of_a_later_version": change("package: sales", "package: sales\nvariables: {a: 1}"),
+    "key_of_a_later_version": change("package: sales", "package: sales\nschedule: daily"),
     "key_misspelt_top": change("connections:", "conections:"),
     "key_misspelt_in_destination": change("target: replace", "tagret: replace"),
     "key_unknown_far": change("layout: orders}", "layout: orders, zzz: 1}"),

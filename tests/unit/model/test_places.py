@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.model import DataFlowTask, Layout
+from headrace.model import Layout
 from tests.snapshots import assert_snapshot
 from tests.unit.model.packages import COMPLETE, change, load, message
 
@@ -22,8 +22,7 @@ def fixed(lines: list[str], columns: list[str]) -> str:
 
 def orders(folder: Path, text: str) -> Layout:
     """The layout of that package."""
-    [task] = load(folder, text).tasks
-    assert isinstance(task, DataFlowTask)
+    [task] = load(folder, text).flows
     return task.source.layout
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from headrace.model import layout_schema, package_schema
+from headrace.model import environments_schema, layout_schema, package_schema
 from headrace.model.yaml_reader import read_document
 from tests.snapshots import compare_snapshot
 from tests.unit.model.packages import COMPLETE, change
@@ -35,25 +35,36 @@ def settings_of(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], b
             yield f"{name}.{key}", setting, key in definition.get("required", [])
 
 
-@pytest.mark.parametrize("schema", [package_schema(), layout_schema()], ids=["package", "layout"])
+def types_of(setting: dict[str, Any]) -> set[object]:
+    """The types of the alternatives of a setting."""
+    return {choice.get("type") for choice in setting.get("anyOf", ())}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [package_schema(), layout_schema(), environments_schema()],
+    ids=["package", "layout", "environments"],
+)
 def test_the_schema_is_valid_and_describes_every_key(schema: dict[str, Any]) -> None:
     Draft202012Validator.check_schema(schema)
     for name, setting, required in settings_of(schema):
         assert setting.get("description"), name
-        assert required or "default" in setting or name.endswith((".parameters", ".connections", ".layouts",
-                                                                  ".null_tokens", ".rejects")), name  # fmt: skip
+        # An empty mapping or list is what anybody expects where nothing is said; made defaults are described.
+        is_made = "default" not in setting and {setting.get("type"), *types_of(setting)} & {"object", "array"}
+        assert required or "default" in setting or is_made or name.endswith(".rejects"), name
     assert "x-headrace" not in json.dumps(schema)
 
 
 def test_the_reference_page_explains_every_key() -> None:
-    page = (ROOT / "docs" / "reference" / "package.md").read_text(encoding="utf-8")
+    reference = ROOT / "docs" / "reference"
+    page = "".join((reference / name).read_text(encoding="utf-8") for name in ("package.md", "tasks.md"))
     missing = [name for name, _, _ in settings_of(package_schema()) if f"`{name.split('.')[1]}`" not in page]
     assert missing == []
 
 
-@pytest.mark.parametrize("name", ["package", "layout"])
+@pytest.mark.parametrize("name", ["package", "layout", "environments"])
 def test_the_stored_schemas_are_up_to_date(name: str) -> None:
-    schema = package_schema() if name == "package" else layout_schema()
+    schema = {"package": package_schema, "layout": layout_schema, "environments": environments_schema}[name]()
     compare_snapshot(ROOT / "docs" / "reference" / f"{name}.schema.json", json.dumps(schema, indent=2))
 
 

@@ -12,6 +12,7 @@ import pytest
 from headrace import core
 from headrace.errors import TargetError
 from headrace.model import BoundPackage, DataFlowTask, Every, HashPartition, Quantiles, RangePartition
+from headrace.model.task_binder import TaskBinder
 from headrace.planning import (
     Capabilities,
     CatalogPartition,
@@ -78,7 +79,8 @@ def plan(tasks: Sequence[DataFlowTask], target: Server, keys: Keys) -> list[Data
 
 
 def plan_with(tasks: Sequence[DataFlowTask], target: Server, answers: KeyAnswers) -> list[DataFlowPlan]:
-    package = BoundPackage(Path("p.yaml"), "p", "hash", {}, {}, 2, 1_000_000_000, {}, list(tasks))
+    binder = cast(TaskBinder, None)
+    package = BoundPackage(Path("p.yaml"), "p", "hash", {}, {}, 2, 1_000_000_000, {}, (), list(tasks), binder)
     targets = {"warehouse": target}
 
     class Targets:

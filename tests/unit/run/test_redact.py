@@ -47,6 +47,12 @@ def test_own_members_stay_whole() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["kind", "status", "at", "event", "run_id", "run_folder"])
+def test_what_a_user_calls_as_we_call_our_own_is_redacted(name: str) -> None:
+    document = {"kind": "secret", "parameters": {name: "a secret"}}
+    assert Redactor(["secret"]).data(document) == {"kind": "secret", "parameters": {name: "a ***"}}
+
+
 def test_an_error_is_redacted_in_place() -> None:
     error = TargetError("x hunter22", at={"url": "a://b:cc@d"}, found="hunter22", expected="hunter22", hint="hunter22")
     same = REDACTOR.error(error)

@@ -68,7 +68,8 @@ class FakeSession:
             rows = [["public"]]
         else:
             rows = []
-        inserted = {"commit_slices": 1}.get(name or "", self.rows_moved if text.startswith("INSERT") else len(rows))
+        moved = self.rows_moved if text.startswith("INSERT") else len(rows)
+        inserted = {"commit_slices": 1, "insert_run": 1}.get(name or "", moved)
         return Result(rows, f"INSERT 0 {inserted}")
 
     def parameter(self, name: str) -> str | None:

@@ -101,14 +101,14 @@ def test_a_ledger_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "w.duckdb"
     load(path, plan(table="first"))
     # A column cannot be dropped from a table with a key.
-    for table, late in [("commit", "text_bytes, values_ignored"), ("run", "of_run"), ("slice", '"schema"')]:
+    for table, late in [("commit", "text_bytes, values_ignored, text_hash"), ("run", "of_run"), ("slice", '"schema"')]:
         execute(
             path,
             f"CREATE TABLE headrace.earlier AS SELECT * EXCLUDE ({late}) FROM headrace.{table}",
             f"DROP TABLE headrace.{table}",
             f"ALTER TABLE headrace.earlier RENAME TO {table}",
         )
-    execute(path, "DROP TABLE headrace.replay")
+    execute(path, "DROP TABLE headrace.replay", "DROP VIEW headrace.lineage")
     load(path, plan(), run_id="run-2")
     sums = "sum(rows_loaded), sum(text_bytes), sum(values_ignored)"
     sums = f"SELECT run_id, {sums} FROM headrace.commit GROUP BY run_id ORDER BY run_id"
@@ -119,6 +119,8 @@ def test_a_ledger_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
         ("run-2", "main"),
     ]
     assert query(path, "SELECT count(*) FROM headrace.replay") == [(0,)]
+    hashes = "SELECT run_id, sum(slices), count(file_hash), count(slices_hash) FROM headrace.lineage GROUP BY run_id"
+    assert query(path, f"{hashes} ORDER BY run_id") == [("run-1", 4, 0, 0), ("run-2", 4, 0, 1)]
 
 
 def test_storage_is_readable_by_duckdb_1_5(tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ fn flow_spec(spec: &InferSpec) -> FlowSpec {
         routing: None,
         sink: SinkSpec::Null,
         streams: spec.streams,
+        affinity: Vec::new(),
         memory: MemorySpec {
             block_bytes: BLOCK_BYTES,
             blocks: spec.streams.saturating_mul(2),

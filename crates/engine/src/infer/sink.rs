@@ -1,14 +1,14 @@
 //! The sink of a flow whose rows only tell what they are.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use arrow_array::{Array, Int64Array, StringViewArray};
 use headrace_parse::infer::{ColumnFacts, TableFacts};
 use headrace_types::{CoreError, ErrorKind};
 
+use crate::meter::StreamMeter;
 use crate::outcome::lock;
-use crate::report::{ColumnReport, SinkReport, StageReport};
+use crate::report::{ColumnReport, SinkReport};
 use crate::sink::{Origin, Placed, Sink, Writer};
 use crate::spec::SliceSpec;
 
@@ -39,6 +39,10 @@ impl Sink for FactsSink {
         Box::new(FactsWriter { own, total: self.total.clone() })
     }
 
+    fn hashes_texts(&self) -> bool {
+        false
+    }
+
     fn starved(&self) -> bool {
         false // nothing is ever kept
     }
@@ -60,7 +64,7 @@ struct FactsWriter {
 }
 
 impl Writer for FactsWriter {
-    fn begin_slice(&mut self, slice: &SliceSpec, _stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn begin_slice(&mut self, slice: &SliceSpec, _meter: &StreamMeter) -> Result<bool, CoreError> {
         self.own.begin_slice(slice.number);
         Ok(true)
     }
@@ -69,11 +73,10 @@ impl Writer for FactsWriter {
         Some(&mut self.own)
     }
 
-    fn write(&mut self, rows: Placed, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn write(&mut self, rows: Placed, _origin: Origin, _meter: &StreamMeter) -> Result<bool, CoreError> {
         if rows.batch.num_columns() == 0 {
             return Ok(true); // the parser has told the facts
         }
-        let start = Instant::now();
         let other_type = || CoreError::new(ErrorKind::Internal, "the parser gave another type than text");
         let (texts, lines) = rows.batch.columns().split_at(self.own.columns());
         let lines = lines.first().and_then(|lines| lines.as_any().downcast_ref::<Int64Array>());
@@ -84,7 +87,6 @@ impl Writer for FactsWriter {
                 self.own.add(index, text.map(str::as_bytes), *line as u64);
             }
         }
-        stage.busy_seconds += start.elapsed().as_secs_f64();
         Ok(true)
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
 
 use arrow_array::{Array, StringViewArray};
 use headrace_types::{CoreError, ErrorKind};
 
-use crate::report::{ColumnReport, SinkReport, StageReport};
+use crate::meter::StreamMeter;
+use crate::report::{ColumnReport, SinkReport};
 use crate::sink::{Origin, Placed, Sink, Writer};
 
 /// Most text of all keys together, bytes.
@@ -72,6 +72,10 @@ impl Sink for DistinctSink {
         false
     }
 
+    fn hashes_texts(&self) -> bool {
+        false
+    }
+
     fn starved(&self) -> bool {
         false // nothing is ever kept
     }
@@ -93,8 +97,7 @@ struct DistinctWriter {
 }
 
 impl Writer for DistinctWriter {
-    fn write(&mut self, rows: Placed, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
-        let start = Instant::now();
+    fn write(&mut self, rows: Placed, _origin: Origin, _meter: &StreamMeter) -> Result<bool, CoreError> {
         let column = rows.batch.column(0);
         let Some(texts) = column.as_any().downcast_ref::<StringViewArray>() else {
             return Err(CoreError::new(ErrorKind::Internal, "the parser gave another type of key"));
@@ -112,7 +115,6 @@ impl Writer for DistinctWriter {
             let mut keys = self.met.keys.write().unwrap_or_else(PoisonError::into_inner);
             unknown.into_iter().for_each(|text| keys.add(text, self.most));
         }
-        stage.busy_seconds += start.elapsed().as_secs_f64();
         Ok(true)
     }
 }

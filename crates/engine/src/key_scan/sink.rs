@@ -1,7 +1,6 @@
 //! The sink of a flow that only looks at keys.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use arrow_array::Array;
 use arrow_buffer::NullBuffer;
@@ -12,8 +11,9 @@ use super::counts::Counts;
 use super::periods::Periods;
 use super::quantiles::Parents;
 use crate::key_column::KeyColumn;
+use crate::meter::StreamMeter;
 use crate::outcome::lock;
-use crate::report::{ColumnReport, SinkReport, StageReport};
+use crate::report::{ColumnReport, SinkReport};
 use crate::sink::{Origin, Placed, Sink, Writer};
 
 /// What is counted.
@@ -99,6 +99,10 @@ impl Sink for KeySink {
         false
     }
 
+    fn hashes_texts(&self) -> bool {
+        false
+    }
+
     fn starved(&self) -> bool {
         false // nothing is ever kept
     }
@@ -122,8 +126,7 @@ struct KeyWriter {
 }
 
 impl Writer for KeyWriter {
-    fn write(&mut self, rows: Placed, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
-        let start = Instant::now();
+    fn write(&mut self, rows: Placed, _origin: Origin, _meter: &StreamMeter) -> Result<bool, CoreError> {
         let batch = rows.batch;
         let keys = self.column.keys(&batch);
         let keys = keys.ok_or_else(|| CoreError::new(ErrorKind::Internal, "the parser gave another type of key"))?;
@@ -146,7 +149,6 @@ impl Writer for KeyWriter {
             }),
             Buckets::Periods(periods) => each(keys, nulls, |key| counts.add(periods.of(key))),
         }
-        stage.busy_seconds += start.elapsed().as_secs_f64();
         Ok(true)
     }
 }

@@ -4,9 +4,11 @@ use std::io::{self, ErrorKind, Read, Write};
 
 use rustls::ClientConnection;
 
+use super::metered::Metered;
 use super::socket::{Ready, Socket};
 use super::stall::Watch;
 use super::wait::{Broken, Patience};
+use crate::meter::Sending;
 
 /// A connected channel.
 pub struct Channel {
@@ -16,12 +18,14 @@ pub struct Channel {
     pub patience: Patience,
     /// Notices that nothing moves.
     pub watch: Watch,
+    /// Told what the channel is at.
+    pub metered: Metered,
 }
 
 impl Channel {
     /// A channel without encryption.
     pub fn new(socket: Socket, patience: Patience) -> Channel {
-        Channel { socket, tls: None, patience, watch: Watch::new(None) }
+        Channel { socket, tls: None, patience, watch: Watch::new(None), metered: Metered::default() }
     }
 
     /// From now on everything goes through TLS. Returns after the handshake.
@@ -72,6 +76,7 @@ impl Channel {
         let Some(tls) = &mut self.tls else {
             let count = write(&mut self.socket, bytes)?;
             self.watch.moved_if(count > 0);
+            self.metered.add_bytes(count);
             return Ok(count);
         };
         if tls.wants_write() && !self.try_flush()? {
@@ -88,7 +93,10 @@ impl Channel {
         let Some(tls) = &mut self.tls else { return Ok(true) };
         while tls.wants_write() {
             match tls.write_tls(&mut self.socket) {
-                Ok(_) => self.watch.moved(),
+                Ok(count) => {
+                    self.watch.moved();
+                    self.metered.add_bytes(count);
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
@@ -100,6 +108,7 @@ impl Channel {
     /// Fails if nobody wants to wait any more, or nothing moves. `held`: whether there are bytes that the socket did not take.
     pub fn check(&mut self, held: bool) -> Result<(), Broken> {
         self.patience.check()?;
+        self.metered.look(&self.socket);
         if self.watch.is_on() {
             let held = held || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
             self.watch.check(self.socket.untaken_bytes(), held)?;
@@ -110,11 +119,13 @@ impl Channel {
     /// Waits until the server sent something or takes something; at most one step.
     pub fn wait(&mut self, reading: bool, writing: bool) -> Result<Ready, Broken> {
         self.check(writing)?;
-        self.socket.wait(reading, writing, &self.patience)
+        let wait = || self.socket.wait(reading, writing, &self.patience);
+        if writing { self.metered.during(Sending::WaitOutput, wait) } else { wait() }
     }
 
     /// Ends both directions: the server notices at once, whoever still holds the channel.
     pub fn close(&self) {
+        self.metered.end(&self.socket);
         self.socket.close();
     }
 
@@ -133,6 +144,12 @@ impl Channel {
             return Err(Broken::Tls(error));
         }
         Ok(true)
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.metered.end(&self.socket);
     }
 }
 

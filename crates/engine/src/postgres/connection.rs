@@ -1,6 +1,7 @@
 //! One session.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use headrace_types::{CoreError, ServerFields};
 use postgres_protocol::message::backend::Message;
@@ -10,10 +11,12 @@ use super::connect::{Route, connect, server_name};
 use super::failure::ServerName;
 use super::link::{Link, Outgoing};
 use super::login::SessionKey;
+use super::metered::Metered;
 use super::server_message::{ends_session, server_fields};
 use super::spec::ConnectionSpec;
 use super::stall::{SeenAtWork, Watch};
 use super::wait::{Broken, Interrupt};
+use crate::meter::{Transport, WriterMeter};
 
 /// What texts of values look like, and no limits on how long we work. Not in the startup message, where poolers refuse it.
 const SETTINGS: &str = "\
@@ -75,6 +78,20 @@ impl Connection {
     /// Nothing may move on the connection as long as `seen` says that the server's process is at work.
     pub fn trust(&mut self, seen: SeenAtWork) {
         self.link.channel.watch.trust(seen, self.key.process_id);
+    }
+
+    /// How the bytes of the session travel.
+    pub fn transport(&self) -> Transport {
+        match self.address() {
+            _ if self.link.channel.tls().is_some() => Transport::Tls,
+            Some(_) => Transport::Tcp,
+            None => Transport::Unix,
+        }
+    }
+
+    /// From now on the meter is told what the session is at.
+    pub(crate) fn measure_by(&mut self, meter: Arc<WriterMeter>) {
+        self.link.channel.metered = Metered::by(meter);
     }
 
     /// Notices since the last call; at most 100 are kept.

@@ -124,14 +124,6 @@ impl CopyIn {
             ending.into_iter().map(Ending::ended).collect()
         })
     }
-
-    /// Time that was spent waiting for the server.
-    pub fn waited(&self) -> Duration {
-        match &self.0 {
-            Way::Overlapped(copy) => copy.waited(),
-            Way::Direct(copy) => copy.waited(),
-        }
-    }
 }
 
 /// A COPY that is given up.

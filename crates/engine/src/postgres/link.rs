@@ -9,6 +9,7 @@ use postgres_protocol::message::backend::{Header, Message};
 use super::channel::Channel;
 use super::server_message::server_fields;
 use super::wait::Broken;
+use crate::meter::Sending;
 
 /// Largest message from the server that is accepted.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
@@ -78,6 +79,13 @@ impl Link {
 
     /// Writes all of it. Meanwhile it reads: a server that waits until its notices are read would not read either.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        self.channel.metered.turn_to(Sending::Busy);
+        let sent = self.write_all(bytes);
+        self.channel.metered.turn_to(Sending::WaitInput);
+        sent
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         // Nobody wants it any more: then it must not happen either, above all if it is COMMIT.
         self.channel.patience.check()?;
         let mut rest = bytes;
@@ -100,6 +108,13 @@ impl Link {
 
     /// The next message; waits for it.
     pub fn receive(&mut self) -> Result<Message, Broken> {
+        self.channel.metered.turn_to(Sending::WaitAnswer);
+        let received = self.wait_for_message();
+        self.channel.metered.turn_to(Sending::WaitInput);
+        received
+    }
+
+    fn wait_for_message(&mut self) -> Result<Message, Broken> {
         loop {
             if let Some(message) = self.try_receive()? {
                 return Ok(message);

@@ -9,6 +9,7 @@
 //! tls       what is trusted, handshake   query      statements
 //! channel   bytes, plain or through TLS  copy       COPY ... FROM STDIN with a sender thread
 //! link      messages                     failure    what went wrong, for people
+//! metered   what a meter is told         tcp_info   what the system knows of a connection
 //! ```
 
 mod address;
@@ -21,11 +22,13 @@ mod copy;
 mod failure;
 mod link;
 mod login;
+mod metered;
 mod query;
 mod server_message;
 mod socket;
 mod spec;
 mod stall;
+mod tcp_info;
 mod tls;
 mod wait;
 

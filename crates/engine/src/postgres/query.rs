@@ -24,8 +24,12 @@ pub struct QueryResult {
     pub columns: Vec<String>,
     /// NULL is None.
     pub rows: Vec<Vec<Option<String>>>,
-    /// What was done, such as `INSERT 0 3`; empty for an empty statement.
+    /// What was done, such as `INSERT 0 3`; empty for an empty statement, and while there are more rows.
     pub tag: String,
+    /// Oids of the columns' types.
+    pub types: Vec<u32>,
+    /// There are more rows: see [`Connection::next_rows`].
+    pub has_more: bool,
 }
 
 impl Connection {
@@ -63,24 +67,47 @@ impl Connection {
 
     /// Runs one statement with the parameters `$1, $2, ...`, as text or NULL.
     pub fn query(&mut self, sql: &str, parameters: &[Option<&str>]) -> Result<QueryResult, CoreError> {
+        self.first_rows(sql, parameters, 0)
+    }
+
+    /// The same, of its rows the first `limit` ones; 0 is no limit. The others are there until the next statement, or the
+    /// end of the transaction.
+    pub fn first_rows(&mut self, sql: &str, parameters: &[Option<&str>], limit: u16) -> Result<QueryResult, CoreError> {
         let mut outgoing = Outgoing::default();
         outgoing
             .add(|buffer| {
                 frontend::parse("", sql, [], buffer)?;
                 bind(parameters, buffer)?;
                 frontend::describe(b'P', "", buffer)?;
-                frontend::execute("", 0, buffer)?;
+                frontend::execute("", i32::from(limit), buffer)?;
                 frontend::sync(buffer);
                 Ok(())
             })
             .map_err(|found| self.server.malformed(found))?;
+        self.result(&outgoing)
+    }
+
+    /// The next rows, at most `limit` (0: all), of the statement that the last call of [`Connection::first_rows`] has begun.
+    pub fn next_rows(&mut self, limit: u16) -> Result<QueryResult, CoreError> {
+        let mut outgoing = Outgoing::default();
+        outgoing
+            .add(|buffer| {
+                frontend::execute("", i32::from(limit), buffer)?;
+                frontend::sync(buffer);
+                Ok(())
+            })
+            .map_err(|found| self.server.malformed(found))?;
+        self.result(&outgoing)
+    }
+
+    fn result(&mut self, outgoing: &Outgoing) -> Result<QueryResult, CoreError> {
         self.send(DOING, outgoing.bytes())?;
         let mut result = QueryResult::default();
         let mut bytes = 0;
         self.answers(DOING, |_, message| match message {
             Message::ParseComplete | Message::BindComplete | Message::NoData | Message::EmptyQueryResponse => Ok(()),
             Message::RowDescription(body) => {
-                result.columns = columns(&body)?;
+                (result.columns, result.types) = columns(&body)?;
                 Ok(())
             }
             Message::DataRow(body) => {
@@ -94,6 +121,10 @@ impl Connection {
             }
             Message::CommandComplete(body) => {
                 result.tag = body.tag().map_err(malformed)?.to_owned();
+                Ok(())
+            }
+            Message::PortalSuspended => {
+                result.has_more = true;
                 Ok(())
             }
             _ => Err(unexpected()),
@@ -114,8 +145,9 @@ fn bind(parameters: &[Option<&str>], buffer: &mut bytes::BytesMut) -> std::io::R
     })
 }
 
-fn columns(body: &RowDescriptionBody) -> Result<Vec<String>, Broken> {
-    body.fields().map(|field| Ok(field.name().to_owned())).collect().map_err(malformed)
+fn columns(body: &RowDescriptionBody) -> Result<(Vec<String>, Vec<u32>), Broken> {
+    let columns = body.fields().map(|field| Ok((field.name().to_owned(), field.type_oid())));
+    Ok(columns.collect::<Vec<_>>().map_err(malformed)?.into_iter().unzip())
 }
 
 fn values(body: &DataRowBody) -> Result<Vec<Option<String>>, Broken> {

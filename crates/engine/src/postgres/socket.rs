@@ -10,7 +10,9 @@ use socket2::{Domain, SockAddr, TcpKeepalive, Type};
 
 use super::address::Address;
 use super::spec::ConnectionSpec;
+use super::tcp_info::tcp_info;
 use super::wait::{Broken, Patience};
+use crate::measure::TcpMeasure;
 
 /// Asked for on Unix sockets, whose default of 208 KB makes client and server take turns; the system's `wmem_max` caps
 /// it. TCP sizes its buffers by itself as long as nobody sets them.
@@ -89,6 +91,11 @@ impl Socket {
         // SAFETY: a system call on a descriptor that we own; `bytes` is a valid place for the result.
         let done = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
         if done == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+    }
+
+    /// What the system knows of the connection; none of a Unix socket.
+    pub fn tcp_info(&self) -> Option<TcpMeasure> {
+        tcp_info(&self.0)
     }
 
     /// Ends both directions.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt16Array, UInt64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
@@ -12,8 +12,10 @@ use headrace_parse::arrow_schema;
 use headrace_types::{CoreError, ErrorKind, Layout};
 
 use super::{Origin, Placed, Sink, Writer};
+use crate::measure::ConsumerMeasure;
+use crate::meter::{Activity, Clock, Doing, StreamMeter};
 use crate::outcome::{Outcome, lock};
-use crate::report::{ColumnReport, SinkReport, StageReport};
+use crate::report::{ColumnReport, SinkReport};
 use crate::routing::Router;
 use crate::row_position::RowPosition;
 use crate::spec::SliceSpec;
@@ -61,6 +63,38 @@ enum Places {
 struct Shared {
     waiting: AtomicBool,
     counters: Mutex<SinkReport>,
+    consumer: Mutex<Clock<Asking, { Asking::Ended as usize + 1 }>>,
+}
+
+/// What the consumer is at.
+#[derive(Debug, Clone, Copy)]
+enum Asking {
+    /// It has not asked yet.
+    NotYet,
+    /// It waits for a batch.
+    Waits,
+    /// It works on the batches that it has.
+    Works,
+    /// It has seen the end, or wants no more.
+    Ended,
+}
+
+impl Activity for Asking {
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl Shared {
+    /// Counters with the times up to now.
+    fn report(&self) -> SinkReport {
+        let consumer = lock(&self.consumer).clone();
+        SinkReport {
+            wait_input_seconds: consumer.spent(Asking::Waits).as_secs_f64(),
+            busy_seconds: consumer.spent(Asking::Works).as_secs_f64(),
+            ..lock(&self.counters).clone()
+        }
+    }
 }
 
 /// The consumer's end. Rust only: its callbacks never touch Python.
@@ -69,7 +103,6 @@ pub struct BatchReader {
     schema: SchemaRef,
     outcome: Arc<Outcome>,
     shared: Arc<Shared>,
-    last_handed_over: Option<Instant>,
 }
 
 /// Both ends. `columns` are layout columns in destination order, all of them known to exist.
@@ -101,9 +134,10 @@ pub fn make(
     let shape = Shape { projection, schema: schema.clone(), has_position, places };
     let (sender, receiver) = bounded(queue_batches.max(1));
     let counters = Mutex::new(SinkReport { rows_by_place, ..SinkReport::default() });
-    let shared = Arc::new(Shared { waiting: AtomicBool::new(false), counters });
+    let consumer = Mutex::new(Clock::new(Asking::NotYet));
+    let shared = Arc::new(Shared { waiting: AtomicBool::new(false), counters, consumer });
     let sink = ArrowSink { sender: Mutex::new(Some(sender)), shape, outcome: outcome.clone(), shared: shared.clone() };
-    (sink, BatchReader { receiver, schema, outcome, shared, last_handed_over: None })
+    (sink, BatchReader { receiver, schema, outcome, shared })
 }
 
 impl Shape {
@@ -171,7 +205,12 @@ impl Sink for ArrowSink {
     }
 
     fn report(&self) -> SinkReport {
-        lock(&self.shared.counters).clone()
+        self.shared.report()
+    }
+
+    fn consumer(&self) -> Option<ConsumerMeasure> {
+        let SinkReport { wait_input_seconds, busy_seconds, batches, rows, .. } = self.shared.report();
+        Some(ConsumerMeasure { wait_input_seconds, busy_seconds, batches, rows })
     }
 
     fn columns(&self) -> Option<Vec<ColumnReport>> {
@@ -189,13 +228,13 @@ struct ArrowWriter {
 }
 
 impl Writer for ArrowWriter {
-    fn begin_slice(&mut self, slice: &SliceSpec, _stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn begin_slice(&mut self, slice: &SliceSpec, _meter: &StreamMeter) -> Result<bool, CoreError> {
         self.next = RowPosition::first(slice.number);
         Ok(true)
     }
 
-    fn write(&mut self, rows: Placed, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
-        let start = Instant::now();
+    fn write(&mut self, rows: Placed, _origin: Origin, meter: &StreamMeter) -> Result<bool, CoreError> {
+        let _waiting = meter.pause(Doing::WaitDestination);
         let first = self.next;
         self.next = first.plus(rows.batch.num_rows() as u64);
         let batch = self.shape.of(&rows, first)?;
@@ -213,7 +252,6 @@ impl Writer for ArrowWriter {
                 }
             }
         };
-        stage.wait_output_seconds += start.elapsed().as_secs_f64();
         if sent && matches!(self.shape.places, Places::Together(_)) {
             let counts = &mut lock(&self.shared.counters).rows_by_place;
             for (place, part) in &rows.parts {
@@ -227,8 +265,7 @@ impl Writer for ArrowWriter {
 impl BatchReader {
     /// The next batch; `None` only when the flow ended well.
     fn pull(&mut self) -> Result<Option<RecordBatch>, CoreError> {
-        let start = Instant::now();
-        let busy = self.last_handed_over.map_or(Duration::ZERO, |since| start - since);
+        lock(&self.shared.consumer).turn_to(Asking::Waits);
         self.shared.waiting.store(true, Ordering::Release);
         let received = loop {
             if let Some(error) = self.outcome.error() {
@@ -242,17 +279,22 @@ impl BatchReader {
             }
         };
         self.shared.waiting.store(false, Ordering::Release);
-        let now = Instant::now();
-        let mut counters = lock(&self.shared.counters);
-        counters.busy_seconds += busy.as_secs_f64();
-        counters.wait_input_seconds += (now - start).as_secs_f64();
-        if let Ok(Some(batch)) = &received {
+        let is_handed_over = if let Ok(Some(batch)) = &received {
+            let mut counters = lock(&self.shared.counters);
             counters.batches += 1;
             counters.rows += batch.num_rows() as u64;
-        }
-        drop(counters);
-        self.last_handed_over = Some(now);
+            true
+        } else {
+            false
+        };
+        lock(&self.shared.consumer).turn_to(if is_handed_over { Asking::Works } else { Asking::Ended });
         received
+    }
+}
+
+impl Drop for BatchReader {
+    fn drop(&mut self) {
+        lock(&self.shared.consumer).turn_to(Asking::Ended);
     }
 }
 

@@ -7,8 +7,9 @@ use headrace_types::{CoreError, Location};
 
 use super::{Origin, Placed, Sink, Writer};
 use crate::locate::locate;
+use crate::meter::StreamMeter;
 use crate::outcome::lock;
-use crate::report::{ColumnReport, SinkReport, SliceReport, StageReport};
+use crate::report::{ColumnReport, SinkReport, SliceReport};
 use crate::row_position::RowPosition;
 use crate::spec::{FlowSpec, SliceSpec};
 
@@ -38,6 +39,10 @@ impl LocateSink {
 impl Sink for LocateSink {
     fn writer(&self) -> Box<dyn Writer> {
         Box::new(LocateWriter { shared: self.0.clone(), next: RowPosition::first(0) })
+    }
+
+    fn hashes_texts(&self) -> bool {
+        false
     }
 
     fn starved(&self) -> bool {
@@ -70,12 +75,12 @@ impl LocateWriter {
 }
 
 impl Writer for LocateWriter {
-    fn begin_slice(&mut self, slice: &SliceSpec, _stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn begin_slice(&mut self, slice: &SliceSpec, _meter: &StreamMeter) -> Result<bool, CoreError> {
         self.next = RowPosition::first(slice.number);
         Ok(true)
     }
 
-    fn write(&mut self, rows: Placed, origin: Origin, _stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn write(&mut self, rows: Placed, origin: Origin, _meter: &StreamMeter) -> Result<bool, CoreError> {
         let Placed { batch, .. } = rows;
         let rows = batch.num_rows() as u64;
         // The place is found by parsing the block once more: its memory should be free by then.

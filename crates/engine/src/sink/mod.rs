@@ -14,8 +14,12 @@ use arrow_array::RecordBatch;
 use headrace_parse::infer::TableFacts;
 use headrace_types::CoreError;
 
+use crate::measure::{ConsumerMeasure, WriterMeasure};
+#[cfg(doc)]
+use crate::meter::Doing;
+use crate::meter::StreamMeter;
 use crate::outcome::Outcome;
-use crate::report::{ColumnReport, SinkReport, SliceReport, StageReport};
+use crate::report::{ColumnReport, SinkReport, SliceReport};
 use crate::routing::Router;
 use crate::spec::{FlowSpec, SinkSpec, SliceSpec};
 
@@ -39,6 +43,11 @@ pub trait Sink: Send + Sync {
         true
     }
 
+    /// Whether anybody asks for the hashes of the texts of slices.
+    fn hashes_texts(&self) -> bool {
+        true
+    }
+
     /// Whether rows of one place have to stand together in a batch; otherwise they keep their order, and have no place.
     fn by_place(&self) -> bool {
         false
@@ -52,6 +61,16 @@ pub trait Sink: Send + Sync {
 
     /// The consumer's counters.
     fn report(&self) -> SinkReport;
+
+    /// The consumer of a merged stream, if there is one, up to now.
+    fn consumer(&self) -> Option<ConsumerMeasure> {
+        None
+    }
+
+    /// The connections that take rows, if there are any, up to now.
+    fn writers(&self) -> Vec<WriterMeasure> {
+        Vec::new()
+    }
 
     /// Per-column aggregates, when the sink makes any.
     fn columns(&self) -> Option<Vec<ColumnReport>>;
@@ -68,11 +87,11 @@ pub trait Sink: Send + Sync {
     fn abandon(&self) {}
 }
 
-/// Takes the batches of one stream: slice after slice, then `finish`. Each call adds its work and waiting to `stage`; false
-/// says that the flow was stopped.
+/// Takes the batches of one stream: slice after slice, then `finish`. A call is the stream's [`Doing::Write`]; while it waits, it
+/// says so to the meter. False says that the flow was stopped.
 pub trait Writer {
     /// Rows of this slice follow.
-    fn begin_slice(&mut self, _slice: &SliceSpec, _stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn begin_slice(&mut self, _slice: &SliceSpec, _meter: &StreamMeter) -> Result<bool, CoreError> {
         Ok(true)
     }
 
@@ -82,7 +101,7 @@ pub trait Writer {
     }
 
     /// Takes one batch.
-    fn write(&mut self, rows: Placed, origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError>;
+    fn write(&mut self, rows: Placed, origin: Origin, meter: &StreamMeter) -> Result<bool, CoreError>;
 
     /// The slice ended well.
     fn end_slice(&mut self, _account: &SliceReport) -> Result<(), CoreError> {
@@ -90,12 +109,12 @@ pub trait Writer {
     }
 
     /// All slices of an epoch have ended, whichever stream took them; no stream writes now.
-    fn end_epoch(&mut self, _stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn end_epoch(&mut self, _meter: &StreamMeter) -> Result<bool, CoreError> {
         Ok(true)
     }
 
     /// The stream takes no more slices.
-    fn finish(&mut self, _stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn finish(&mut self, _meter: &StreamMeter) -> Result<bool, CoreError> {
         Ok(true)
     }
 }

@@ -9,8 +9,9 @@ use headrace_types::{CoreError, Layout};
 use super::fold::{Fold, PlainBuffers};
 use super::values::{render, render_sum};
 use super::{Origin, Placed, Sink, Writer};
+use crate::meter::StreamMeter;
 use crate::outcome::lock;
-use crate::report::{ColumnReport, SinkReport, StageReport};
+use crate::report::{ColumnReport, SinkReport};
 
 /// Aggregates of all writers.
 pub struct NullSink {
@@ -82,14 +83,13 @@ struct NullWriter {
 }
 
 impl Writer for NullWriter {
-    fn write(&mut self, rows: Placed, _origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn write(&mut self, rows: Placed, _origin: Origin, _meter: &StreamMeter) -> Result<bool, CoreError> {
         let start = Instant::now();
         let mut plain = PlainBuffers::default();
         for (fold, array) in std::iter::zip(&mut self.folds, rows.batch.columns()) {
             fold.add(array, self.cpu_path, &mut plain);
         }
         let busy = start.elapsed().as_secs_f64();
-        stage.busy_seconds += busy;
         self.counters.busy_seconds += busy;
         self.counters.batches += 1;
         self.counters.rows += rows.batch.num_rows() as u64;

@@ -9,6 +9,7 @@ mod file;
 mod footer;
 mod generated;
 mod gzip;
+mod hashed;
 mod head;
 mod pieces;
 mod pipe;
@@ -26,6 +27,7 @@ use self::ahead::{Abandoned, Ahead};
 use self::decoding::{Compressed, Decoding};
 use self::footer::WithoutFooter;
 use self::generated::Generated;
+use self::hashed::{Hashed, hashed_from};
 use self::head::{Recording, Replayed};
 use self::pipe::Pipe;
 use crate::outcome::Outcome;
@@ -36,6 +38,7 @@ pub use self::content::{HEAD_BYTES, check_text, compression};
 pub use self::encoding::{decoded, likely, text_start};
 pub use self::file::{FileRange, check_unchanged, modified_ns, open_file};
 pub use self::footer::{Footer, OpenLine};
+pub use self::hashed::Hashing;
 pub use self::head::first_bytes;
 pub use self::pieces::{Pieces, Place, bgzf, zstd_frames};
 pub use self::pipe::STANDARD_INPUT;
@@ -92,28 +95,35 @@ pub struct Opened {
     pub source: Box<dyn ByteSource>,
     /// Its file; that of a stream with what its first bytes have told.
     pub file: FileSpec,
+    /// The hash of its text, once the source has ended; but for the foot of the file, which is not read.
+    pub hashing: Hashing,
 }
 
-/// Opens a slice for a stream, which reads it once from front to back.
-pub fn open(spec: &FlowSpec, slice: &SliceSpec, outcome: &Arc<Outcome>) -> Result<Opened, CoreError> {
+/// Opens a slice for a stream, which reads it once from front to back. `hashing`: takes all of its text in front of the foot.
+pub fn open(spec: &FlowSpec, slice: &SliceSpec, outcome: &Arc<Outcome>, hashing: Hashing) -> Result<Opened, CoreError> {
     let file = &spec.source.files[slice.file];
     if let Some(stream) = &file.stream {
-        return open_stream(spec, slice, stream, outcome);
+        return open_stream(spec, slice, stream, outcome, hashing);
     }
     let begin = file.text_begin(slice);
     let source: Box<dyn ByteSource> = match (&spec.source.generate, file.compression) {
-        (Some(generate), _) => Box::new(Generated::open(generate, file, slice)?),
+        (Some(generate), _) => Hashed::of(Box::new(Generated::open(generate, file, slice)?), &hashing),
         (None, Compression::None) => {
+            hashing.add_head(file, slice)?;
             let end = slice.end_byte - file.foot_of(slice).bytes;
-            Box::new(FileRange::open(file, begin, end.max(begin))?)
+            Hashed::of(Box::new(FileRange::open(file, begin, end.max(begin))?), &hashing)
         }
         (None, _) => {
-            let text = TextRange { begin, ..slice.text() };
-            Box::new(Ahead::start(Box::new(decode(file, slice, text)?), Abandoned::default())?)
+            let from = hashed_from(file, slice);
+            let text = TextRange { begin: from, ..slice.text() };
+            let ahead = Ahead::start(Box::new(decode(file, slice, text)?), Abandoned::default())?;
+            let mut source = Hashed::of(Box::new(ahead), &hashing);
+            discard(source.as_mut(), begin - from)?;
+            source
         }
     };
     let source = decoded(source, file.encoding_in(&spec.layout));
-    Ok(Opened { source: without_footer(source, slice, file, &spec.layout)?, file: file.clone() })
+    Ok(Opened { source: without_footer(source, slice, file, &spec.layout)?, file: file.clone(), hashing })
 }
 
 /// Part of the text of a slice once more, for single rows: decoded by the calling thread, from the front of the slice.
@@ -214,6 +224,7 @@ fn open_stream(
     slice: &SliceSpec,
     stream: &StreamSpec,
     outcome: &Arc<Outcome>,
+    hashing: Hashing,
 ) -> Result<Opened, CoreError> {
     let file = &spec.source.files[slice.file];
     let abandoned = Abandoned::default();
@@ -229,6 +240,7 @@ fn open_stream(
             Box::new(Ahead::start(Box::new(decoding), abandoned)?)
         }
     };
+    let source = Hashed::of(source, &hashing);
     let mut recording = Recording::new(source, spec.memory.max_row_bytes);
     if compression != Compression::None {
         check_text(&file.path, compression, &first_bytes(&mut recording, HEAD_BYTES)?)?;
@@ -253,5 +265,5 @@ fn open_stream(
     discard(&mut source, header.bytes)?;
     let head = Margin { bytes: skipped.bytes + header.bytes, lines: skipped.lines + header.lines };
     let file = FileSpec { row_end, first_byte: first_byte as u64, encoding, head, columns, ..file.clone() };
-    Ok(Opened { source: without_footer(decoded(source, encoding), slice, &file, &spec.layout)?, file })
+    Ok(Opened { source: without_footer(decoded(source, encoding), slice, &file, &spec.layout)?, file, hashing })
 }

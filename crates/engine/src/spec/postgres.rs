@@ -32,8 +32,9 @@ pub struct PostgresSinkSpec {
     #[serde(default)]
     pub commit_rows: Option<u64>,
     /// Inserts the commit rows of a unit behind the fence of its run. `$1`: partition, `$2`: slices (int[]), and as bigint[]
-    /// `$3`: rows loaded, `$4`: rows rejected, `$5`: header and blank lines. What was rejected and skipped of a slice is in one
-    /// of its commit rows only: of its home, or of place 0. Reports as many rows as slices, fewer if the run
+    /// `$3`: rows loaded, `$4`: rows rejected, `$5`: header and blank lines, `$6`: bytes of text, `$7`: values ignored; `$8`: hashes
+    /// of texts (text[]). What is not of the rows loaded, but of the slice, is in one of its commit rows only: of its home, or of
+    /// place 0. Reports as many rows as slices, fewer if the run
     /// was fenced off. None: there is no ledger.
     pub commit_slices: Option<String>,
     /// When the units commit.

@@ -137,6 +137,7 @@ fn run(source: SourceSpec, layout: Layout, streams: usize) -> headrace_engine::r
         routing: None,
         sink: SinkSpec::Null,
         streams,
+        affinity: Vec::new(),
         memory: MemorySpec { block_bytes: 4096, blocks: 8, max_row_bytes: 1 << 20 },
         rejects: RejectSpec {
             folder: folder.path().to_str().unwrap().to_owned(),

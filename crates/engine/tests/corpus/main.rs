@@ -22,6 +22,7 @@ mod reference_formats;
 mod reference_places;
 #[path = "../../../parse/tests/parser/reference_values.rs"]
 mod reference_values;
+mod refused;
 mod slicing;
 mod spec_json;
 mod stream;

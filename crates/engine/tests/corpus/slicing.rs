@@ -8,6 +8,7 @@ use headrace_engine::spec::Margin;
 use headrace_types::{Column, ColumnType, Layout, LayoutShape, MixedRowEnds, Place, RowEnd, RowEnds};
 
 use crate::input::Input;
+use crate::refused::is_refused;
 
 /// Beyond twice the window in which the engine looks for row ends.
 const MOST_BYTES: usize = 150_000;
@@ -73,15 +74,7 @@ fn slices_of(content: &[u8], slice_bytes: u64, layout: Layout) -> Option<Slicing
     match plan_slices(&SlicingSpec { files, slice_bytes, layout, ..SlicingSpec::default() }) {
         Ok(slicing) => Some(slicing),
         Err(error) => {
-            let marks: [&[u8]; 3] = [b"\xFF\xFE", b"\xFE\xFF", b"\0\0\xFE\xFF"];
-            let is_other = match error.what.as_str() {
-                "a file is not in the encoding of its layout" => content.contains(&0),
-                "the byte order mark of a file is not that of its layout" => {
-                    marks.iter().any(|mark| content.starts_with(mark))
-                }
-                _ => false,
-            };
-            assert!(is_other, "{error:?}");
+            assert!(is_refused(&error, content), "{error:?}");
             None
         }
     }

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use crate::drive;
 use crate::input::Input;
 use crate::reference::{self, Outcome, Value};
+use crate::refused::is_refused;
 
 /// Eight of the smallest blocks.
 const MOST_BYTES: usize = 32 * 1024;
@@ -41,7 +42,7 @@ pub fn check(bytes: &[u8]) {
     content.truncate(MOST_BYTES);
 
     Place::with(|place| {
-        let slicing = place.write(&content, &layout, content.len() as u64 / parts + 1);
+        let Some(slicing) = place.write(&content, &layout, content.len() as u64 / parts + 1) else { return };
         let (rows, report) = place.run(&layout, &slicing, memory);
         let about = || format!("{layout:?} {:?} {}", report.slices, content.escape_ascii());
         assert_eq!((report.status, &report.error), (Status::Ok, &None), "{}", about());
@@ -257,12 +258,18 @@ impl Place {
         PLACE.with(work);
     }
 
-    /// Writes the file and cuts it.
-    fn write(&self, content: &[u8], layout: &Layout, slice_bytes: u64) -> Slicing {
+    /// Writes the file and cuts it. None for a file that says itself that it is not in the encoding of its layout.
+    fn write(&self, content: &[u8], layout: &Layout, slice_bytes: u64) -> Option<Slicing> {
         self.file.set_len(0).unwrap();
         self.file.write_all_at(content, 0).unwrap();
         let files = vec![self.path("data")];
-        plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone(), ..SlicingSpec::default() }).unwrap()
+        match plan_slices(&SlicingSpec { files, slice_bytes, layout: layout.clone(), ..SlicingSpec::default() }) {
+            Ok(slicing) => Some(slicing),
+            Err(error) => {
+                assert!(is_refused(&error, content), "{error:?}");
+                None
+            }
+        }
     }
 
     fn path(&self, name: &str) -> String {
@@ -288,6 +295,7 @@ impl Place {
                 place_column: None,
             },
             streams: 1,
+            affinity: vec![],
             memory,
             rejects: RejectSpec { folder: self.path(""), file_stem: "rejected".to_owned(), ..RejectSpec::default() },
         })

@@ -393,6 +393,7 @@ fn slices_that_were_committed_have_the_same_accounts_when_they_are_read_again() 
         rejected: slice.rejected,
         skipped: slice.skipped,
         ignored: slice.values_ignored,
+        text_hash: slice.text_hash,
     };
     job.committed = report.slices.iter().map(|slice| (slice.number, known(slice))).collect();
     let again = job.run();

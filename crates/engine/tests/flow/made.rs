@@ -13,6 +13,8 @@ use crate::packed::bgzf;
 use crate::support::{Job, join, rows};
 
 const LOAD_TIME: i64 = 1_700_000_000_123_456;
+const RUN_ID: &str = "20260728-120000-0123456789abcdef";
+const PACKAGE_HASH: &str = "5f3a";
 
 /// What the made columns say of a row: its number, its first byte, its file.
 type Place = (i64, i64, String);
@@ -25,6 +27,9 @@ fn with_made(mut job: Job) -> Job {
         made("byte", MadeFrom::ByteOffset),
         made("time", MadeFrom::LoadTime(Some(LOAD_TIME))),
         made("path", MadeFrom::FilePath),
+        made("run", MadeFrom::RunId(Some(RUN_ID.to_owned()))),
+        made("package", MadeFrom::PackageHash(Some(PACKAGE_HASH.to_owned()))),
+        made("slice", MadeFrom::Slice),
     ];
     job
 }
@@ -32,12 +37,12 @@ fn with_made(mut job: Job) -> Job {
 /// By id what is said of all rows that are loaded.
 fn loaded(job: &Job) -> (BTreeMap<i64, Place>, FlowReport) {
     let mut spec = job.plan().unwrap();
-    let columns = ["byte", "id", "path", "time", "row", "file"].map(str::to_owned).to_vec();
+    let columns = ["byte", "id", "path", "slice", "time", "row", "file", "package", "run"].map(str::to_owned).to_vec();
     spec.sink = SinkSpec::Arrow { columns, position: None, place_column: None };
     let flow = Flow::new(spec).unwrap();
     let reader = flow.take_reader().unwrap();
     flow.start().unwrap();
-    let mut found = BTreeMap::new();
+    let (mut found, mut by_slice) = (BTreeMap::new(), BTreeMap::<i64, u64>::new());
     for batch in reader {
         let batch = batch.unwrap();
         let numbers = |name| batch.column_by_name(name).unwrap().as_primitive::<Int64Type>();
@@ -47,12 +52,17 @@ fn loaded(job: &Job) -> (BTreeMap<i64, Place>, FlowReport) {
             let (path, file) = (texts("path").value(index), texts("file").value(index));
             assert_eq!(path.rsplit('/').next(), Some(file));
             assert_eq!(times.value(index), LOAD_TIME);
+            assert_eq!((texts("run").value(index), texts("package").value(index)), (RUN_ID, PACKAGE_HASH));
+            let slice = numbers("slice").value(index);
+            *by_slice.entry(slice).or_default() += 1;
             let place = (numbers("row").value(index), numbers("byte").value(index), path.to_owned());
             assert!(found.insert(numbers("id").value(index), place).is_none());
         }
     }
     let report = join(&flow);
     assert_eq!(report.status, Status::Ok);
+    let sent = report.slices.iter().filter(|slice| !slice.committed && slice.out > 0);
+    assert_eq!(by_slice, sent.map(|slice| (i64::from(slice.number), slice.out)).collect());
     (found, report)
 }
 
@@ -111,7 +121,7 @@ fn a_resumed_flow_gives_the_rest_of_the_same_numbers() {
         .filter(|slice| slice.number % 3 != 2)
         .map(|slice| {
             let &SliceReport { out: loaded, rejected, skipped, .. } = slice;
-            (slice.number, CommittedSlice { loaded, rejected, skipped, ignored: 0 })
+            (slice.number, CommittedSlice { loaded, rejected, skipped, ignored: 0, text_hash: None })
         })
         .collect();
     job.committed = known;

@@ -5,8 +5,10 @@
 mod back_pressure;
 mod changing_files;
 mod footers;
+mod hashes;
 mod long_rows;
 mod made;
+mod measured;
 mod packed;
 mod positions;
 mod qualified;

@@ -129,6 +129,7 @@ impl Job {
                 SinkSpec::Arrow { columns, position: None, place_column: None }
             },
             streams: self.streams,
+            affinity: vec![],
             memory: self.memory.clone(),
             rejects: RejectSpec {
                 limit: Some(self.limit),

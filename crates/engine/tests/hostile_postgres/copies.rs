@@ -161,7 +161,6 @@ fn a_server_that_stops_reading_cannot_hold_us() {
     let mut copy = connection.copy_in("COPY t FROM STDIN").unwrap();
     let error = within(Duration::from_secs(2), || send_until_failure(&mut copy));
     assert_eq!(error.kind, ErrorKind::Cancelled);
-    assert!(copy.waited() > Duration::from_millis(100));
     assert!(within(Duration::from_secs(2), || copy.abort("over")).is_none());
 
     // Without an interrupt: abort waits 5 seconds, drop does not.

@@ -10,6 +10,7 @@ mod copies;
 mod encryption;
 mod flows;
 mod logins;
+mod measured;
 mod routed;
 mod server;
 mod statements;

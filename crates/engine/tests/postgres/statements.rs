@@ -33,6 +33,27 @@ fn rows_come_as_text_over_tcp_and_unix_sockets() {
 }
 
 #[test]
+fn rows_come_in_portions_as_long_as_the_transaction_lasts() {
+    for server in servers() {
+        let mut connection = server.connect();
+        connection.execute("BEGIN").unwrap();
+        let first =
+            connection.first_rows("SELECT n, $1::text FROM generate_series(1, 5) AS n", &[Some("x")], 2).unwrap();
+        assert_eq!((first.rows.len(), first.has_more, first.tag.as_str()), (2, true, ""));
+        assert_eq!(first.types, [23, 25]);
+        let second = connection.next_rows(2).unwrap();
+        assert_eq!((second.rows[0][0].as_deref(), second.has_more), (Some("3"), true));
+        let last = connection.next_rows(0).unwrap();
+        assert_eq!((last.rows.len(), last.has_more, last.tag.as_str()), (1, false, "SELECT 1"));
+        let whole = connection.first_rows("SELECT 1", &[], 2).unwrap();
+        assert_eq!((whole.rows.len(), whole.has_more), (1, false));
+        connection.first_rows("SELECT generate_series(1, 5)", &[], 2).unwrap();
+        connection.commit().unwrap();
+        assert_eq!(connection.next_rows(2).unwrap_err().server.unwrap().sqlstate, "34000");
+    }
+}
+
+#[test]
 fn an_error_leaves_the_session_usable_and_keeps_what_the_server_said() {
     for server in servers() {
         let mut connection = server.connect();

@@ -35,7 +35,7 @@ impl Driver {
         let mut parser = Parser::new(layout).unwrap().with_cpu_path(self.cpu_path);
         assert_eq!(*parser.schema(), arrow_schema(layout));
         parser.begin_slice(row_end, 0).unwrap();
-        parser.place_slice(reference::FILE_PATH, reference::LINES_BEFORE, None);
+        parser.place_slice(reference::SLICE, reference::FILE_PATH, reference::LINES_BEFORE, None);
         let mut outcome = Outcome::default();
         let mut carry: Vec<u8> = vec![];
         let (mut at, mut at_byte) = (0, first_byte);

@@ -112,8 +112,11 @@ fn layout() -> impl Strategy<Value = (Layout, RowEnd)> {
         MadeFrom::LoadTime(Some(1_700_000_000_123_456)),
         MadeFrom::ByteOffset,
         MadeFrom::FilePath,
+        MadeFrom::RunId(Some("20260728-120000-0123456789abcdef".to_owned())),
+        MadeFrom::PackageHash(Some("5f3a".to_owned())),
+        MadeFrom::Slice,
     ];
-    let made = prop_oneof![3 => Just(vec![]), 2 => subsequence(froms.to_vec(), 1..=5)];
+    let made = prop_oneof![3 => Just(vec![]), 2 => subsequence(froms.to_vec(), 1..=8)];
     (read_layout(), made).prop_map(|((mut layout, row_end), made)| {
         let made = std::iter::zip(1.., made);
         layout.made = made.map(|(number, from)| MadeColumn { name: format!("made {number}"), from }).collect();

@@ -15,6 +15,8 @@ use crate::{reference_encodings, reference_formats, reference_places, reference_
 pub const FILE_PATH: &str = "/some/folder/a file with a long name.csv.gz";
 /// The same.
 pub const LINES_BEFORE: u64 = 1_000_000_007;
+/// The number of the slice.
+pub const SLICE: u32 = 77;
 
 /// One converted value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +79,7 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
                         let counts = outcome.ignored.entry(column).or_default();
                         *if is_cut { &mut counts.1 } else { &mut counts.0 } += 1;
                     }
-                    row.extend(layout.made.iter().map(|column| made(column.from, outcome.lines, row_byte)));
+                    row.extend(layout.made.iter().map(|column| made(&column.from, outcome.lines, row_byte)));
                     outcome.rows.push(row);
                 }
                 Err(bad) => outcome.rejects.push(Reject {
@@ -111,7 +113,7 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
 }
 
 /// What a made column says of a row on this line of the slice, from 0.
-fn made(from: MadeFrom, line: u64, row_byte: u64) -> Value {
+fn made(from: &MadeFrom, line: u64, row_byte: u64) -> Value {
     match from {
         MadeFrom::FileName => Value::Text("a file with a long name.csv.gz".to_owned()),
         MadeFrom::FilePath => Value::Text(FILE_PATH.to_owned()),
@@ -119,6 +121,8 @@ fn made(from: MadeFrom, line: u64, row_byte: u64) -> Value {
         MadeFrom::SliceRow => Value::Number(line.into()),
         MadeFrom::ByteOffset => Value::Number(row_byte.into()),
         MadeFrom::LoadTime(time) => Value::Number(time.unwrap().into()),
+        MadeFrom::RunId(text) | MadeFrom::PackageHash(text) => Value::Text(text.clone().unwrap()),
+        MadeFrom::Slice => Value::Number(SLICE.into()),
     }
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ _BYTES_PER_THREAD: Final = 16 * 1024 * 1024
 _LOCK_POLL_SECONDS: Final = 0.2
 
 
+@cache
 def sql(name: str) -> str:
     """The text of `sql/<name>.sql`."""
     return files("headrace.targets.duckdb").joinpath("sql", f"{name}.sql").read_text(encoding="utf-8")
@@ -53,6 +55,14 @@ def connect(options: OpenOptions) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config=config)
     connection.execute(f"SET disabled_optimizers = '{_DISABLED_OPTIMIZERS}'")
     return connection
+
+
+def restore_settings(connection: duckdb.DuckDBPyConnection, options: OpenOptions) -> None:
+    """Sets what a script of a user may have changed, and loads count on, as `connect` has set it."""
+    connection.execute(f"SET disabled_optimizers = '{_DISABLED_OPTIMIZERS}'")
+    connection.execute("SET preserve_insertion_order = false")
+    connection.execute(f"SET threads = {engine_threads(options)}")
+    connection.execute(f"SET memory_limit = '{options.engine_bytes}B'")
 
 
 def attach_file(

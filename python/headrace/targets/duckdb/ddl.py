@@ -33,7 +33,12 @@ def table_name(plan: DataFlowPlan) -> str:
 
 def part_name(plan: DataFlowPlan, table: str) -> str:
     """The full, quoted name of a table beside that of the plan."""
-    return f"{DATABASE}.{quote(plan.schema or 'main')}.{quote(table)}"
+    return full_name(plan.schema or "main", table)
+
+
+def full_name(schema: str, table: str) -> str:
+    """The full, quoted name of a table."""
+    return f"{DATABASE}.{quote(schema)}.{quote(table)}"
 
 
 def create_table(plan: DataFlowPlan, table: str, types: Mapping[str, str] | None = None) -> str:
@@ -86,11 +91,16 @@ def insert_place(plan: DataFlowPlan, table: str, place: int) -> str:
     return f"INSERT INTO {table} ({_targets(plan)})\nSELECT {_sources(plan)} FROM {HIDDEN} {where}"
 
 
-def create_view(plan: DataFlowPlan, columns: Sequence[str], tables: Sequence[str]) -> str:
+def create_view(schema: str, view: str, columns: Sequence[str], tables: Sequence[str]) -> str:
     """The view of tables of its schema. They are named without the database, which other clients call otherwise."""
-    shown, schema = ", ".join(quote(name) for name in columns), quote(plan.schema or "main")
-    selects = "\nUNION ALL ".join(f"SELECT {shown} FROM {schema}.{quote(table)}" for table in tables)
-    return f"CREATE OR REPLACE VIEW {table_name(plan)} AS\n{selects}"
+    shown = ", ".join(quote(name) for name in columns)
+    selects = "\nUNION ALL ".join(f"SELECT {shown} FROM {quote(schema)}.{quote(table)}" for table in tables)
+    return f"CREATE OR REPLACE VIEW {full_name(schema, view)} AS\n{selects}"
+
+
+def rename_table(table: str, name: str) -> str:
+    """ALTER TABLE ... RENAME."""
+    return f"ALTER TABLE {table} RENAME TO {quote(name)}"
 
 
 def _targets(plan: DataFlowPlan) -> str:

@@ -1,4 +1,4 @@
-"""The ledger in the user's file: schema `headrace`, tables `run`, `slice`, `commit`, `replay`."""
+"""The ledger in the user's file, schema `headrace`: `run`, `slice`, `commit`, `replay`, `task`, view `lineage`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import duckdb
 
 from headrace.errors import LedgerError
 from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, ReplayPlan, counted
-from headrace.targets.base import LostRun, RunRecord, TaskProgress, superseded
+from headrace.targets.base import FinishedTask, LostRun, RunRecord, TaskProgress, forgotten, superseded
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.failures import ledger_failure
 
 
 class Ledger:
-    """Statements of the ledger. `commit_slices` belongs inside the data's transaction, the others make their own."""
+    """Statements of the ledger. `commit_slices`, `mark_task` and `set_task_result` belong inside the data's
+    transaction, the others make their own.
+    """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         self._connection = connection
@@ -61,6 +63,20 @@ class Ledger:
             known = self._connection.execute(sql("next_attempt"), {"run_id": record.run_id}).fetchone()
             if known is None:
                 self._insert_run(record)
+
+    def take_back_run(self, record: RunRecord) -> None:
+        """Goes on with the run of this process, whose file others have had. Raises LedgerError if a later run of the
+        package has begun, or the run is not there. A run of another package may have called this one lost: it is not.
+        """
+        with self._transaction("cannot go on with the run in the ledger"):
+            values = {"run_id": record.run_id, "package": record.package}
+            if self._connection.execute(sql("ledger_exists")).fetchone() is None:
+                raise forgotten(record.run_id)
+            later = self._connection.execute(sql("later_run"), values).fetchone()
+            if later is not None and record.of_run is None:
+                raise superseded(record, str(later[0]))
+            if self._connection.execute(sql("take_back_run"), {"run_id": record.run_id}).fetchone() is None:
+                raise forgotten(record.run_id)
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         """What is committed of a task: in one transaction, so either all of it or nothing."""
@@ -114,6 +130,7 @@ class Ledger:
                 "rows_skipped": [item["skipped"] for item in slices],
                 "text_bytes": [item["bytes"] for item in slices],
                 "values_ignored": [item["values_ignored"] for item in slices],
+                "text_hashes": [item["text_hash"] for item in slices],
             },
         )
 
@@ -132,11 +149,34 @@ class Ledger:
                 hint="This is a defect of Headrace or DuckDB. Keep the run folder and report it.",
             )
 
+    def finished_task(self, run_id: str, task: str) -> FinishedTask | None:
+        """What a task that is no data flow has committed; None if it has not."""
+        try:
+            row = self._connection.execute(sql("finished_task"), {"run_id": run_id, "task": task}).fetchone()
+        except duckdb.Error as error:
+            raise ledger_failure(error, f"cannot read the end of {task} from the ledger", self._path) from error
+        return None if row is None else FinishedTask(row[0])
+
+    def mark_task(self, run_id: str, task: str) -> None:
+        """Says that the task has committed, if the caller's transaction does."""
+        values = {"run_id": run_id, "task": task, "now": _now()}
+        self._mark(task, "insert_task", values)
+
+    def set_task_result(self, run_id: str, task: str, result: str) -> None:
+        """Adds to the mark what the task has to tell, as JSON. In the transaction of `mark_task`."""
+        self._mark(task, "set_task_result", {"run_id": run_id, "task": task, "result": result})
+
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         """Writes how the run ended."""
         with self._transaction("cannot write the end of the run into the ledger"):
             values = {"run_id": run_id, "status": status, "error": error, "now": _now()}
             self._connection.execute(sql("end_run"), values)
+
+    def _mark(self, task: str, statement: str, values: dict[str, Any]) -> None:
+        try:
+            self._connection.execute(sql(statement), values)
+        except duckdb.Error as error:
+            raise ledger_failure(error, f"cannot write the end of {task} into the ledger", self._path) from error
 
     def _with_tables(self, run_ids: Sequence[str]) -> list[LostRun]:
         committed = self._connection.execute(sql("lost_tables"), {"run_ids": list(run_ids)}).fetchall()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -70,9 +70,30 @@ class TableLoad:
         flow.start()  # at once: the streams fill their blocks while the table is made
         try:
             self._connection.execute("BEGIN TRANSACTION")
+        except duckdb.Error as error:
+            raise load_failure(error, self._what(), self._path) from error
+        self._follow([step.kind for step in self._plan.steps], flow, settle)
+        return self.verified()
+
+    def run_inside(self, flow: Flow, settle: Settle) -> LoadTimes:
+        """The load in the open transaction, without its end: `verified` belongs behind that."""
+        flow.start()
+        self._follow([step.kind for step in self._plan.steps if step.kind != "commit"], flow, settle)
+        return self._times(())
+
+    def verified(self) -> LoadTimes:
+        """Raises LedgerError if the commit has kept nothing."""
+        started = time.monotonic()
+        warnings = self._verify()
+        self._seconds["commit"] += time.monotonic() - started
+        return self._times(warnings)
+
+    def _follow(self, steps: Sequence[str], flow: Flow, settle: Settle) -> None:
+        """Steps of the plan. Whatever fails ends the transaction."""
+        try:
             try:
-                for step in self._plan.steps:
-                    self._step(step.kind, flow, settle)
+                for kind in steps:
+                    self._step(kind, flow, settle)
             except BaseException:
                 roll_back(self._connection)
                 raise
@@ -80,12 +101,10 @@ class TableLoad:
                 self._drop_stream()
         except duckdb.Error as error:
             raise load_failure(error, self._what(), self._path) from error
-        started = time.monotonic()
-        warnings = self._verify()
-        self._seconds["commit"] += time.monotonic() - started
-        return LoadTimes(
-            self._seconds["prepare"], self._seconds["insert"], self._seconds["commit"], self._rows_inserted, warnings
-        )
+
+    def _times(self, warnings: tuple[str, ...]) -> LoadTimes:
+        seconds = self._seconds
+        return LoadTimes(seconds["prepare"], seconds["insert"], seconds["commit"], self._rows_inserted, warnings)
 
     def _step(self, kind: str, flow: Flow, settle: Settle) -> None:
         started = time.monotonic()

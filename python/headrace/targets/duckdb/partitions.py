@@ -108,7 +108,9 @@ class Partitions:
         is_kept = self._before is not None and bool(self._staying)
         names = self._before.columns if self._before and is_kept else ()
         columns = [column.name for column in names] or [column.target for column in self._plan.columns]
-        self._connection.execute(ddl.create_view(self._plan, columns, [part.name for part in shown]))
+        self._connection.execute(
+            ddl.create_view(self._schema, self._plan.table, columns, [part.name for part in shown])
+        )
         key = (self._partitioning.strategy, self._partitioning.column)
         keep_divided_view(self._connection, (self._schema, self._plan.table), key, shown)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from headrace.errors import HeadraceError, InternalError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import (
     ClosedBehind,
+    DestinationWatcher,
+    FinishedTask,
     Flow,
     Inspection,
     LoadedTable,
@@ -23,21 +26,29 @@ from headrace.targets.base import (
     Settle,
     TableAggregates,
     TaskProgress,
+    forgotten,
 )
 from headrace.targets.duckdb.aggregates import read_aggregates
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
 from headrace.targets.duckdb.catalog import missing_schema, names_in_schema, read_table, refuse_ledger_schema
-from headrace.targets.duckdb.connection import attach_file, connect, engine_threads
+from headrace.targets.duckdb.connection import attach_file, connect, engine_threads, restore_settings
 from headrace.targets.duckdb.ddl import place_column
+from headrace.targets.duckdb.exchange import Exchange
 from headrace.targets.duckdb.failures import ledger_failure, path_problem
+from headrace.targets.duckdb.group import group_transaction
 from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import Rows, TableLoad
 from headrace.targets.duckdb.partitions import Partitions, divides, has_several_tables
 from headrace.targets.duckdb.replays import ReplayLedger
 from headrace.targets.duckdb.row_search import row_search
+from headrace.targets.duckdb.sql_sessions import DuckdbSqlSessions
+from headrace.targets.duckdb.watcher import FileWatcher
 from headrace.targets.duckdb.whole_table import WholeTable
+from headrace.targets.group import GroupTransaction
+from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange
 from headrace.targets.row_search import RowSearch
+from headrace.targets.sql import SqlSessions
 
 
 class DuckdbTarget(ClosedBehind):
@@ -58,6 +69,7 @@ class DuckdbTarget(ClosedBehind):
             raise problem
         self._connection = connect(options)
         self._attached = False
+        self._run_id: str | None = None
         self._rows: Rows | None = None  # of the latest load
         try:
             if path.exists():
@@ -86,15 +98,25 @@ class DuckdbTarget(ClosedBehind):
     def begin_run(self, record: RunRecord) -> list[LostRun]:
         if not self._attached:
             self._attach()
+        self._run_id = record.run_id
         return self._ledger().begin_run(record)
 
     def resume_run(self, record: RunRecord) -> None:
         if not self._attached:
             self._attach()
+        self._run_id = record.run_id
         self._ledger().resume_run(record)
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         return self._ledger().task_progress(run_id, task)
+
+    def finished_task(self, run_id: str, task: str) -> FinishedTask | None:
+        return self._ledger().finished_task(run_id, task)
+
+    def sql_sessions(self) -> SqlSessions:
+        if self._run_id is None:
+            raise InternalError("SQL of a task is asked for before the run has begun")
+        return self._sessions(self._run_id)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         self._ledger().record_slices(run_id, plan)
@@ -121,11 +143,32 @@ class DuckdbTarget(ClosedBehind):
         return {**sink, "place_column": place_column(plan)} if has_several_tables(plan) else sink
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
+        return self._load_by(self._connection, run_id, plan).run(flow, settle)
+
+    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
+        return FileWatcher(self._path, self._options.spill_folder)
+
+    def transaction(
+        self, run_id: str, task: str, plans: Sequence[DataFlowPlan], is_cancelled: Callable[[], bool]
+    ) -> AbstractContextManager[GroupTransaction]:
+        sessions = self._sessions(run_id)
+
+        def new_load(cursor: duckdb.DuckDBPyConnection, plan: DataFlowPlan) -> TableLoad:
+            self._restore()
+            return self._load_by(cursor, run_id, plan)
+
+        return group_transaction(sessions, task, new_load, is_cancelled)
+
+    def _load_by(self, connection: duckdb.DuckDBPyConnection, run_id: str, plan: DataFlowPlan) -> TableLoad:
         self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))
-        self._rows = Partitions(self._connection, plan) if divides(plan) else WholeTable(self._connection, plan)
-        is_cancelled = self._options.is_cancelled
-        load = TableLoad(self._connection, self._path, self._ledger(), run_id, plan, self._rows, is_cancelled)
-        return load.run(flow, settle)
+        self._rows = Partitions(connection, plan) if divides(plan) else WholeTable(connection, plan)
+        ledger, is_cancelled = Ledger(connection, self._path), self._options.is_cancelled
+        return TableLoad(connection, self._path, ledger, run_id, plan, self._rows, is_cancelled)
+
+    def switch_partition(
+        self, run_id: str, exchange: PartitionExchange, notes: Notes, is_cancelled: Callable[[], bool]
+    ) -> ExchangedPartition:
+        return Exchange(self._connection, self._path, self._ledger(), run_id, exchange, is_cancelled).run()
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
         return None if self._rows is None else row_search(self._connection, plan, self._rows.filling, error)
@@ -135,6 +178,27 @@ class DuckdbTarget(ClosedBehind):
 
     def inspect(self, partitions: int) -> Inspection:
         return inspect_file(self._connection, self._path)
+
+    def recover(self) -> None:
+        """Whatever was stopped has rolled back."""
+
+    def release(self) -> None:
+        try:
+            self._attached = False
+            self._connection.execute("DETACH target")
+        except duckdb.Error as error:
+            raise ledger_failure(error, "cannot close the database", self._path) from error
+
+    def take_back(self, record: RunRecord) -> None:
+        if not self._path.exists():
+            raise forgotten(record.run_id)
+        if not self._attached:
+            self._attach()
+        try:
+            self._ledger().take_back_run(record)
+        except BaseException:
+            self.release()
+            raise
 
     def interrupt(self) -> None:
         self._connection.interrupt()
@@ -146,10 +210,7 @@ class DuckdbTarget(ClosedBehind):
         """Writes the checkpoint, if there was a change, and gives the file back."""
         try:
             if self._attached:
-                self._attached = False
-                self._connection.execute("DETACH target")
-        except duckdb.Error as error:
-            raise ledger_failure(error, "cannot close the database", self._path) from error
+                self.release()
         finally:
             self._connection.close()
 
@@ -164,6 +225,16 @@ class DuckdbTarget(ClosedBehind):
 
     def _replays(self) -> ReplayLedger:
         return ReplayLedger(self._connection, self._path)
+
+    def _sessions(self, run_id: str) -> DuckdbSqlSessions:
+        def prepare() -> None:
+            self._limit_memory(self._options.engine_bytes)
+
+        return DuckdbSqlSessions(self._connection, self._path, run_id, prepare, self._restore)
+
+    def _restore(self) -> None:
+        restore_settings(self._connection, self._options)
+        self._engine_bytes = self._options.engine_bytes
 
     def _limit_memory(self, limit_bytes: int) -> None:
         if limit_bytes != self._engine_bytes:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from headrace.errors import HeadraceError, InternalError
+from headrace.errors import HeadraceError, InternalError, TargetError
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import (
     ClosedBehind,
+    DestinationWatcher,
+    FinishedTask,
     Flow,
     Inspection,
     LoadedTable,
@@ -21,8 +24,11 @@ from headrace.targets.base import (
     TableAggregates,
     TaskProgress,
 )
+from headrace.targets.group import GroupTransaction
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
+from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange, not_partitioned
 from headrace.targets.row_search import RowSearch
+from headrace.targets.sql import SqlSessions
 
 
 class NullTarget(ClosedBehind):
@@ -50,6 +56,12 @@ class NullTarget(ClosedBehind):
 
     def task_progress(self, run_id: str, task: str) -> TaskProgress:
         return TaskProgress()
+
+    def finished_task(self, run_id: str, task: str) -> FinishedTask | None:
+        return None
+
+    def sql_sessions(self) -> SqlSessions:
+        raise TargetError("a connection of type null executes no SQL", hint="Choose another connection.")
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         return None
@@ -81,6 +93,24 @@ class NullTarget(ClosedBehind):
         rows = sum(int(item["out"]) for item in result["slices"])
         return LoadTimes(0.0, time.monotonic() - started, 0.0, rows)
 
+    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
+        return None
+
+    def transaction(
+        self, run_id: str, task: str, plans: Sequence[DataFlowPlan], is_cancelled: Callable[[], bool]
+    ) -> AbstractContextManager[GroupTransaction]:
+        raise TargetError("a connection of type null has no transactions", hint="Choose another connection.")
+
+    def switch_partition(
+        self, run_id: str, exchange: PartitionExchange, notes: Notes, is_cancelled: Callable[[], bool]
+    ) -> ExchangedPartition:
+        raise not_partitioned(
+            exchange.table.name,
+            "a connection that stores nothing",
+            "a connection of type duckdb or postgres",
+            "Use another connection, or leave the task out: `--skip`.",
+        )
+
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
         return None
 
@@ -89,6 +119,15 @@ class NullTarget(ClosedBehind):
 
     def inspect(self, partitions: int) -> Inspection:
         return Inspection({"stores": "nothing: rows are parsed, converted, aggregated and discarded"})
+
+    def recover(self) -> None:
+        """Nothing can have broken."""
+
+    def release(self) -> None:
+        """Nobody else could want it."""
+
+    def take_back(self, record: RunRecord) -> None:
+        """It was never away."""
 
     def interrupt(self) -> None:
         return None

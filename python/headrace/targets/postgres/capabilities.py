@@ -32,6 +32,7 @@ POSTGRES_CAPABILITIES: Final = Capabilities(
     maximum_name_bytes=MAXIMUM_NAME_BYTES,
     freezes=True,
     keys_block_writers=True,
+    sql_beside_flows=True,
     reject_types={kind: native_type(DataType(kind)) for kind in REJECT_KINDS},
     options=frozenset({"lock", "check_constraints", "keep_identity", "disable_triggers", "analyze", "indexes"}),
 )

@@ -138,10 +138,11 @@ def vacuum(table: TableName, *, own: bool) -> str:
 
 
 def take_place(hidden: TableName, table: TableName) -> list[str]:
-    """Moves a hidden table into the schema of `table` and gives it that name, which must be free."""
+    """Moves a hidden table into the schema of `table` and gives it that name, which must be free, unless it has it."""
     moved = TableName(table.schema, hidden.name)
     steps = [f"ALTER TABLE {hidden.sql} SET SCHEMA {quote(table.schema)}"] if hidden.schema != table.schema else []
-    return [*steps, f"ALTER TABLE {moved.sql} RENAME TO {quote(table.name)}"]
+    renames = [f"ALTER TABLE {moved.sql} RENAME TO {quote(table.name)}"] if moved.name != table.name else []
+    return [*steps, *renames]
 
 
 def _target_columns(plan: DataFlowPlan) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.errors import CancelledError, HeadraceError, LedgerError, TargetBusyError, TargetError
+from headrace.errors import CancelledError, HeadraceError, LedgerError, SqlError, TargetBusyError, TargetError
 from headrace.targets.postgres.names import quote
 
 
@@ -63,6 +63,19 @@ _ADVICE: Final[Mapping[str, _Advice]] = {
     "XX": _Advice("the server reports a defect of its own", "Look into the log of the server."),
 }
 _UNKNOWN: Final = _Advice("PostgreSQL refused")
+_NO_VALUES: Final = (
+    "PostgreSQL takes values in queries, INSERT, UPDATE, DELETE, MERGE and CALL alone. Where a name is meant, put it "
+    "under `identifiers`."
+)
+# More values were sent than a statement has places for: no trouble of the connection, as the class of the code says.
+VALUES_NOT_TAKEN: Final = "08P01"
+# Of statements that users have written.
+_STATEMENT_HINTS: Final[Mapping[str, str]] = {
+    "25001": "Write `transaction: false`, so that the statement is not part of a transaction.",
+    "25006": "A query for values must only read: make a task of kind `sql` of what changes something.",
+    VALUES_NOT_TAKEN: _NO_VALUES,
+    "42P02": _NO_VALUES,
+}
 
 
 def explained(error: HeadraceError, what: str, consequence: str = "") -> HeadraceError:
@@ -83,6 +96,23 @@ def explained(error: HeadraceError, what: str, consequence: str = "") -> Headrac
         found=server_words(server),
         hint=advice.hint or _text(server, "hint"),
     )
+    changed.server = dict(server)
+    return changed
+
+
+def statement_failure(error: HeadraceError) -> HeadraceError:
+    """The error for a failed statement of a user. What it says completes the sentence of whoever knows which it was."""
+    server = fields_of(error)
+    if server is None or isinstance(error, LedgerError | CancelledError):
+        return error
+    code = sqlstate(error)
+    advice = _advice(code)
+    changed: HeadraceError
+    if advice.retry and code not in _STATEMENT_HINTS:
+        changed = TargetBusyError(advice.reason, found=server_words(server), hint=advice.hint)
+    else:
+        hint = _STATEMENT_HINTS.get(code) or _text(server, "hint")
+        changed = SqlError("PostgreSQL refused", found=server_words(server), hint=hint)
     changed.server = dict(server)
     return changed
 

@@ -1,4 +1,4 @@
-"""The ledger in the database: tables `run`, `slice`, `unit`, `commit` and `replay` of one schema."""
+"""The ledger: tables `run`, `slice`, `unit`, `commit`, `replay`, `task` of one schema, and view `lineage`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from headrace.errors import HeadraceError, LedgerError
 from headrace.planning import WHOLE_TABLE, CommittedSlice, DataFlowPlan, ReplayPlan, counted
-from headrace.targets.base import RunRecord, TaskProgress, superseded
+from headrace.targets.base import FinishedTask, RunRecord, TaskProgress, superseded
 from headrace.targets.postgres.connection import (
     Connection,
     array,
@@ -24,7 +24,7 @@ from headrace.targets.postgres.failures import ledger_failure
 from headrace.targets.postgres.names import TableName, ledger_lock_key, literal, quote
 
 # A ledger that has it has everything.
-_NEWEST_COLUMN: Final = ("replay", "rows_added")
+_NEWEST_COLUMN: Final = ("lineage", "slices_hash")
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
 # Who takes a run over does not wait for its writers, but ends them.
@@ -70,7 +70,8 @@ class Ledger:
         try:
             with transaction(self._connection):
                 self._create()
-                self._insert_run(record)
+                if not self._insert_run(record):
+                    raise LedgerError(f"the ledger has a run {record.run_id} already", hint="Start the run again.")
         except HeadraceError as error:
             raise ledger_failure(error, what, self.schema) from error
 
@@ -88,9 +89,10 @@ class Ledger:
                 # What a replay appends is not appended by any later run but another replay, which its claims tell.
                 if later is not None and record.of_run is None:
                     raise superseded(record, later)
-                attempt = one_value(self._connection, self._sql("next_attempt"), (record.run_id,))
-                if attempt is None:
-                    self._insert_run(record)
+                attempt = self._next_attempt(record.run_id)
+                if attempt is None and not self._insert_run(record):
+                    # The server was still at what the killed attempt had sent: the row has come between the two.
+                    attempt = self._next_attempt(record.run_id)
         except HeadraceError as error:
             raise ledger_failure(error, "cannot resume the run in the ledger", self.schema) from error
         self.attempt = int(attempt or 1)
@@ -107,9 +109,10 @@ class Ledger:
         """What is committed of a task. A slice counts when all its units have committed."""
         recorded = one_value(self._connection, self._sql("is_recorded"), (run_id, task)) is not None
         rows = self._connection.query(self._sql("committed_slices"), (run_id, task)).rows
-        slices = {
-            number: CommittedSlice(*counts) for number, *counts in ([int(value or 0) for value in row] for row in rows)
-        }
+        slices = {}
+        for *numbers, text_hash in rows:
+            number, loaded, rejected, skipped, ignored = (int(value or 0) for value in numbers)
+            slices[number] = CommittedSlice(loaded, rejected, skipped, ignored, text_hash)
         finished = slices.pop(SWITCHED_SLICE, None) is not None
         return TaskProgress(recorded, finished, slices)
 
@@ -147,8 +150,7 @@ class Ledger:
 
     def commit_statement(self, run_id: str, task: str) -> str:
         """The last statement of a unit before COMMIT, with $1 partition, $2 slices, $3 rows loaded, $4 rows rejected,
-        $5 header and blank lines, $6 bytes of text, $7 values
-        ignored.
+        $5 header and blank lines, $6 bytes of text, $7 values ignored, $8 hashes of texts.
 
         It inserts as many rows as there are slices, or none if another attempt or a sweep has taken the run over.
         """
@@ -156,7 +158,7 @@ class Ledger:
 
     def mark_switched(self, run_id: str, task: str) -> None:
         """Writes the commit row of the switch, which holds no rows of its own. Belongs into its transaction."""
-        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", *["{0}"] * 5)
+        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", *["{0}"] * 5, "{NULL}")
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
             raise fenced_off(run_id, self.schema)
@@ -214,6 +216,25 @@ class Ledger:
                 hint="This is a defect of Headrace. Keep the run folder and report it.",
             )
 
+    def finished_task(self, run_id: str, task: str) -> FinishedTask | None:
+        """What a task that is no data flow has committed; None if it has not."""
+        try:
+            row = one_row(self._connection, self._sql("finished_task"), (run_id, task))
+        except HeadraceError as error:
+            raise ledger_failure(error, f"cannot read the end of {task} from the ledger", self.schema) from error
+        return None if row is None else FinishedTask(row[0])
+
+    def mark_task(self, run_id: str, task: str) -> None:
+        """Says that the task has committed, if the caller's transaction does. From then on the run cannot be taken over
+        before that transaction has ended. Raises LedgerError if it was taken over already.
+        """
+        if rows_done(self._mark(task, "insert_task", (run_id, task, str(self.attempt)))) != 1:
+            raise fenced_off(run_id, self.schema)
+
+    def set_task_result(self, run_id: str, task: str, result: str) -> None:
+        """Adds to the mark what the task has to tell, as JSON. In the transaction of `mark_task`."""
+        self._mark(task, "set_task_result", (run_id, task, result))
+
     def end_run(self, run_id: str, status: str, error: str | None) -> None:
         """Writes how the run ended, unless somebody has declared it lost or taken it over."""
         try:
@@ -251,8 +272,18 @@ class Ledger:
         rows = self._connection.query(self._sql("half_appended"), (table.schema, table.name, but_not)).rows
         return [(str(row[0]), str(row[1]), int(row[3] or 0), int(row[4] or 0)) for row in rows]
 
-    def _insert_run(self, record: RunRecord) -> None:
-        self._connection.query(
+    def _mark(self, task: str, statement: str, values: Sequence[str]) -> str:
+        try:
+            return self._connection.query(self._sql(statement), values).tag
+        except HeadraceError as error:
+            raise ledger_failure(error, f"cannot write the end of {task} into the ledger", self.schema) from error
+
+    def _next_attempt(self, run_id: str) -> str | None:
+        return one_value(self._connection, self._sql("next_attempt"), (run_id,))
+
+    def _insert_run(self, record: RunRecord) -> bool:
+        """Whether there was none; waits for a transaction that is writing it."""
+        inserted = self._connection.query(
             self._sql("insert_run"),
             (
                 record.run_id,
@@ -264,6 +295,7 @@ class Ledger:
                 record.of_run,
             ),
         )
+        return inserted.tag == "INSERT 0 1"
 
     def _insert_claims(self, run_id: str, task: str, claim: ReplayPlan) -> None:
         for claimed in claim.portions():

@@ -70,6 +70,7 @@ class TableLoad:
         self._seconds = {"prepare": 0.0, "insert": 0.0, "commit": 0.0, "switch": 0.0}
         self._is_prepared = False
         self._rows_loaded = 0
+        self._rows: Mapping[str, int] = {}
         self._result: Mapping[str, Any] = {}
         self._warnings: list[str] = []
         self._partitions: tuple[LoadedPartition, ...] = ()
@@ -82,26 +83,35 @@ class TableLoad:
 
     def run(self, flow: Flow, settle: Settle) -> LoadTimes:
         """The whole load. `settle` balances the accounts and raises if they do not."""
-        try:
-            with self._locked():
-                try:
-                    self._load(flow, settle)
-                except BaseException as error:
-                    self._clean_up(error)
-                    raise
-                self._analyze()
-        except HeadraceError as error:
-            consequence = self._consequence(error)
-            unplaced = unplaced_row(error, self._plan, self._staging.divided, self._what, consequence)
-            problem = unplaced or explained(error, self._what, consequence)
-            if self._is_half_appended:
-                hint = _RESUME_OR_ABANDON.format(run=self._run_id)
-                problem.hint = f"{problem.hint or ''} {hint}".lstrip()
-            if problem.retryable and self._can_be_resumed and self._is_prepared:
-                problem.hint = f"{problem.hint or ''} {_RESUME.format(run=self._run_id)}".lstrip()
-            if problem is error:
-                raise  # it keeps its cause
-            raise problem from error
+        with self._explained(), self.locked():
+            try:
+                self._stage(flow, settle)
+                with self._timed("commit"), self._timed("switch"):
+                    with self._control.cancellable(self._is_cancelled):
+                        if not self._keeps_others_out:
+                            self._control.execute(BEGIN)
+                        self._switch(self._control, self._ledger)
+                    self._commit()
+            except BaseException as error:
+                self.clean_up(error)
+                raise
+            self.analyze()
+        return self.times
+
+    def stage(self, flow: Flow, settle: Settle) -> LoadTimes:
+        """All but the switch. The caller holds the lock of the table, and cleans up unless a switch follows."""
+        with self._explained():
+            self._stage(flow, settle)
+        return self.times
+
+    def switch(self, connection: Connection, ledger: Ledger | None) -> None:
+        """Makes visible what is staged, in the open transaction of `connection`, to which `ledger` belongs."""
+        with self._explained(), self._timed("commit"), self._timed("switch"):
+            self._switch(connection, ledger)
+
+    @property
+    def times(self) -> LoadTimes:
+        """What was done until now."""
         seconds = self._seconds
         return LoadTimes(
             seconds["prepare"],
@@ -114,12 +124,31 @@ class TableLoad:
         )
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
+        """Says of errors what was being done, what became of the rows, and how to go on."""
+        try:
+            yield
+        except HeadraceError as error:
+            consequence = self._consequence(error)
+            unplaced = unplaced_row(error, self._plan, self._staging.divided, self._what, consequence)
+            problem = unplaced or explained(error, self._what, consequence)
+            if self._is_half_appended:
+                hint = _RESUME_OR_ABANDON.format(run=self._run_id)
+                problem.hint = f"{problem.hint or ''} {hint}".lstrip()
+            if problem.retryable and self._can_be_resumed and self._is_prepared:
+                problem.hint = f"{problem.hint or ''} {_RESUME.format(run=self._run_id)}".lstrip()
+            if problem is error:
+                raise  # it keeps its cause
+            raise problem from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the lock of the table."""
         target, timeout = self._staging.target, self._lock_timeout_seconds
         with table_lock(self._control, target, timeout, self._notice, self._is_cancelled):
             yield
 
-    def _load(self, flow: Flow, settle: Settle) -> None:
+    def _stage(self, flow: Flow, settle: Settle) -> None:
         with self._timed("prepare"), self._control.cancellable(self._is_cancelled):
             self._prepare()
         self._is_prepared = True
@@ -136,13 +165,7 @@ class TableLoad:
                     self._ledger.check_committed(self._run_id, self._plan.task, self._all_committed())
                 finishing = Finishing(self._plan, self._staging, self._run_id, self._connect, self._what)
             finishing.build(self._control, self._is_cancelled)
-            rows = self._rows_by_partition(finishing)
-            with self._timed("switch"):
-                with self._control.cancellable(self._is_cancelled):
-                    if not self._keeps_others_out:
-                        self._control.execute(BEGIN)
-                    self._switch(rows)
-                self._commit()
+            self._rows = self._rows_by_partition(finishing)
 
     def _rows_by_partition(self, finishing: Finishing) -> Mapping[str, int]:
         """Committed rows by partition, as the ledger calls them."""
@@ -296,21 +319,21 @@ class TableLoad:
                 hint=f"Load what is missing, if anything is: headrace resume {self._run_id}",
             ) from error
 
-    def _switch(self, rows: Mapping[str, int]) -> None:
-        self._control.execute(DURABLE)
-        self._store_rejects()  # before any lock that keeps readers out
-        switch = Switch(self._control, self._plan, self._staging, rows, self._lock_timeout_seconds)
+    def _switch(self, connection: Connection, ledger: Ledger | None) -> None:
+        connection.execute(DURABLE)
+        self._store_rejects(connection)  # before any lock that keeps readers out
+        switch = Switch(connection, self._plan, self._staging, self._rows, self._lock_timeout_seconds)
         switch.run()
-        if self._ledger is not None:
-            self._ledger.mark_switched(self._run_id, self._plan.task)
+        if ledger is not None:
+            ledger.mark_switched(self._run_id, self._plan.task)
         self._warnings += switch.warnings
         self._partitions = switch.partitions
 
-    def _store_rejects(self) -> None:
+    def _store_rejects(self, connection: Connection) -> None:
         table = self._plan.reject_table
         if table is not None:
             rejects = self._result["rejects"]
-            fill_reject_table(self._control, self._plan, table, self._run_id, rejects, self._what, self._is_cancelled)
+            fill_reject_table(connection, self._plan, table, self._run_id, rejects, self._what, self._is_cancelled)
 
     def _commit(self) -> None:
         """Commits the switch. If the answer is lost, the ledger says what became of it."""
@@ -321,7 +344,7 @@ class TableLoad:
                 raise
             try:
                 self._control.reopen()
-                with self._locked():  # free when the server has ended the old session
+                with self.locked():  # free when the server has ended the old session
                     committed = self._ledger.is_switched(self._run_id, self._plan.task)
             except HeadraceError:
                 raise TargetBusyError(
@@ -333,15 +356,18 @@ class TableLoad:
                 raise
             self._warnings.append(f"{self._what}: the connection was lost in the moment of the commit; it is committed")
 
-    def _analyze(self) -> None:
+    def analyze(self) -> None:
+        """Makes the statistics of the table, behind the commit."""
         if self._plan.options.analyze:
             try:
                 self._control.execute(f"ANALYZE {self._staging.target.sql}")
             except HeadraceError as error:  # the rows are visible; that cannot make the load a failure
                 self._warnings.append(f"{self._staging.target} was loaded, but not analyzed: {error.what}")
 
-    def _clean_up(self, error: BaseException) -> None:
-        """Drops what this load has staged. Its writers are gone: the flow has ended, or was never started."""
+    def clean_up(self, error: BaseException) -> None:
+        """Drops what this load has staged, unless trying again can help. Its writers are gone: the flow has ended, or
+        was never started.
+        """
         with suppress(HeadraceError):
             with self._control.impatient():
                 roll_back(self._control)  # or learns that the session has ended

@@ -89,9 +89,14 @@ class SwitchLock:
         return f"LOCK TABLE {self.lock.format(table=self.table.sql)} MODE"
 
 
-def lock_for_switch(connection: Connection, locks: Sequence[SwitchLock], timeout_seconds: float) -> None:
+def lock_for_switch(
+    connection: Connection,
+    locks: Sequence[SwitchLock],
+    timeout_seconds: float,
+    pause_for: Callable[[float], object] | None = None,
+) -> None:
     """Takes the locks until the end of the open transaction, which stays usable meanwhile. Raises TargetBusyError after
-    the timeout.
+    the timeout. `pause_for`: lets so many seconds go by between two tries, unless it raises.
 
     All of them or none. Whoever holds a lock and waits for another may meet somebody who does it the other way round,
     and the server ends who has waited for its `deadlock_timeout`: not us, but a reader. So only the first lock is
@@ -116,7 +121,7 @@ def lock_for_switch(connection: Connection, locks: Sequence[SwitchLock], timeout
             if time.monotonic() >= deadline:
                 raise _busy(connection, locks, timeout_seconds) from error
             order.append(order.pop(0))
-            time.sleep(pause)
+            (pause_for or time.sleep)(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         else:
             connection.execute(

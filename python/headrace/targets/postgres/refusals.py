@@ -32,7 +32,7 @@ def check_before_load(connection: Connection, plan: DataFlowPlan, load: _Load) -
     if not load.is_direct:
         _refuse_published(connection, load)
     if plan.switch in ("attach", "view") and relation is not None and relation.is_owner and makes_parts(plan):
-        _refuse_another_owner(connection, load, relation)
+        refuse_another_owner(connection, load.target, relation)
     if plan.switch == "attach":
         _refuse_too_many_partitions(connection, plan, load)
         _refuse_other_partitions(plan, load)
@@ -71,16 +71,21 @@ def makes_parts(plan: DataFlowPlan) -> bool:
 def refuse_exchange(connection: Connection, target: TableName, part: Partition) -> None:
     """Raises TargetError if another table cannot take the place of a partition, because of what hangs on that one."""
     old = TableName(target.schema, part.replaces or part.table)
-    relation = find_relation(connection, old)
-    hanging = () if relation is None else texts(connection, sql("hanging"), (relation.oid,))
-    # A partition is known to belong to its table.
-    in_the_way = [name for name in hanging if not name.startswith("inheritance from ")]
+    in_the_way = hanging_on_partition(connection, old)
     if in_the_way:
         raise TargetError(
             f"partition {old} cannot be loaded anew: another table would take its place",
             found=", ".join(in_the_way),
             hint="Remove what stands in the way, or load all of the table.",
         )
+
+
+def hanging_on_partition(connection: Connection, partition: TableName) -> tuple[str, ...]:
+    """What would be lost if another table took its place; nothing of a partition that does not exist."""
+    relation = find_relation(connection, partition)
+    hanging = () if relation is None else texts(connection, sql("hanging"), (relation.oid,))
+    # A partition is known to belong to its table.
+    return tuple(name for name in hanging if not name.startswith("inheritance from "))
 
 
 def _refuse_published(connection: Connection, load: _Load) -> None:
@@ -95,19 +100,21 @@ def _refuse_published(connection: Connection, load: _Load) -> None:
         )
 
 
-def _refuse_another_owner(connection: Connection, load: _Load, relation: Relation) -> None:
-    """What becomes part of a table belongs to its owner, who could not use or change the table otherwise."""
+def refuse_another_owner(connection: Connection, target: TableName, relation: Relation) -> None:
+    """What becomes part of a table belongs to its owner, who could not use or change the table otherwise. Raises
+    TargetError if it cannot be given to that one.
+    """
     ownership = one_row(connection, sql("ownership"), (relation.oid,))
     if ownership is not None and ownership != ["t", "t"]:
         raise TargetError(
-            f"the new parts of {load.target} cannot be given to its owner {relation.owner}",
+            f"the new parts of {target} cannot be given to its owner {relation.owner}",
             found=(
-                f"the role may not have tables in schema `{load.target.schema}`"
+                f"the role may not have tables in schema `{target.schema}`"
                 if ownership[0] == "t"
                 else "the user may not give tables to that role"
             ),
             hint=f"Load as {relation.owner}, or GRANT {quote(relation.owner)} TO the user of the connection, and "
-            f"CREATE ON SCHEMA {quote(load.target.schema)} TO {quote(relation.owner)}",
+            f"CREATE ON SCHEMA {quote(target.schema)} TO {quote(relation.owner)}",
         )
 
 

@@ -5,15 +5,19 @@ connection.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, cast
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
 from headrace.model import PostgresConnection
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
 from headrace.targets.base import (
     ClosedBehind,
+    DestinationWatcher,
+    FinishedTask,
     Flow,
     Inspection,
     LoadedTable,
@@ -26,6 +30,8 @@ from headrace.targets.base import (
     TableAggregates,
     TaskProgress,
 )
+from headrace.targets.group import GroupTransaction
+from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange
 from headrace.targets.postgres.aggregates import read_aggregates
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from headrace.targets.postgres.catalog import find_relation, names_in_schema, read_table
@@ -41,20 +47,25 @@ from headrace.targets.postgres.connection import (
     texts,
 )
 from headrace.targets.postgres.control import Control
+from headrace.targets.postgres.exchange import Exchange, NamedExchange
 from headrace.targets.postgres.failures import explained, ledger_failure, sqlstate
+from headrace.targets.postgres.group import group_transaction, refuse_alone
 from headrace.targets.postgres.hidden_tables import planned_units
 from headrace.targets.postgres.inspection import inspect_server
 from headrace.targets.postgres.key_equality import unlisted_keys
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
-from headrace.targets.postgres.locks import lock_holder, try_lock
+from headrace.targets.postgres.locks import lock_holder, table_lock, try_lock
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.replays import ReplayLedger
 from headrace.targets.postgres.requirements import require_server, require_session
 from headrace.targets.postgres.row_search import row_search
+from headrace.targets.postgres.sql_sessions import SQL_SETTINGS, PostgresSqlSessions, SqlConnection
 from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import end_writers, if_dead, sweep_runs, take_over
+from headrace.targets.postgres.watcher import FEW_SESSIONS, WATCH_SETTINGS, WATCH_TIMEOUTS, SessionWatcher, Unwatched
 from headrace.targets.row_search import RowSearch
+from headrace.targets.sql import SqlSessions
 
 MINIMUM_SERVER_VERSION: Final = 15
 # A session that was cut off is still there for a moment.
@@ -68,6 +79,8 @@ Connect = Callable[[ConnectionSpec], Connection]
 
 # Sessions of the server that a load does not take for its writers.
 _SESSIONS_OF_OTHERS: Final = 20
+# The one that watches, and those of statements beside the load. With less left over nobody watches.
+_SESSIONS_BESIDE_WRITERS: Final = 4
 
 
 class PostgresTarget(ClosedBehind):
@@ -84,6 +97,7 @@ class PostgresTarget(ClosedBehind):
         self._settings: dict[str, str] = {}
         self._ledger: Ledger | None = None
         self._staging: dict[str, TableStaging] = {}
+        self._is_unwatched_told = False
         # How the sessions log in that do the work of a load, besides its writers.
         self._session_spec: ConnectionSpec = {}
         self._control = Control(self._open_session)
@@ -164,6 +178,22 @@ class PostgresTarget(ClosedBehind):
         self._ledger.begin_run(record)
         return sweep_runs(self._control, self._ledger, record.run_id)
 
+    def finished_task(self, run_id: str, task: str) -> FinishedTask | None:
+        return None if self._ledger is None else self._ledger.finished_task(run_id, task)
+
+    def sql_sessions(self) -> SqlSessions:
+        return self._new_sql_sessions()
+
+    def _new_sql_sessions(self) -> PostgresSqlSessions:
+        if self._run_id is None:
+            raise InternalError("SQL of a task is asked for before the run has begun")
+        spec = self._spec_of_session(session_name(self._run_id, "sql"), {**self._settings, **SQL_SETTINGS})
+        attempt = 1 if self._ledger is None else self._ledger.attempt
+        schema = self._model.ledger_schema
+        # What the core connects has all that these sessions use.
+        connect = partial(self._connect, spec)
+        return PostgresSqlSessions(cast(Callable[[], SqlConnection], connect), self._run_id, schema, attempt)
+
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         if self._ledger is not None:
             name = self._name(plan.schema, plan.table)
@@ -187,36 +217,102 @@ class PostgresTarget(ClosedBehind):
 
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
         try:
-            staging = TableStaging(self._control, run_id, plan, self._hidden_schema(plan))
-            staging.check()
-            connection = dict(self._model.to_core(session_name(run_id, plan.task)))
-            connection["hosts"] = [self._host]
-            connection["options"] = startup_options(connection.get("options"), self._settings)
-            self._staging = {plan.task: staging}
-            self._session_spec = {**connection, "application_name": session_name(run_id, plan.task)}
-            if self._ledger is None:
-                return staging.sink_spec(connection, None, {})
-            committed = self._ledger.committed_units(run_id, plan.task)
-            return staging.sink_spec(connection, self._ledger.commit_statement(run_id, plan.task), committed)
+            before = self._oid(plan)
+            while True:
+                try:
+                    return self._sink_spec(run_id, plan)
+                except TargetError:
+                    # Another run may have put its table in the place of the one that was just being looked at.
+                    present = self._oid(plan)
+                    if present == before:
+                        raise
+                    before = present
         except HeadraceError as error:
             raise explained(error, f"preparing table {self._shown(plan)}") from error
 
+    def _oid(self, plan: DataFlowPlan) -> str | None:
+        table = TableName(plan.schema or "", plan.table)
+        return one_value(self._control, "SELECT pg_catalog.to_regclass($1)::pg_catalog.oid", (table.sql,))
+
+    def _sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
+        staging = TableStaging(self._control, run_id, plan, self._hidden_schema(plan))
+        staging.check()
+        connection = self._spec_of_session(session_name(run_id, plan.task), self._settings)
+        self._staging = {plan.task: staging}
+        self._session_spec = {**connection, "application_name": session_name(run_id, plan.task)}
+        if self._ledger is None:
+            return staging.sink_spec(connection, None, {})
+        committed = self._ledger.committed_units(run_id, plan.task)
+        return staging.sink_spec(connection, self._ledger.commit_statement(run_id, plan.task), committed)
+
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
+        return self._new_load(run_id, plan).run(flow, settle)
+
+    def _new_load(self, run_id: str, plan: DataFlowPlan) -> TableLoad:
         staging = self._staging.get(plan.task)
         if staging is None:
             raise InternalError(f"task {plan.task} is loaded before its sink was made")
+        session_spec = self._session_spec
         return TableLoad(
             self._control,
             self._ledger,
             run_id,
             plan,
             staging,
-            lambda: self._connect(self._session_spec),
+            lambda: self._connect(session_spec),
             self._shown(plan),
             self._model.lock_timeout_seconds,
             self._options.notice,
             self._options.is_cancelled,
-        ).run(flow, settle)
+        )
+
+    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
+        try:
+            free = int(one_value(self._control, sql("free_sessions")) or 0)
+        except HeadraceError as error:  # the load will say it
+            return Unwatched(error.what)
+        if free < plan.connections + _SESSIONS_BESIDE_WRITERS:
+            self._tell_unwatched(FEW_SESSIONS.format(free))
+            return Unwatched(FEW_SESSIONS.format(free))
+        spec = self._spec_of_session(session_name(run_id, "watch"), {**self._settings, **WATCH_SETTINGS})
+        connect = partial(self._connect, {**spec, **WATCH_TIMEOUTS})
+        writers = f"{session_name(run_id, plan.task)} w"
+        return SessionWatcher(connect, writers, self._tell_unwatched)
+
+    def _tell_unwatched(self, why: str) -> None:
+        """Once for the run, whatever number of flows it has."""
+        if not self._is_unwatched_told:
+            self._is_unwatched_told = True
+            self._options.notice(f"what the server of {self._model.name} does is not looked at: {why}")
+
+    def transaction(
+        self, run_id: str, task: str, plans: Sequence[DataFlowPlan], is_cancelled: Callable[[], bool]
+    ) -> AbstractContextManager[GroupTransaction]:
+        refuse_alone(plans, self._shown)
+        timeout, notice = self._model.lock_timeout_seconds, self._options.notice
+        # In one order, so that two runs do not wait for each other.
+        tables = sorted({self._name(plan.schema, plan.table) for plan in plans}, key=str)
+        locks = [table_lock(self._control, table, timeout, notice, is_cancelled) for table in tables]
+        sessions = self._new_sql_sessions()
+        return group_transaction(
+            self._control, sessions, task, locks, lambda plan: self._new_load(run_id, plan), is_cancelled
+        )
+
+    def switch_partition(
+        self, run_id: str, exchange: PartitionExchange, notes: Notes, is_cancelled: Callable[[], bool]
+    ) -> ExchangedPartition:
+        table = self._name(exchange.table.schema, exchange.table.name)
+        comes, goes = exchange.incoming, exchange.outgoing
+        named = NamedExchange(
+            exchange.task,
+            table,
+            TableName(table.schema, exchange.partition),
+            None if comes is None else self._name(comes.schema, comes.name),
+            None if goes is None else TableName(table.schema, goes),
+            exchange.rule,
+        )
+        timeout, notice = self._model.lock_timeout_seconds, self._options.notice
+        return Exchange(self._control, self._ledger, run_id, named, notes, timeout, notice, is_cancelled).run()
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
         staging = self._staging.get(plan.task)
@@ -234,6 +330,16 @@ class PostgresTarget(ClosedBehind):
             return inspect_server(self._control, self._model, partitions)
         except HeadraceError as error:
             raise explained(error, f"looking at the server of {self._model.name}") from error
+
+    def recover(self) -> None:
+        if self._control.state != "open":
+            self._control.reopen()
+
+    def release(self) -> None:
+        """A server has room for everybody."""
+
+    def take_back(self, record: RunRecord) -> None:
+        """It was never away."""
 
     def interrupt(self) -> None:
         self._control.cancel()
@@ -292,6 +398,11 @@ class PostgresTarget(ClosedBehind):
             self._host = {**host, "address": connection.address()}
             return connection
         raise InternalError(f"connection {self._model.name} has no host")
+
+    def _spec_of_session(self, name: str, settings: Mapping[str, str]) -> dict[str, Any]:
+        """How another session logs in, to the very server of the control connection."""
+        spec = dict(self._model.to_core(name))
+        return {**spec, "hosts": [self._host], "options": startup_options(spec.get("options"), settings)}
 
     def _take_run(self, connection: Connection, run_id: str) -> None:
         """Says to everybody that the run lives, as long as the session does."""

@@ -2,7 +2,7 @@
 //! processors, of which others work while one waits for its socket.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use headrace_types::CoreError;
 
@@ -16,13 +16,12 @@ pub struct Direct {
     connection: Connection,
     spare: Vec<u8>,
     failure: Option<CoreError>,
-    waited: Duration,
 }
 
 impl Direct {
     /// Behind the answer of the server that it takes data.
     pub fn new(connection: Connection) -> Self {
-        Direct { connection, spare: Vec::new(), failure: None, waited: Duration::ZERO }
+        Direct { connection, spare: Vec::new(), failure: None }
     }
 
     /// Any buffer.
@@ -34,9 +33,7 @@ impl Direct {
     /// Sends a complete message.
     pub fn send(&mut self, frame: Vec<u8>) -> Result<(), CoreError> {
         self.check()?;
-        let start = Instant::now();
         let sent = self.connection.copy_frame(&frame);
-        self.waited += start.elapsed();
         if frame.capacity() <= KEPT_BUFFER_BYTES {
             self.spare = frame;
         }
@@ -61,11 +58,6 @@ impl Direct {
             self.connection.link.channel.patience.interrupt = outer;
         }
         Some(self.connection).filter(Connection::usable)
-    }
-
-    /// Time that sending took, nearly all of which is waiting for the socket.
-    pub fn waited(&self) -> Duration {
-        self.waited
     }
 
     fn check(&self) -> Result<(), CoreError> {

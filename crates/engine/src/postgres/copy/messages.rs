@@ -37,6 +37,7 @@ impl Connection {
     /// Sends a complete CopyData message, and looks for an answer.
     pub fn copy_frame(&mut self, frame: &[u8]) -> Result<(), CoreError> {
         self.send(SENDING, frame)?;
+        self.link.channel.metered.add_frame();
         self.copy_look()
     }
 

@@ -35,7 +35,6 @@ pub struct Overlapped {
     commands: Option<Sender<Command>>,
     empty: Receiver<Vec<u8>>,
     sender: Option<JoinHandle<Ended>>,
-    waited: Duration,
 }
 
 /// What the caller and the sender thread both see.
@@ -86,14 +85,7 @@ impl Overlapped {
         });
         let sender = sender
             .map_err(|error| CoreError::new(ErrorKind::Internal, "no thread to send with").found(error.to_string()))?;
-        Ok(Overlapped {
-            shared,
-            interrupt,
-            commands: Some(commands),
-            empty,
-            sender: Some(sender),
-            waited: Duration::ZERO,
-        })
+        Ok(Overlapped { shared, interrupt, commands: Some(commands), empty, sender: Some(sender) })
     }
 
     /// Any buffer. Waits until the sender has one to spare.
@@ -107,46 +99,34 @@ impl Overlapped {
     }
 
     fn wait_for_buffer(&mut self) -> Result<Vec<u8>, CoreError> {
-        let start = Instant::now();
-        let buffer = loop {
+        loop {
             match self.empty.recv_timeout(STEP) {
-                Ok(buffer) => break Ok(buffer),
+                Ok(buffer) => return Ok(buffer),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break Err(self.sender_gone()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.sender_gone()),
             }
-            if let Err(error) = self.go_on() {
-                break Err(error);
-            }
-        };
-        self.waited += start.elapsed();
-        buffer
+            self.go_on()?;
+        }
     }
 
     /// Sends a complete message.
     pub fn send(&mut self, frame: Vec<u8>) -> Result<(), CoreError> {
         self.shared.check()?;
         self.shared.frames.fetch_add(1, Ordering::AcqRel);
-        let start = Instant::now();
-        let sent = self.command(Command::Frame(frame));
-        self.waited += start.elapsed();
-        sent
+        self.command(Command::Frame(frame))
     }
 
     /// Waits until the sender has passed on everything, so that no memory of it is held here.
     pub fn wait_until_sent(&mut self) -> Result<(), CoreError> {
-        let start = Instant::now();
-        let sent = loop {
-            if self.shared.frames.load(Ordering::Acquire) == 0 {
-                break self.shared.check();
-            }
+        while self.shared.frames.load(Ordering::Acquire) != 0 {
             let gone = self.sender.as_ref().is_none_or(JoinHandle::is_finished);
-            if let Err(error) = if gone { Err(self.sender_gone()) } else { self.go_on() } {
-                break Err(error);
+            if gone {
+                return Err(self.sender_gone());
             }
+            self.go_on()?;
             thread::sleep(Duration::from_millis(1));
-        };
-        self.waited += start.elapsed();
-        sent
+        }
+        self.shared.check()
     }
 
     /// Ends the data. Returns the connection and the number of rows that the server counted.
@@ -190,11 +170,6 @@ impl Overlapped {
     /// The connection, once the sender has ended. None if it is lost.
     pub fn ended(mut self) -> Option<Connection> {
         self.join().ok().map(|ended| ended.connection).filter(Connection::usable)
-    }
-
-    /// Time that `buffer`, `send` and `wait_until_sent` have waited for the sender.
-    pub fn waited(&self) -> Duration {
-        self.waited
     }
 
     fn command(&mut self, mut command: Command) -> Result<(), CoreError> {

@@ -1,7 +1,6 @@
 //! A stream with a unit of its own, for one table after the other; rows of other partitions go into a second unit.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use headrace_types::CoreError;
 use headrace_wire::postgres::CopyEncoder;
@@ -10,11 +9,13 @@ use super::ledger::{SliceRows, check_counted, missing};
 use super::remembered::ENTRIES;
 use super::unit::{Source, Unit};
 use super::{Base, encoder, internal};
+use crate::meter::{Doing, StreamMeter};
 use crate::outcome::lock;
 use crate::postgres::Connection;
-use crate::report::{SliceReport, StageReport};
+use crate::report::SliceReport;
 use crate::sink::{Origin, Placed, Writer};
 use crate::spec::{CopyTable, SliceSpec};
+use crate::text_hash::TextHash;
 
 /// The writer of one stream.
 pub struct HomeWriter {
@@ -51,6 +52,7 @@ struct SliceCounts {
     skipped: u64,
     text_bytes: u64,
     values_ignored: u64,
+    text_hash: Option<TextHash>,
 }
 
 impl HomeWriter {
@@ -85,21 +87,19 @@ impl HomeWriter {
         sink.commit_bytes.is_some_and(|size| self.bytes >= size) || sink.commit_rows.is_some_and(|size| rows() >= size)
     }
 
-    /// Writes a batch; the time that opening the unit of strays took.
-    fn take(&mut self, rows: &Placed, origin: Origin) -> Result<Duration, CoreError> {
+    fn take(&mut self, rows: &Placed, origin: Origin, meter: &StreamMeter) -> Result<(), CoreError> {
         let base = &self.base;
         let table = &base.sink.tables[self.table];
         let (Some(unit), Some(encoder)) = (&mut self.own.unit, &mut self.encoder) else {
             return Err(internal("a batch comes before its slice"));
         };
         let batch = &rows.batch;
-        let mut opening = Duration::ZERO;
         for (place, part) in &rows.parts {
             let source = Source { place: *place, origin };
             let Some(strays) = base.sink.strays.as_ref().filter(|_| *place as usize != self.table) else {
                 self.counted.0 += part.len() as u64;
                 if !table.committed.contains_key(&origin.slice) {
-                    unit.encode(base, encoder, batch, part.clone(), source)?;
+                    unit.encode(base, encoder, batch, part.clone(), source, meter)?;
                 }
                 continue;
             };
@@ -107,20 +107,17 @@ impl HomeWriter {
             if strays.committed.contains_key(&origin.slice) {
                 continue;
             }
-            let start = Instant::now();
             let unit = match &mut self.strays.unit {
                 Some(unit) => unit,
-                None => self.strays.open(base, strays)?,
+                None => {
+                    let _waiting = meter.pause(Doing::WaitDestination);
+                    self.strays.open(base, strays)?
+                }
             };
-            opening += start.elapsed();
-            unit.encode(base, encoder, batch, part.clone(), source)?;
+            unit.encode(base, encoder, batch, part.clone(), source, meter)?;
         }
         base.count(batch.num_rows());
-        Ok(opening)
-    }
-
-    fn waited(&self) -> Duration {
-        [&self.own, &self.strays].into_iter().filter_map(|lane| lane.unit.as_ref()).map(Unit::waited).sum()
+        Ok(())
     }
 
     /// Ends both units, and commits that of the strays before the other: with the slice's home it is known to be whole.
@@ -140,6 +137,7 @@ impl HomeWriter {
                 skipped: 0,
                 text_bytes: 0,
                 values_ignored: 0,
+                text_hash: None,
             });
             let stray_rows = (strays.partition.as_str(), missing(strays, stray_rows));
             match self.strays.unit.take() {
@@ -151,8 +149,9 @@ impl HomeWriter {
             }
         }
         let home_rows = slices.iter().map(|slice| {
-            let &SliceCounts { number, home: loaded, rejected, skipped, text_bytes, values_ignored, .. } = slice;
-            SliceRows { number, loaded, rejected, skipped, text_bytes, values_ignored }
+            let &SliceCounts { number, home: loaded, rejected, skipped, text_bytes, values_ignored, text_hash, .. } =
+                slice;
+            SliceRows { number, loaded, rejected, skipped, text_bytes, values_ignored, text_hash }
         });
         commits.push((table.partition.as_str(), missing(table, home_rows)));
         unit.send_last(base)?;
@@ -175,30 +174,23 @@ impl Lane {
 }
 
 impl Writer for HomeWriter {
-    fn begin_slice(&mut self, slice: &SliceSpec, stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn begin_slice(&mut self, slice: &SliceSpec, meter: &StreamMeter) -> Result<bool, CoreError> {
         self.counted = (0, 0);
         let table = self.base.tables[&slice.number];
         if self.own.unit.is_some() && self.table == table && !self.is_full() {
             return Ok(true);
         }
-        if !self.finish(stage)? {
+        let _waiting = meter.pause(Doing::WaitDestination);
+        if !self.finish(meter)? {
             return Ok(false);
         }
-        let start = Instant::now();
         let opened = self.open(table);
-        stage.wait_output_seconds += start.elapsed().as_secs_f64();
         self.base.or_stopped(opened)
     }
 
-    fn write(&mut self, rows: Placed, origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
-        let start = Instant::now();
-        let waited = self.waited();
-        let taken = self.take(&rows, origin);
-        let opening = taken.as_ref().copied().unwrap_or_default();
-        let waited = self.waited().saturating_sub(waited) + opening;
-        stage.wait_output_seconds += waited.as_secs_f64();
-        stage.busy_seconds += start.elapsed().saturating_sub(waited).as_secs_f64();
-        self.base.or_stopped(taken.map(|_| ()))
+    fn write(&mut self, rows: Placed, origin: Origin, meter: &StreamMeter) -> Result<bool, CoreError> {
+        let taken = self.take(&rows, origin, meter);
+        self.base.or_stopped(taken)
     }
 
     fn end_slice(&mut self, account: &SliceReport) -> Result<(), CoreError> {
@@ -209,17 +201,25 @@ impl Writer for HomeWriter {
             let known = table.map(|table| check_counted(table, account.number, rows)).transpose()?;
             base.confirm(known.flatten().unwrap_or(0));
         }
-        let &SliceReport { number, rejected, skipped, bytes: text_bytes, values_ignored, .. } = account;
+        let &SliceReport { number, rejected, skipped, bytes: text_bytes, values_ignored, text_hash, .. } = account;
         self.bytes += text_bytes;
-        self.slices.push(SliceCounts { number, home, strays, rejected, skipped, text_bytes, values_ignored });
+        self.slices.push(SliceCounts {
+            number,
+            home,
+            strays,
+            rejected,
+            skipped,
+            text_bytes,
+            values_ignored,
+            text_hash,
+        });
         lock(&base.ended).push(account.clone());
         Ok(())
     }
 
-    fn finish(&mut self, stage: &mut StageReport) -> Result<bool, CoreError> {
-        let start = Instant::now();
+    fn finish(&mut self, meter: &StreamMeter) -> Result<bool, CoreError> {
+        let _waiting = meter.pause(Doing::WaitDestination);
         let ended = self.end_units();
-        stage.wait_output_seconds += start.elapsed().as_secs_f64();
         self.base.or_stopped(ended)
     }
 }

@@ -4,6 +4,7 @@ use headrace_types::{CoreError, ErrorKind};
 
 use crate::postgres::Connection;
 use crate::spec::CopyTable;
+use crate::text_hash::TextHash;
 
 /// What one unit committed of one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct SliceRows {
     pub text_bytes: u64,
     /// Values ignored in rows that are loaded; 0 in all units but one.
     pub values_ignored: u64,
+    /// The hash of its text; none in all units but one.
+    pub text_hash: Option<TextHash>,
 }
 
 /// The commit rows that a table still lacks.
@@ -37,16 +40,20 @@ pub fn commit_slices(
     if slices.is_empty() {
         return Ok(());
     }
-    let array = |value: fn(&SliceRows) -> u64| {
-        let values: Vec<String> = slices.iter().map(|slice| value(slice).to_string()).collect();
+    let array = |value: fn(&SliceRows) -> String| {
+        let values: Vec<String> = slices.iter().map(value).collect();
         format!("{{{}}}", values.join(","))
     };
-    let (numbers, loaded) = (array(|slice| u64::from(slice.number)), array(|slice| slice.loaded));
-    let (rejected, skipped) = (array(|slice| slice.rejected), array(|slice| slice.skipped));
-    let text_bytes = array(|slice| slice.text_bytes);
-    let values_ignored = array(|slice| slice.values_ignored);
-    let counts = [&numbers, &loaded, &rejected, &skipped, &text_bytes, &values_ignored];
-    let parameters: Vec<_> = [partition].into_iter().chain(counts.map(String::as_str)).map(Some).collect();
+    let arrays = [
+        array(|slice| slice.number.to_string()),
+        array(|slice| slice.loaded.to_string()),
+        array(|slice| slice.rejected.to_string()),
+        array(|slice| slice.skipped.to_string()),
+        array(|slice| slice.text_bytes.to_string()),
+        array(|slice| slice.values_ignored.to_string()),
+        array(|slice| slice.text_hash.map_or_else(|| "NULL".to_owned(), |hash| hash.to_string())),
+    ];
+    let parameters: Vec<_> = [partition].into_iter().chain(arrays.iter().map(String::as_str)).map(Some).collect();
     let result = connection.query(statement, &parameters)?;
     let written = result.tag.rsplit(' ').next().and_then(|count| count.parse().ok());
     if written == Some(slices.len()) {

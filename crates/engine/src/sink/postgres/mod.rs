@@ -26,6 +26,8 @@ use headrace_wire::postgres::CopyEncoder;
 use self::home::HomeWriter;
 use self::shared::{SharedUnits, SharedWriter};
 use super::{Sink, Writer};
+use crate::measure::WriterMeasure;
+use crate::meter::Writers;
 use crate::outcome::{Outcome, lock};
 use crate::postgres::{Connection, ConnectionSpec, SeenAtWork};
 use crate::report::{ColumnReport, SinkReport, SliceReport};
@@ -46,6 +48,7 @@ struct Base {
     tables: HashMap<u32, usize>,
     outcome: Arc<Outcome>,
     writers: AtomicUsize,
+    meters: Writers,
     /// Connections whose unit is complete and waits for [`Sink::commit`].
     complete: Mutex<Vec<Connection>>,
     /// Set when [`Sink::commit`] begins: from then on nobody may interrupt a connection.
@@ -79,6 +82,7 @@ impl PostgresSink {
             tables: if sink.way == Way::Shared { HashMap::new() } else { table_of_slices(flow, sink)? },
             outcome,
             writers: AtomicUsize::new(0),
+            meters: Writers::default(),
             complete: Mutex::default(),
             committing: Arc::default(),
             seen_at_work: SeenAtWork::default(),
@@ -201,6 +205,10 @@ impl Sink for PostgresSink {
         lock(&self.base.counters).clone()
     }
 
+    fn writers(&self) -> Vec<WriterMeasure> {
+        self.base.meters.measure()
+    }
+
     fn columns(&self) -> Option<Vec<ColumnReport>> {
         None
     }
@@ -250,6 +258,8 @@ impl Base {
         let spec = ConnectionSpec { application_name, ..own.clone() };
         let mut connection = Connection::connect(&spec, Arc::new(interrupt))?;
         connection.trust(self.seen_at_work.clone());
+        let meter = self.meters.add(number, connection.process_id(), connection.transport());
+        connection.measure_by(meter);
         Ok(connection)
     }
 

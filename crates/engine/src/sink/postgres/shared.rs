@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
-use std::time::{Duration, Instant};
 
 use headrace_types::{CoreError, ErrorKind};
 use headrace_wire::postgres::CopyEncoder;
@@ -14,9 +13,10 @@ use super::remembered::ENTRIES;
 use super::side_by_side::side_by_side;
 use super::unit::{FRAME_BYTES, LONG_FRAME_BYTES, Source, Unit};
 use super::{Base, encoder, internal};
+use crate::meter::{Doing, StreamMeter};
 use crate::outcome::lock;
 use crate::postgres::{COPY_BUFFERS, Connection};
-use crate::report::{SliceReport, StageReport};
+use crate::report::SliceReport;
 use crate::sink::{Origin, Placed, Writer};
 use crate::spec::SliceSpec;
 
@@ -82,17 +82,15 @@ impl SharedUnits {
         idle.into_iter().flatten().for_each(Connection::close);
     }
 
-    /// Appends encoded rows to the unit of their place. The time waited: for other streams, and for the server.
-    fn append(&self, bytes: &[u8], rows: usize, source: Source) -> Result<Duration, CoreError> {
-        let start = Instant::now();
+    /// Appends encoded rows to the unit of their place. Waits for other streams, and for the server.
+    fn append(&self, bytes: &[u8], rows: usize, source: Source, meter: &StreamMeter) -> Result<(), CoreError> {
+        let waiting = meter.pause(Doing::WaitDestination);
         let mut own = lock(&self.units[source.place as usize]);
         let unit = own.opened(self, source.place as usize)?;
-        let opened = start.elapsed();
-        let waited = unit.waited();
-        unit.append(&self.base, bytes, rows, source, self.frame_bytes)?;
-        let waited = unit.waited().saturating_sub(waited);
+        drop(waiting);
+        unit.append(&self.base, bytes, rows, source, self.frame_bytes, meter)?;
         *own.loaded.entry(source.origin.slice).or_default() += rows as u64;
-        Ok(opened + waited)
+        Ok(())
     }
 
     /// Ends the units of all tables, and commits them when all of them are complete. Tables that no row has met need their
@@ -122,6 +120,7 @@ impl SharedUnits {
                 skipped: of_one(slice.skipped),
                 text_bytes: of_one(slice.bytes),
                 values_ignored: of_one(slice.values_ignored),
+                text_hash: slice.text_hash.filter(|_| place == 0),
             }
         });
         unit.end(&self.base, table, &[(table.partition.as_str(), missing(table, rows))])
@@ -186,11 +185,9 @@ impl SharedWriter {
         SharedWriter { units, encoder: None, encoded: Vec::new(), counted: HashMap::new() }
     }
 
-    /// Writes a batch; the time waited.
-    fn take(&mut self, rows: &Placed, origin: Origin) -> Result<Duration, CoreError> {
+    fn take(&mut self, rows: &Placed, origin: Origin, meter: &StreamMeter) -> Result<(), CoreError> {
         let base = &self.units.base;
         let Some(encoder) = &mut self.encoder else { return Err(internal("a batch comes before its slice")) };
-        let mut waited = Duration::ZERO;
         for (place, part) in &rows.parts {
             if base.sink.tables[*place as usize].committed.contains_key(&origin.slice) {
                 *self.counted.entry(*place).or_default() += part.len() as u64;
@@ -200,18 +197,18 @@ impl SharedWriter {
             encoder
                 .encode_rows(&rows.batch, part.clone(), usize::MAX, &mut self.encoded)
                 .map_err(|error| internal(&format!("{error}")))?;
-            waited += self.units.append(&self.encoded, part.len(), Source { place: *place, origin })?;
+            self.units.append(&self.encoded, part.len(), Source { place: *place, origin }, meter)?;
             if self.encoded.capacity() > LONG_FRAME_BYTES {
                 self.encoded = Vec::new();
             }
         }
         base.count(rows.batch.num_rows());
-        Ok(waited)
+        Ok(())
     }
 }
 
 impl Writer for SharedWriter {
-    fn begin_slice(&mut self, _slice: &SliceSpec, _stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn begin_slice(&mut self, _slice: &SliceSpec, _meter: &StreamMeter) -> Result<bool, CoreError> {
         self.counted.clear();
         if self.encoder.is_none() {
             self.encoder = Some(encoder(&self.units.base.flow.layout, &self.units.base.sink)?);
@@ -219,13 +216,9 @@ impl Writer for SharedWriter {
         Ok(true)
     }
 
-    fn write(&mut self, rows: Placed, origin: Origin, stage: &mut StageReport) -> Result<bool, CoreError> {
-        let start = Instant::now();
-        let taken = self.take(&rows, origin);
-        let waited = taken.as_ref().copied().unwrap_or_default();
-        stage.wait_output_seconds += waited.as_secs_f64();
-        stage.busy_seconds += start.elapsed().saturating_sub(waited).as_secs_f64();
-        self.units.base.or_stopped(taken.map(|_| ()))
+    fn write(&mut self, rows: Placed, origin: Origin, meter: &StreamMeter) -> Result<bool, CoreError> {
+        let taken = self.take(&rows, origin, meter);
+        self.units.base.or_stopped(taken)
     }
 
     fn end_slice(&mut self, account: &SliceReport) -> Result<(), CoreError> {
@@ -240,23 +233,21 @@ impl Writer for SharedWriter {
         Ok(())
     }
 
-    fn end_epoch(&mut self, stage: &mut StageReport) -> Result<bool, CoreError> {
-        let start = Instant::now();
+    fn end_epoch(&mut self, meter: &StreamMeter) -> Result<bool, CoreError> {
+        let _waiting = meter.pause(Doing::WaitDestination);
         let ended = self.units.end_epoch();
-        stage.wait_output_seconds += start.elapsed().as_secs_f64();
         self.units.base.or_stopped(ended)
     }
 
     /// The stream that comes last ends all units.
-    fn finish(&mut self, stage: &mut StageReport) -> Result<bool, CoreError> {
+    fn finish(&mut self, meter: &StreamMeter) -> Result<bool, CoreError> {
         let units = &self.units;
         let all_ended = units.to_load > 0 && lock(&units.base.ended).len() == units.to_load;
         if !all_ended || units.is_ending.swap(true, Ordering::AcqRel) {
             return Ok(true);
         }
-        let start = Instant::now();
+        let _waiting = meter.pause(Doing::WaitDestination);
         let ended = units.end_all();
-        stage.wait_output_seconds += start.elapsed().as_secs_f64();
         units.base.or_stopped(ended)
     }
 }

@@ -1,7 +1,6 @@
 //! A unit: a transaction on its way, and its COPY.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use headrace_types::{CoreError, ErrorKind, Location, ServerFields};
@@ -11,6 +10,7 @@ use super::ledger::{SliceRows, commit_slices};
 use super::remembered::Remembered;
 use super::{Base, internal};
 use crate::locate::locate;
+use crate::meter::{Doing, StreamMeter};
 use crate::outcome::lock;
 use crate::postgres::{Connection, CopyIn};
 use crate::sink::Origin;
@@ -73,6 +73,7 @@ impl Unit {
         batch: &RecordBatch,
         rows: Range<usize>,
         source: Source,
+        meter: &StreamMeter,
     ) -> Result<(), CoreError> {
         self.batches.add(self.rows, source.place, source.origin);
         self.rows += rows.len() as u64;
@@ -82,6 +83,7 @@ impl Unit {
                 .encode_rows(batch, from..end, FRAME_BYTES, &mut self.frame)
                 .map_err(|error| internal(&format!("{error}")))?;
             if self.frame.len() >= FRAME_BYTES {
+                let _waiting = meter.pause(Doing::WaitDestination);
                 self.send().map_err(|error| self.explained(base, error))?;
             }
         }
@@ -96,6 +98,7 @@ impl Unit {
         rows: usize,
         source: Source,
         frame_bytes: usize,
+        meter: &StreamMeter,
     ) -> Result<(), CoreError> {
         self.batches.add(self.rows, source.place, source.origin);
         self.rows += rows as u64;
@@ -106,12 +109,14 @@ impl Unit {
             self.frame.extend_from_slice(now);
             bytes = later;
             if self.frame.len() >= frame_bytes {
+                let _waiting = meter.pause(Doing::WaitDestination);
                 self.send().map_err(|error| self.explained(base, error))?;
             }
         }
         Ok(())
     }
 
+    /// Passes a full frame on: nearly all of that is waiting.
     fn send(&mut self) -> Result<(), CoreError> {
         let next = self.copy.buffer()?;
         let is_long = self.frame.len() > LONG_FRAME_BYTES;
@@ -156,11 +161,6 @@ impl Unit {
         let copies = units.into_iter().map(|unit| unit.copy).collect();
         // Those that are left are closed.
         drop(CopyIn::abort_all(copies, "the load was stopped"));
-    }
-
-    /// Time that this unit has waited for the server.
-    pub fn waited(&self) -> Duration {
-        self.copy.waited()
     }
 
     fn explained(&self, base: &Base, error: CoreError) -> CoreError {

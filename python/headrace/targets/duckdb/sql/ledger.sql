@@ -1,4 +1,5 @@
--- The ledger: tables beside the data, in the same file. Only `run` is ever updated.
+-- The ledger: tables beside the data, in the same file, and a view of them. Only `run` is ever updated, and `task` in the
+-- transaction that inserts it.
 CREATE SCHEMA IF NOT EXISTS target.headrace;
 
 CREATE TABLE IF NOT EXISTS target.headrace.run (
@@ -48,10 +49,12 @@ CREATE TABLE IF NOT EXISTS target.headrace.commit (
   text_bytes     BIGINT  NOT NULL, -- of the slice, whether or not its file is compressed
   values_ignored BIGINT  NOT NULL, -- of loaded rows: NULL or cut instead of what stands in the file
   committed_at   TIMESTAMP WITH TIME ZONE NOT NULL,
+  text_hash      VARCHAR, -- xxh3-64 of the slice's bytes in its file, decompressed
   PRIMARY KEY (run_id, task, slice, "partition")
 );
 ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS text_bytes BIGINT DEFAULT 0;
 ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS values_ignored BIGINT DEFAULT 0;
+ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS text_hash VARCHAR;
 
 -- Rejects that a replay has taken, by stretches of their numbers: a claim. It holds when the replay has any commit row of the
 -- task, which is in the transaction of the rows.
@@ -78,3 +81,30 @@ CREATE TABLE IF NOT EXISTS target.headrace.divided_view (
   "column"   VARCHAR NOT NULL,
   members    VARCHAR NOT NULL
 );
+
+-- Tasks other than data flows that have committed: the row is in the transaction of what they did. `headrace resume` reads it.
+CREATE TABLE IF NOT EXISTS target.headrace.task (
+  run_id       VARCHAR NOT NULL,
+  task         VARCHAR NOT NULL,
+  result       VARCHAR, -- JSON: what the task had to tell; NULL: nothing
+  committed_at TIMESTAMP WITH TIME ZONE NOT NULL,
+  PRIMARY KEY (run_id, task)
+);
+
+-- Which files a run has loaded into which table: one row per file of a task. file_hash: xxh3-64 of a file of one slice; slices_hash:
+-- SHA-256 of the hashes of all its slices, in their order, one text behind the other. Both are NULL where the hash of a slice is not
+-- known. Whoever attaches the file under another name reads it there: DuckDB keeps no name of a file in a view.
+CREATE OR REPLACE VIEW target.headrace.lineage AS
+SELECT planned.run_id, run.package, run.package_hash, planned.task, planned."schema", planned."table", planned.file,
+       max(planned.file_bytes) AS file_bytes,
+       to_timestamp(max(nullif(planned.modified_ns, 0)) // 1000 / 1e6) AS modified,
+       count(*) AS slices,
+       sum(done.rows_loaded)::BIGINT AS rows_loaded,
+       CASE WHEN count(*) = 1 THEN max(done.text_hash) END AS file_hash,
+       CASE WHEN count(*) = count(done.text_hash) THEN sha256(string_agg(done.text_hash, '' ORDER BY planned.slice)) END AS slices_hash,
+       max(done.committed_at) AS committed_at
+FROM target.headrace.run
+JOIN target.headrace.slice AS planned ON planned.run_id = run.run_id AND planned.slice > 0
+JOIN target.headrace.commit AS done
+  ON done.run_id = planned.run_id AND done.task = planned.task AND done.slice = planned.slice
+GROUP BY planned.run_id, run.package, run.package_hash, planned.task, planned."schema", planned."table", planned.file;

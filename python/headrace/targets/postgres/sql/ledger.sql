@@ -1,4 +1,5 @@
--- The ledger: five tables beside the data. Only `run` is ever updated; commit rows go when their rows go.
+-- The ledger: six tables beside the data, and a view of them. Only `run` is ever updated, and `task` in the transaction that
+-- inserts it; commit rows go when their rows go.
 CREATE TABLE IF NOT EXISTS {schema}.run (
   run_id           text        NOT NULL PRIMARY KEY,
   package          text        NOT NULL,
@@ -46,7 +47,7 @@ CREATE TABLE IF NOT EXISTS {schema}.unit (
 );
 
 -- One row per slice and partition, inserted in the transaction that holds these rows. What was rejected, skipped and ignored of a slice, and
--- the length of its text, is in one of its rows, and 0 in the others.
+-- the length and the hash of its text, is in one of its rows, and 0 or NULL in the others.
 -- Slice 0: the task is complete, its tables are switched in.
 CREATE TABLE IF NOT EXISTS {schema}.commit (
   run_id         text        NOT NULL,
@@ -59,10 +60,12 @@ CREATE TABLE IF NOT EXISTS {schema}.commit (
   text_bytes     bigint      NOT NULL, -- of the slice, whether or not its file is compressed
   values_ignored bigint      NOT NULL, -- of loaded rows: NULL or cut instead of what stands in the file
   committed_at   timestamptz NOT NULL,
+  text_hash      text, -- xxh3-64 of the slice's bytes in its file, decompressed
   PRIMARY KEY (run_id, task, slice, "partition")
 );
 ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS text_bytes bigint NOT NULL DEFAULT 0;
 ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS values_ignored bigint NOT NULL DEFAULT 0;
+ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS text_hash text;
 
 -- Rejects that a replay has taken, by stretches of their numbers: a claim. It holds when the replay has any commit row of the
 -- task, which is in the transaction of the rows.
@@ -78,3 +81,44 @@ CREATE TABLE IF NOT EXISTS {schema}.replay (
   PRIMARY KEY (run_id, task, first_number)
 );
 ALTER TABLE {schema}.replay ADD COLUMN IF NOT EXISTS rows_added bigint;
+
+-- Tasks other than data flows that have committed: the row is in the transaction of what they did. `headrace resume` reads it.
+CREATE TABLE IF NOT EXISTS {schema}.task (
+  run_id       text        NOT NULL,
+  task         text        NOT NULL,
+  result       text, -- JSON: what the task had to tell; NULL: nothing
+  committed_at timestamptz NOT NULL,
+  PRIMARY KEY (run_id, task)
+);
+
+-- Which files a run has loaded into which table: one row per file of a task, once rows of it are visible. file_hash: xxh3-64 of a
+-- file of one slice; slices_hash: SHA-256 of the hashes of all its slices, in their order, one text behind the other. Both are NULL
+-- where the hash of a slice is not known. committed_at: from when on all rows of the task were visible; NULL if it was broken off
+-- while it appended.
+CREATE OR REPLACE VIEW {schema}.lineage AS
+SELECT planned.run_id, run.package, run.package_hash, planned.task, planned."schema", planned."table", planned.file,
+       pg_catalog.max(planned.file_bytes) AS file_bytes,
+       timestamptz 'epoch' + pg_catalog.max(nullif(planned.modified_ns, 0)) / 1000 * interval '1 microsecond' AS modified,
+       pg_catalog.count(*) AS slices,
+       pg_catalog.sum(done.rows_loaded)::bigint AS rows_loaded,
+       CASE WHEN pg_catalog.count(*) = 1 THEN pg_catalog.max(done.text_hash) END AS file_hash,
+       CASE WHEN pg_catalog.count(*) = pg_catalog.count(done.text_hash) THEN
+         pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(
+           pg_catalog.string_agg(done.text_hash, '' ORDER BY planned.slice), 'UTF8')), 'hex')
+       END AS slices_hash,
+       switched.committed_at
+FROM {schema}.run
+JOIN {schema}.slice AS planned ON planned.run_id = run.run_id AND planned.slice > 0
+LEFT JOIN (
+  SELECT run_id, task, slice, pg_catalog.sum(rows_loaded) AS rows_loaded, pg_catalog.max(text_hash) AS text_hash
+  FROM {schema}.commit GROUP BY run_id, task, slice
+) AS done ON done.run_id = planned.run_id AND done.task = planned.task AND done.slice = planned.slice
+LEFT JOIN {schema}.commit AS switched
+  ON switched.run_id = planned.run_id AND switched.task = planned.task AND switched.slice = 0
+-- Rows of hidden tables are nobody's before the switch.
+WHERE switched.slice = 0 OR EXISTS (
+  SELECT FROM {schema}.unit WHERE unit.run_id = planned.run_id AND unit.task = planned.task AND unit.staging IS NULL
+)
+GROUP BY planned.run_id, run.package, run.package_hash, planned.task, planned."schema", planned."table", planned.file,
+         switched.committed_at
+HAVING pg_catalog.count(done.rows_loaded) > 0;

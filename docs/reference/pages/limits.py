@@ -1,0 +1,30 @@
+"""limits.md: what can limit a load, and what helps."""
+
+from __future__ import annotations
+
+from headrace.diagnose import LIMITS
+
+_HEAD = """# Limits
+
+<!-- Written by docs/reference/generate.py from the program. Do not edit; run `make docs`. -->
+
+What a verdict may say: while a data flow loads (the line below the table, events `limit` and `slow_streams`), about
+each data flow (`tables[].limit` of `summary.json`) and about the run (`limit`). How it is found out:
+[what limits a load](../explanation/limits.md). From which numbers: [metrics](../spec/metrics.md).
+
+| limit | what it means | what helps most often |
+|---|---|---|
+"""
+
+_TAIL = """
+Members of a verdict: `limit`; `sentence`, why, with the numbers behind it; `evidence`, these numbers, shares between 0
+and 1; `next_limit` and `next_megabytes_per_second`, what would be the limit if this one were none, and from where on,
+in MB of source text per second, or null; `remedy`; and about a data flow that has ended `seconds_by_limit`, for how
+long each limit was the limit, `streams`, the verdict about each alone, and `slow`, streams that ended much later than
+the others, with their file and what held them up. A load of less than half a second has no verdict: null."""
+
+
+def page() -> str:
+    """The whole page."""
+    rows = [f"| `{limit.name}` | {limit.meaning} | {limit.remedy} |" for limit in LIMITS.values()]
+    return _HEAD + "\n".join(rows) + "\n" + _TAIL + "\n"

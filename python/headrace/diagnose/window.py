@@ -1,0 +1,387 @@
+"""What happened between two moments of a data flow: differences of the counters that docs/spec/metrics.md describes.
+
+All times are seconds. A number that was not measured is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+Line = Mapping[str, Any]
+
+# Where the time of a stream goes. Waiting for the destination is a part of `write`, waiting for a block of `read`.
+WORK: Final = ("read", "parse", "transform", "write")
+_CHECKPOINT_TIMES: Final = ("checkpoint_write_seconds", "checkpoint_sync_seconds")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was measured at one moment; `machine` and `destination` are None where nothing was."""
+
+    flow: Line
+    machine: Line | None = None
+    destination: Line | None = None
+
+    @property
+    def t(self) -> float:
+        """Seconds since the run began."""
+        return _number(self.flow, "t")
+
+
+@dataclass(frozen=True)
+class StreamTime:
+    """Where the time of one stream went. `active`: the time it had, without what it spent without a slice to take."""
+
+    number: int
+    active: float
+    read: float
+    parse: float
+    transform: float
+    encode: float
+    wait_block: float
+    wait_destination: float
+    cpu: float | None
+    run_queue: float | None
+    bytes: int
+    rows: int
+    file: int | None
+    slice: int | None
+
+    @property
+    def work(self) -> Mapping[str, float]:
+        """Time at work by stage."""
+        return {"read": self.read, "parse": self.parse, "transform": self.transform, "encode": self.encode}
+
+    @property
+    def busy(self) -> float:
+        """Time at work, on a CPU or not."""
+        return self.read + self.parse + self.transform + self.encode
+
+
+@dataclass(frozen=True)
+class TcpTime:
+    """Differences of TCP_INFO, and its present values."""
+
+    busy: float
+    receive_window_limited: float
+    send_buffer_limited: float
+    retransmits: int
+    rtt: float | None
+    delivery_rate_bytes: float | None
+
+
+@dataclass(frozen=True)
+class WriterTime:
+    """Where the time of one connection went."""
+
+    number: int
+    process_id: int | None
+    busy: float
+    wait_input: float
+    wait_output: float
+    wait_answer: float
+    bytes: int
+    tcp: TcpTime | None
+
+    @property
+    def all(self) -> float:
+        """The time that is explained."""
+        return self.busy + self.wait_input + self.wait_output + self.wait_answer
+
+
+@dataclass(frozen=True)
+class MachineTime:
+    """CPU seconds of the machine and of this process. `cpus` may be a fraction: a quota."""
+
+    seconds: float
+    cpus: float
+    busy: float
+    iowait: float
+    steal: float
+    process: float
+    run_queue: float | None
+    throttled: float
+    memory_pressure: float | None
+    swapped_bytes: int
+
+    @property
+    def busy_share(self) -> float:
+        """Of all CPUs that this process may use, whoever used them; 0 to 1."""
+        return min(1.0, (self.busy + self.steal) / max(self.seconds * self.cpus, 1e-9))
+
+
+@dataclass(frozen=True)
+class ServerTime:
+    """What the sessions of a server were found at: samples by words such as `cpu`, `client`, `Lock:extend`."""
+
+    found: Mapping[str, int]
+    by_process: Mapping[int, Mapping[str, int]]
+    is_local: bool
+    cpu: float | None
+    run_queue: float | None
+    io: float | None
+    checkpointer: Mapping[str, int]
+    checkpoints_requested: int
+    checkpoint_seconds: float
+    wal_bytes: int
+    blocked_by: Sequence[int]
+
+    @property
+    def samples(self) -> int:
+        """How often a session was looked at."""
+        return sum(self.found.values())
+
+    def wanted_cpu_share(self, seconds: float) -> float | None:
+        """Of the time of the sessions that did anything, that in which they computed or waited for a CPU; None where
+        nobody tells. Exact, where looks are samples: who has no CPU is found at whatever it was at.
+        """
+        working = sum(1 for counts in self.by_process.values() if any(word != "client" for word in counts))
+        if self.cpu is None or not working:
+            return None
+        return min(1.0, (self.cpu + (self.run_queue or 0.0)) / max(seconds * working, 1e-9))
+
+    @property
+    def queued_share(self) -> float:
+        """Of the time in which sessions wanted to compute, that in which they had no CPU; 0 where nobody tells."""
+        return (self.run_queue or 0.0) / max((self.run_queue or 0.0) + (self.cpu or 0.0), 1e-9)
+
+    def weighted(self, weights: Mapping[int, float]) -> dict[str, float]:
+        """Shares of the words, 0 to 1; sessions weighted by process id, by how long somebody waited for each."""
+        shares: dict[str, float] = {}
+        known = {process: counts for process, counts in self.by_process.items() if counts}
+        total = sum(weights.get(process, 0.0) for process in known)
+        for process, counts in known.items():
+            weight = weights.get(process, 0.0) / total if total > 0 else 1 / len(known)
+            samples = sum(counts.values())
+            for word, count in counts.items():
+                shares[word] = shares.get(word, 0.0) + weight * count / samples
+        return shares
+
+
+@dataclass(frozen=True)
+class EngineTime:
+    """The embedded database. `busy`: it was not asking for rows; `spilled_bytes`: what it has put aside."""
+
+    busy: float
+    wait_input: float
+    spilled_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Window:
+    """A data flow between two moments."""
+
+    task: str
+    seconds: float
+    bytes: int
+    rows: int
+    streams: Sequence[StreamTime]
+    writers: Sequence[WriterTime] = ()
+    machine: MachineTime | None = None
+    server: ServerTime | None = None
+    engine: EngineTime | None = None
+    streams_active: int = 0
+    denied: Sequence[str] = field(default=())
+
+    def of_stream(self, stream: StreamTime) -> Window:
+        """The same with one stream only. Its writers are not known, so all of them stay."""
+        return replace(self, streams=[stream], streams_active=1)
+
+    @property
+    def megabytes_per_second(self) -> float:
+        """Source text, MB/s."""
+        return self.bytes / 1e6 / self.seconds if self.seconds > 0 else 0.0
+
+
+def window(before: Sample, after: Sample) -> Window:
+    """The differences. Counters of streams, writers and sessions that were not there before began at 0."""
+    seconds = max(0.0, _number(after.flow, "t") - _number(before.flow, "t"))
+    streams = _pairs(before.flow.get("streams"), after.flow.get("streams"), "number")
+    writers = _pairs(before.flow.get("writers"), after.flow.get("writers"), "number", "process_id")
+    destination = after.destination
+    is_server = destination is not None and destination.get("type") == "postgres"
+    return Window(
+        task=str(after.flow.get("task", "")),
+        seconds=seconds,
+        bytes=round(_grown(before.flow, after.flow, "bytes_read")),
+        rows=round(_grown(before.flow, after.flow, "rows_read")),
+        streams=[_stream(old, new, seconds) for old, new in streams],
+        writers=[_writer(old, new) for old, new in writers],
+        machine=_machine(before.machine, after.machine),
+        server=_server(before.destination or {}, destination) if is_server and destination is not None else None,
+        engine=_engine(before, after) if after.flow.get("sink") else None,
+        streams_active=max(int(_number(line, "streams_active")) for line in (before.flow, after.flow)),
+        denied=[str(text) for text in (destination or {}).get("denied", ())],
+    )
+
+
+def _stream(old: Line, new: Line, seconds: float) -> StreamTime:
+    def stage(name: str, counter: str) -> float:
+        return _grown(_inner(old, "stages", name), _inner(new, "stages", name), counter)
+
+    idle = _grown(old, new, "wait_slice_seconds")
+    waited = max(0.0, stage("write", "wait_output_seconds") - idle)
+    parts = {name: stage(name, "busy_seconds") for name in WORK}
+    block = stage("read", "wait_output_seconds")
+    explained = sum(parts.values()) + block + waited
+    return StreamTime(
+        number=int(_number(new, "number")),
+        # Clocks that are read one after the other can make the parts a little more than the whole.
+        active=explained if new.get("ended") else max(explained, seconds - idle if old else explained),
+        read=parts["read"],
+        parse=parts["parse"],
+        transform=parts["transform"],
+        encode=parts["write"],
+        wait_block=block,
+        wait_destination=waited,
+        cpu=_maybe_grown(old, new, "cpu_seconds"),
+        run_queue=_maybe_grown(old, new, "run_queue_seconds"),
+        bytes=round(_grown(old, new, "bytes")),
+        rows=round(_grown(old, new, "rows")),
+        file=_maybe_int(new, "file"),
+        slice=_maybe_int(new, "slice"),
+    )
+
+
+def _writer(old: Line, new: Line) -> WriterTime:
+    tcp, tcp_before = new.get("tcp"), old.get("tcp") or {}
+    return WriterTime(
+        number=int(_number(new, "number")),
+        process_id=_maybe_int(new, "process_id"),
+        busy=_grown(old, new, "busy_seconds"),
+        wait_input=_grown(old, new, "wait_input_seconds"),
+        wait_output=_grown(old, new, "wait_output_seconds"),
+        wait_answer=_grown(old, new, "wait_answer_seconds"),
+        bytes=round(_grown(old, new, "bytes")),
+        tcp=None
+        if not tcp
+        else TcpTime(
+            busy=_grown(tcp_before, tcp, "busy_seconds"),
+            receive_window_limited=_grown(tcp_before, tcp, "receive_window_limited_seconds"),
+            send_buffer_limited=_grown(tcp_before, tcp, "send_buffer_limited_seconds"),
+            retransmits=round(_grown(tcp_before, tcp, "retransmits")),
+            rtt=_maybe(tcp, "rtt_seconds"),
+            delivery_rate_bytes=_maybe(tcp, "delivery_rate_bytes"),
+        ),
+    )
+
+
+def _machine(old: Line | None, new: Line | None) -> MachineTime | None:
+    if old is None or new is None or new is old:
+        return None
+    seconds = _number(new, "t") - _number(old, "t")
+    cpu, cpu_before = _inner(new, "cpu"), _inner(old, "cpu")
+    process, process_before = _inner(new, "process"), _inner(old, "process")
+    if seconds <= 0 or not cpu:
+        return None
+    return MachineTime(
+        seconds=seconds,
+        cpus=_number(new, "cpus") or 1.0,
+        busy=_grown(cpu_before, cpu, "user") + _grown(cpu_before, cpu, "system"),
+        iowait=_grown(cpu_before, cpu, "iowait"),
+        steal=_grown(cpu_before, cpu, "steal"),
+        process=_grown(process_before, process, "cpu_seconds"),
+        run_queue=_maybe_grown(process_before, process, "run_queue_seconds"),
+        throttled=_grown(process_before, process, "throttled_seconds"),
+        memory_pressure=_maybe_grown(_inner(old, "pressure"), _inner(new, "pressure"), "memory_full"),
+        swapped_bytes=round(_grown(_inner(old, "memory"), _inner(new, "memory"), "swapped_bytes")),
+    )
+
+
+def _server(old: Line, new: Line) -> ServerTime:
+    sessions = _pairs(old.get("sessions"), new.get("sessions"), "process_id")
+    by_process = {
+        int(_number(now, "process_id")): _counts(_inner(was, "found"), _inner(now, "found")) for was, now in sessions
+    }
+    return ServerTime(
+        found=_added(by_process.values()),
+        by_process=by_process,
+        is_local=bool(new.get("is_local")),
+        cpu=_sum(_maybe_grown(was, now, "cpu_seconds") for was, now in sessions),
+        run_queue=_sum(_maybe_grown(was, now, "run_queue_seconds") for was, now in sessions),
+        io=_sum(_maybe_grown(was, now, "io_seconds") for was, now in sessions),
+        checkpointer=_counts(_inner(old, "checkpointer"), _without_time(_inner(new, "checkpointer"))),
+        checkpoints_requested=round(_grown(old, new, "checkpoints_requested"))
+        if _maybe(old, "checkpoints_requested") is not None
+        else 0,
+        checkpoint_seconds=sum(_grown(old, new, name) for name in _CHECKPOINT_TIMES if _maybe(old, name) is not None),
+        wal_bytes=round(_grown(old, new, "wal_bytes")),
+        blocked_by=sorted({int(process) for _, now in sessions for process in now.get("blocked_by") or ()}),
+    )
+
+
+def _engine(before: Sample, after: Sample) -> EngineTime:
+    old, new = _inner(before.flow, "sink"), _inner(after.flow, "sink")
+    spills = [_maybe(sample.destination or {}, "spill_bytes") for sample in (before, after)]
+    spilled = max((size for size in spills if size is not None), default=None)
+    return EngineTime(
+        busy=_grown(old, new, "busy_seconds"),
+        wait_input=_grown(old, new, "wait_input_seconds"),
+        spilled_bytes=None if spilled is None else round(spilled),
+    )
+
+
+def _pairs(old: Sequence[Line] | None, new: Sequence[Line] | None, *keys: str) -> list[tuple[Line, Line]]:
+    """Each of the new ones with its old self, or with nothing."""
+
+    def key(line: Line) -> tuple[object, ...]:
+        return tuple(line.get(name) for name in keys)
+
+    known = {key(line): line for line in old or ()}
+    return [(known.get(key(line), {}), line) for line in new or ()]
+
+
+def _inner(line: Line, *names: str) -> Line:
+    found: Any = line
+    for name in names:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _number(line: Line, name: str) -> float:
+    value = line.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _maybe(line: Line, name: str) -> float | None:
+    return _number(line, name) if isinstance(line.get(name), int | float) else None
+
+
+def _maybe_int(line: Line, name: str) -> int | None:
+    value = _maybe(line, name)
+    return None if value is None else int(value)
+
+
+def _grown(old: Line, new: Line, name: str) -> float:
+    """A counter that has fallen began anew."""
+    before, now = _number(old, name), _number(new, name)
+    return now - before if now >= before else now
+
+
+def _maybe_grown(old: Line, new: Line, name: str) -> float | None:
+    return None if _maybe(new, name) is None else _grown(old, new, name)
+
+
+def _counts(old: Line, new: Line) -> dict[str, int]:
+    grown = {name: round(_grown(old, new, name)) for name in new}
+    return {name: count for name, count in grown.items() if count > 0}
+
+
+def _without_time(counts: Line) -> Line:
+    """Of the checkpointer: how often it was found at what stands beside its CPU time."""
+    return {name: count for name, count in counts.items() if name != "cpu_seconds"}
+
+
+def _added(all_counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for counts in all_counts:
+        for word, count in counts.items():
+            total[word] = total.get(word, 0) + count
+    return total
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

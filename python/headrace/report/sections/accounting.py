@@ -1,0 +1,102 @@
+"""Accounts: what became of every row of each data flow."""
+
+from __future__ import annotations
+
+from headrace.report.markup import Markup, element, join
+from headrace.report.run_files import RunFiles
+from headrace.report.sections import Section
+from headrace.report.sections.figures import FlowAccount, accounts, phases
+from headrace.report.tables import Column, table
+from headrace.report.values import documents, text
+from headrace.report.wording import count, duration, rate, size
+
+_COLUMNS = (
+    Column("table", words=True),
+    Column("lines"),
+    Column("skipped"),
+    Column("rows read"),
+    Column("rejected"),
+    Column("loaded"),
+    Column("balance", words=True),
+    Column("text"),
+    Column("time"),
+    Column("speed"),
+)
+_MOST_TABLES = 200
+_MOST_NOTES = 40
+
+
+def section(run: RunFiles) -> Section | None:
+    """The accounts of all data flows."""
+    flows = accounts(run)
+    skipped = [f"{text(item, 'task')}: {text(item, 'skipped')}" for item in documents(run.summary, "skipped")]
+    if not flows and not skipped:
+        return Section("accounts", "Accounts", element("p", "The run has loaded no table.", class_="lead"))
+    rows = [_row(flow) for flow in flows[:_MOST_TABLES]]
+    parts: list[Markup] = [element("p", _lead(flows), class_="lead")]
+    if rows:
+        total = _total(flows) if len(flows) > 1 else None
+        parts.append(table(_COLUMNS, rows, caption="Rows of each table", total=total, cards=True))
+    if len(flows) > _MOST_TABLES:
+        parts.append(element("p", f"and {len(flows) - _MOST_TABLES:,} more: summary.json"))
+    notes = [f"{flow.table}: {note}" for flow in flows for note in flow.notes]
+    notes += [f"skipped: {line}" for line in skipped]
+    if notes:
+        parts.append(_list("Notes", notes))
+    told = phases(run)
+    if told:
+        shown = ", ".join(f"{name} {duration(seconds)}" for name, seconds in told)
+        parts.append(element("p", element("b", "Phases: "), shown, class_="small"))
+    return Section("accounts", "Accounts", join(parts))
+
+
+def _lead(flows: list[FlowAccount]) -> str:
+    wrong = [flow for flow in flows if flow.difference()]
+    if wrong:
+        return f"The accounts of {', '.join(flow.table for flow in wrong)} do not balance."
+    if any(flow.difference() is None for flow in flows):
+        return "Lines are rows and what was skipped; rows were loaded or rejected. Not all tables have been loaded."
+    return "Every row is accounted for: lines = skipped + rows read, rows read = rejected + loaded."
+
+
+def _balance(flow: FlowAccount) -> Markup:
+    difference = flow.difference()
+    if difference is None:
+        return element("span", flow.status, class_="badge open" if flow.status == "not ended" else "badge failed")
+    if difference:
+        return element("span", f"differs by {difference:,}", class_="badge failed")
+    return element("span", "balances", class_="badge success")
+
+
+def _row(flow: FlowAccount) -> list[str]:
+    return [
+        flow.table,
+        count(flow.lines),
+        count(flow.skipped),
+        count(flow.rows),
+        count(flow.rejected),
+        count(flow.loaded),
+        _balance(flow),
+        size(flow.bytes),
+        duration(flow.seconds),
+        "-" if flow.speed is None else rate(flow.speed),
+    ]
+
+
+def _total(flows: list[FlowAccount]) -> list[str]:
+    def added(name: str) -> str:
+        values = [getattr(flow, name) for flow in flows]
+        return "-" if any(value is None for value in values) else count(sum(values))
+
+    seconds = sum(flow.seconds or 0.0 for flow in flows)
+    read = sum(flow.bytes or 0 for flow in flows)
+    speed = rate(read / 1e6 / seconds) if seconds > 0 else "-"
+    figures = [added(name) for name in ("lines", "skipped", "rows", "rejected", "loaded")]
+    return ["all", *figures, "", size(read), duration(seconds), speed]
+
+
+def _list(title: str, lines: list[str]) -> Markup:
+    items = [element("li", line) for line in lines[:_MOST_NOTES]]
+    if len(lines) > _MOST_NOTES:
+        items.append(element("li", f"and {len(lines) - _MOST_NOTES:,} more"))
+    return element("details", element("summary", f"{title} ({len(lines):,})"), element("ul", *items))

@@ -1,0 +1,159 @@
+"""Sums of a run, from its summary or, where that is missing, from what it had written before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headrace.report.run_files import RunFiles
+from headrace.report.task_spans import table_of
+from headrace.report.values import Document, document, documents, number, text, texts, whole
+from headrace.units import MEGABYTE
+
+
+@dataclass(frozen=True)
+class FlowAccount:
+    """The accounts of one data flow; figures are None where nobody told them. `loaded`: rows that are committed."""
+
+    task: str
+    table: str
+    connection: str | None
+    status: str
+    lines: int | None
+    skipped: int | None
+    rows: int | None
+    rejected: int | None
+    filtered: int
+    loaded: int | None
+    bytes: int | None
+    seconds: float | None
+    notes: tuple[str, ...] = ()
+
+    def difference(self) -> int | None:
+        """By how many rows the accounts do not balance; None if that is not known, or nothing was loaded."""
+        if self.rows is None or self.loaded is None or self.rejected is None or self.status != "success":
+            return None
+        lines = 0 if self.lines is None or self.skipped is None else self.lines - self.skipped - self.rows
+        return abs(lines) + abs(self.rows - self.rejected - self.filtered - self.loaded)
+
+    @property
+    def speed(self) -> float | None:
+        """Megabytes of text per second."""
+        return self.bytes / MEGABYTE / self.seconds if self.bytes is not None and self.seconds else None
+
+
+def accounts(run: RunFiles) -> list[FlowAccount]:
+    """Of every data flow: from the summary, from the last event of each, or from what was measured last."""
+    tables = documents(run.summary, "tables")
+    if tables:
+        return [_of_document(item, text(item, "status") or "success") for item in tables]
+    found: dict[str, FlowAccount] = {}
+    for attempt in run.events.attempts:
+        for span in attempt.tasks.values():
+            if span.finished and text(span.finished, "table"):
+                found[span.task] = _of_document(span.finished, span.status or "ended")
+            elif span.kind == "data_flow" and span.table:
+                found[span.task] = _of_measures(run, attempt.number, span.task, table_of(span))
+    for attempt_number, task in run.measures.flows:
+        if task not in found:
+            found[task] = _of_measures(run, attempt_number, task, run.table_of(task))
+    return list(found.values())
+
+
+def _of_document(data: Document, status: str) -> FlowAccount:
+    return FlowAccount(
+        task=text(data, "task") or "",
+        table=text(data, "table") or text(data, "task") or "",
+        connection=text(data, "connection"),
+        status=status,
+        lines=whole(data, "lines"),
+        skipped=whole(data, "rows_skipped"),
+        rows=whole(data, "rows_read"),
+        rejected=whole(data, "rows_rejected"),
+        filtered=whole(data, "rows_filtered") or 0,
+        loaded=whole(data, "rows_loaded"),
+        bytes=whole(data, "bytes_read"),
+        seconds=number(data, "seconds"),
+        notes=tuple(texts(data, "notes")),
+    )
+
+
+def _of_measures(run: RunFiles, attempt: int, task: str, table: str) -> FlowAccount:
+    flow = run.measures.flows.get((attempt, task))
+    line: Document = flow.last_line if flow else {}
+    return FlowAccount(
+        task=task,
+        table=table,
+        connection=None,
+        status="not ended",
+        lines=None,
+        skipped=None,
+        rows=whole(line, "rows_read"),
+        rejected=whole(line, "rows_rejected"),
+        filtered=0,
+        loaded=None,
+        bytes=whole(line, "bytes_read"),
+        seconds=flow.end - flow.begin if flow else None,
+    )
+
+
+@dataclass(frozen=True)
+class Totals:
+    """A run in a few figures; None where nobody told them."""
+
+    seconds: float | None
+    load_seconds: float | None
+    bytes: int | None
+    rows: int | None
+    rejected: int | None
+    loaded: int | None
+    streams: int | None
+    memory_bytes: int | None
+    peak_bytes: int | None
+    cpu_seconds: float | None
+
+    @property
+    def speed(self) -> float | None:
+        """Megabytes of text per second of the data flows."""
+        return self.bytes / MEGABYTE / self.load_seconds if self.bytes and self.load_seconds else None
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """Rows per second of the data flows."""
+        return self.rows / self.load_seconds if self.rows and self.load_seconds else None
+
+
+def totals(run: RunFiles) -> Totals:
+    """All data flows together; they have the streams one after the other."""
+    flows = accounts(run)
+    tables = documents(run.summary, "tables")
+    own = number(run.summary, "seconds")
+    measured = sum(attempt.seconds for attempt in run.timeline.attempts)
+    return Totals(
+        seconds=own if own is not None else (measured or None),
+        load_seconds=_sum([flow.seconds for flow in flows]),
+        bytes=_whole_sum([flow.bytes for flow in flows]),
+        rows=_whole_sum([flow.rows for flow in flows]),
+        rejected=_whole_sum([flow.rejected for flow in flows]),
+        loaded=_whole_sum([flow.loaded for flow in flows]),
+        streams=whole(run.request, "streams") or whole(run.events.started, "streams"),
+        memory_bytes=whole(run.events.started, "memory_bytes"),
+        peak_bytes=whole(run.summary, "peak_resident_bytes"),
+        cpu_seconds=_sum([number(table, "cpu_seconds") for table in tables]),
+    )
+
+
+def phases(run: RunFiles) -> list[tuple[str, float]]:
+    """Phases of the run with their seconds."""
+    found = [(str(name), number(run.summary, "phases", name)) for name in document(run.summary, "phases")]
+    return [(name, seconds) for name, seconds in found if seconds is not None]
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _whole_sum(values: Sequence[int | None]) -> int | None:
+    total = _sum(values)
+    return None if total is None else int(total)

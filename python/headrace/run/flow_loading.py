@@ -1,0 +1,172 @@
+"""One load of one data flow: told, executed, and recorded in the accounts of the run."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+from headrace import core
+from headrace.errors import CancelledError, HeadraceError, TaskTimeoutError
+from headrace.executors import FlowOutcome, Loader, LocalExecutor
+from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
+from headrace.machine.sampler import usable_cpus
+from headrace.planning import DataFlowPlan, SourceSnapshot
+from headrace.run import request as requests
+from headrace.run.attempt import Attempt
+from headrace.run.cancellation import Cancellation
+from headrace.run.events import EventLog
+from headrace.run.folder import RunFolder
+from headrace.run.judging import Judging
+from headrace.run.metrics import MetricsRecorder
+from headrace.run.offenders import name_offender
+from headrace.run.phases import Phases
+from headrace.run.redact import Redactor
+from headrace.run.summary import Summary, TableResult
+from headrace.targets import Flow, Target
+
+
+class FlowLoading:
+    """The loads of one run, one after the other."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        redactor: Redactor,
+        events: EventLog,
+        summary: Summary,
+        phases: Phases,
+        attempt: Attempt,
+        metrics: MetricsRecorder,
+        judging: Judging,
+        affinity: Affinity,
+    ) -> None:
+        self._folder = folder
+        self._redactor = redactor
+        self._events = events
+        self._summary = summary
+        self._phases = phases
+        self._attempt = attempt
+        self._metrics = metrics
+        self._judging = judging
+        self._affinity: Affinity = affinity
+        self._executor = LocalExecutor(core.Flow)
+
+    def announced(self, plan: DataFlowPlan, target: Target) -> DataFlowPlan:
+        """The plan as it is executed now: its slices are in the ledger, and everybody knows that it starts."""
+        run_id = self._folder.run_id
+        with self._phases.of("start"):
+            is_known = self._attempt.is_resumed or plan.task in self._summary.retried
+            if not (is_known and target.task_progress(run_id, plan.task).recorded):
+                target.record_slices(run_id, self._without_secrets(plan))
+        self._summary.retried.add(plan.task)
+        self._events.emit(
+            "task_started",
+            task=plan.task,
+            kind="data_flow",
+            table=plan.table,
+            connection=plan.connection,
+            files=len(plan.source.files),
+            bytes_total=plan.source.bytes_total,
+            slices=len(plan.source.slices),
+            streams=plan.streams,
+            notes=list(plan.notes),
+        )
+        pinned = cpus_of_streams(self._affinity, plan.streams, usable_cpus(), numa_nodes())
+        return replace(
+            plan,
+            shown_paths=self._shown_paths(plan.source),
+            rows_before=self._summary.rows_before(),
+            cpus_of_streams=tuple(map(tuple, pinned)),
+        )
+
+    def outcome(self, plan: DataFlowPlan, loader: Loader, cancellation: Cancellation) -> FlowOutcome:
+        """Executes a plan that was announced. Never raises for a flow that fails."""
+        started = time.monotonic()
+
+        def progress(snapshot: dict[str, Any]) -> None:
+            self._events.emit(
+                "progress",
+                task=plan.task,
+                table=plan.table,
+                bytes_read=snapshot["bytes_read"],
+                source_bytes_read=snapshot["source_bytes_read"],
+                counted_bytes=snapshot["counted_bytes"],
+                bytes_total=plan.source.bytes_total,
+                rows_read=snapshot["rows_read"],
+                rows_rejected=snapshot["rows_rejected"],
+                seconds=round(time.monotonic() - started, 3),
+            )
+
+        def measuring(flow: Flow) -> AbstractContextManager[None]:
+            return self._metrics.measuring(plan, flow, lambda: loader.watcher(run_id, plan))
+
+        run_id, rejects = self._folder.run_id, str(self._folder.rejects)
+        outcome = self._executor.run(run_id, plan, loader, rejects, progress, cancellation, measuring)
+        if isinstance(outcome.error, CancelledError) and cancellation.timeout_seconds is not None:
+            return replace(outcome, error=cancellation.error(f"task {plan.task}"))
+        return outcome
+
+    def ended(self, plan: DataFlowPlan, outcome: FlowOutcome) -> tuple[str, ...]:
+        """Accounts for a flow that was executed; raises its error. The warnings."""
+        table = TableResult(plan, outcome, self._judging.verdict(plan.task))
+        self._record_result(table)
+        warnings = (*outcome.warnings, *table.notes())
+        for warning in warnings:
+            self._events.notice(warning, plan.task)
+        if outcome.error is not None:
+            raise outcome.error
+        self._keep_dialects(plan, outcome)
+        self._summary.tried.discard(plan.task)
+        self._summary.retried.discard(plan.task)
+        return warnings
+
+    def _keep_dialects(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
+        """How the rows of a stream are written is known when it was read: rejects are replayed by it."""
+        slices = outcome.result["slices"] if outcome.result else []
+        read = {int(item["file"]): item["dialect"] for item in slices if "dialect" in item}
+        if read and self._attempt.request is not None:
+            requests.add_dialects(self._folder, self._redactor.text(plan.task), read)
+
+    def name_offender(
+        self, plan: DataFlowPlan, outcome: FlowOutcome, target: Target, cancellation: Cancellation
+    ) -> None:
+        """Writes into the error of a flow which row it is about, if that can be found. All is rolled back by now."""
+
+        def notice(text: str) -> None:
+            self._events.notice(text, plan.task)
+
+        if outcome.error is not None and not isinstance(outcome.error, TaskTimeoutError):
+            with self._phases.of("finish"):
+                name_offender(outcome.error, plan, target, self._folder, notice, cancellation)
+
+    def _record_result(self, table: TableResult) -> None:
+        self._summary.add(table)
+        self._phases.add(table.outcome)
+        sums, error = table.sums(), table.outcome.error
+        shown = self._redactor.error(error).to_dict() if isinstance(error, HeadraceError) else None
+        self._events.emit(
+            "task_finished",
+            task=table.plan.task,
+            kind="data_flow",
+            table=table.plan.table,
+            status=table.outcome.status,
+            seconds=round(table.outcome.seconds, 6),
+            rows_read=sums["rows"],
+            rows_skipped=sums["skipped"],
+            rows_rejected=sums["rejected"],
+            rows_loaded=table.rows_loaded(),
+            bytes_read=sums["bytes"],
+            error=shown,
+        )
+
+    def _shown_paths(self, source: SourceSnapshot) -> tuple[str, ...] | None:
+        """How rejects may name the source files, if not as they are called: secrets may be in their paths."""
+        paths = [str(file["path"]) for file in source.files]
+        shown = tuple(self._redactor.text(path) for path in paths)
+        return None if list(shown) == paths else shown
+
+    def _without_secrets(self, plan: DataFlowPlan) -> DataFlowPlan:
+        files = [{**file, "path": self._redactor.text(str(file["path"]))} for file in plan.source.files]
+        return replace(plan, table=self._redactor.text(plan.table), source=replace(plan.source, files=files))

@@ -1,0 +1,132 @@
+"""Data flows that were bound when they started: what a resumed run, `verify` and `replay` must know to bind them again.
+
+One record per line in `flows.jsonl` of the run folder; the last one of a task counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, BinaryIO, Final
+
+from headrace.errors import LedgerError
+from headrace.model import BoundPackage, DataFlowTask, Scope
+from headrace.run.control.stored_values import SECRET, from_stored
+from headrace.run.folder import RunFolder
+
+_BLOCK_BYTES: Final = 1 << 16
+
+
+def add_record(folder: RunFolder, record: Mapping[str, Any]) -> None:
+    """Writes a record; it is on disk when this returns. Raises LedgerError."""
+    try:
+        with folder.flows.open("a+b") as file:
+            file.truncate(_end_of_records(file))
+            file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise LedgerError(
+            "cannot write what a data flow reads",
+            at={"file": str(folder.flows)},
+            found=error.strerror,
+            hint="Free space there, or choose another place with --runs-dir.",
+        ) from error
+
+
+def _end_of_records(file: BinaryIO) -> int:
+    """Behind the last whole line: what follows was cut off while it was written, and would damage the next one."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        begin = max(0, end - _BLOCK_BYTES)
+        file.seek(begin)
+        found = file.read(end - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
+
+
+def records(folder: RunFolder) -> Iterator[dict[str, Any]]:
+    """All records, in the order in which they were written; one that was cut off is left out."""
+    for record, _ in _lines(folder):
+        yield record
+
+
+def _lines(folder: RunFolder) -> Iterator[tuple[dict[str, Any], int]]:
+    """Records, and how many bytes each has."""
+    try:
+        with folder.flows.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield json.loads(line), len(line)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise LedgerError(
+            f"run {folder.run_id} cannot be repeated: its folder is not complete",
+            at={"file": str(folder.flows)},
+            found=getattr(error, "strerror", None) or "not JSON",
+            hint="Start a new run: `headrace run`.",
+        ) from error
+
+
+class FlowRecords:
+    """Records by task. Only places in the file are kept: loops have many."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        """Reads the file once. Raises LedgerError."""
+        self._path = folder.flows
+        self._places: dict[str, int] = {}
+        place = 0
+        for record, length in _lines(folder):
+            self._places[record["task"]] = place
+            place += length
+
+    def of(self, task: str) -> dict[str, Any] | None:
+        """The last record of one task; None if there is none."""
+        place = self._places.get(task)
+        if place is None:
+            return None
+        with self._path.open("rb") as file:
+            file.seek(place)
+            record: dict[str, Any] = json.loads(file.readline())
+            return record
+
+
+def with_late_flows(package: BoundPackage, folder: RunFolder, task: str | None = None) -> BoundPackage:
+    """The package, its data flows followed by those that were bound when they started, or by the one of `task`. Raises
+    PackageError and LedgerError if one of them cannot be bound again.
+    """
+    known = {record["task"]: record for record in records(folder) if task in (None, record["task"])}
+    return replace(package, flows=[*package.flows, *(_bound(package, record) for record in known.values())])
+
+
+def _bound(package: BoundPackage, record: Mapping[str, Any]) -> DataFlowTask:
+    for step in record["packages"]:
+        owner = _task(package, step["task"])
+        scope = _scope(package, step["values"], step["task"])
+        spec = package.binder.task(owner, scope, step["task"])
+        connections = {theirs: package.connections[ours] for theirs, ours in spec.connections.items()}  # type: ignore[union-attr]
+        package = package.children[owner.id].bind(spec.parameters, connections)  # type: ignore[union-attr]
+    flow = package.binder.task(
+        _task(package, record["definition"]), _scope(package, record["values"], record["task"]), record["task"]
+    )
+    assert isinstance(flow, DataFlowTask)
+    return flow
+
+
+def _task(package: BoundPackage, identity: str) -> Any:
+    return next(task for task in package.all_tasks() if task.id == identity)
+
+
+def _scope(package: BoundPackage, values: Mapping[str, Any], task: str) -> Scope:
+    hidden = [name for name, stored in values.items() if stored == SECRET]
+    if hidden:
+        raise LedgerError(
+            f"task {task} cannot be repeated: the variable `{hidden[0]}` held a secret, and secrets are not stored",
+            hint="Start a new run: `headrace run`.",
+        )
+    return package.scope.with_names({name: from_stored(stored[0]) for name, stored in values.items()}, {})

@@ -1,0 +1,381 @@
+"""The data flows of a run: what there is to load, and that it is loaded. One flow at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from headrace.errors import LedgerError
+from headrace.model import BoundPackage, DataFlowTask
+from headrace.planning import DataFlowPlan, FinishedTask, RunFacts, RunPlan, SkippedTask, SourceSnapshot
+from headrace.run import request as requests
+from headrace.run.attempt import Attempt
+from headrace.run.cancellation import Cancellation
+from headrace.run.control.place import Place
+from headrace.run.control.stored_values import SECRET, to_stored
+from headrace.run.control.work import FlowEnd
+from headrace.run.destinations import RunDestinations
+from headrace.run.early import EarlyFlows
+from headrace.run.environment import described
+from headrace.run.events import EventLog
+from headrace.run.finished import LOADED_BEFORE, FinishedTable
+from headrace.run.flow_loading import FlowLoading
+from headrace.run.flow_records import FlowRecords, add_record, with_late_flows
+from headrace.run.folder import RunFolder
+from headrace.run.judging import Judging
+from headrace.run.key_answers import KeyAnswers
+from headrace.run.metrics import MetricsRecorder
+from headrace.run.phases import Phases
+from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_flow, prepare_sources
+from headrace.run.redact import Redactor
+from headrace.run.replay import ReplayRun
+from headrace.run.summary import Summary
+from headrace.run.tasks import earlier_names, nameable_flows
+from headrace.run.unfinished import appended_by_unfinished_runs, refuse_unfinished
+from headrace.targets import LostRun, Target, capabilities_of
+
+
+class Flows:
+    """All data flows of one run, planned before it or when they start. One call after the other, on any threads."""
+
+    def __init__(
+        self,
+        package: BoundPackage,
+        early: EarlyFlows,
+        folder: RunFolder,
+        redactor: Redactor,
+        events: EventLog,
+        summary: Summary,
+        phases: Phases,
+        attempt: Attempt,
+        metrics: MetricsRecorder,
+        judging: Judging,
+        is_cancelled: Callable[[], bool],
+    ) -> None:
+        self._package = package
+        self._early = early
+        self._folder = folder
+        self._redactor = redactor
+        self._events = events
+        self._summary = summary
+        self._phases = phases
+        self._attempt = attempt
+        self._is_cancelled = is_cancelled
+        self._plans: dict[str, DataFlowPlan | SkippedTask | FinishedTask] = {}
+        self._tasks: dict[str, DataFlowTask] = {}
+        self._records: FlowRecords | None = None
+        self.loading = FlowLoading(
+            folder, redactor, events, summary, phases, attempt, metrics, judging, package.affinity
+        )
+        self.destinations = RunDestinations(
+            package, folder, redactor, events, phases, attempt, is_cancelled, self._may_append_late
+        )
+        # Of a replay: rejects of its task that are in none.
+        self.open_behind: int | None = None
+
+    def start(self, finished: Callable[[str], bool]) -> None:
+        """Looks at the files and tables of early flows, plans them, and begins the run in the ledgers. `finished`:
+        whether the journal says that a task has ended.
+
+        A resumed run asks journal and ledger first: files of what they call ended may be gone.
+        """
+        if self._attempt.is_resumed and self._attempt.replay is None:
+            self.destinations.open([PreparedFlow(flow, _NO_SOURCE) for flow in self._early_flows()])
+        with self._phases.of("plan"):
+            try:
+                prepared = self._sources(finished)
+            except BaseException:
+                self._started(None)
+                raise
+            self._started(prepared)
+            if self._attempt.is_resumed:
+                requests.check_sources(self._folder, _sources(prepared), self._redactor)
+        if not self.destinations.is_open:
+            self.destinations.open([item for item in prepared if isinstance(item, PreparedFlow)])
+        plan = self._planned(prepared, self.destinations.targets)
+        self._tasks = {item.task.id: item.task for item in prepared if isinstance(item, PreparedFlow)}
+        self._plans = {task.task: task for task in plan.tasks}
+        if self._attempt.is_resumed and self._attempt.replay is None:
+            self._account_for_finished()
+
+    def _early_flows(self) -> list[DataFlowTask]:
+        """Those that are switched on, under names that may be shown."""
+        flows = [flow for flow in self._package.flows if flow.definition in self._early.early and flow.when]
+        return [flow for flow, _ in nameable_flows(replace(self._package, flows=flows))]
+
+    def _sources(self, finished: Callable[[str], bool]) -> list[PreparedFlow | SkippedTask]:
+        """In the order of the plan. Of a flow that has ended nothing is looked at."""
+        replay = self._attempt.replay
+        if replay is not None:
+            return [replay.sources(self._package, self._is_cancelled)]
+        flows = [flow for flow in self._package.flows if flow.definition in self._early.early]
+        early = replace(self._package, flows=flows)
+        named = [flow for flow, _ in nameable_flows(early)]
+        done = {flow.id for flow in named if self._has_ended(flow, finished)}
+        left = [flow for flow, name in zip(flows, named, strict=True) if name.id not in done]
+        prepared = {_id(item): item for item in prepare_sources(replace(early, flows=left), self._is_cancelled)}
+        return [_done(flow) if flow.id in done else prepared[flow.id] for flow in named]
+
+    def _has_ended(self, flow: DataFlowTask, finished: Callable[[str], bool]) -> bool:
+        if not self._attempt.is_resumed or not flow.when:
+            return False
+        return finished(flow.id) or self._is_in_ledger(flow)
+
+    def _is_in_ledger(self, flow: DataFlowTask) -> bool:
+        target = self.destinations.target(flow.destination.connection)
+        return target.capabilities.ledger and target.task_progress(self._folder.run_id, flow.id).finished
+
+    def _account_for_finished(self) -> None:
+        """Flows that are perhaps not started any more, because the journal knows their end, belong to the accounts."""
+        for planned in self._plans.values():
+            if isinstance(planned, FinishedTask):
+                self._finished_before(planned)
+        for flow in with_late_flows(replace(self._package, flows=[]), self._folder).flows:
+            if self._is_in_ledger(flow):
+                late = self._plan_one(PreparedFlow(flow, _NO_SOURCE), known=True, keys=KeyAnswers())
+                assert isinstance(late, FinishedTask)
+                self._finished_before(late)
+
+    def _planned(self, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets) -> RunPlan:
+        """Plans and begins the ledger: a new run in this order, so that a plan that fails leaves no trace; a resumed
+        one asks the ledger what is left, after it has fenced the earlier attempt off.
+        """
+        attempt = self._attempt
+        with self._phases.of("plan"):
+            resumed_run = self._folder.run_id if attempt.is_resumed else None
+            known = requests.load_keys(self._folder, _sources(prepared), self._redactor) if resumed_run else None
+            keys = KeyAnswers(known, is_cancelled=self._is_cancelled)
+            plan = plan_run(self._package, prepared, targets, resumed_run, keys, self._facts())
+            if attempt.replay is not None:
+                plan = self._claimed(attempt.replay, plan, prepared, targets)
+            if attempt.is_resumed:
+                requests.check_partitions(self._folder, plan, self._redactor)
+            for note in plan.notes:
+                self._events.notice(note)
+        if not attempt.is_resumed:
+            with self._phases.of("start"):
+                appended = self._unfinished(plan, prepared, targets)
+                if attempt.request is not None:
+                    # Only what gets as far as the ledger can be resumed.
+                    requests.save_sources(self._folder, _sources(prepared), self._redactor)
+                    requests.save_partitions(self._folder, keys.document, plan, self._redactor)
+                    self._folder.write_document(self._folder.environment, described(self._package, self._redactor))
+                    requests.save(self._folder, attempt.request, self._package, self._redactor, attempt.began_us)
+                for target in targets.all():
+                    self.destinations.begin(target)
+                for target, unfinished in appended:
+                    target.abandon_runs(unfinished)
+        return plan
+
+    def _facts(self) -> RunFacts:
+        return RunFacts(self._folder.run_id, self._package.content_hash, self._attempt.began_us)
+
+    def _claimed(
+        self,
+        replay: ReplayRun,
+        plan: RunPlan,
+        prepared: list[PreparedFlow | SkippedTask],
+        targets: OpenTargets,
+    ) -> RunPlan:
+        task = next(item.task for item in prepared if isinstance(item, PreparedFlow))
+        target = targets[task.destination.connection]
+        self.open_behind = replay.open_behind(target.replays(replay.of_run, task.id))
+        return replay.planned(plan, task, target, self._redactor)
+
+    def _unfinished(
+        self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets
+    ) -> list[tuple[Target, list[LostRun]]]:
+        if self._attempt.replay is not None:
+            return []  # whatever those have appended, it is not the rows of a replay
+        name, abandon = self._redactor.text(self._package.name), self._attempt.abandon
+        found = appended_by_unfinished_runs(name, plan, prepared, targets, may_abandon=abandon)
+        if self._may_append_late():
+            found += [(target, refuse_unfinished(name, target, may_abandon=abandon)) for target in targets.all()]
+        return found
+
+    def _may_append_late(self) -> bool:
+        """Whether a flow that is planned later may append rows."""
+        if self._package.children:
+            return True
+        late = (task for task in self._package.all_tasks() if task.id in self._early.late)
+        return any(
+            destination.get("target") not in ("create", "replace")
+            for task in late
+            for destination in task.own["destinations"].values()
+        )
+
+    def planned_order(self) -> list[str]:
+        """The flows that were planned before the run, in order."""
+        return [name for name, planned in self._plans.items() if isinstance(planned, DataFlowPlan)]
+
+    def run(
+        self,
+        instance: str,
+        bind: Callable[[], DataFlowTask],
+        place: Place,
+        cancellation: Cancellation,
+    ) -> FlowEnd:
+        """Loads one data flow: one that is planned, or one that is bound and planned now. Raises HeadraceError."""
+        planned, target = self.ready(instance, bind, place)
+        if isinstance(planned, SkippedTask | FinishedTask):
+            return self.nothing_to_load(planned)
+        assert target is not None
+        with self.destinations.failing(target):
+            plan = self.loading.announced(planned, target)
+            outcome = self.loading.outcome(plan, target, cancellation)
+            self.loading.name_offender(plan, outcome, target, cancellation)
+            warnings = self.loading.ended(plan, outcome)
+        self._summary.tried.discard(instance)
+        self._summary.retried.discard(instance)
+        return FlowEnd(warnings=warnings)
+
+    def ready(
+        self, instance: str, bind: Callable[[], DataFlowTask], place: Place
+    ) -> tuple[DataFlowPlan | SkippedTask | FinishedTask, Target | None]:
+        """What there is to load, planned before or now, and its destination."""
+        planned = self._plans.pop(instance, None)
+        task = self._tasks.get(instance)
+        if task is not None and self.destinations.targets.find(task.destination.connection) is not None:
+            self.destinations.target(task.destination.connection).recover()
+        if planned is None or (isinstance(planned, DataFlowPlan) and instance in self._summary.tried):
+            task, planned = self._planned_late(instance, bind, place)
+        self._summary.tried.add(instance)
+        return planned, None if task is None else self.destinations.targets.find(task.destination.connection)
+
+    def nothing_to_load(self, planned: SkippedTask | FinishedTask) -> FlowEnd:
+        """Accounts for a flow that has nothing to do."""
+        if isinstance(planned, SkippedTask):
+            self._summary.skip(planned)
+            return FlowEnd(reason=planned.reason)
+        self._finished_before(planned)
+        return FlowEnd()
+
+    def _planned_late(
+        self, instance: str, bind: Callable[[], DataFlowTask], place: Place
+    ) -> tuple[DataFlowTask | None, DataFlowPlan | SkippedTask | FinishedTask]:
+        task = bind()
+        target = self.destinations.target(task.destination.connection)
+        target.recover()
+        if place.is_anew and task.destination.target == "append" and self._has_appended(instance, target):
+            raise LedgerError(
+                f"the run cannot be resumed: task {instance} has appended rows, and would append them again, because a "
+                "task before it, which had failed, is done anew",
+                hint="Start a new run with --abandon, once the rows are removed.",
+            )
+        is_retry = instance in self._summary.tried
+        known = self._attempt.is_resumed or is_retry
+        with self._phases.of("plan"):
+            if known:
+                progress = target.task_progress(self._folder.run_id, instance)
+                if progress.finished:
+                    plan = self._plan_one(PreparedFlow(task, _NO_SOURCE), known=True, keys=KeyAnswers())
+                    return task, plan
+            prepared = prepare_flow(task, self._package, self._is_cancelled)
+            if isinstance(prepared, SkippedTask):
+                return None, prepared
+            record = self._record_before(instance) if known else None
+            if record is not None:
+                requests.check_source(self._folder, record["source"], prepared.source, self._redactor)
+            keys = KeyAnswers(None if record is None else record["keys"], is_cancelled=self._is_cancelled)
+            planned = self._plan_one(prepared, known=known, keys=keys)
+            if record is None and self._attempt.request is not None and isinstance(planned, DataFlowPlan):
+                add_record(self._folder, self._record(task, planned, prepared.source, place, keys))
+        return task, planned
+
+    def _has_appended(self, instance: str, target: Target) -> bool:
+        """Whether the task has rows in the ledger under one of its earlier names in this run."""
+        progresses = [target.task_progress(self._folder.run_id, name) for name in earlier_names(instance)]
+        return any(progress.finished or progress.slices for progress in progresses)
+
+    def _record_before(self, instance: str) -> dict[str, Any] | None:
+        """What was kept of a flow: by an earlier attempt of the run, or an earlier try of this one."""
+        if instance in self._summary.tried:
+            return FlowRecords(self._folder).of(instance)
+        if self._records is None:
+            self._records = FlowRecords(self._folder)
+        return self._records.of(instance)
+
+    def _plan_one(
+        self, prepared: PreparedFlow, *, known: bool, keys: KeyAnswers
+    ) -> DataFlowPlan | SkippedTask | FinishedTask:
+        run_id = self._folder.run_id if known else None
+        plan = plan_run(
+            self._package,
+            [prepared],
+            self.destinations.targets,
+            run_id,
+            keys,
+            self._facts(),
+            stem=f"{prepared.task.destination.table}.{prepared.task.id}",
+        )
+        return plan.tasks[0]
+
+    def _record(
+        self, task: DataFlowTask, plan: DataFlowPlan, source: SourceSnapshot, place: Place, keys: KeyAnswers
+    ) -> dict[str, Any]:
+        return {
+            "task": self._redactor.text(task.id),
+            "definition": task.definition,
+            "packages": [{"task": name, "values": self._stored(values)} for name, values in place.packages],
+            "values": self._stored(place.frame.values()),
+            "source": requests.described(source, self._redactor),
+            "keys": keys.document,
+            "partitions": None if plan.partitioning is None else plan.partitioning.to_dict(),
+        }
+
+    def _stored(self, values: Mapping[str, object]) -> dict[str, Any]:
+        stored = {name: to_stored(value, self._redactor.hides) for name, value in values.items()}
+        return {name: SECRET if value == SECRET else [value] for name, value in stored.items()}
+
+    def _finished_before(self, task: FinishedTask) -> None:
+        if any(known.task.task == task.task for known in self._summary.finished):
+            return
+        table = FinishedTable.of(task, self._folder.rejects)
+        self._summary.add_finished(table)
+        self._events.emit("task_skipped", task=task.task, kind="data_flow", table=task.table, reason=LOADED_BEFORE)
+
+    def _started(self, prepared: list[PreparedFlow | SkippedTask] | None) -> None:
+        tasks: list[dict[str, Any]]
+        if prepared is None:
+            flows = [flow for flow in self._package.flows if flow.when]
+            tasks = [{"task": self._redactor.text(flow.id), "table": flow.destination.table} for flow in flows]
+        else:
+            tasks = [
+                {"task": item.task.id, "table": item.task.destination.table, "bytes_total": item.source.bytes_total}
+                for item in prepared
+                if isinstance(item, PreparedFlow)
+            ]
+        self._events.emit(
+            "run_started",
+            run_id=self._folder.run_id,
+            package=self._package.name,
+            streams=self._package.streams,
+            memory_bytes=self._package.memory_bytes,
+            run_folder=str(self._folder.path),
+            tasks=tasks,
+        )
+
+
+# Of a task that an earlier attempt has finished: its files may be gone.
+_NO_SOURCE = SourceSnapshot(name="", files=[], slices=[])
+
+
+def _done(flow: DataFlowTask) -> PreparedFlow | SkippedTask:
+    """Of a flow that the journal calls ended: the ledger has its accounts, where there is one."""
+    if capabilities_of(flow.destination.connection).ledger:
+        return PreparedFlow(flow, _NO_SOURCE)
+    return SkippedTask(flow.id, flow.destination.table, LOADED_BEFORE)
+
+
+def _id(item: PreparedFlow | SkippedTask) -> str:
+    return item.task if isinstance(item, SkippedTask) else item.task.id
+
+
+def _sources(prepared: list[PreparedFlow | SkippedTask]) -> dict[str, SourceSnapshot]:
+    """Of the flows that are left."""
+    return {
+        item.task.id: item.source
+        for item in prepared
+        if isinstance(item, PreparedFlow) and item.source is not _NO_SOURCE
+    }

@@ -1,0 +1,1 @@
+SELECT result FROM target.headrace.task WHERE run_id = $run_id AND task = $task

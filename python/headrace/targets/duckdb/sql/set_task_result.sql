@@ -1,0 +1,1 @@
+UPDATE target.headrace.task SET result = $result WHERE run_id = $run_id AND task = $task

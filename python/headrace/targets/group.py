@@ -1,0 +1,42 @@
+"""One transaction of several tasks: what they change in a destination becomes visible together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from headrace.planning import DataFlowPlan
+from headrace.targets.base import Flow, LoadTimes, Settle
+from headrace.targets.sql import SqlSession
+
+
+class GroupTransaction(Protocol):
+    """Used by one thread at a time. Whatever raises, or leaves the block without `commit`, makes nothing visible.
+
+    The order of calls: `stage` of all flows if `stages_first`; `begin`; then, task by task in their order,
+    `statements`, or `stage` unless that came first, and `switch`; `commit`.
+    """
+
+    @property
+    def stages_first(self) -> bool:
+        """Whether the rows of flows travel before the transaction begins, so that it is short."""
+
+    def stage(self, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
+        """As `Target.load`, but nothing becomes visible yet."""
+
+    def begin(self) -> None:
+        """Begins the transaction with the mark of the task that holds the others."""
+
+    def statements(self) -> AbstractContextManager[SqlSession]:
+        """The session of the transaction for the statements of a task. It belongs to the transaction: its user neither
+        begins nor ends anything. What the statements have set for the session ends with the block.
+        """
+
+    def switch(self, plan: DataFlowPlan) -> None:
+        """Makes the rows of a flow a part of its table, for those behind it in the transaction."""
+
+    def commit(self, result: str) -> Mapping[str, LoadTimes]:
+        """Adds to the mark what the tasks have to tell, and commits. The times of the flows by task. Raises if anything
+        but success is certain.
+        """

@@ -1,0 +1,1 @@
+SELECT result FROM {schema}.task WHERE run_id = $1 AND task = $2

@@ -1,0 +1,116 @@
+"""Verdicts over the life of a data flow: steady ones live, each second one vote at the end, and the long tail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from headrace.diagnose import History, RunJudge, Sample, Verdict
+from tests.unit.diagnose.lines import Load
+
+PARSING = Load()
+READING = replace(PARSING, read=0.9, on_cpu=0.1)
+
+
+def behind(first: Iterable[Sample], load: Load, seconds: int) -> list[Sample]:
+    """Samples of a load, and then of one that behaves differently: its counters go on where the others ended."""
+    samples = list(first)
+    begin = samples[-1]
+    for second in range(1, seconds + 1):
+        now = load.at(second)
+        samples.append(Sample(_sum(begin.flow, now.flow), _sum(begin.machine or {}, now.machine or {}), None))
+    return samples
+
+
+def _sum(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    def one(name: str, before: object, now: object) -> object:
+        if name in ("number", "file", "cpus", "streams_active", "ended") or before is None:
+            return now
+        if isinstance(now, dict) and isinstance(before, dict):
+            return _sum(before, now)
+        if isinstance(now, list) and isinstance(before, list):
+            return [_sum(*pair) for pair in zip(before, now, strict=True)]
+        if isinstance(now, int | float) and isinstance(before, int | float):
+            return before + now
+        return now
+
+    return {name: one(name, old.get(name), value) for name, value in new.items()}
+
+
+def _add(history: History, sample: Sample) -> Verdict | None:
+    return history.add(sample.flow, sample.machine, sample.destination)
+
+
+def test_the_live_verdict_changes_only_when_it_stays() -> None:
+    history = History()
+    shown = []
+    for sample in behind([PARSING.at(second) for second in range(11)], READING, 12):
+        verdict = _add(history, sample)
+        shown.append(None if verdict is None else verdict.limit)
+    assert shown[:2] == [None, "parse"]
+    changes = [(old, new) for old, new in pairwise(shown[1:]) if old != new]
+    assert changes == [("parse", "source_read")]
+    assert shown.index("source_read") >= 13  # a window of 5 s, of which more than half must be so, and 2 s more
+
+
+def test_each_second_has_one_vote() -> None:
+    history = History()
+    for sample in behind([PARSING.at(second) for second in range(21)], READING, 6):
+        _add(history, sample)
+    whole = history.whole()
+    assert whole is not None and whole.limit == "parse"
+    parts = (history.to_dict() or {})["seconds_by_limit"]
+    assert set(parts) == {"parse", "source_read"} and 24 <= sum(parts.values()) <= 26
+
+
+def test_the_long_tail_is_named_with_its_file_and_its_limit() -> None:
+    load = replace(READING, streams=4, ends={1: 10.0, 2: 11.0, 4: 10.0})
+    history = History(["a.tbl", "b.tbl", "c.tbl"])
+    for second in range(31):
+        _add(history, load.at(second))
+    (slow,) = history.slow()
+    assert (slow.number, slow.file, slow.is_open) == (3, "c.tbl", True)
+    assert 19 <= slow.behind_seconds <= 21
+    assert slow.verdict is not None and slow.verdict.limit == "source_read"
+    document = history.to_dict()
+    assert document is not None and document["slow"][0]["number"] == 3
+
+
+def test_streams_that_end_together_are_no_tail() -> None:
+    load = replace(PARSING, streams=4, ends={1: 29.0, 2: 30.0, 3: 30.0, 4: 29.0})
+    history = History()
+    for second in range(31):
+        _add(history, load.at(second))
+    assert history.slow() == []
+
+
+def test_memory_of_a_long_load_is_bounded() -> None:
+    history = History()
+    for second in range(30_000):
+        _add(history, PARSING.at(second))
+    assert len(history._tail._samples) <= 64 and len(history._recent) < 10
+    whole = history.whole()
+    assert whole is not None and whole.limit == "parse"
+
+
+def test_too_little() -> None:
+    history = History()
+    assert _add(history, PARSING.at(0)) is None
+    assert history.whole() is None and history.to_dict() is None
+    assert _add(history, PARSING.at(0.2)) is None
+    assert history.whole() is None
+    assert RunJudge().whole() is None
+
+
+def test_the_verdict_of_a_run_is_that_of_the_longest_limit() -> None:
+    judge = RunJudge()
+    for load, seconds in ((PARSING, 8), (PARSING, 10), (READING, 12)):
+        flow = judge.flow()
+        for second in range(seconds + 1):
+            _add(flow, load.at(second))
+        assert judge.ended(flow) is not None
+    whole = judge.whole()
+    assert whole is not None
+    assert (whole["limit"], whole["flow_seconds_by_limit"]) == ("parse", {"parse": 18.0, "source_read": 12.0})
