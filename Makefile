@@ -44,7 +44,7 @@ demo: build ## build, generate 108 MB of TPC-H text, load it into demo/tpch.duck
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (20 to 30 minutes on 2 cores)
+test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (35 to 45 minutes on 2 cores)
 	@$(call IN_VENV,.venv-ci) .ci/steps all
 
 .PHONY: lint
@@ -74,7 +74,7 @@ soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments each
 
 CASES ?= 200
 .PHONY: limits
-limits: .venv-ci/.built ## makes every limit happen at random sizes and shapes and compares the verdicts (CASES=200, about 50 minutes; as root all of them)
+limits: .venv-ci/.built ## makes every limit happen at random sizes and shapes and compares the verdicts (CASES=200, about an hour; as root all of them)
 	@.venv-ci/bin/python -m tests.provoked --cases $(CASES) --output provoked.jsonl
 
 .PHONY: test-neon

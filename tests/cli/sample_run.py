@@ -73,6 +73,26 @@ REGION_SKIPPED: dict[str, Any] = {
     "table": "region",
     "reason": "no file matches region.tbl",
 }
+LINEITEM_LIMIT: dict[str, Any] = {
+    "event": "limit",
+    "task": "load_tables[lineitem].load",
+    "table": "lineitem",
+    "limit": "receive_window",
+    "sentence": "the streams waited for the destination 92% of their time, and its window held them up 88% of the time",
+    "next_limit": "destination_cpu",
+    "next_megabytes_per_second": 412.4,
+    "remedy": "Raise net.ipv4.tcp_rmem on the server's machine, or load by more connections (`--streams`).",
+    "is_final": False,
+}
+LINEITEM_SLOW_STREAMS: dict[str, Any] = {
+    "event": "slow_streams",
+    "task": "load_tables[lineitem].load",
+    "table": "lineitem",
+    "streams": [
+        {"number": 3, "file": "lineitem.tbl.3", "behind_seconds": 41.2, "limit": "source_read", "sentence": "slow"},
+        *({"number": number, "file": None, "behind_seconds": 12.0, "limit": None} for number in range(4, 9)),
+    ],
+}
 NOTICE: dict[str, Any] = {"event": "notice", "task": None, "text": "waiting for the database file"}
 RUN_FINISHED: dict[str, Any] = {"event": "run_finished", "run_id": "20260102T030405-abcd", "status": "failed"}
 

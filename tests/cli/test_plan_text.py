@@ -45,6 +45,7 @@ def plan_document() -> dict[str, Any]:
     return {
         "package": "tpch",
         "streams": 8,
+        "affinity": "none",
         "memory_bytes": 1_000_000_000,
         "bytes_total": 171_952_161,
         "notes": ["the database does not exist and will be created"],
@@ -54,6 +55,12 @@ def plan_document() -> dict[str, Any]:
 
 def test_plan_text() -> None:
     assert_snapshot("plan_text", render_plan(plan_document(), width=80))
+
+
+@pytest.mark.parametrize(("affinity", "text"), [("cores", "a CPU each"), ("numa", "a NUMA node each")])
+def test_streams_that_keep_to_cpus(affinity: str, text: str) -> None:
+    shown = render_plan({**plan_document(), "affinity": affinity}, width=200)
+    assert f"8 streams kept to {text}, memory" in shown
 
 
 def divided(strategy: str, rules: list[dict[str, Any]], **members: Any) -> str:

@@ -11,6 +11,8 @@ from rich.console import Console
 from headrace.cli.progress import LiveProgress, PlainProgress
 from tests.cli.sample_run import (
     LINEITEM_FAILED,
+    LINEITEM_LIMIT,
+    LINEITEM_SLOW_STREAMS,
     LINEITEM_STARTED,
     NOTICE,
     ORDERS_FINISHED,
@@ -117,6 +119,20 @@ def test_a_table_of_billions_fits_80_columns() -> None:
     text = rendered(progress, 80)
     assert "5,999,989,709" in text and "1,234,567" in text and "…" in text
     assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_what_limits_a_table_and_which_streams_are_late() -> None:
+    clock, stream = Clock(), io.StringIO()
+    lines = PlainProgress(stream, clock)
+    _, _, table = live(80)
+    last_word = {**LINEITEM_LIMIT, "is_final": True}
+    for event in (RUN_STARTED, LINEITEM_STARTED, LINEITEM_LIMIT, LINEITEM_SLOW_STREAMS, last_word):
+        clock.now += 1
+        lines.listen(event)
+        table.listen(event)
+    shown = rendered(table, 80)
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert_snapshot("progress_limit", f"{stream.getvalue()}\n{shown}\n")
 
 
 def test_live_display_leaves_the_cursor_visible() -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from headrace.run.metrics import Metrics, Sample, read_metrics
+from headrace.run.metrics import Sample
 from tests.integration.driver import Project
 from tests.integration.postgres import PostgresProject
+from tests.metrics_file import Metrics, read_metrics
 from tests.servers.cluster import LOADER
 
 # What is no counter, but how things are at the moment.
@@ -77,7 +78,8 @@ def check(metrics: Metrics, task: str, kind: str) -> None:
     for samples in (metrics.machine, watched, metrics.flows):
         assert len(samples) >= 3
         assert check_counters(samples) > 1
-        assert all(after.t - before.t < 2.5 for before, after in pairwise(samples))
+        # Once a second, but for a machine that is busy with something else.
+        assert all(after.t - before.t < 10 for before, after in pairwise(samples))
 
 
 def metrics_of(project: Project) -> Metrics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -189,8 +190,9 @@ def a_starved_server(place: Place) -> Ended:
 
 @case("too_many_streams")
 def too_many_streams(place: Place) -> Ended:
+    cpus = len(os.sched_getaffinity(0))
     with place.postgres() as project:
-        return _load(place, project, 500, "--streams", str(place.dice.randint(40, 64)), table="lineitem")
+        return _load(place, project, 500, "--streams", str(place.dice.randint(20, 32) * cpus), table="lineitem")
 
 
 @case("locks")
@@ -309,4 +311,7 @@ def one_slow_file_of_several(place: Place) -> Ended:
     project.link(place.files_of(table)[:3])
     rate = place.dice.uniform(2e6, 5e6)
     with slow_pipe(project.inbox / f"{table}.tbl", place.files_of(table), rate, 2 * _SECONDS):
-        return project.run()
+        ended = project.run()
+    slow = (limit_of(ended) or {}).get("slow") or [{}]
+    assert (str(slow[0].get("file")).endswith(f"{table}.tbl"), slow[0].get("limit")) == (True, "source_read"), slow
+    return ended

@@ -11,8 +11,9 @@ from headrace import core
 
 LAYOUT = {"delimiter": "|", "columns": [{"name": "id", "type": {"kind": "int32"}, "nullable": False}]}
 MEMBERS = {
-    *("bytes_read", "source_bytes_read", "rows_read", "rows_out", "rows_rejected", "slices_done", "slices_total"),
-    *("streams_active", "streams", "writers", "sink", "blocks_used", "blocks_total"),
+    *("bytes_read", "source_bytes_read", "counted_bytes", "rows_read", "rows_out", "rows_rejected"),
+    *("slices_done", "slices_total", "streams_active"),
+    *("streams", "writers", "sink", "blocks_used", "blocks_total"),
 }
 STREAM_MEMBERS = {
     *("number", "ended", "slice", "file", "slice_bytes", "slice_bytes_total", "slices", "rows", "bytes"),

@@ -4,27 +4,14 @@
 use serde::Serialize;
 
 pub use crate::meter::{Doing, Transport};
-use crate::report::Stages;
+use crate::report::{Snapshot, Stages};
 
 /// A flow at one moment.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measure {
-    /// Bytes of text parsed.
-    pub bytes_read: u64,
-    /// Bytes of files and pipes that they came from.
-    pub source_bytes_read: u64,
-    /// Rows parsed.
-    pub rows_read: u64,
-    /// Rows given to the sink.
-    pub rows_out: u64,
-    /// Rows rejected.
-    pub rows_rejected: u64,
-    /// Slices that ended.
-    pub slices_done: u64,
-    /// Slices of the plan.
-    pub slices_total: u64,
-    /// Streams that have not ended.
-    pub streams_active: u64,
+    /// How far it is.
+    #[serde(flatten)]
+    pub progress: Snapshot,
     /// Streams, by number; none before the flow has started.
     pub streams: Vec<StreamMeasure>,
     /// Connections that take rows, in the order in which they were opened; none of other sinks.

@@ -24,6 +24,7 @@ _FIRST_PARTITIONS: Final = 3
 _LAST_PARTITIONS: Final = 2
 _SHOWN_VALUES: Final = 6
 _SHOWN_FLOWS: Final = 40
+_KEPT_TO: Final = {"none": "", "cores": " kept to a CPU each", "numa": " kept to a NUMA node each"}
 _NO_CONTROL: Final[Document] = {"on": {}, "tasks": []}
 
 
@@ -51,7 +52,7 @@ def render_plan(plan: Document, *, width: int) -> str:
     known = "" if is_plain else f", {units.plural(len(planned), 'data flow')} planned before the run"
     head = (
         f"package {plan['package']}: {count}{known}{text}, "
-        f"{units.plural(plan['streams'], 'stream')}, memory {units.size(plan['memory_bytes'])}"
+        f"{units.plural(plan['streams'], 'stream')}{_KEPT_TO[plan['affinity']]}, memory {units.size(plan['memory_bytes'])}"
     )
     blocks = [_wrapped("", [head, *plan["notes"]], width)]
     if not is_plain:

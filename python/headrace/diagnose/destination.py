@@ -84,14 +84,9 @@ def _queued_streams(window: Window) -> float:
 def server_limit(window: Window, cpus: CpuShares | None) -> tuple[Verdict | None, float | None]:
     """The limit of a server, and how busy it was, 0 to 1; None if nobody could look, or for neither."""
     server = window.server
-    waits = {
-        writer.process_id: writer.wait_output + writer.wait_answer
-        for writer in window.writers
-        if writer.process_id is not None
-    }
     if server is None or server.samples < _LEAST_SAMPLES:
         return _from_outside(window), None
-    found = _by_kind(server.weighted(waits))
+    found = _by_kind(server.weighted(_waits(window)))
     busy = 1 - found.get("client", 0.0)
     working = {kind: share for kind, share in found.items() if kind != "client"}
     link = _link(window)
@@ -112,11 +107,10 @@ def _working(
 ) -> Verdict:
     """A server that hardly waits for rows."""
     share = found[largest]
-    at = f"its sessions were found {_WORDS[largest]} {share:.0%} of the time"
+    what = f"at {_most(server)}" if largest == "other" else _WORDS[largest]
+    at = f"its sessions were found {what} {share:.0%} of the time"
     if largest == "turns":
         return Verdict("locks", f"{at}, for each other")
-    if largest == "other":
-        return Verdict("destination_cpu", f"its sessions were found at {_most(server)} {share:.0%} of the time")
     if largest == "locks":
         others = _blockers(server)
         if others:
@@ -155,11 +149,51 @@ def _checkpoints_share(window: Window, server: ServerTime) -> float:
 _WORDS: Final = {
     "cpu": "computing",
     "turns": "waiting for locks",
-    "other": "",
     "locks": "waiting for locks",
     "log": "waiting for the log",
     "io": "waiting for data files",
 }
+
+
+def destination_evidence(window: Window) -> dict[str, float]:
+    """Shares of the time of sessions or of an engine, and what the system knows of the connections."""
+    evidence: dict[str, float] = {}
+    engine, server = window.engine, window.server
+    if engine is not None and engine.busy + engine.wait_input > 0:
+        evidence["destination_busy"] = engine.busy / (engine.busy + engine.wait_input)
+        evidence["destination_put_aside_bytes"] = engine.spilled_bytes or 0
+    if server is not None and server.samples:
+        shares = _by_kind(server.weighted(_waits(window)))
+        evidence |= {_EVIDENCE[kind]: share for kind, share in shares.items()}
+        if server.is_local and server.cpu is not None:
+            evidence["sessions_waiting_for_cpu"] = server.queued_share
+    tcp = [writer.tcp for writer in window.writers if writer.tcp is not None]
+    busy = sum(own.busy for own in tcp)
+    if busy > 0:
+        evidence["held_up_by_window"] = sum(own.receive_window_limited for own in tcp) / busy
+        evidence["round_trip_seconds"] = max(own.rtt or 0.0 for own in tcp)
+        evidence["delivered_megabytes_per_second"] = sum(own.delivery_rate_bytes or 0.0 for own in tcp) / 1e6
+    return evidence
+
+
+_EVIDENCE: Final = {
+    "cpu": "sessions_computing",
+    "client": "sessions_waiting_for_rows",
+    "turns": "sessions_waiting_for_each_other",
+    "locks": "sessions_waiting_for_locks",
+    "log": "sessions_waiting_for_log",
+    "io": "sessions_waiting_for_files",
+    "other": "sessions_waiting_otherwise",
+}
+
+
+def _waits(window: Window) -> dict[int, float]:
+    """How long somebody waited for each session of the server, by process id."""
+    return {
+        writer.process_id: writer.wait_output + writer.wait_answer
+        for writer in window.writers
+        if writer.process_id is not None
+    }
 
 
 def _link(window: Window) -> Verdict | None:
@@ -203,7 +237,7 @@ def _from_outside(window: Window) -> Verdict | None:
         closed = sum(own.receive_window_limited for own in tcp) / busy
         if closed < _SIDE_SHARE and busy >= _HALF * waiting:
             return _link(window)
-    return Verdict("destination_cpu", "took them no faster; nobody could look into the server")
+    return Verdict("destination_cpu", "it took rows no faster; nobody could look into the server")
 
 
 def _kind(word: str) -> str:

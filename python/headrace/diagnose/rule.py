@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.diagnose.capacity import next_limit
-from headrace.diagnose.destination import embedded, server_limit
+from headrace.diagnose.destination import destination_evidence, embedded, server_limit
 from headrace.diagnose.machine import CpuShares, cpu_shares
 from headrace.diagnose.verdict import Verdict
 from headrace.diagnose.window import StreamTime, Window
@@ -49,7 +49,7 @@ def judge(window: Window) -> Verdict | None:
     if found is None:
         return None
     name, number = next_limit(window, found.limit)
-    return found.with_next(name, number)
+    return found.with_evidence(_evidence(window, time, cpus)).with_next(name, number)
 
 
 def judge_streams(window: Window) -> dict[int, Verdict]:
@@ -58,9 +58,12 @@ def judge_streams(window: Window) -> dict[int, Verdict]:
     for stream in window.streams:
         alone = window.of_stream(stream)
         time = _StreamTimes.of(alone)
-        found = None if time is None or time.all < MINIMUM_SECONDS else _limit(alone, time, cpu_shares(window))
+        if time is None or time.all < MINIMUM_SECONDS:
+            continue
+        cpus = cpu_shares(window)
+        found = _limit(alone, time, cpus)
         if found is not None:
-            verdicts[stream.number] = found
+            verdicts[stream.number] = found.with_evidence(_evidence(alone, time, cpus))
     return verdicts
 
 
@@ -126,21 +129,21 @@ def _limit(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> Verdic
     if cpus is not None and cpus.are_shared and not (time.source / time.all >= _SIDE_SHARE):
         by = f"{cpus.streams:.0%} of it by the streams and {cpus.destination:.0%} by the destination"
         sentence = f"{waited}, and the CPUs were {cpus.busy:.0%} busy, {by}"
-        return Verdict("shared_cpu", sentence, _evidence(time, cpus))
+        return Verdict("shared_cpu", sentence)
     if destination is not None and is_destination:
         return destination.behind(waited)
     if time.waiting_share > time.busy_share:
-        return _turns(window, time, waited, cpus)
+        return _turns(window, waited)
     return _own(time, cpus)
 
 
-def _turns(window: Window, time: _StreamTimes, waited: str, cpus: CpuShares | None) -> Verdict | None:
+def _turns(window: Window, waited: str) -> Verdict | None:
     """The streams wait most of their time, and nobody is seen at work on what they wait for."""
     if window.engine is None and not window.writers:
         return None  # somebody takes the rows of whom nothing is known
     is_far = any(writer.tcp is not None for writer in window.writers)
     sentence = f"{waited}, but it was found waiting for rows most of its time: they take turns"
-    return Verdict("network" if is_far else "destination_cpu", sentence, _evidence(time, cpus))
+    return Verdict("network" if is_far else "destination_cpu", sentence)
 
 
 def _crowd(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> Verdict | None:
@@ -154,38 +157,37 @@ def _crowd(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> Verdic
     sentence = f"{window.streams_active} streams took turns on {cpus.cpus:g} CPUs: they waited {queued:.0%} for one"
     if behind > queued:
         sentence += f", and their sessions in the server {behind:.0%}"
-    return Verdict("too_many_streams", sentence, {**_evidence(time, cpus), "sessions_waiting_for_cpu": behind})
+    return Verdict("too_many_streams", sentence)
 
 
 def _own(time: _StreamTimes, cpus: CpuShares | None) -> Verdict:
     """The streams hardly wait for anybody."""
     shares = {stage: seconds / time.all for stage, seconds in time.stages.items()}
     queued = time.starving / max(sum(time.stages.values()), 1e-9)
-    evidence = _evidence(time, cpus)
     largest = max(shares, key=lambda stage: shares[stage])
     spent = f"the streams spent {shares['read']:.0%} of their time reading and {shares['parse']:.0%} parsing"
     waited = f"waited for the destination only {time.waiting_share:.0%}"
     off_cpu = time.source / time.all
     if off_cpu >= max(_SIDE_SHARE, *(share - queued * share for stage, share in shares.items() if stage != "read")):
-        return Verdict("source_read", f"{spent}, and waited for the source {off_cpu:.0%}", evidence)
+        return Verdict("source_read", f"{spent}, and waited for the source {off_cpu:.0%}")
     if cpus is not None and queued >= _STARVING_SHARE and cpus.is_full:
         starved = f"the streams could have worked and had no CPU {time.starving / time.all:.0%} of their time"
         if cpus.taken_away is not None:
-            return Verdict("client_cpu", f"{starved}: {cpus.taken_away}", evidence)
+            return Verdict("client_cpu", f"{starved}: {cpus.taken_away}")
         if cpus.others >= _SIDE_SHARE:
-            return Verdict("client_cpu", f"{starved}: other programs used {cpus.others:.0%} of the CPUs", evidence)
+            return Verdict("client_cpu", f"{starved}: other programs used {cpus.others:.0%} of the CPUs")
     if largest == "read":
         on_cpu = 1 - min(1.0, off_cpu / max(shares["read"], 1e-9))
         how = f"{on_cpu:.0%} of the reading on a CPU (decompressing or copying)"
-        return Verdict("source_read", f"{spent}, {how}", evidence)
+        return Verdict("source_read", f"{spent}, {how}")
     words = {"parse": "parsing", "transform": "transforming", "encode": "encoding"}
     own = f"{spent}, and {waited}"
     if largest != "parse":
         own = f"{spent}, {shares[largest]:.0%} {words[largest]}, and {waited}"
-    return Verdict(largest, own, evidence)
+    return Verdict(largest, own)
 
 
-def _evidence(time: _StreamTimes, cpus: CpuShares | None) -> dict[str, float]:
+def _evidence(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> dict[str, float]:
     evidence = {
         "waiting_for_destination": time.waiting_share,
         "waiting_for_source": time.source / time.all,
@@ -199,4 +201,4 @@ def _evidence(time: _StreamTimes, cpus: CpuShares | None) -> dict[str, float]:
             "cpus_by_destination": cpus.destination,
             "cpus_by_others": cpus.others,
         }
-    return evidence
+    return evidence | destination_evidence(window)

@@ -32,6 +32,10 @@ class Verdict:
         """The same, with what led there in front."""
         return replace(self, sentence=f"{words}, and {self.sentence}")
 
+    def with_evidence(self, evidence: Mapping[str, float]) -> Verdict:
+        """The same, with the numbers that led there."""
+        return replace(self, evidence=evidence)
+
     def with_next(self, limit: str | None, megabytes_per_second: float | None) -> Verdict:
         """The same, with what comes next."""
         return replace(self, next_limit=limit, next_megabytes_per_second=megabytes_per_second)

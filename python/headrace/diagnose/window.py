@@ -6,8 +6,10 @@ All times are seconds. A number that was not measured is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from headrace.run.metrics import growth
 
 Line = Mapping[str, Any]
 
@@ -46,8 +48,6 @@ class StreamTime:
     run_queue: float | None
     bytes: int
     rows: int
-    file: int | None
-    slice: int | None
 
     @property
     def work(self) -> Mapping[str, float]:
@@ -98,13 +98,11 @@ class MachineTime:
     seconds: float
     cpus: float
     busy: float
-    iowait: float
     steal: float
     process: float
     run_queue: float | None
     throttled: float
     memory_pressure: float | None
-    swapped_bytes: int
 
     @property
     def busy_share(self) -> float:
@@ -121,11 +119,9 @@ class ServerTime:
     is_local: bool
     cpu: float | None
     run_queue: float | None
-    io: float | None
     checkpointer: Mapping[str, int]
     checkpoints_requested: int
     checkpoint_seconds: float
-    wal_bytes: int
     blocked_by: Sequence[int]
 
     @property
@@ -173,7 +169,6 @@ class EngineTime:
 class Window:
     """A data flow between two moments."""
 
-    task: str
     seconds: float
     bytes: int
     rows: int
@@ -183,7 +178,6 @@ class Window:
     server: ServerTime | None = None
     engine: EngineTime | None = None
     streams_active: int = 0
-    denied: Sequence[str] = field(default=())
 
     def of_stream(self, stream: StreamTime) -> Window:
         """The same with one stream only. Its writers are not known, so all of them stay."""
@@ -203,7 +197,6 @@ def window(before: Sample, after: Sample) -> Window:
     destination = after.destination
     is_server = destination is not None and destination.get("type") == "postgres"
     return Window(
-        task=str(after.flow.get("task", "")),
         seconds=seconds,
         bytes=round(_grown(before.flow, after.flow, "bytes_read")),
         rows=round(_grown(before.flow, after.flow, "rows_read")),
@@ -213,7 +206,6 @@ def window(before: Sample, after: Sample) -> Window:
         server=_server(before.destination or {}, destination) if is_server and destination is not None else None,
         engine=_engine(before, after) if after.flow.get("sink") else None,
         streams_active=max(int(_number(line, "streams_active")) for line in (before.flow, after.flow)),
-        denied=[str(text) for text in (destination or {}).get("denied", ())],
     )
 
 
@@ -240,8 +232,6 @@ def _stream(old: Line, new: Line, seconds: float) -> StreamTime:
         run_queue=_maybe_grown(old, new, "run_queue_seconds"),
         bytes=round(_grown(old, new, "bytes")),
         rows=round(_grown(old, new, "rows")),
-        file=_maybe_int(new, "file"),
-        slice=_maybe_int(new, "slice"),
     )
 
 
@@ -280,13 +270,11 @@ def _machine(old: Line | None, new: Line | None) -> MachineTime | None:
         seconds=seconds,
         cpus=_number(new, "cpus") or 1.0,
         busy=_grown(cpu_before, cpu, "user") + _grown(cpu_before, cpu, "system"),
-        iowait=_grown(cpu_before, cpu, "iowait"),
         steal=_grown(cpu_before, cpu, "steal"),
         process=_grown(process_before, process, "cpu_seconds"),
         run_queue=_maybe_grown(process_before, process, "run_queue_seconds"),
         throttled=_grown(process_before, process, "throttled_seconds"),
         memory_pressure=_maybe_grown(_inner(old, "pressure"), _inner(new, "pressure"), "memory_full"),
-        swapped_bytes=round(_grown(_inner(old, "memory"), _inner(new, "memory"), "swapped_bytes")),
     )
 
 
@@ -301,13 +289,11 @@ def _server(old: Line, new: Line) -> ServerTime:
         is_local=bool(new.get("is_local")),
         cpu=_sum(_maybe_grown(was, now, "cpu_seconds") for was, now in sessions),
         run_queue=_sum(_maybe_grown(was, now, "run_queue_seconds") for was, now in sessions),
-        io=_sum(_maybe_grown(was, now, "io_seconds") for was, now in sessions),
         checkpointer=_counts(_inner(old, "checkpointer"), _without_time(_inner(new, "checkpointer"))),
         checkpoints_requested=round(_grown(old, new, "checkpoints_requested"))
         if _maybe(old, "checkpoints_requested") is not None
         else 0,
         checkpoint_seconds=sum(_grown(old, new, name) for name in _CHECKPOINT_TIMES if _maybe(old, name) is not None),
-        wal_bytes=round(_grown(old, new, "wal_bytes")),
         blocked_by=sorted({int(process) for _, now in sessions for process in now.get("blocked_by") or ()}),
     )
 
@@ -355,9 +341,7 @@ def _maybe_int(line: Line, name: str) -> int | None:
 
 
 def _grown(old: Line, new: Line, name: str) -> float:
-    """A counter that has fallen began anew."""
-    before, now = _number(old, name), _number(new, name)
-    return now - before if now >= before else now
+    return growth(_number(old, name), _number(new, name))
 
 
 def _maybe_grown(old: Line, new: Line, name: str) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from headrace.machine.affinity import Affinity
 from headrace.model import DataType, LoadOptions, RejectLimits
 from headrace.planning.memory import MemorySplit
 from headrace.planning.partitioning import CommitSize, Partitioning
@@ -385,6 +386,7 @@ class RunPlan:
     memory_bytes: int
     tasks: tuple[DataFlowPlan | SkippedTask | FinishedTask, ...]
     notes: tuple[str, ...] = ()
+    affinity: Affinity = "none"
     control_flow: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -398,6 +400,7 @@ class RunPlan:
             "package": self.package,
             "package_hash": self.package_hash,
             "streams": self.streams,
+            "affinity": self.affinity,
             "memory_bytes": self.memory_bytes,
             "bytes_total": sum(flow.source.bytes_total for flow in self.flows),
             "notes": list(self.notes),

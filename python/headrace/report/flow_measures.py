@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from headrace.report.tracks import MOST_SAMPLES, Curve, Track, growth
+from headrace.report.tracks import MOST_SAMPLES, Curve, Track
 from headrace.report.values import Document, document, documents, number, text, whole
+from headrace.run.metrics import growth
 
 # What a stream can be at, in the order in which rows pass; each is the sum of these counters of its stages.
 STREAM_STATES: Final[Mapping[str, Sequence[tuple[str, str]]]] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from headrace.report.tracks import MOST_SAMPLES, Curve, Track, growth
+from headrace.report.tracks import MOST_SAMPLES, Curve, Track
 from headrace.report.values import Document, document, documents, number, numbers, text, texts, whole
+from headrace.run.metrics import growth
 
 CPU_STATES: Final = ("user", "system", "iowait", "steal", "idle")
 _MACHINE: Final = (

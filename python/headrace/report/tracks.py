@@ -9,16 +9,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from headrace.run.metrics import growth
+
 # An hour of one line a second is kept whole; of longer runs every second, fourth, ... line.
 MOST_SAMPLES: Final = 4_096
 NOT_KNOWN: Final = math.nan
-
-
-def growth(before: float, value: float) -> float:
-    """By how much a counter has grown. One that is much less than before has begun anew; one that is a little less was
-    rounded, or is the difference of two that were not read at the same moment.
-    """
-    return value if value < before / 2 else max(0.0, value - before)
 
 
 class Curve:

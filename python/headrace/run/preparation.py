@@ -306,6 +306,7 @@ def plan_run(
         package=package.name,
         package_hash=package.content_hash,
         streams=package.streams,
+        affinity=package.affinity,
         memory_bytes=package.memory_bytes,
         tasks=tuple(planned),
         notes=tuple(note for target in targets.all() for note in target.notes),

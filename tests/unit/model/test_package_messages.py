@@ -118,6 +118,7 @@ CASES: dict[str, str | bytes] = {
     "choice_of_wrong_kind": change("target: replace", "target: 5"),
     "memory_unit": change("package: sales", "package: sales\nmemory: 1gb"),
     "memory_number": change("package: sales", "package: sales\nmemory: 1000"),
+    "affinity": change("package: sales", "package: sales\naffinity: sockets"),
     "memory_zero": change("package: sales", "package: sales\nmemory: 0GB"),
     "name_of_package": change("package: sales", "package: my sales"),
     "name_of_task": change("  load:\n", "  my.load:\n"),

@@ -3,7 +3,6 @@
 use super::Flow;
 use crate::measure::Measure;
 use crate::outcome::lock;
-use crate::report::Snapshot;
 
 impl Flow {
     /// Everything that is known at this moment. Unlike [`Flow::snapshot`] it asks the system about the thread of every stream,
@@ -12,26 +11,8 @@ impl Flow {
         let shared = &self.shared;
         // Cloned: a stream that starts or ends is not kept waiting while the system is asked.
         let meters = lock(&shared.meters).clone();
-        let Snapshot {
-            bytes_read,
-            source_bytes_read,
-            counted_bytes: _,
-            rows_read,
-            rows_out,
-            rows_rejected,
-            slices_done,
-            slices_total,
-            streams_active,
-        } = self.snapshot();
         Measure {
-            bytes_read,
-            source_bytes_read,
-            rows_read,
-            rows_out,
-            rows_rejected,
-            slices_done,
-            slices_total,
-            streams_active,
+            progress: self.snapshot(),
             streams: meters.iter().map(|meter| meter.measure()).collect(),
             writers: shared.sink.writers(),
             sink: shared.sink.consumer(),

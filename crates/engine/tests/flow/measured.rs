@@ -82,12 +82,12 @@ fn reading_from_a_pipe_that_says_nothing_is_busy() {
     flow.start().unwrap();
     let mut pipe = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     pipe.write_all(rows(0, 300).as_bytes()).unwrap();
-    let measure = wait_until(&flow, |measure| measure.rows_read > 0);
+    let measure = wait_until(&flow, |measure| measure.progress.rows_read > 0);
     let stream = &measure.streams[0];
     assert_eq!((stream.slice, stream.file, stream.slice_bytes_total), (Some(1), Some(0), None));
     assert!(!stream.ended);
     hangs(&flow, Doing::Read, |stream| stream.stages.read.busy_seconds);
-    wait_until(&flow, |measure| measure.streams[0].slice_bytes == Some(measure.bytes_read));
+    wait_until(&flow, |measure| measure.streams[0].slice_bytes == Some(measure.progress.bytes_read));
     drop(pipe);
     assert_eq!(join(&flow).status, Status::Ok);
 }
@@ -105,7 +105,7 @@ fn a_consumer_that_takes_nothing_is_waited_for_with_a_batch_or_for_a_block() {
             _ => hangs(&flow, doing, |stream| stream.stages.write.wait_output_seconds),
         }
         let measure = flow.measure();
-        assert_eq!((measure.streams_active, measure.streams.len()), (2, 2));
+        assert_eq!((measure.progress.streams_active, measure.streams.len()), (2, 2));
         assert!(measure.blocks_used > 0 && measure.blocks_used <= blocks && measure.blocks_total == blocks);
         let sink = measure.sink.unwrap();
         assert_eq!((sink.wait_input_seconds, sink.busy_seconds, sink.batches), (0.0, 0.0, 0), "it has not asked yet");
@@ -227,8 +227,8 @@ proptest! {
         }
         let accounted: u64 = report.slices.iter().map(|slice| slice.bytes).sum();
         if report.status == Status::Ok {
-            prop_assert_eq!((measure.rows_read, measure.rows_out, measure.bytes_read), (count, count, accounted));
+            prop_assert_eq!((measure.progress.rows_read, measure.progress.rows_out, measure.progress.bytes_read), (count, count, accounted));
         }
-        prop_assert_eq!(measure.streams_active, 0);
+        prop_assert_eq!(measure.progress.streams_active, 0);
     }
 }

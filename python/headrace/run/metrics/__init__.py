@@ -1,7 +1,8 @@
 """What a run measures while it runs: `metrics.jsonl` of its folder, written and read. See docs/spec/metrics.md."""
 
+from headrace.run.metrics.counters import growth
 from headrace.run.metrics.file import MetricsFile
-from headrace.run.metrics.reading import Metrics, Sample, read_metrics, read_samples
+from headrace.run.metrics.reading import Sample, read_samples
 from headrace.run.metrics.recorder import MetricsRecorder
 
-__all__ = ["Metrics", "MetricsFile", "MetricsRecorder", "Sample", "read_metrics", "read_samples"]
+__all__ = ["MetricsFile", "MetricsRecorder", "Sample", "growth", "read_samples"]

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from headrace.machine.sampler import MachineSampler
 from headrace.machine.ticks import Ticks
 from headrace.planning import DataFlowPlan
+from headrace.run.judging import Judging
 from headrace.run.metrics.file import MetricsFile
 from headrace.targets import DestinationWatcher, Flow
 
@@ -23,21 +24,6 @@ _BETWEEN_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 1.0
 Document = Mapping[str, Any]
 MakeWatcher = Callable[[], DestinationWatcher | None]
-
-
-class Judge(Protocol):
-    """Gets what was measured of a data flow; what it replies is written down as a verdict."""
-
-    def begin(self, plan: DataFlowPlan) -> None: ...
-    def look(
-        self,
-        plan: DataFlowPlan,
-        flow: Document,
-        machine: Document | None,
-        destination: Document | None,
-        *,
-        is_last: bool,
-    ) -> Document | None: ...
 
 
 @runtime_checkable
@@ -72,7 +58,7 @@ class MetricsRecorder:
         machine: Callable[[], Document] | None = None,
         period_seconds: float = PERIOD_SECONDS,
         clock: Callable[[], float] = time.monotonic,
-        judge: Judge | None = None,
+        judge: Judging | None = None,
     ) -> None:
         self._file = file
         self._notice = notice

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.run.metrics import Metrics, read_metrics
+from tests.metrics_file import Metrics, read_metrics
 from tests.unit.run.metrics.lines import FLOW
 
 

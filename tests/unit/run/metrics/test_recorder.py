@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from headrace.run.metrics import Metrics, MetricsFile, MetricsRecorder, read_metrics
+from headrace.run.metrics import MetricsFile, MetricsRecorder
 from headrace.run.redact import Redactor
+from tests.metrics_file import Metrics, read_metrics
 from tests.unit.executors.fake_flow import FakeFlow, plan
 from tests.unit.run.metrics.lines import counters
 
