@@ -52,7 +52,8 @@ def render_plan(plan: Document, *, width: int) -> str:
     known = "" if is_plain else f", {units.plural(len(planned), 'data flow')} planned before the run"
     head = (
         f"package {plan['package']}: {count}{known}{text}, "
-        f"{units.plural(plan['streams'], 'stream')}{_KEPT_TO[plan['affinity']]}, memory {units.size(plan['memory_bytes'])}"
+        f"{units.plural(plan['streams'], 'stream')}{_KEPT_TO[plan['affinity']]}, "
+        f"memory {units.size(plan['memory_bytes'])}"
     )
     blocks = [_wrapped("", [head, *plan["notes"]], width)]
     if not is_plain:
