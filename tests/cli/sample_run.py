@@ -82,6 +82,7 @@ LINEITEM_LIMIT: dict[str, Any] = {
     "next_limit": "destination_cpu",
     "next_megabytes_per_second": 412.4,
     "remedy": "Raise net.ipv4.tcp_rmem on the server's machine, or load by more connections (`--streams`).",
+    "streams_by_limit": {"receive_window": 7, "source_read": 1},
     "is_final": False,
 }
 LINEITEM_SLOW_STREAMS: dict[str, Any] = {

@@ -15,7 +15,9 @@ def limit_words(limit: Mapping[str, Any]) -> str:
     """What limits a table now, in one line."""
     number = limit["next_megabytes_per_second"]
     then = f"; next {limit['next_limit']} at about {number:,.0f} MB/s" if number is not None else ""
-    return f"limited by {limit['limit']}: {limit['sentence']}{then}"
+    alone = limit["streams_by_limit"]
+    streams = "; streams: " + ", ".join(f"{count} by {name}" for name, count in alone.items()) if len(alone) > 1 else ""
+    return f"limited by {limit['limit']}: {limit['sentence']}{then}{streams}"
 
 
 def slow_words(stream: Mapping[str, Any]) -> str:

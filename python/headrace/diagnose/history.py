@@ -14,7 +14,7 @@ from typing import Any, Final
 from headrace.diagnose.rule import judge, judge_streams
 from headrace.diagnose.tail import SlowStream, Tail
 from headrace.diagnose.verdict import Verdict
-from headrace.diagnose.window import Line, Sample, window
+from headrace.diagnose.window import Line, Sample, Window, window
 
 _WINDOW_SECONDS: Final = 5.0
 # A verdict that only flickers is not shown.
@@ -75,6 +75,10 @@ class History:
                 self._show(now, sample.t)
         return self._shown
 
+    def streams(self) -> list[dict[str, Any]]:
+        """What limits each stream alone, in the last seconds."""
+        return _alone(window(self._recent[0], self._recent[-1])) if len(self._recent) > 1 else []
+
     def slow(self) -> list[SlowStream]:
         """The long tail as it is now."""
         return self._tail.slow()
@@ -102,14 +106,10 @@ class History:
         verdict = self.whole()
         if verdict is None or self._first is None:
             return None
-        streams = judge_streams(window(self._first, self._recent[-1]))
         return {
             **verdict.to_dict(),
             "seconds_by_limit": {name: round(seconds, 3) for name, seconds in self._seconds.items()},
-            "streams": [
-                {"number": number, "limit": own.limit, "sentence": own.sentence}
-                for number, own in sorted(streams.items())
-            ],
+            "streams": _alone(window(self._first, self._recent[-1])),
             "slow": [stream.to_dict() for stream in self.slow()],
         }
 
@@ -134,3 +134,8 @@ class History:
             self._candidate = (verdict.limit, now)
         elif now - self._candidate[1] >= _STEADY_SECONDS:
             self._shown, self._candidate = verdict, None
+
+
+def _alone(window: Window) -> list[dict[str, Any]]:
+    streams = sorted(judge_streams(window).items())
+    return [{"number": number, "limit": own.limit, "sentence": own.sentence} for number, own in streams]

@@ -82,6 +82,7 @@ EVENT_LINES: Final[dict[str, EventLine]] = {
                 "next_limit": "what would be the limit if this one were none, or null",
                 "next_megabytes_per_second": "and from where on, MB of source text per second, or null",
                 "remedy": "what helps most often",
+                "streams_by_limit": "how many streams each limit holds up, each judged alone",
                 "is_final": "whether it is about all of the data flow",
             },
         ),

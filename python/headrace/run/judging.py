@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ class FlowJudge(Protocol):
 
     def add(self, flow: Line, machine: Line | None, destination: Line | None) -> Answer | None: ...
     def span(self, *, whole: bool) -> tuple[float, float]: ...
+    def streams(self) -> Sequence[Document]: ...
     def slow(self) -> Sequence[Answer]: ...
 
 
@@ -67,6 +69,7 @@ class Judging:
         verdict = None if now is None else now.to_dict()
         if verdict is None or verdict["limit"] == self._shown.get(plan.task, {}).get("limit"):
             return None
+        verdict["streams"] = list(judge.streams())
         self._shown[plan.task] = verdict
         self._tell(plan, verdict, is_final=False)
         return {**_span(judge, whole=False), **verdict, "is_final": False}
@@ -93,7 +96,8 @@ class Judging:
     def _tell(self, plan: DataFlowPlan, verdict: Document, *, is_final: bool) -> None:
         names = ("limit", "sentence", "next_limit", "next_megabytes_per_second", "remedy")
         said = {name: verdict[name] for name in names}
-        self._events.emit("limit", task=plan.task, table=plan.table, **said, is_final=is_final)
+        alone = dict(Counter(stream["limit"] for stream in verdict["streams"]).most_common())
+        self._events.emit("limit", task=plan.task, table=plan.table, **said, streams_by_limit=alone, is_final=is_final)
 
     def _tell_slow(self, plan: DataFlowPlan, judge: FlowJudge) -> None:
         slow = [stream.to_dict() for stream in judge.slow()]

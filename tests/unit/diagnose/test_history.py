@@ -70,6 +70,7 @@ def test_the_long_tail_is_named_with_its_file_and_its_limit() -> None:
     history = History(["a.tbl", "b.tbl", "c.tbl"])
     for second in range(31):
         _add(history, load.at(second))
+    assert [(own["number"], own["limit"]) for own in history.streams()] == [(3, "source_read")], "only one works"
     (slow,) = history.slow()
     assert (slow.number, slow.file, slow.is_open) == (3, "c.tbl", True)
     assert 19 <= slow.behind_seconds <= 21
@@ -98,7 +99,7 @@ def test_memory_of_a_long_load_is_bounded() -> None:
 def test_too_little() -> None:
     history = History()
     assert _add(history, PARSING.at(0)) is None
-    assert history.whole() is None and history.to_dict() is None
+    assert history.whole() is None and history.to_dict() is None and history.streams() == []
     assert _add(history, PARSING.at(0.2)) is None
     assert history.whole() is None
     assert RunJudge().whole() is None

@@ -28,7 +28,13 @@ class Said:
 
 def verdict(limit: str) -> Said:
     return Said(
-        limit=limit, sentence="why", next_limit=None, next_megabytes_per_second=None, remedy="help", evidence={}
+        limit=limit,
+        sentence="why",
+        streams=[],
+        next_limit=None,
+        next_megabytes_per_second=None,
+        remedy="help",
+        evidence={},
     )
 
 
@@ -50,6 +56,9 @@ class Script:
 
     def span(self, *, whole: bool) -> tuple[float, float]:
         return (0.0, 9.0) if whole else (4.0, 9.0)
+
+    def streams(self) -> list[dict[str, Any]]:
+        return [{"number": 1, "limit": "locks"}, {"number": 2, "limit": "parse"}, {"number": 3, "limit": "parse"}]
 
     def slow(self) -> list[Said]:
         return [Said(number=number) for number in (self._slow.pop(0) if self._slow else ())]
@@ -99,6 +108,8 @@ def test_only_changes_are_told_and_written_down() -> None:
         ("limit", "source_read", False),
     ]
     assert events.told[0][1]["table"] == "orders"
+    assert events.told[0][1]["streams_by_limit"] == {"parse": 2, "locks": 1}
+    assert written[1] is not None and len(written[1]["streams"]) == 3
 
 
 def test_the_last_word_is_told_although_nothing_changed_and_can_be_asked_for_once() -> None:
