@@ -32,20 +32,20 @@ def provoked(name: str, folder: Path, files: Path, farm: Farm) -> tuple[Ended, d
 
 
 @pytest.mark.parametrize("name", ["a_slow_pipe_into_duckdb", "a_lock", "a_small_window"])
-def test_a_limit_that_was_made_to_happen_is_named(name: str, tmp_path: Path, small_files: Path, farm: Farm) -> None:
-    ended, verdict, events = provoked(name, tmp_path, small_files, farm)
+def test_a_limit_that_was_made_to_happen_is_named(name: str, tmp_path: Path, small_files: Path, servers: Farm) -> None:
+    ended, verdict, events = provoked(name, tmp_path, small_files, servers)
     assert verdict["evidence"] and verdict["remedy"]
     told = [event for event in events if event["event"] == "limit"]
     assert [event["is_final"] for event in told[-2:]] == [False, True], "live, and at the end"
     assert {event["limit"] for event in told if event["is_final"]} == {verdict["limit"]}
-    assert f"limit: {verdict['limit']} - " in ended.stderr
+    assert f": limited by {verdict['limit']}: " in ended.stderr
     (metrics,) = (tmp_path / "project").rglob("metrics.jsonl")
     written = read_metrics(metrics).verdicts
     assert [sample.members["limit"] for sample in written] == [event["limit"] for event in told]
 
 
-def test_a_slow_file_is_named_with_its_cause(tmp_path: Path, small_files: Path, farm: Farm) -> None:
-    ended, verdict, events = provoked("one_slow_file_of_several", tmp_path, small_files, farm)
+def test_a_slow_file_is_named_with_its_cause(tmp_path: Path, small_files: Path, servers: Farm) -> None:
+    ended, verdict, events = provoked("one_slow_file_of_several", tmp_path, small_files, servers)
     (slow,) = verdict["slow"]
     assert slow["limit"] == "source_read"
     assert slow["file"].endswith(".tbl"), "the others have a number behind that"
