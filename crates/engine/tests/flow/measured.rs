@@ -135,8 +135,9 @@ fn a_consumer_that_waits_counts_while_it_waits() {
 
 #[test]
 fn a_stream_without_a_slice_waits_for_one() {
-    let mut job = Job::of(rows(0, 2000)).arrow();
-    job.slice_bytes = 30_000;
+    // The first slice is twice as large as all blocks: as long as nobody reads it cannot end.
+    let mut job = Job::of(rows(0, 4000)).arrow();
+    job.slice_bytes = 60_000;
     let mut spec = job.plan().unwrap();
     // The second epoch makes the flow start two streams.
     spec.source.epochs = vec![vec![1], vec![2, 3]];
@@ -147,7 +148,7 @@ fn a_stream_without_a_slice_waits_for_one() {
     hangs(&flow, Doing::WaitSlice, |stream| stream.stages.write.wait_output_seconds);
     let idle = flow.measure().streams.into_iter().find(|stream| stream.doing == Doing::WaitSlice).unwrap();
     assert_eq!((idle.slice, idle.file, idle.slice_bytes), (None, None, None));
-    assert_eq!(reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 2000);
+    assert_eq!(reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 4000);
     assert_eq!(join(&flow).status, Status::Ok);
 }
 
@@ -155,8 +156,8 @@ fn a_stream_without_a_slice_waits_for_one() {
 fn nothing_is_measured_of_a_flow_that_has_not_started() {
     let flow = Job::of(rows(0, 100)).flow();
     let expected = json!({
-        "bytes_read": 0, "source_bytes_read": 0, "rows_read": 0, "rows_out": 0, "rows_rejected": 0, "slices_done": 0,
-        "slices_total": 1, "streams_active": 0, "streams": [], "writers": [], "sink": null, "blocks_used": 0,
+        "bytes_read": 0, "source_bytes_read": 0, "counted_bytes": 0, "rows_read": 0, "rows_out": 0, "rows_rejected": 0,
+        "slices_done": 0, "slices_total": 1, "streams_active": 0, "streams": [], "writers": [], "sink": null, "blocks_used": 0,
         "blocks_total": 8,
     });
     assert_eq!(value(&flow.measure()), expected);
