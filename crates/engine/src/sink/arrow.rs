@@ -88,12 +88,11 @@ impl Activity for Asking {
 impl Shared {
     /// Counters with the times up to now.
     fn report(&self) -> SinkReport {
-        let consumer = lock(&self.consumer).clone();
-        SinkReport {
-            wait_input_seconds: consumer.spent(Asking::Waits).as_secs_f64(),
-            busy_seconds: consumer.spent(Asking::Works).as_secs_f64(),
-            ..lock(&self.counters).clone()
-        }
+        let counters = lock(&self.counters).clone();
+        // Read under its lock: a copy would go on behind a turn of the clock itself, and tell more than it does later.
+        let consumer = lock(&self.consumer);
+        let seconds = |asking| consumer.spent(asking).as_secs_f64();
+        SinkReport { wait_input_seconds: seconds(Asking::Waits), busy_seconds: seconds(Asking::Works), ..counters }
     }
 }
 
