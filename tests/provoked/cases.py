@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.integration.driver import Ended, Project
+from tests.integration.driver import Ended, Project, Running
 from tests.integration.postgres import PostgresProject
 from tests.provoked.means import (
     NarrowLink,
     busy_processes,
     missing_for_links,
+    missing_for_quotas,
     open_transaction,
+    quota,
     slow_files,
     slow_files_library,
     slow_pipe,
@@ -110,6 +112,20 @@ def _load(
     return project.run(*more, **options)
 
 
+class PrefixedProject(Project):
+    """Its commands run with something in front of them."""
+
+    def __init__(self, folder: Path, prefix: Sequence[str]) -> None:
+        folder.mkdir()
+        super().__init__(folder)
+        self._prefix = list(prefix)
+
+    @contextmanager
+    def started(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Running]:
+        with super().started([*self._prefix, *arguments], environment) as running:
+            yield running
+
+
 # --- the source -------------------------------------------------------------------------------------------------------
 
 
@@ -150,6 +166,13 @@ def parsing(place: Place) -> Ended:
 def busy_programs(place: Place) -> Ended:
     with busy_processes(place.dice.randint(3, 8)):
         return _load(place, place.duckdb(), 1500, "--connection", "warehouse=null:")
+
+
+@case("client_cpu", missing=missing_for_quotas)
+def a_quota(place: Place) -> Ended:
+    with quota(place.dice.uniform(0.3, 0.8)) as inside:
+        project = PrefixedProject(place.folder / "project", inside)
+        return _load(place, project, 800, "--connection", "warehouse=null:")
 
 
 @case("client_cpu")

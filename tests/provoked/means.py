@@ -82,6 +82,32 @@ def busy_processes(count: int, cpu: int | None = None) -> Iterator[None]:
             process.wait()
 
 
+_CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
+_PERIOD_MICROSECONDS = 100_000
+
+
+@contextmanager
+def quota(cpus: float) -> Iterator[list[str]]:
+    """A control group that may use so many CPUs: what goes in front of a command that is to run in it. Needs root."""
+    group = _CPU_GROUPS / f"headrace-quota-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "cpu.cfs_period_us").write_text(f"{_PERIOD_MICROSECONDS}")
+        (group / "cpu.cfs_quota_us").write_text(f"{cpus * _PERIOD_MICROSECONDS:.0f}")
+        yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    finally:
+        group.rmdir()
+
+
+def missing_for_quotas() -> str | None:
+    """Why this machine gives no quota; None if it does."""
+    try:
+        with quota(1.0):
+            return None
+    except OSError as error:
+        return f"this system gives no control group of version 1 with a quota: {error}"
+
+
 def slow_files_library(folder: Path) -> Path:
     """`slow_files.c`, compiled."""
     library = folder / "slow_files.so"
