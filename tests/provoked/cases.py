@@ -28,7 +28,7 @@ from tests.servers.farm import Farm
 from tests.servers.network import Faults, Network, missing_for_networks
 
 TABLES = ("lineitem", "orders", "partsupp", "customer", "part")
-_SECONDS = 6.0
+_SECONDS = 4.0
 
 
 @dataclass
@@ -240,7 +240,7 @@ def _slow_disk(place: Place, path: str, settings: Mapping[str, str], but_not: st
         cluster = place.servers.cluster(settings=settings, prefix=prefix)
         stack.callback(place.servers.remove, cluster)
         project = stack.enter_context(place.postgres(cluster))
-        return _load(place, project, 120, "--streams", place.dice.choice(["1", "2", "4"]))
+        return _load(place, project, 80, "--streams", place.dice.choice(["1", "2", "4"]))
 
 
 @case("log")

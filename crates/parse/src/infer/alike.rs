@@ -3,8 +3,9 @@
 //! The definition is [`ColumnFacts::add`]; what is sure here adds the same facts.
 
 use super::bounds::TextBounds;
-use super::class::{Class, Seen, seen};
+use super::class::{Class, Seen, seen, trimmed};
 use super::facts::ColumnFacts;
+use super::kin;
 use super::number::is_inexact_number;
 use super::reals::{LONGEST_REAL_BYTES, reals};
 use super::seen_numbers::SeenNumbers;
@@ -306,7 +307,7 @@ fn moments(tile: Tile<'_, '_>, texts: &mut TileTexts) {
 }
 
 /// Sure are texts that begin as nothing else does, or with digits and a letter that stands in nothing else; and those behind one
-/// blank, or before blanks, if they are not short.
+/// blank, or before blanks, if they are not short; unless they are kin of numbers and days.
 #[inline(always)]
 fn others(tile: Tile<'_, '_>, texts: &mut TileTexts, longest: u32) {
     const TRUE: u32 = u32::from_le_bytes(*b"true");
@@ -334,9 +335,11 @@ fn others(tile: Tile<'_, '_>, texts: &mut TileTexts, longest: u32) {
         let odd = may_be_blank | (raw as u8 == b'"') | may_be_truth | may_be_uuid;
         unsure[row] |= u8::from(odd | (is_numeral & !has_word_letter(lower)));
     }
+    unsure_kin(tile, texts);
     if longest >= UUID_LENGTH {
         // Most texts of that length have no hyphen there.
-        let second = &texts.words[1][..rows];
+        let (last, first, second) = (&texts.last[..rows], &texts.words[0][..rows], &texts.words[1][..rows]);
+        let (unsure, lengths) = (&mut texts.unsure[..rows], &texts.lengths[..rows]);
         for row in 0..rows {
             if lengths[row] != UUID_LENGTH || unsure[row] == 0 {
                 continue;
@@ -348,6 +351,53 @@ fn others(tile: Tile<'_, '_>, texts: &mut TileTexts, longest: u32) {
     }
 }
 
+/// Unsure are texts of words that are kin of numbers and days. First and second words and last bytes were loaded.
+#[inline(always)]
+fn unsure_kin(tile: Tile<'_, '_>, texts: &mut TileTexts) {
+    let rows = tile.rows();
+    let (last, lengths) = (&texts.last[..rows], &texts.lengths[..rows]);
+    let (first, second) = (&texts.words[0][..rows], &texts.words[1][..rows]);
+    let mut may_be_kin = [0_u8; TILE_ROWS];
+    for (row, may_be_kin) in may_be_kin[..rows].iter_mut().enumerate() {
+        let (raw, last) = (first[row], last[row]);
+        let (begins_blank, ends_blank) = (is_blank(raw as u8), is_blank(last));
+        let word = if begins_blank { raw >> 8 } else { raw };
+        let byte = word as u8;
+        let is_short = (lengths[row] <= kin::LONGEST) | begins_blank | ends_blank;
+        let ends_digit = last.is_ascii_digit() | ends_blank;
+        // `12.50 EUR`, `12 Jan 2026`: the last letter of a code, or of a clock.
+        let ends_numeral =
+            ends_digit | matches!(last, b'%' | b'$' | b')' | b'-' | b'm' | b'z') | last.is_ascii_uppercase();
+        let begins_numeral = (byte.wrapping_sub(b'+') <= b'9' - b'+') | (byte == b'(');
+        // `EUR 12`, `Jan 1, 2026`, but not `Clerk#000000001`.
+        let code = word as u32 & 0x00FF_FFFF;
+        let is_code = kin::CODES.iter().fold(byte == b'$', |found, own| found | (code == *own));
+        let (is_word, goes_on) = ends_as_word(word);
+        let begins_word =
+            begins_blank | is_word | (goes_on & (ends_as_word(second[row]).0 | ends_as_word(second[row]).1));
+        let of_words = ends_digit & (is_code | begins_word);
+        *may_be_kin = u8::from(is_short & ((begins_numeral & ends_numeral) | of_words));
+    }
+    for row in (0..rows).filter(|&row| may_be_kin[row] != 0) {
+        if texts.unsure[row] == 0 {
+            texts.unsure[row] = u8::from(kin::kin(trimmed(tile.field(row).bytes())).is_some());
+        }
+    }
+}
+
+/// Whether the first of eight bytes that is no letter ends a word; whether all are letters.
+#[inline(always)]
+fn ends_as_word(word: u64) -> (bool, bool) {
+    let lower = word | eight(0x20);
+    let other = !in_range(lower, b'a', b'z') & eight(0x80);
+    let first = other & other.wrapping_neg();
+    let is = |byte: u8| {
+        let zero = lower ^ eight(byte);
+        zero.wrapping_sub(eight(1)) & !zero
+    };
+    (first & (is(b' ') | is(b'.')) != 0, other == 0)
+}
+
 #[inline(always)]
 fn is_blank(byte: u8) -> bool {
     (byte == b' ') | (byte == b'\t')
@@ -356,12 +406,17 @@ fn is_blank(byte: u8) -> bool {
 /// Whether one of eight bytes, capitals made small, is a letter of no number, date, time or UUID: g to s, u to y.
 #[inline(always)]
 fn has_word_letter(lower: u64) -> bool {
-    const LOW_BITS: u64 = 0x7F7F_7F7F_7F7F_7F7F;
-    const fn eight(byte: u8) -> u64 {
-        u64::from_ne_bytes([byte; 8])
-    }
-    let low = lower & LOW_BITS;
+    (in_range(lower, b'g', b's') | in_range(lower, b'u', b'y')) & eight(0x80) != 0
+}
+
+/// The high bits of those of eight bytes that are between these, which are ASCII; the other bits mean nothing.
+#[inline(always)]
+fn in_range(bytes: u64, least: u8, greatest: u8) -> u64 {
+    let low = bytes & eight(0x7F);
     let from = |byte: u8| low.wrapping_add(eight(0x80 - byte));
-    let letters = (from(b'g') & !from(b's' + 1)) | (from(b'u') & !from(b'y' + 1));
-    letters & !lower & !LOW_BITS != 0
+    from(least) & !from(greatest + 1) & !bytes
+}
+
+const fn eight(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
 }

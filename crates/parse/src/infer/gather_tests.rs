@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-const KINDS: u64 = 18;
+const KINDS: u64 = 20;
 
 /// A value like others of its kind; none is null.
 fn value(random: &mut Random, kind: u64) -> Option<String> {
@@ -105,6 +105,40 @@ fn value(random: &mut Random, kind: u64) -> Option<String> {
             .to_owned(),
         15 => format!("Customer#{:09}", random.below(3000)),
         16 => format!("{:.1$}", random.0 as f64 / 1e19, random.below(18) as usize),
+        17 => random
+            .one(&[
+                "(12.50)",
+                "12.50-",
+                " (7) ",
+                "12 %",
+                "$12.50",
+                "-$5",
+                "EUR 12",
+                "EUR12.5",
+                "EURO 12",
+                " CHF 7",
+                "SEK 7  ",
+                "12.50 EUR",
+                "12 USD ",
+                "-EUR 12",
+                "12usd",
+                "Room 12, 2026",
+                "January 5, 2026",
+                "Jan. 5, 2026 10:00",
+                " Wordswords 5, 26",
+                "Abcdefghijklmnopqrst 1, 2026",
+                "Abcdefgh 1, 2026 is a text that is longer than others",
+                "12 Jan 2026",
+                "12-Jan-2026",
+                "1. Januar 2026",
+                "3/Sep/1999 9:05",
+                "1 234 567",
+                "1'234.50",
+            ])
+            .to_owned(),
+        18 => {
+            format!("{} {}, {}", random.one(&["Jan", "Words", "Supplier", "a"]), random.below(40), random.below(3000))
+        }
         _ => return None,
     })
 }

@@ -6,15 +6,25 @@ use super::moment;
 use super::number;
 
 /// No longer text is looked at, bytes: the others cost nothing.
-const LONGEST: usize = 40;
+pub const LONGEST: u32 = 40;
 const CURRENCIES: [&str; 17] =
     ["$", "€", "£", "¥", "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "CAD", "AUD"];
+/// Those that are letters, as numbers of which the first letter is the lowest byte.
+pub const CODES: [u32; 13] = {
+    let (mut codes, mut index) = ([0; 13], 0);
+    while index < codes.len() {
+        let [first, second, third] = *CURRENCIES[index + 4].as_bytes() else { panic!() };
+        codes[index] = u32::from_le_bytes([first, second, third, 0]);
+        index += 1;
+    }
+    codes
+};
 /// Marks between groups of three digits that are neither points nor commas.
 const GROUP_MARKS: [&str; 5] = [" ", "'", "\u{2019}", "\u{a0}", "\u{202f}"];
 
 /// What a trimmed text is that is of no other class.
 pub fn kin(text: &[u8]) -> Option<Seen> {
-    if text.len() > LONGEST || !may_be_kin(text) {
+    if text.len() > LONGEST as usize || !may_be_kin(text) {
         return None;
     }
     let text = str::from_utf8(text).ok()?;
