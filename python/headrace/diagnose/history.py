@@ -128,11 +128,12 @@ class History:
             self._longest[limit] = stretch
 
     def _show(self, verdict: Verdict, now: float) -> None:
-        if self._shown is None or verdict.limit == self._shown.limit:
+        if self._shown is not None and verdict.limit == self._shown.limit:
             self._shown, self._candidate = verdict, None
         elif self._candidate is None or self._candidate[0] != verdict.limit:
             self._candidate = (verdict.limit, now)
-        elif now - self._candidate[1] >= _STEADY_SECONDS:
+        # The first one needs to be found twice: at the beginning not all who work have been seen yet.
+        elif self._shown is None or now - self._candidate[1] >= _STEADY_SECONDS:
             self._shown, self._candidate = verdict, None
 
 
