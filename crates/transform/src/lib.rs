@@ -1,5 +1,8 @@
 //! Batches in, batches out: what happens to rows between a source and a destination.
 //!
-//! No I/O, no threads. So far: which partition of its target a row belongs to.
+//! No I/O, no threads of its own: which partition of its target a row belongs to, which row of a lookup it finds.
 
+#![deny(unsafe_code)]
+
+pub mod lookup;
 pub mod partition;
