@@ -189,25 +189,33 @@ def duckdb(place: Place) -> Ended:
     return _load(place, place.duckdb(), place.dice.uniform(700, 1200))
 
 
+@contextmanager
+def _roomy_server(place: Place, prefix: Sequence[str] = ()) -> Iterator[PostgresProject]:
+    """A server that writes little while it loads: what it needs are CPUs."""
+    settings = {"shared_buffers": "1GB", "max_wal_size": "8GB", "wal_level": "minimal", "max_wal_senders": "0"}
+    cluster = place.servers.cluster(settings=settings, prefix=list(prefix))
+    try:
+        with place.postgres(cluster) as project:
+            yield project
+    finally:
+        place.servers.remove(cluster)
+
+
 @case("destination_cpu", "shared_cpu")
 def postgres_on_the_same_cores(place: Place) -> Ended:
-    with place.postgres() as project:
+    with _roomy_server(place) as project:
         return _load(place, project, place.dice.uniform(400, 700), "--streams", place.dice.choice(["2", "4", "8"]))
 
 
 @case("destination_cpu")
 def one_writer(place: Place) -> Ended:
-    with place.postgres() as project:
+    with _roomy_server(place) as project:
         return _load(place, project, 400, "--streams", "1")
 
 
 @case("client_cpu")
 def a_starved_server(place: Place) -> Ended:
-    with ExitStack() as stack:
-        cluster = place.servers.cluster(prefix=["taskset", "-c", "1"])
-        stack.callback(place.servers.remove, cluster)
-        stack.enter_context(busy_processes(place.dice.randint(2, 5), cpu=1))
-        project = stack.enter_context(place.postgres(cluster))
+    with _roomy_server(place, ["taskset", "-c", "1"]) as project, busy_processes(place.dice.randint(2, 5), cpu=1):
         return _load(place, project, 250)
 
 

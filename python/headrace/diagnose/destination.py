@@ -23,6 +23,8 @@ _SPILLED_BYTES: Final = 16_000_000
 # Of the time in which a session did anything.
 _WANTED_SHARE: Final = 0.6
 _CHECKPOINTER_SHARE: Final = 0.5
+# Sessions that could compute, on the average: the CPUs of a server hold it up only if there is always one.
+_RUNNABLE: Final = 0.8
 
 # What a session of a server was found at, by the beginning of the word in lower case; the first that fits counts.
 # Names of waits: "Wait Events" in the manual of PostgreSQL; 17 writes WalWrite where others have WALWrite.
@@ -96,6 +98,10 @@ def server_limit(window: Window, cpus: CpuShares | None) -> tuple[Verdict | None
         return None, 0.0
     if len(working) > 1:
         working.pop("turns", None)
+    if server.is_local and cpus is not None and server.queued_share >= _HALF:
+        runnable = ((server.cpu or 0.0) + (server.run_queue or 0.0)) / max(window.seconds, 1e-9)
+        if runnable >= _RUNNABLE:
+            return _starving(server, runnable, cpus), busy
     wanted = server.wanted_cpu_share(window.seconds) if server.is_local else None
     if wanted is not None and wanted >= _WANTED_SHARE * busy:
         return _working(window, server, {"cpu": wanted}, "cpu", cpus), busy
@@ -124,6 +130,14 @@ def _working(
     if server.is_local and cpus is not None and server.queued_share >= _SIDE_SHARE and cpus.others >= _SIDE_SHARE:
         starved = f"they had no CPU {server.queued_share:.0%} of the time: other programs used {cpus.others:.0%}"
         return Verdict("client_cpu", f"{at}; {starved}")
+    return Verdict("destination_cpu", at)
+
+
+def _starving(server: ServerTime, runnable: float, cpus: CpuShares) -> Verdict:
+    """Somebody always wants a CPU and mostly has none: what the others wait for is held by those who want one."""
+    at = f"its sessions wanted {runnable:.1f} CPUs at any time and had none {server.queued_share:.0%} of it"
+    if cpus.others >= _SIDE_SHARE:
+        return Verdict("client_cpu", f"{at}: other programs used {cpus.others:.0%}")
     return Verdict("destination_cpu", at)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.diagnose.rule import judge, judge_streams
 from headrace.diagnose.tail import SlowStream, Tail
 from headrace.diagnose.verdict import Verdict
-from headrace.diagnose.window import Line, Sample, Window, window
+from headrace.diagnose.window import SERVER_COUNTERS, Line, Sample, Window, window
 
 _WINDOW_SECONDS: Final = 5.0
 # A verdict that only flickers is not shown.
@@ -44,6 +44,7 @@ class History:
         self._recent: deque[Sample] = deque()
         self._first: Sample | None = None
         self._tail = Tail(files)
+        self._has_learned = False
         self._seconds: dict[str, float] = {}
         self._longest: dict[str, _Stretch] = {}
         self._stretch: tuple[str, _Stretch] | None = None
@@ -64,6 +65,7 @@ class History:
         """Takes what was measured at one moment; the verdict about the last seconds, steady enough to be shown."""
         sample = Sample(flow, machine, destination)
         self._first = self._first or sample
+        self._learn(destination)
         self._tail.add(sample)
         self._recent.append(sample)
         while len(self._recent) > 2 and sample.t - self._recent[1].t >= _WINDOW_SECONDS:
@@ -112,6 +114,20 @@ class History:
             "streams": _alone(window(self._first, self._recent[-1])),
             "slow": [stream.to_dict() for stream in self.slow()],
         }
+
+    def _learn(self, destination: Line | None) -> None:
+        """Counters of a server since its start are known from the first look on: before it they were no less."""
+        known = {name: value for name in SERVER_COUNTERS if (value := (destination or {}).get(name)) is not None}
+        if self._has_learned or not known or self._first is None:
+            return
+        self._has_learned = True
+
+        def completed(sample: Sample) -> Sample:
+            own = {name: value for name, value in (sample.destination or {}).items() if value is not None}
+            return replace(sample, destination={**(sample.destination or {}), **known, **own})
+
+        self._first = completed(self._first)
+        self._recent = deque(map(completed, self._recent))
 
     def _count(self, now: Verdict | None, before: Sample, sample: Sample) -> None:
         """Each second has one vote, however many streams are left: else many short ones outvote a long tail."""

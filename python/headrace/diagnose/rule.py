@@ -148,13 +148,13 @@ def _turns(window: Window, waited: str) -> Verdict | None:
 
 def _crowd(window: Window, time: _StreamTimes, cpus: CpuShares | None) -> Verdict | None:
     """Many more threads than CPUs, all of which want to run."""
-    if cpus is None or window.streams_active <= _MANY_STREAMS_PER_CPU * cpus.cpus:
+    if cpus is None or window.side_by_side <= _MANY_STREAMS_PER_CPU * cpus.cpus:
         return None
     queued = time.starving / time.all
     behind = 0.0 if window.server is None else window.server.queued_share
     if max(queued, behind) < 2 * _STARVING_SHARE:
         return None
-    sentence = f"{window.streams_active} streams took turns on {cpus.cpus:g} CPUs: they waited {queued:.0%} for one"
+    sentence = f"{window.side_by_side} streams took turns on {cpus.cpus:g} CPUs: they waited {queued:.0%} for one"
     if behind > queued:
         sentence += f", and their sessions in the server {behind:.0%}"
     return Verdict("too_many_streams", sentence)

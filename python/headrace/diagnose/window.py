@@ -16,6 +16,8 @@ Line = Mapping[str, Any]
 # Where the time of a stream goes. Waiting for the destination is a part of `write`, waiting for a block of `read`.
 WORK: Final = ("read", "parse", "transform", "write")
 _CHECKPOINT_TIMES: Final = ("checkpoint_write_seconds", "checkpoint_sync_seconds")
+# Those that began with the server, not with the load.
+SERVER_COUNTERS: Final = ("checkpoints_requested", *_CHECKPOINT_TIMES)
 
 
 @dataclass(frozen=True)
@@ -177,11 +179,15 @@ class Window:
     machine: MachineTime | None = None
     server: ServerTime | None = None
     engine: EngineTime | None = None
-    streams_active: int = 0
 
     def of_stream(self, stream: StreamTime) -> Window:
         """The same with one stream only. Its writers are not known, so all of them stay."""
-        return replace(self, streams=[stream], streams_active=1)
+        return replace(self, streams=[stream])
+
+    @property
+    def side_by_side(self) -> int:
+        """Streams that had slices at least half of the time."""
+        return sum(stream.active >= self.seconds / 2 for stream in self.streams)
 
     @property
     def megabytes_per_second(self) -> float:
@@ -205,7 +211,6 @@ def window(before: Sample, after: Sample) -> Window:
         machine=_machine(before.machine, after.machine),
         server=_server(before.destination or {}, destination) if is_server and destination is not None else None,
         engine=_engine(before, after) if after.flow.get("sink") else None,
-        streams_active=max(int(_number(line, "streams_active")) for line in (before.flow, after.flow)),
     )
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from headrace.diagnose import History, RunJudge, Sample, Verdict
+from headrace.diagnose.window import SERVER_COUNTERS
 from tests.unit.diagnose.lines import Load
 
 PARSING = Load()
@@ -94,6 +95,28 @@ def test_memory_of_a_long_load_is_bounded() -> None:
     assert len(history._tail._samples) <= 64 and len(history._recent) < 10
     whole = history.whole()
     assert whole is not None and whole.limit == "parse"
+
+
+def test_counters_of_a_server_are_known_from_the_first_look_on() -> None:
+    """The session that asks begins behind the load."""
+    load = Load(
+        writers=2,
+        waits=0.9,
+        writer_waits=0.8,
+        found={"IO:DataFileExtend": 4, "cpu": 1},
+        checkpointer={},
+        checkpoints=0.3,
+        checkpointing=0.9,
+    )
+    history = History()
+    for second in range(12):
+        sample = load.at(second)
+        if second == 0 and sample.destination is not None:
+            counters = dict.fromkeys(SERVER_COUNTERS)
+            sample = replace(sample, destination={**sample.destination, **counters})
+        _add(history, sample)
+    whole = history.whole()
+    assert whole is not None and whole.limit == "checkpoint", whole
 
 
 def test_too_little() -> None:

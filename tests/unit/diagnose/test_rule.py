@@ -62,6 +62,29 @@ CASES = {
             others_cpu=1.4,
         ),
     ),
+    "sessions that wait for one that has no CPU": (
+        "client_cpu",
+        replace(
+            POSTGRES,
+            waits=0.9,
+            encode=0.05,
+            found={"LWLock:WALWrite": 3, "Lock:extend": 1, "cpu": 1},
+            server_cpu=0.3,
+            server_queued=0.5,
+            others_cpu=1.2,
+        ),
+    ),
+    "the same, and nobody else is there": (
+        "destination_cpu",
+        replace(
+            POSTGRES,
+            waits=0.9,
+            encode=0.05,
+            found={"LWLock:WALWrite": 3, "Lock:extend": 1, "cpu": 1},
+            server_cpu=0.3,
+            server_queued=0.5,
+        ),
+    ),
     "locks of somebody else": ("locks", replace(POSTGRES, found={"Lock:relation": 5}, blocked_by=[7])),
     "a lock of somebody else that is gone again": (
         "locks",

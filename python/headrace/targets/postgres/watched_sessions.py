@@ -98,6 +98,10 @@ class WatchedSessions:
         if self.checkpointer is None:
             self.checkpointer = WatchedProcess(process_id)
 
+    def are_few(self, most: int) -> bool:
+        """Whether the last look has found at most so many."""
+        return sum(session.is_there for session in self._sessions.values()) <= most
+
     def living(self) -> Iterator[WatchedProcess]:
         """Those that the last look has found, and the checkpointer."""
         yield from (session for session in self._sessions.values() if session.is_there)
