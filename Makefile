@@ -74,7 +74,7 @@ soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments each
 
 CASES ?= 200
 .PHONY: limits
-limits: .venv-ci/.built ## makes every limit happen at random sizes and shapes and compares the verdicts (CASES=200, about an hour; as root all of them)
+limits: .venv-ci/.built ## makes every limit happen at random sizes and shapes and compares the verdicts (CASES=200, about half an hour; as root all of them)
 	@.venv-ci/bin/python -m tests.provoked --cases $(CASES) --output provoked.jsonl
 
 .PHONY: test-neon

@@ -97,8 +97,8 @@ def load(way: Way, files: Sequence[Path], streams: int, destination: str, server
         seconds = time.perf_counter() - began
     if process.returncode != 0:
         raise SystemExit(f"a load of the bench has failed with exit code {process.returncode}")
-    served = 0.0 if server is None else server.cpu_seconds() - before
-    return Used(seconds, usage.ru_utime + usage.ru_stime + served)
+    by_server = 0.0 if server is None else server.cpu_seconds() - before
+    return Used(seconds, usage.ru_utime + usage.ru_stime + by_server)
 
 
 @contextmanager

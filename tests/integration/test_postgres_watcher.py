@@ -133,6 +133,16 @@ def test_sessions_of_every_version(versions: Database, by_socket: bool) -> None:
     assert watch.notices == []
 
 
+def test_cpu_of_few_sessions_is_read_at_every_look(database: Database) -> None:
+    """Not once a second: what a short session used would be somebody else's."""
+    with watching(database) as watch:
+        watch.until(lambda now: now["samples"])
+        with writer(database, 1, "SELECT count(*) FROM generate_series(1, 1000000000)"):
+            seen = watch.until(lambda now: now["sessions"])
+            known = watch.until(lambda now: now["samples"] > seen["samples"])
+    assert known["sessions"][0]["cpu_seconds"] is not None
+
+
 def test_a_member_of_pg_monitor_sees_the_checkpointer(versions: Database) -> None:
     versions.psql(f"GRANT pg_monitor TO {LOADER}")
     try:

@@ -112,17 +112,14 @@ def _load(
     return project.run(*more, **options)
 
 
-class PrefixedProject(Project):
+class InFront(Project):
     """Its commands run with something in front of them."""
 
-    def __init__(self, folder: Path, prefix: Sequence[str]) -> None:
-        folder.mkdir()
-        super().__init__(folder)
-        self._prefix = list(prefix)
+    prefix: Sequence[str] = ()
 
     @contextmanager
     def started(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Running]:
-        with super().started([*self._prefix, *arguments], environment) as running:
+        with super().started([*self.prefix, *arguments], environment) as running:
             yield running
 
 
@@ -171,7 +168,9 @@ def busy_programs(place: Place) -> Ended:
 @case("client_cpu", missing=missing_for_quotas)
 def a_quota(place: Place) -> Ended:
     with quota(place.dice.uniform(0.3, 0.8)) as inside:
-        project = PrefixedProject(place.folder / "project", inside)
+        (place.folder / "project").mkdir()
+        project = InFront(place.folder / "project")
+        project.prefix = inside
         return _load(place, project, 800, "--connection", "warehouse=null:")
 
 
@@ -298,18 +297,13 @@ def _far(place: Place, stack: ExitStack, server: str, client: str, inside: Seque
     return FarProject(folder, database, server, inside)
 
 
-class FarProject(PostgresProject):
+class FarProject(InFront, PostgresProject):
     """Its commands run at the other end of a wire."""
 
     def __init__(self, folder: Path, database: Database, server: str, inside: Sequence[str]) -> None:
-        self._inside = list(inside)
         super().__init__(folder, database)
+        self.prefix = inside
         self.url = database.url.replace(HOST, server)
-
-    @contextmanager
-    def started(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Any]:
-        with super().started([*self._inside, *arguments], environment) as running:
-            yield running
 
 
 @case("network", missing=missing_for_links)

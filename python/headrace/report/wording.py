@@ -67,7 +67,7 @@ def evidence(name: str, value: float) -> tuple[str, str]:
         return _words(name.removesuffix(_RATE)) or "rate", rate(value)
     stem, _, unit = name.rpartition("_")
     if unit == "seconds":
-        return _words(stem) or "time", duration(value) if value >= 0.1 or value <= 0 else f"{value * 1e3:.2g} ms"
+        return _words(stem) or "time", duration(value) if value >= 0.1 or value <= 0 else f"{value * 1e3:.3g} ms"
     if unit == "bytes":
         return _words(stem) or "size", size(value)
     if unit == "percent":

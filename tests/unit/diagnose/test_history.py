@@ -119,6 +119,29 @@ def test_counters_of_a_server_are_known_from_the_first_look_on() -> None:
     assert whole is not None and whole.limit == "checkpoint", whole
 
 
+def test_streams_of_a_whole_run_are_counted_although_none_is_there_at_its_ends() -> None:
+    load = Load(
+        streams=64,
+        writers=64,
+        waits=0.5,
+        writer_waits=0.8,
+        encode=0.2,
+        found={"cpu": 5},
+        server_cpu=1.8,
+        server_queued=0.9,
+        on_cpu=0.004,
+        queued=0.9,
+        ends=dict.fromkeys(range(1, 65), 9.5),
+    )
+    first = load.at(0)
+    history = History()
+    for sample in [replace(first, flow={**first.flow, "streams": []}), *(load.at(second) for second in range(1, 11))]:
+        _add(history, sample)
+    whole = history.whole()
+    assert whole is not None and whole.limit == "too_many_streams"
+    assert whole.sentence.startswith("64 streams took turns"), "of the sums, not of the longest stretch"
+
+
 def test_too_little() -> None:
     history = History()
     assert _add(history, PARSING.at(0)) is None

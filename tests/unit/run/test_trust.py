@@ -92,10 +92,11 @@ def test_a_harmless_package_needs_nothing(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", ["{work}/nightly.yaml", "{work}", "{work}/", "{home}", "~/work", "~/work/nightly.yaml"]
+    "entry", ["{work}/nightly.yaml", "{work}", "{work}/", "{home}", "{tilde}", "{tilde}/nightly.yaml"]
 )
 def test_the_config_trusts(home: Home, entry: str) -> None:
-    home.write(f"trusted:\n  - /somewhere/else\n  - {entry.format(work=home.work, home=home.folder)}\n")
+    tilde = f"~/{home.work.name}"
+    home.write(f"trusted:\n  - /somewhere/else\n  - {entry.format(work=home.work, home=home.folder, tilde=tilde)}\n")
     home.check()
 
 

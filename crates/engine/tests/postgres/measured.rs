@@ -111,12 +111,18 @@ fn a_server_that_takes_nothing_fills_the_socket() {
             let flow = flow(server, folder.path(), host, "slow", &text, 1, 1);
             flow.start().unwrap();
             wait_until(&flow, |measure| measure.writers.first().is_some_and(|writer| writer.wait_output_seconds > 0.2));
-            let (waited, first, last) = hanging(&flow);
+            let start = Instant::now();
+            // The system makes its buffers larger for a while.
+            let (waited, first, last) = loop {
+                let found = hanging(&flow);
+                if found.1.bytes == found.2.bytes {
+                    break found;
+                }
+                assert!(start.elapsed() < PATIENCE, "{found:?}");
+            };
             assert!(waited >= 0.39, "{waited}");
             assert!(last.wait_output_seconds - first.wait_output_seconds >= 0.39, "{first:?} {last:?}");
             assert_eq!((last.transport, last.tcp.is_some()), (transport, host == "127.0.0.1"));
-            // The system may still make its buffers larger.
-            assert!(last.bytes < 24_000_000, "{last:?}");
             let sessions = "SELECT pid FROM pg_stat_activity WHERE application_name = 'headrace measured w1'";
             assert_eq!(other.query(sessions, &[]).unwrap().rows[0][0], Some(last.process_id.to_string()));
             if let Some(tcp) = last.tcp {

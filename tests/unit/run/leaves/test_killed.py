@@ -6,8 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from headrace.model.spec_leaves import ProcessSpec
 from headrace.run.leaves.process import ProcessLeaf
 from headrace.run.leaves.program_leftovers import RUN_VARIABLE, note_of
 from tests.unit.run.leaves.contexts import RUN_ID, Notes, Scene
+from tests.unit.run.leaves.processes import lives, wait_until
 
 ROOT = Path(__file__).parents[4]
 # Two below the program: one that waits, one that holds its pipes and does not listen to SIGTERM or SIGHUP.
@@ -37,20 +37,6 @@ from tests.unit.run.leaves.contexts import Scene
 scene = Scene(Path(sys.argv[1]))
 ProcessLeaf().run(ProcessSpec(command=["sh", "-c", sys.argv[2]]), scene.context())
 """
-
-
-def lives(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
-    except OSError:
-        return False
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def number(folder: Path, name: str) -> int:

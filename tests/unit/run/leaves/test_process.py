@@ -18,6 +18,7 @@ from headrace.run.leaves.base import LeafResult
 from headrace.run.leaves.process import ProcessLeaf
 from tests.snapshots import assert_snapshot
 from tests.unit.run.leaves.contexts import RUN_ID, Killed, Scene
+from tests.unit.run.leaves.processes import lives, wait_until
 
 
 @pytest.fixture
@@ -35,20 +36,6 @@ def shell(scene: Scene, script: str, **settings: Any) -> LeafResult:
 
 def log(scene: Scene, stream: str) -> str:
     return (scene.run_folder / "processes" / f"loop[1].work.{stream}").read_text(encoding="utf-8")
-
-
-def lives(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
-    except OSError:
-        return False
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_output_goes_into_the_variable(scene: Scene) -> None:
