@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -164,7 +163,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     process.wait(timeout=30)
 
 
-def test_help_is_quick_and_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy() -> None:
     heavy = ["duckdb", "pydantic", "rich", "yaml", "headrace.model", "headrace.core", "headrace._native"]
     script = (
         "import sys\n"
@@ -173,11 +172,5 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
         "run_app(app, ['--help'])\n"
         f"print([name for name in {heavy} if name in sys.modules], file=sys.stderr)\n"
     )
-    times = []
-    for _ in range(5):
-        started = time.perf_counter()
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        times.append(time.perf_counter() - started)
-        assert done.stderr == "[]\n"
-    # The best of five: other work on the machine must not fail this.
-    assert min(times) < 0.3
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"

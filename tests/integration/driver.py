@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,9 +17,12 @@ from typing import Any
 import duckdb
 
 from headrace.tpch import package_path
+from tests.integration.starts import start
 
 TIMEOUT_SECONDS = 120
 _POLL_SECONDS = 0.002
+# How often the memory of a command is looked at while its end is awaited.
+_LOOK_SECONDS = 0.02
 
 # Files of one layout become one table; the parameters are what the tests vary.
 PACKAGE = """
@@ -117,7 +119,9 @@ class Ended:
 class Running:
     """A command that runs. Its output goes to files, so that no pipe can fill up."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str] | None, *, real: bool
+    ) -> None:
         self._folder = folder
         self._started = time.monotonic()
         number = len(list(folder.glob(".stdout.*")))
@@ -125,45 +129,38 @@ class Running:
         self.ended: Ended | None = None
         self._peak_resident_bytes = 0
         with self._outputs[0].open("wb") as stdout, self._outputs[1].open("wb") as stderr:
-            self.process = subprocess.Popen(
-                arguments,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80", **(environment or {})},
-            )
+            variables = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", **(environment or {})}
+            self.process = start(arguments, folder, variables, (stdout, stderr), real=real)
 
     @property
     def stderr(self) -> str:
         """What has been written so far."""
         return self._outputs[1].read_text(encoding="utf-8", errors="surrogateescape")
 
-    def poll(self) -> Ended | None:
-        """The end of the command, if it has come."""
+    def poll(self, seconds: float = 0.0) -> Ended | None:
+        """The end of the command, if it has come or comes within so many seconds."""
         if self.ended is None:
             # Not the `ru_maxrss` of `wait4`: that starts with the memory of the process that called fork.
             self._peak_resident_bytes = max(self._peak_resident_bytes, _peak_resident_bytes(self.process.pid))
-            exit_code = self.process.poll()
+            exit_code = self.process.poll(seconds)
             if exit_code is not None:
                 stdout, stderr = (path.read_text(encoding="utf-8", errors="surrogateescape") for path in self._outputs)
-                seconds = time.monotonic() - self._started
-                self.ended = Ended(exit_code, stdout, stderr, seconds, self._peak_resident_bytes)
+                took = time.monotonic() - self._started
+                self.ended = Ended(exit_code, stdout, stderr, took, self._peak_resident_bytes)
         return self.ended
 
     def wait(self) -> Ended:
         """Waits for the end."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
-        while (ended := self.poll()) is None:
+        while (ended := self.poll(_LOOK_SECONDS)) is None:
             assert time.monotonic() < deadline, f"still running after {TIMEOUT_SECONDS} s:\n{self.stderr}"
-            time.sleep(_POLL_SECONDS)
         return ended
 
     def wait_until(self, moment: float) -> None:
         """Until `moment` seconds have passed, or the process has ended."""
         deadline = time.monotonic() + moment
-        while time.monotonic() < deadline and self.poll() is None:
-            time.sleep(_POLL_SECONDS / 2)
+        while (left := deadline - time.monotonic()) > 0 and self.poll(min(left, _LOOK_SECONDS)) is None:
+            pass
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal, unless the process has ended."""
@@ -204,6 +201,9 @@ def _peak_resident_bytes(process_id: int) -> int:
 
 class Project:
     """A folder with `package.yaml`, the files in `inbox`, `warehouse.duckdb` and the run folders in `runs`."""
+
+    # Whether its commands are started as users start them, where a test looks at processes.
+    real_starts = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -273,7 +273,7 @@ class Project:
     @contextmanager
     def started(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Iterator[Running]:
         """A command that has been started, and is ended with the block."""
-        running = Running(arguments, self.folder, environment)
+        running = Running(arguments, self.folder, environment, real=self.real_starts)
         try:
             yield running
         finally:

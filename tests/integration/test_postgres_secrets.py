@@ -40,6 +40,7 @@ def dump(cluster: Cluster, database: str) -> bytes:
 def secret(warehouse: PostgresProject) -> PostgresProject:
     """A project without a password yet."""
     warehouse.environment = {}
+    warehouse.real_starts = True
     warehouse.file("orders.tbl.1")
     return warehouse
 

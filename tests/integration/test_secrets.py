@@ -81,6 +81,7 @@ def test_the_report_leaves_no_trace(project: Project, secret: Path) -> None:
 
 
 def test_the_process_list_shows_nothing(project: Project, secret: Path) -> None:
+    project.real_starts = True
     with project.started(project.arguments(), environment(secret)) as running:
         shown = set()
         while running.poll() is None:
