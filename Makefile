@@ -44,7 +44,7 @@ demo: build ## build, generate 108 MB of TPC-H text, load it into demo/tpch.duck
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (35 to 45 minutes on 2 cores)
+test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (about 30 minutes on 2 cores)
 	@$(call IN_VENV,.venv-ci) .ci/steps all
 
 .PHONY: lint
@@ -66,7 +66,7 @@ KILLS ?= 200
 TERMINATIONS ?= 50
 .PHONY: soak
 soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments each, plain and divided, and with 50 sessions terminated; divided ones into DuckDB (about 35 minutes)
-	@HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_PACKAGE_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
+	@HEADRACE_REAL_STARTS=1 HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_PACKAGE_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
 		--dist loadfile tests/integration/test_postgres_interruption.py tests/integration/test_postgres_partition_interruption.py \
 		tests/integration/test_postgres_declared.py tests/integration/test_duckdb_partition_interruption.py \
 		tests/integration/test_control_interruption.py tests/integration/test_nightly_example.py \

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from headrace.cli import signals
 
 # New objects, less those freed, before the young ones are looked through; Python's own 700 suits small programs.
-_OBJECTS_BEFORE_COLLECTION = 100_000
+_OBJECTS_BEFORE_COLLECTION = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -14,8 +14,8 @@ _HALF: Final = 0.5
 # TCP does not count the time between two segments of a window that is as good as closed.
 _CLOSED_SHARE: Final = 0.3
 _PRESSURE_SHARE: Final = 0.10
-# An engine that has one thread at work; below the other one its threads mostly wait.
-_ONE_CORE: Final = 0.8
+# An engine that has one thread at work, on CPUs that have room; below the other one its threads mostly wait.
+_ONE_CORE: Final = 0.9
 _IDLE_CORE: Final = 0.5
 _LEAST_SAMPLES: Final = 3
 # Less is the noise of an engine that has everything in memory.

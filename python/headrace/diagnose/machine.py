@@ -65,7 +65,8 @@ def _taken_away(window: Window) -> str | None:
     assert machine is not None
     throttled = machine.throttled / machine.seconds
     if throttled >= _THROTTLED_SHARE:
-        return f"a quota of its control group stopped this process {throttled:.0%} of the time"
+        # The kernel adds up the times of all CPUs.
+        return f"a quota of its control group took {throttled:.1f} CPUs away from this process"
     stolen = machine.steal / (machine.seconds * machine.cpus)
     if stolen >= _STOLEN_SHARE:
         return f"the host gave {stolen:.0%} of the CPUs to other machines"
