@@ -191,7 +191,7 @@ def summary() -> dict[str, Any]:
             "sentence": "the streams waited for DuckDB 61 % of the time",
             "next_limit": "parse",
             "next_megabytes_per_second": 412.0,
-            "remedy": "Load by more connections if the server has idle CPUs.",
+            "remedy": "Drop indexes and constraints before the load.",
             "slow": [
                 {
                     "number": 7,

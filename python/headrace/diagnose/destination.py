@@ -186,7 +186,9 @@ def destination_evidence(window: Window) -> dict[str, float]:
     if busy > 0:
         evidence["held_up_by_window"] = sum(own.receive_window_limited for own in tcp) / busy
         evidence["round_trip_seconds"] = max(own.rtt or 0.0 for own in tcp)
-        evidence["delivered_megabytes_per_second"] = sum(own.delivery_rate_bytes or 0.0 for own in tcp) / 1e6
+        # Inside of one machine it only tells how fast memory is copied.
+        if server is None or not server.is_local:
+            evidence["delivered_megabytes_per_second"] = sum(own.delivery_rate_bytes or 0.0 for own in tcp) / 1e6
     return evidence
 
 

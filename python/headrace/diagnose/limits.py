@@ -65,7 +65,7 @@ LIMITS: Final[dict[str, Limit]] = {
             "destination_cpu",
             "the destination's CPUs",
             "The destination computes without a break, and rows wait for it.",
-            "Load by more connections if the server has idle CPUs; drop indexes and constraints before the load.",
+            "Drop indexes and constraints before the load; more streams help only if the destination has idle CPUs.",
         ),
         Limit(
             "shared_cpu",
