@@ -19,7 +19,9 @@ from tests.integration.start_server import MOST_BYTES
 
 _ROOT = Path(__file__).parents[2]
 _HEADRACE = [sys.executable, "-m", "headrace"]
-# Variables that a process reads when it begins.
+# Of the session, before any test has changed them.
+_VARIABLES = dict(os.environ)
+# Those that a process reads when it begins.
 _OF_THE_START = ("PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_")
 # Set: every command is started as users do.
 _REAL = "HEADRACE_REAL_STARTS"
@@ -48,7 +50,7 @@ def start(
     message = json.dumps({"arguments": [*arguments][3:], "folder": str(folder), "environment": dict(environment)})
     if real or _REAL in os.environ or [*arguments][:3] != _HEADRACE or len(message) > MOST_BYTES // 2:
         return _Program(arguments, folder, environment, outputs)
-    changed = {name for name in {*environment, *os.environ} if environment.get(name) != os.environ.get(name)}
+    changed = {name for name in {*environment, *_VARIABLES} if environment.get(name) != _VARIABLES.get(name)}
     if any(name.startswith(_OF_THE_START) for name in changed):
         return _Program(arguments, folder, environment, outputs)
     return _Forked(message, outputs)
@@ -118,9 +120,13 @@ def _server() -> socket.socket:
     """The connection to this session's own one; it ends when that is closed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     # What it imports must not depend on the test that needs it first: neither folder nor variables of a test.
-    command = [sys.executable, "-m", "tests.integration.start_server", str(theirs.fileno())]
     process = subprocess.Popen(
-        command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+        [sys.executable, "-m", "tests.integration.start_server", str(theirs.fileno())],
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[theirs.fileno()],
+        env=_VARIABLES,
     )
     theirs.close()
 
