@@ -16,7 +16,7 @@ from headrace.report.wording import evidence
         ("round_trip_seconds", 1.5, ("round trip", "1.50 s")),
         ("round_trip_seconds", 0.0, ("round trip", "0.00 s")),
         ("cpus_busy", 0.47, ("CPUs busy", "47 %")),
-        ("delivered_megabytes_per_second", 30.8, ("delivered", "30.8 MB/s")),
+        ("carried_megabytes_per_second", 30.8, ("carried", "30.8 MB/s")),
         ("destination_put_aside_bytes", 0, ("destination put aside", "0 B")),
     ],
 )

@@ -71,7 +71,6 @@ class TcpTime:
     send_buffer_limited: float
     retransmits: int
     rtt: float | None
-    delivery_rate_bytes: float | None
 
 
 @dataclass(frozen=True)
@@ -258,7 +257,6 @@ def _writer(old: Line, new: Line) -> WriterTime:
             send_buffer_limited=_grown(tcp_before, tcp, "send_buffer_limited_seconds"),
             retransmits=round(_grown(tcp_before, tcp, "retransmits")),
             rtt=_maybe(tcp, "rtt_seconds"),
-            delivery_rate_bytes=_maybe(tcp, "delivery_rate_bytes"),
         ),
     )
 

@@ -99,6 +99,7 @@ class Load:
         return {
             "number": number,
             "process_id": 100 + number,
+            "bytes": self.megabytes_per_second * 1e6 * t / self.writers,
             "busy_seconds": 0.1 * t,
             "wait_input_seconds": (0.9 - self.writer_waits) * t,
             "wait_output_seconds": self.writer_waits * t,

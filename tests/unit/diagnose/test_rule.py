@@ -141,6 +141,15 @@ def test_limits(case: str) -> None:
     assert "nan" not in verdict.sentence
 
 
+def test_a_link_is_told_with_what_it_carried() -> None:
+    """Not with the delivery rate of TCP, which is that of the last packets."""
+    load = replace(FAR, found={"client": 5}, megabytes_per_second=23.8)
+    verdict = judge(window(load.at(3), load.at(8)))
+    assert verdict is not None
+    assert verdict.sentence.endswith("a round trip took 20.0 ms and the connections carried 23.8 MB/s")
+    assert verdict.evidence["carried_megabytes_per_second"] == pytest.approx(23.8)
+
+
 def test_every_limit_has_a_case() -> None:
     assert {expected for expected, _ in CASES.values()} == set(LIMITS)
 
