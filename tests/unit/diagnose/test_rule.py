@@ -30,6 +30,11 @@ CASES = {
     "a host": ("client_cpu", replace(PARSING, on_cpu=0.6, queued=0.4, steal=0.8)),
     "an engine that computes": ("destination_cpu", replace(DUCKDB, waits=0.9, engine_cpu=1.8)),
     "an engine with one thread": ("destination_cpu", replace(DUCKDB, waits=0.9, engine_cpu=0.95)),
+    "an engine with one thread among many CPUs": (
+        "destination_cpu",
+        replace(DUCKDB, cpus=8, waits=0.9, engine_cpu=0.95),
+    ),
+    "an engine that waits now and then": ("destination_io", replace(DUCKDB, cpus=8, waits=0.9, engine_cpu=0.85)),
     "an engine beside the streams": ("shared_cpu", DUCKDB),
     "an engine that is nearly always at work": ("shared_cpu", replace(DUCKDB, waits=0.2, engine_cpu=0.8)),
     "an engine and other programs": (
@@ -72,6 +77,19 @@ CASES = {
             server_cpu=0.3,
             server_queued=0.5,
             others_cpu=1.2,
+        ),
+    ),
+    "sessions of which always one has no CPU": (
+        "client_cpu",
+        replace(
+            POSTGRES,
+            waits=0.9,
+            encode=0.05,
+            writers=4,
+            found={"LWLock:WALWrite": 4, "cpu": 1},
+            server_cpu=0.3,
+            server_queued=0.15,
+            others_cpu=1.4,
         ),
     ),
     "the same, and nobody else is there": (
