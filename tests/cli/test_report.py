@@ -74,6 +74,24 @@ def test_a_run_of_which_little_is_left(headrace: CommandLine, runs: Path) -> Non
     assert_snapshot("report_of_little", stable(outcome, runs.parents[1]))
 
 
+@pytest.mark.parametrize(
+    ("name", "note"), [("summary.json", "There is no summary.json"), ("metrics.jsonl", "There are no measures")]
+)
+def test_a_file_that_should_be_there_is_missed(headrace: CommandLine, runs: Path, name: str, note: str) -> None:
+    if name == "summary.json":
+        (runs / FIRST / name).unlink()
+    else:
+        (runs / FIRST / name).write_text("")
+    notes = json.loads(headrace("report", FIRST, "--json").stdout)["notes"]
+    assert [text for text in notes if text.startswith(note)] == notes
+
+
+def test_a_name_that_no_file_can_have(headrace: CommandLine, runs: Path) -> None:
+    outcome = headrace("report", "x" * 300)
+    assert outcome.exit_code == 6
+    assert "error: there is no such run" in outcome.stderr
+
+
 def test_shown_in_a_browser(headrace: CommandLine, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -165,7 +165,8 @@ class Running:
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal, unless the process has ended."""
         if self.poll() is None:
-            os.kill(self.process.pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, number)
 
     def freeze(self) -> None:
         """Stops the process in the middle of whatever it does, and returns when it stands still."""

@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -65,7 +66,9 @@ def _serve(connection: socket.socket) -> Request:
             if process == 0:
                 return
             report = reports.pop(process)
-            os.write(report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            # The test may have gone away.
+            with suppress(OSError):
+                os.write(report, f"{os.waitstatus_to_exitcode(status)}\n".encode())
             os.close(report)
 
     signal.signal(signal.SIGCHLD, ended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -78,7 +79,10 @@ def check(metrics: Metrics, task: str, kind: str) -> None:
     for samples in (metrics.machine, watched, metrics.flows):
         assert len(samples) >= 3
         assert check_counters(samples) > 1
-        assert all(after.t - before.t < 2.5 for before, after in pairwise(samples))
+        gaps = [after.t - before.t for before, after in pairwise(samples)]
+        assert statistics.median(gaps) < 1.5
+        # A machine that is busy with something else may hold up some of them.
+        assert max(gaps) < 10
 
 
 def metrics_of(project: Project) -> Metrics:

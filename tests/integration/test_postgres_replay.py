@@ -158,7 +158,7 @@ def test_a_dead_replay_whose_writer_cannot_be_ended(warehouse: PostgresProject, 
     project = warehouse
     dead = killed(project, of_run, CLAIMS)
     replay = command("replay", of_run, "repair.tbl")
-    with project.target.session(f"SELECT pg_advisory_lock_shared({writers_lock_key(dead)}) \\g /dev/null"):
+    with project.target.session(f"DO 'BEGIN PERFORM pg_advisory_lock_shared({writers_lock_key(dead)}); END'"):
         refused = project.command(replay)
     assert refused.exit_code == 1
     assert f"run {dead}" in refused.error, refused.error

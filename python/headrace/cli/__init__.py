@@ -19,8 +19,10 @@ _OBJECTS_BEFORE_COLLECTION = 20_000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line with `arguments` (default: those of the process) and end the process with its exit code."""
-    # Importing makes hundreds of thousands of objects that stay: the collector would look through them again and again.
+    """Run the command line with `arguments` (default: those of the process) and end the process with its exit code, at
+    once: nothing of a caller runs behind it.
+    """
+    # Importing makes tens of thousands of objects that stay: the collector would look through them again and again.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     words = list(sys.argv[1:] if arguments is None else arguments)
     signals.end_on_signals(json_output=asks_for_json(words))

@@ -64,8 +64,8 @@ def _taken_away(window: Window) -> str | None:
     machine = window.machine
     assert machine is not None
     throttled = machine.throttled / machine.seconds
-    if throttled >= _THROTTLED_SHARE:
-        # The kernel adds up the times of all CPUs.
+    # The kernel adds up the times of all CPUs.
+    if throttled >= _THROTTLED_SHARE * machine.cpus:
         return f"a quota of its control group took {throttled:.1f} CPUs away from this process"
     stolen = machine.steal / (machine.seconds * machine.cpus)
     if stolen >= _STOLEN_SHARE:

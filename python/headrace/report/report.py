@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from headrace.errors import OutputError
 from headrace.report.page import page
 from headrace.report.run_files import read_run
+from headrace.run.whole_file import written_whole
 
 FILE_NAME = "report.html"
 
@@ -55,13 +55,10 @@ def write_report(folder: Path, output: Path | None = None, against: Path | None 
 
 def _write(path: Path, document: bytes, *, is_chosen: bool) -> None:
     """Whole or not at all: somebody may be looking at the report of a run that goes on."""
-    temporary = path.with_name(f".{path.name}.unfinished")
     try:
-        temporary.write_bytes(document)
-        temporary.replace(path)
+        with written_whole(path) as unfinished:
+            unfinished.write_bytes(document)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         hint = "Choose another file with --output." if is_chosen else "Choose a file elsewhere with --output."
         raise OutputError(
             "the report cannot be written", at={"file": str(path)}, found=error.strerror, hint=hint

@@ -12,6 +12,7 @@ from headrace.report.task_spans import Events, read_events
 from headrace.report.timeline import Timeline, timeline_of
 from headrace.report.values import Document, document, documents, text
 from headrace.report.verdicts import Verdict, verdict_of
+from headrace.run.folder import is_there
 
 # One of these makes a folder that of a run.
 KNOWN_FILES: Final = ("request.json", "summary.json", "events.jsonl", "metrics.jsonl")
@@ -79,7 +80,7 @@ class RunFiles:
 
 def is_run_folder(path: Path) -> bool:
     """Whether a run has written into a folder."""
-    return any((path / name).is_file() for name in KNOWN_FILES)
+    return any(is_there(path / name) for name in KNOWN_FILES)
 
 
 def read_run(folder: Path) -> RunFiles:
@@ -92,6 +93,10 @@ def read_run(folder: Path) -> RunFiles:
     has_ended = bool(summary) or (events.attempts and events.attempts[-1].status)
     if not has_ended:
         notes.insert(0, _unfinished(events, measures))
+    elif not summary and not any("summary.json" in note for note in notes):
+        notes.insert(0, "There is no summary.json, although the run has ended: its accounts are unknown.")
+    if not measures.seconds and not any("metrics.jsonl" in note for note in notes):
+        notes.append("There are no measures in metrics.jsonl: what needs them is left out.")
     return RunFiles(
         run_id=text(summary, "run_id") or folder.name,
         folder=folder,

@@ -128,7 +128,7 @@ class RunFolder:
 
         Raises CommandLineError if there is none, or more than one.
         """
-        if run != "last" and (Path(run) / "request.json").exists():
+        if run != "last" and is_there(Path(run) / "request.json"):
             path = Path(run).absolute()
             folders = [cls(path.name, path)]
         else:
@@ -248,6 +248,14 @@ class RunFolder:
             for folder in (self.rejects, self.spill, self.loops):
                 if folder.is_dir() and not any(folder.iterdir()):
                     folder.rmdir()
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; what cannot be looked at, or be a name at all, is not there."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _folders(runs_folder: Path, prefix: str) -> list[RunFolder]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ import duckdb
 from headrace.errors import CommandLineError, OutputError
 from headrace.run.number_list import Stretches, count_numbers, number_list, stretches
 from headrace.run.rejected import Choice, RejectedRun, RejectedTable
+from headrace.run.whole_file import written_whole
 
 # Of Parquet, in this order; whatever a run of another version has not written is NULL.
 _COLUMNS: Final = {
@@ -158,14 +158,9 @@ def _quoted(text: str) -> str:
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
     """A name to write under, which becomes `path` when all is written."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        try:
+        with written_whole(path) as unfinished:
             yield unfinished
-            os.replace(unfinished, path)
-        finally:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(
             "rejects cannot be written",

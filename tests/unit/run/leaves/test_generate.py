@@ -40,7 +40,8 @@ def test_files_are_written_once(scene: Scene) -> None:
     after = looks(scene)
     del after["nation.tbl"]
     assert after == before
-    assert scene.notices == [
+    # A machine that is busy with something else may tell its progress meanwhile.
+    assert [notice for notice in scene.notices if "MB" not in notice] == [
         "region is there already: its files are kept",
         "orders is there already: its files are kept",
     ]
