@@ -27,7 +27,10 @@ CASES = {
     "a slow disk beside busy programs": ("source_read", replace(PARSING, read=0.8, on_cpu=0.2, others_cpu=1.6)),
     "other programs": ("client_cpu", replace(PARSING, on_cpu=0.5, queued=0.5, others_cpu=1.0)),
     "a quota": ("client_cpu", replace(PARSING, on_cpu=0.5, queued=0.5, throttled=0.5)),
-    "a large quota that is reached now and then": ("parse", replace(PARSING, cpus=32, throttled=0.5)),
+    "a large quota that is reached now and then": (
+        "parse",
+        replace(PARSING, cpus=32, on_cpu=0.5, queued=0.5, throttled=0.5),
+    ),
     "a host": ("client_cpu", replace(PARSING, on_cpu=0.6, queued=0.4, steal=0.8)),
     "an engine that computes": ("destination_cpu", replace(DUCKDB, waits=0.9, engine_cpu=1.8)),
     "an engine with one thread": ("destination_cpu", replace(DUCKDB, waits=0.9, engine_cpu=0.95)),
