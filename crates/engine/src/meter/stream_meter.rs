@@ -195,7 +195,7 @@ impl StreamMeter {
         // Outside the lock: asking the system takes longer than a stream should wait.
         let times = thread.map(|thread| thread.times()).unwrap_or_default();
         let mut state = lock(&self.state);
-        state.times = times.or_before(state.times);
+        state.see(times);
         let doing = state.clock.at();
         StreamMeasure {
             number: self.number,
@@ -217,6 +217,14 @@ impl StreamMeter {
 }
 
 impl State {
+    /// The thread was seen to have these times. Of a stream that ended meanwhile they count for nothing: its report is made,
+    /// and what its thread does until it is gone is not the stream's.
+    fn see(&mut self, times: ThreadTimes) {
+        if self.clock.at() != Doing::Ended {
+            self.times = times.or_before(self.times);
+        }
+    }
+
     /// With the times up to now.
     fn stages(&self) -> Stages {
         let seconds =
@@ -241,5 +249,25 @@ pub struct Pause<'a> {
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
         self.meter.turn_to(self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_of_a_thread_when_its_stream_has_ended_counts_for_nothing() {
+        let meter = StreamMeter::new(1);
+        meter.begin();
+        let of = |seconds| ThreadTimes { cpu_seconds: Some(seconds), run_queue_seconds: Some(seconds) };
+        lock(&meter.state).see(of(1000.0));
+        assert_eq!(meter.measure().cpu_seconds, Some(1000.0));
+        meter.end();
+        let report = meter.report();
+        // Asked before the end, and answered after it.
+        lock(&meter.state).see(of(2000.0));
+        assert_eq!((meter.measure().cpu_seconds, report.cpu_seconds), (Some(1000.0), 1000.0));
+        assert_eq!(meter.measure().run_queue_seconds, Some(1000.0));
     }
 }
