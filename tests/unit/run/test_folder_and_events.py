@@ -30,7 +30,14 @@ def test_run_ids_sort_by_time_wherever_they_were_made() -> None:
     assert re.fullmatch(r"20261120-101530-[0-9a-f]{6}", new_run_id(NOW))
     east = NOW.astimezone(timezone(timedelta(hours=9)))
     assert new_run_id(east)[:15] == new_run_id(NOW)[:15]
-    assert new_run_id(NOW) < new_run_id(NOW + timedelta(seconds=1))
+    moments = [NOW + timedelta(microseconds=step * 250) for step in (0, 1, 2, 2000, 3999, 4000)]
+    ids = [new_run_id(moment) for moment in moments]
+    assert ids == sorted(ids)
+    assert len({own[:19] for own in ids}) == len(ids), "they are told apart without the random number"
+
+
+def test_runs_that_begin_at_one_moment_have_ids_of_their_own() -> None:
+    assert len({new_run_id(NOW) for _ in range(100)}) > 90
 
 
 def test_a_folder_per_run(tmp_path: Path) -> None:
