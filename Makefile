@@ -44,7 +44,7 @@ demo: build ## build, generate 108 MB of TPC-H text, load it into demo/tpch.duck
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (about 30 minutes on 2 cores)
+test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (about 35 minutes on 2 cores)
 	@$(call IN_VENV,.venv-ci) .ci/steps all
 
 .PHONY: lint

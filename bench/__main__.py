@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import figures, machine
-from bench.data import DataSet, prepare, prepare_tpch
+from bench.data import DataSet, prepare, prepare_joined, prepare_tpch
 from bench.forms import prepare_forms
 from bench.job import Job, Method
 from bench.measure import MeasurementError, command, interleave, run_process
@@ -25,7 +25,7 @@ from bench.server import Server
 from bench.tables import LINEITEM, ORDERS, TABLES
 
 # Cores of a kind: the first of --cores, or all of them.
-_ONE_CORE = ("parse", "infer", "forms")
+_ONE_CORE = ("parse", "infer", "forms", "join")
 _MEMORY_SCALES = (1.0, 10.0)
 # Kinds of LINEITEM in other forms.
 _FORMS = ("forms", "gzip")
@@ -52,10 +52,17 @@ def main() -> None:
     profile = commands.add_parser(
         "profile", help="where the time of a LINEITEM row goes (crates/parse/examples/profile.rs)"
     )
-    profile.add_argument("--core", type=int, default=0)
     profile.add_argument("--data", type=Path, default=figures.ROOT / ".bench", help="folder of the generated files")
-    profile.add_argument("--name", help="keep the result in bench/results/NAME-profile.md")
     profile.set_defaults(run=_profile)
+    lookup = commands.add_parser(
+        "lookup", help="memory, building and probes of a lookup's index (crates/transform/examples/lookup.rs)"
+    )
+    lookup.add_argument("--entries", type=int, default=10_000_000)
+    lookup.add_argument("--rounds", type=int, default=9)
+    lookup.set_defaults(run=_lookup)
+    for name, tool in (("profile", profile), ("lookup", lookup)):
+        tool.add_argument("--core", type=int, default=0)
+        tool.add_argument("--name", help=f"keep the result in bench/results/NAME-{name}.md")
     page = commands.add_parser("figures", help="write the tables of docs/benchmarks.md from bench/results")
     page.set_defaults(run=_figures)
     arguments = parser.parse_args()
@@ -217,13 +224,19 @@ def _shown_arguments(kind: str, arguments: argparse.Namespace) -> str:
 
 def _sets(kind: str, arguments: argparse.Namespace) -> Iterator[tuple[str, str, list[DataSet]]]:
     """Names, descriptions and files of the tables of a kind."""
-    if kind == "memory":
+    if kind == "join":
+        yield "ORDERS, LINEITEM", "both tables, 8 pairs of files", list(_joined(arguments.size, arguments.data))
+    elif kind == "memory":
         for scale in _MEMORY_SCALES:
             sets = [prepare_tpch((LINEITEM, ORDERS), scale * arguments.size, arguments.data)]
             yield f"scale {scale * arguments.size:g}", "LINEITEM, ORDERS", sets
     else:
         for name in _tables(kind, arguments):
             yield name, TABLES[name].what, list(prepare(TABLES[name], arguments.data, arguments.size))
+
+
+def _joined(size: float, data: Path) -> tuple[DataSet, DataSet]:
+    return prepare_joined(ORDERS, LINEITEM, size, data)
 
 
 def _tables(kind: str, arguments: argparse.Namespace) -> list[str]:
@@ -288,6 +301,8 @@ def _smoke(_: argparse.Namespace) -> None:
             if kind == "memory":
                 sets = [prepare_tpch((LINEITEM, ORDERS), _SMOKE_FACTOR, data)]
             methods, _missing = _without_missing(METHODS[kind])
+            if kind == "join":
+                sets = list(_joined(_SMOKE_FACTOR, data))
             if kind in _FORMS:
                 prepare_forms(sets)
             with _server(methods, cores, shared_buffers="128MB") as server:
@@ -302,16 +317,24 @@ def _smoke(_: argparse.Namespace) -> None:
 
 def _profile(arguments: argparse.Namespace) -> None:
     _, large = prepare(LINEITEM, arguments.data.resolve())
-    cargo = ["cargo", "build", "--release", "--locked", "--quiet", "-p", "headrace-parse", "--example", "profile"]
+    _measure("headrace-parse", "profile", [str(large.files[0])], arguments)
+
+
+def _lookup(arguments: argparse.Namespace) -> None:
+    _measure("headrace-transform", "lookup", [str(arguments.entries), str(arguments.rounds)], arguments)
+
+
+def _measure(crate: str, example: str, words: Sequence[str], arguments: argparse.Namespace) -> None:
+    """Runs a measuring tool of a crate on one core, and keeps what it prints."""
+    cargo = ["cargo", "build", "--release", "--locked", "--quiet", "-p", crate, "--example", example]
     subprocess.run(cargo, cwd=figures.ROOT, check=True)
     cargo[1] = "run"
     os.sched_setaffinity(0, [arguments.core])
-    command = [*cargo, "--", str(large.files[0])]
-    text = subprocess.run(command, cwd=figures.ROOT, check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([*cargo, "--", *words], cwd=figures.ROOT, check=True, capture_output=True, text=True).stdout
     print(text)
     if arguments.name:
         figures.RESULTS.mkdir(exist_ok=True)
-        (figures.RESULTS / f"{arguments.name}-profile.md").write_text(text, encoding="utf-8")
+        (figures.RESULTS / f"{arguments.name}-{example}.md").write_text(text, encoding="utf-8")
 
 
 def _figures(_: argparse.Namespace) -> None:

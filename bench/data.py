@@ -91,6 +91,45 @@ def prepare_tpch(tables: tuple[Table, ...], scale: float, data: Path) -> DataSet
     return DataSet(tables[0], folder, tables[1:])
 
 
+def prepare_joined(left: Table, right: Table, scale: float, data: Path) -> tuple[DataSet, DataSet]:
+    """Two TPC-H tables whose files are pairs: the small set has the first ones of both."""
+    whole = prepare_tpch((right, left), scale, data)
+    small = DataSet(right, whole.folder / "small", (left,))
+    small.folder.mkdir(exist_ok=True)
+    for table in (left, right):
+        for file in sorted(whole.folder.glob(f"{table.name}.tbl.*")):
+            read_once(file)
+            link = small.folder / file.name
+            if int(file.suffix[1:]) <= SMALL_FILES and not link.exists():
+                link.hardlink_to(file)
+    return small, whole
+
+
+def write_join_package(left: Table, right: Table, path: Path) -> None:
+    """A Headrace package that joins the files of two tables by their first columns, and discards the rows."""
+    sources = {
+        table.name: {"connection": "files", "files": [f"{table.name}.tbl.*"], "layout": table.name}
+        for table in (left, right)
+    }
+    key = {left.columns[0].name: right.columns[0].name}
+    flow = {
+        "sources": sources,
+        "transforms": {"joined": {"join": {"left": left.name, "right": right.name, "on": key}}},
+        "destinations": {
+            "loaded": {"input": "joined", "connection": "warehouse", "table": "joined", "target": "replace"}
+        },
+    }
+    package = {
+        "headrace": 1,
+        "package": "bench",
+        "parameters": {"data": {"type": "path", "required": True}},
+        "connections": {"files": {"type": "files", "path": "${data}"}, "warehouse": {"type": "null"}},
+        "layouts": {table.name: headrace_layout(table.columns, table.dialect) for table in (left, right)},
+        "tasks": {"join": {"data_flow": flow}},
+    }
+    path.write_text(json.dumps(package, indent=1), encoding="utf-8")
+
+
 def write_package(tables: tuple[Table, ...], path: Path, settings: Mapping[str, Any]) -> None:
     """A Headrace package that loads the tables of a folder, one after the other. JSON is YAML.
 

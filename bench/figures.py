@@ -172,6 +172,14 @@ def load_text(kind: Mapping[str, Any]) -> str:
     return "\n".join(parts) + _calls(kind)
 
 
+def join_text(kind: Mapping[str, Any]) -> str:
+    """Every method, on one core."""
+    parts = list[str]()
+    for table, entry in kind["tables"].items():
+        parts.append(f"{table}: {_size(entry)}\n\n" + _methods_text(method_figures(entry), two_cores=False))
+    return "\n".join(parts) + _calls(kind)
+
+
 def postgres_text(kind: Mapping[str, Any]) -> str:
     """As `load`, with the CPU time of the server beside that of the client."""
     settings = ", ".join(f"{name} {value}" for name, value in kind["server"]["settings"].items())
@@ -272,15 +280,20 @@ PARTS = {
     "forms": forms_text,
     "infer": infer_text,
     "gzip": forms_text,
+    "join": join_text,
     "memory": memory_text,
 }
 
 
+# Parts that measuring tools of the crates print.
+_PRINTED = ("profile", "lookup")
+
+
 def render(name: str, part: str) -> str:
-    """One generated part of the page, from bench/results/NAME.json or NAME-profile.md."""
-    if part == "profile":
-        profile = RESULTS / f"{name}-profile.md"
-        return profile.read_text(encoding="utf-8") if profile.exists() else _NOT_MEASURED
+    """One generated part of the page, from bench/results/NAME.json, or from NAME-PART.md as a tool has printed it."""
+    if part in _PRINTED:
+        printed = RESULTS / f"{name}-{part}.md"
+        return printed.read_text(encoding="utf-8") if printed.exists() else _NOT_MEASURED
     path = RESULTS / f"{name}.json"
     kinds = json.loads(path.read_text(encoding="utf-8"))["kinds"] if path.exists() else {}
     if part in ("machine", "commands"):

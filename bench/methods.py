@@ -14,11 +14,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from bench import forms, postgres, readers
-from bench.data import write_package
+from bench.data import write_join_package, write_package
 from bench.job import Job, Method
 from bench.tables import LINEITEM, ORDERS, Table
 
@@ -166,6 +167,34 @@ def infer_headrace(job: Job, *, streams: int) -> int:
     return infer_files(job.data.files, InferOptions(streams=streams)).rows
 
 
+# --- join: files of two tables whose rows meet ----------------------------------------------------------
+
+
+def join_headrace(job: Job) -> int:
+    """All columns of both, through the command line."""
+    package = job.scratch / "join.yaml"
+    write_join_package(ORDERS, LINEITEM, package)
+    return int(_run(package, job, "null:", streams=1)["rows_loaded"])
+
+
+def join_headrace_apart(job: Job) -> int:
+    """The same files, one table after the other, without a join."""
+    summary = run_headrace(job, "null:", streams=1, tables=(ORDERS, LINEITEM))
+    return int(next(table["rows_loaded"] for table in summary["tables"] if table["table"] == LINEITEM.name))
+
+
+def join_duckdb(job: Job) -> int:
+    """Its hash join of the same files: count of every column."""
+    connection = readers.duckdb_connection(job.cores, ordered=False)
+    columns = [*ORDERS.columns, *LINEITEM.columns]
+    counts = ", ".join(f"count({column.name})" for column in columns)
+    orders, lines = (readers.duckdb_source(replace(job.data, table=table)) for table in (ORDERS, LINEITEM))
+    row = connection.execute(f"SELECT {counts} FROM {orders} JOIN {lines} ON o_orderkey = l_orderkey").fetchone()
+    assert row is not None
+    (rows,) = set(row)
+    return int(rows)
+
+
 def _destination(job: Job, into: str) -> str:
     return {"null": "null:", "duckdb": f"duckdb:{job.database}"}.get(into, _SERVER)
 
@@ -178,11 +207,15 @@ def run_headrace(
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """`headrace run --json` in this process; its summary. `settings`: further ones of the package's destinations."""
+    package = job.scratch / "load.yaml"
+    write_package(tables or (job.data.table,), package, settings)
+    return _run(package, job, destination, streams)
+
+
+def _run(package: Path, job: Job, destination: str, streams: int) -> dict[str, Any]:
     from headrace.cli.app import app
     from headrace.cli.failures import run_app
 
-    package = job.scratch / "load.yaml"
-    write_package(tables or (job.data.table,), package, settings)
     arguments = ["run", str(package), "--set", f"data={job.data.folder.resolve()}"]
     arguments += ["--connection", f"warehouse={destination}", "--streams", str(streams)]
     arguments += ["--runs-dir", str(job.scratch / "runs"), "--json", "--quiet"]
@@ -342,6 +375,27 @@ METHODS: dict[str, tuple[Method, ...]] = {
             base=True,
         ),
         Method("gzip", "headrace", "compressed files, every column typed", partial(forms_headrace, form="gzip")),
+    ),
+    "join": (
+        Method(
+            "headrace",
+            "headrace",
+            "`headrace run`, a `join` of both sources, connection `null:`, 1 stream: aggregates of all columns of both",
+            join_headrace,
+            base=True,
+        ),
+        Method(
+            "apart",
+            "headrace",
+            "the same files without a join, one table after the other: the same aggregates of fewer values of ORDERS",
+            join_headrace_apart,
+        ),
+        Method(
+            "duckdb",
+            "duckdb",
+            "`read_csv` with all types declared on both sides, `JOIN`, `count` of every column; 1 thread",
+            join_duckdb,
+        ),
     ),
     "memory": tuple(
         Method(

@@ -153,12 +153,39 @@ def replay_rows(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lamb
     return _data(_call(_native.replay_rows, json.dumps(spec), is_cancelled))
 
 
+class Lookup:
+    """Rows of files, or of a query, that are found by their keys, for the flows that are given it."""
+
+    def __init__(
+        self, spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: False, rows: object | None = None
+    ) -> None:
+        """Read the files, by several threads, or `rows`, the capsule of an Arrow C stream, by one; keep their keys and
+        the columns that rows get.
+
+        The members of `spec` are listed in crates/engine/src/lookup/spec.rs. `is_cancelled` is asked as by `key_scan`.
+        Raises SourceError for a row that cannot be read and for a key that two rows have, MemoryLimitError at the
+        first byte above `budget_bytes`, and what reading files raises. A stream that waits is to be stopped by
+        `is_cancelled`, which is asked until it has ended.
+        """
+        text = json.dumps(spec)
+        if rows is None:
+            self.native = _call(_native.Lookup, text, is_cancelled)
+        else:
+            self.native = _call(_native.Lookup.of_stream, text, rows, is_cancelled)
+
+    def report(self) -> Data:
+        """rows, null_keys, values_ignored, bytes_read, form, bytes, peak_bytes, seconds."""
+        return _data(self.native.report())
+
+
 class Flow:
     """One data flow: streams that read, parse and write. Nothing runs before `start`."""
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
-        """Check the specification; raises InternalError when it contradicts itself."""
-        self._flow = _call(_native.Flow, json.dumps(spec))
+    def __init__(self, spec: Mapping[str, Any], lookups: Sequence[Lookup] = ()) -> None:
+        """Check the specification; raises InternalError when it contradicts itself. `lookups`: one for each of its
+        transforms.
+        """
+        self._flow = _call(_native.Flow, json.dumps(spec), [lookup.native for lookup in lookups])
         self.started = False
 
     def start(self) -> None:

@@ -37,6 +37,27 @@ def test_a_run_that_ended_before_any_table() -> None:
     assert render_summary(document, width=80).startswith("run 20260102T030405-abcd: cancelled in 8.51 s")
 
 
+def test_transforms_say_what_became_of_the_rows() -> None:
+    document = summary()
+    counts = {"rows": 1_499_997, "matched": 1_499_000, "defaulted": 997, "rejected": 0, "null_keys": 12}
+    found = {**counts, "matched": 1_499_997, "defaulted": 0, "null_keys": 0}
+    document["tables"][0]["transforms"] = [
+        {"name": "keyed", "no_match": "default", **counts},
+        {"name": "colored", "no_match": "default", **found},
+        {"name": "null_in_lookup", "no_match": "default", **counts, "defaulted": 990, "rejected": 7},
+        {"name": "strict", "no_match": "reject", **counts, "defaulted": 0, "rejected": 997},
+        {"name": "strict_and_found", "no_match": "reject", **found},
+    ]
+    # Turns of a loop into one table are told together.
+    turn = {
+        **document["tables"][0],
+        "table": "turns",
+        "transforms": [{"name": "keyed", "no_match": "reject", **counts}],
+    }
+    document["tables"] += [turn, turn]
+    assert_snapshot("summary_transforms", render_summary(document, width=80))
+
+
 def test_partitions_show_how_the_rows_spread() -> None:
     document = summary()
     table = document["tables"][0]

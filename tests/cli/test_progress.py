@@ -83,6 +83,21 @@ def test_rows_that_are_counted_before_they_are_loaded_are_shown() -> None:
     assert_snapshot("progress_counting", stream.getvalue())
 
 
+def test_lookups_are_shown_while_they_are_read() -> None:
+    clock, stream = Clock(), io.StringIO()
+    progress = PlainProgress(stream, clock)
+    _, _, table = live(80)
+    name = {"task": LINEITEM_STARTED["task"], "table": "lineitem", "lookup": "keyed"}
+    started = {"event": "lookup_started", **name, "rows_from": "2 files", "files": 2, "bytes_total": 54_000_000}
+    read = {"event": "lookup_read", **name, "rows": 1_000_000, "seconds": 20.5, "bytes": 12_000_000}
+    for event in (RUN_STARTED, LINEITEM_STARTED, started, read, lineitem_progress(100_000, 9_000_000)):
+        clock.now += 6
+        progress.listen(event)
+        table.listen(event)
+        stream.write(rendered(table, 80) + "\n")
+    assert_snapshot("progress_lookup", stream.getvalue())
+
+
 def live(width: int) -> tuple[Clock, Console, LiveProgress]:
     clock = Clock()
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None, markup=False)

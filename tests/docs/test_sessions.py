@@ -20,7 +20,14 @@ from tests.cli.filters import stable
 from tests.docs.documents import ROOT, Block, blocks
 from tests.snapshots import UPDATE_VARIABLE
 
-SESSIONS = [Path("README.md"), Path("docs/tutorial/unknown-files.md"), Path("docs/tutorial/nightly-package.md")]
+SESSIONS = [
+    Path("README.md"),
+    Path("docs/how-to/build-a-fact-table.md"),
+    Path("docs/how-to/join-files.md"),
+    Path("docs/how-to/look-rows-up.md"),
+    Path("docs/tutorial/unknown-files.md"),
+    Path("docs/tutorial/nightly-package.md"),
+]
 # What builds the program is no part of a session.
 _SET_UP = ("make ", ".venv/bin/headrace ")
 # How long a phase takes decides where its line breaks.
@@ -70,7 +77,9 @@ class Session:
     def write(self, block: Block) -> None:
         """Make a file."""
         assert block.file is not None
-        (self.folder / block.file).write_text(block.text, encoding=block.encoding)
+        path = self.folder / block.file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(block.text, encoding=block.encoding)
 
     def edit(self, block: Block) -> None:
         """Replace the lines of a difference: each must be there once."""

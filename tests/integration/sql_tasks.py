@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from headrace.executors import FlowOutcome
 from headrace.model import BoundPackage, Connection, load_package
 from headrace.model.rows import Rows
 from headrace.model.scope import Scope, variable_sql_type
 from headrace.model.spec_leaves import SqlSpec
+from headrace.planning import DataFlowPlan, FinishedTask
 from headrace.run.cancellation import Cancellation
 from headrace.run.leaves.base import LeafContext, LeafResult
 from headrace.run.leaves.sql import SqlLeaf
@@ -81,6 +83,12 @@ class Run:
 
     def target(self, connection: Connection) -> Target:
         return self.opened
+
+    def built(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
+        raise AssertionError(plan)
+
+    def built_before(self, task: FinishedTask) -> None:
+        raise AssertionError(task)
 
     def package(self, tasks: str) -> BoundPackage:
         return package(self.folder, self.connection, tasks, self.environ)

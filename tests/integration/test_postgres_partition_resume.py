@@ -135,6 +135,16 @@ def test_a_slice_is_complete_with_all_its_units(database: Database) -> None:
         assert [table["committed"] for table in sink["tables"]] == [{}, {}, {}, {}]
 
 
+def test_a_load_has_begun_with_the_first_rows_of_a_slice(database: Database) -> None:
+    planned = partitioned("create", "home", PARTS, slices=3)
+    for commits in (0, 1):
+        run = start(database, planned, PLACED, dies=dying(commits))
+        with Run(database).target as target:
+            target.resume_run(record(run.run_id))
+            progress = target.task_progress(run.run_id, "load")
+        assert (progress.slices, progress.begun) == ({}, commits > 0)
+
+
 def test_rows_that_wait_for_resume_belong_to_the_whole(database: Database) -> None:
     """A table without commit rows goes when a load fails; the others stay, and so does what they depend on."""
     parts = [partition(number, HashRule(3, number - 1)) for number in (1, 2, 3)]

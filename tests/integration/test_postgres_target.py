@@ -814,7 +814,7 @@ def test_resume_loads_the_rest(database: Database, switch: str) -> None:
         assert target.task_progress(dead.run_id, "load").slices == {1: first}
         load_rest(target, dead.run_id, planned)
         whole = {number: CommittedSlice(len(rows), 0, 0, 0, text_hash(number)) for number, rows in ROWS.items()}
-        assert target.task_progress(dead.run_id, "load") == TaskProgress(True, True, whole)
+        assert target.task_progress(dead.run_id, "load") == TaskProgress(True, True, whole, begun=True)
         target.end_run(dead.run_id, "success", None)
     assert content(database) == ("3", "6")
     assert left(database) == []

@@ -36,7 +36,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Run]:
 
 def prepared(run: Run, text: str, **values: object) -> PreparedStatement:
     script = Script(text, "package.yaml", lambda offset: Mark(7, offset + 1))
-    use = ScriptUse(names=list(values), is_query=True)
+    use = ScriptUse(names=list(values), query_of="the loop")
     return prepare(script, use, {}, Scope(values=values), run.sessions)[0]
 
 

@@ -380,6 +380,32 @@ def run_with_rejects(folder: Path, table: str = "orders") -> Path:
     return folder
 
 
+def lookup_run(folder: Path) -> Path:
+    """Rows found others: by a default, by a reject, and in a lookup of which an earlier attempt told nothing."""
+    flow = Flow("load", "sales", [300 * MB] * 4, 64 * MB, 4, _wave(30), _parsing)
+    simulation = _plain(folder, "facts", flow)
+    own = table_summary(simulation, simulation.ended_at)
+    rows = own["rows_read"]
+    index = {"rows": 200_000, "bytes": 1_964_032, "seconds": 0.0712, "files": ["/data/inbox/part.tbl"]}
+    counts = {
+        "rows": rows,
+        "matched": rows - 612,
+        "defaulted": 612,
+        "rejected": 0,
+        "null_keys": 12,
+        "busy_seconds": 0.81,
+    }
+    own["rows_rejected"], own["rows_loaded"] = 612, rows - 612
+    own["transforms"] = [
+        {"name": "parts", "no_match": "default", **counts, "lookup": index},
+        {"name": "clerks", "no_match": "reject", **counts, "defaulted": 0, "rejected": 612, "lookup": index},
+        {"name": "<b>days</b>", "no_match": "default", "rows": rows, "lookup": None},
+        {"no_match": 7, "lookup": [], "rows": "many"},
+    ]
+    _end(folder, simulation, "facts", [own])
+    return folder
+
+
 def _end(folder: Path, simulation: Simulation, package: str, tables: Sequence[dict[str, Any]], **members: Any) -> None:
     end = simulation.ended_at + 1
     status = members.get("status", "success")
@@ -490,6 +516,7 @@ def two_attempts(folder: Path) -> Path:
 SCENARIOS: dict[str, Callable[[Path], Path]] = {
     "duckdb": duckdb_run,
     "rejects": run_with_rejects,
+    "lookups": lookup_run,
     "failed": failed_run,
     "empty": empty_run,
     "damaged": damaged_run,

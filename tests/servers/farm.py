@@ -28,8 +28,10 @@ class Farm:
         self.account = Account.for_servers()
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_PLACE))
         self.folder.chmod(0o711)
-        self._lock = (self.folder / "lock").open("w")
+        # Locked before another session can see it, which would take the folder for one that nobody uses.
+        self._lock = (self.folder / "lock.new").open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        (self.folder / "lock.new").rename(self.folder / "lock")
         self._installations: dict[Path, Installation] = {}
         self._templates: dict[Path, Path] = {}
         self._shared: dict[int, Cluster] = {}

@@ -14,6 +14,7 @@ use headrace_parse::memory::Memory;
 use headrace_types::{CoreError, ErrorKind};
 
 use crate::affinity;
+use crate::lookup::Lookup;
 use crate::memory_pool::{MemoryPool, return_large_memory};
 use crate::meter::StreamMeter;
 use crate::outcome::{Outcome, lock};
@@ -27,11 +28,14 @@ use crate::sink::arrow::BatchReader;
 use crate::sink::{self, Sink};
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
-use crate::stream::{self, BLOCK_OVERHEAD_BYTES};
+use crate::stream::{self, BLOCK_OVERHEAD_BYTES, JoinedRanges};
+use crate::transforms::Transforms;
 
 /// The slab of a block is at most this many times as large as its text: 16 bytes for an empty text field, which takes at least
 /// its delimiter, a validity bit, and the texts whose doubled qualifiers were made single.
 const SLAB_FACTOR: usize = 18;
+/// Time between two looks whether a flow of the core's own was cancelled.
+const STEP: Duration = Duration::from_millis(20);
 
 /// A data flow. Does nothing before [`Flow::start`].
 pub struct Flow {
@@ -53,6 +57,8 @@ pub struct Shared {
     pub large_rows: MemoryPool,
     /// Typed columns; bounded by the blocks and the sink's queue.
     pub slabs: MemoryPool,
+    /// What happens to rows behind the parser.
+    pub transforms: Arc<Transforms>,
     /// Finds the places of rows, if they have any.
     pub router: Option<Arc<Router>>,
     /// Destination.
@@ -67,6 +73,8 @@ pub struct Shared {
     /// Groups of slices, each for one stream.
     pub queue: Queue,
     slices: Mutex<Vec<SliceReport>>,
+    /// Keys of the pairs of files that were joined.
+    pub joined: JoinedRanges,
     streams: Mutex<Vec<StreamReport>>,
     /// Of all streams, once the flow has started.
     meters: Mutex<Vec<Arc<StreamMeter>>>,
@@ -111,20 +119,30 @@ impl Drop for FillingLargeRow<'_> {
 }
 
 impl Flow {
-    /// A flow of a checked specification.
+    /// A flow without lookups.
     ///
     /// # Errors
-    /// `Specification` when it contradicts itself.
-    pub fn new(mut spec: FlowSpec) -> Result<Self, CoreError> {
+    /// `Specification` when the specification contradicts itself.
+    pub fn new(spec: FlowSpec) -> Result<Self, CoreError> {
+        Self::with_lookups(spec, Vec::new())
+    }
+
+    /// A flow with the indexes of its lookups, in the order of its transforms.
+    ///
+    /// # Errors
+    /// `Specification` when the specification contradicts itself or the indexes.
+    pub fn with_lookups(mut spec: FlowSpec, lookups: Vec<Arc<Lookup>>) -> Result<Self, CoreError> {
         spec.check()?;
         spec.leave_out_unwanted();
+        let transforms = Arc::new(Transforms::new(&spec, lookups)?);
         let spec = Arc::new(spec);
         let outcome = Arc::new(Outcome::default());
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
-        let queue_batches = (spec.memory.blocks.saturating_sub(spec.streams) / 2).max(1);
+        let held = spec.streams.saturating_mul(if spec.join.is_some() { 2 } else { 1 });
+        let queue_batches = (spec.memory.blocks.saturating_sub(held) / 2).max(1);
         let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?.map(Arc::new);
-        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), router.as_ref())?;
-        Ok(Self::of(spec, outcome, router, sink, reader))
+        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), &transforms, router.as_ref())?;
+        Ok(Self::of(spec, outcome, transforms, router, sink, reader))
     }
 
     /// A flow of a checked specification into a sink of the core's own; that of the specification counts for nothing.
@@ -133,18 +151,23 @@ impl Flow {
     /// `Specification` when it contradicts itself.
     pub(crate) fn into_sink(spec: FlowSpec, sink: Arc<dyn Sink>) -> Result<Self, CoreError> {
         spec.check()?;
-        Ok(Self::of(Arc::new(spec), Arc::default(), None, sink, None))
+        let transforms = Arc::new(Transforms::new(&spec, Vec::new())?);
+        Ok(Self::of(Arc::new(spec), Arc::default(), transforms, None, sink, None))
     }
 
     fn of(
         spec: Arc<FlowSpec>,
         outcome: Arc<Outcome>,
+        transforms: Arc<Transforms>,
         router: Option<Arc<Router>>,
         sink: Arc<dyn Sink>,
         reader: Option<BatchReader>,
     ) -> Self {
         return_large_memory();
-        let groups = sink.groups(&spec.source.to_load().cloned().collect::<Vec<_>>());
+        let groups = match &spec.join {
+            Some(join) => join.pairs(&spec.source),
+            None => sink.groups(&spec.source.to_load().cloned().collect::<Vec<_>>()),
+        };
         // First of all the rejects that are known to come: they may be too many.
         let first = spec.source.to_reject().map(|slice| vec![slice.clone()]).collect();
         let queue = Queue::new(groups, &spec.source.epochs, first);
@@ -155,6 +178,7 @@ impl Flow {
             blocks: MemoryPool::new(spec.memory.blocks, block_bytes, 2 * block_bytes),
             large_rows: MemoryPool::new(1, 0, 0),
             slabs: MemoryPool::new(spec.memory.blocks, 0, SLAB_FACTOR * block_bytes),
+            transforms,
             router,
             sink,
             rejects: RejectStore::new(&spec),
@@ -163,6 +187,7 @@ impl Flow {
             row_counts: RowCounts::new(&spec),
             queue,
             slices: Mutex::new(known),
+            joined: JoinedRanges::default(),
             streams: Mutex::default(),
             meters: Mutex::default(),
             active: AtomicUsize::new(0),
@@ -274,6 +299,28 @@ impl Flow {
     }
 }
 
+impl Flow {
+    /// Runs to the end, or until `stops` says so, which is asked every few milliseconds on the calling thread; `reason` is what
+    /// the error says then.
+    ///
+    /// # Errors
+    /// Those of starting; `Cancelled` if it stops before the start. What goes wrong behind that is in the report.
+    pub(crate) fn run(&self, reason: &str, stops: &mut dyn FnMut() -> bool) -> Result<FlowReport, CoreError> {
+        if stops() {
+            return Err(CoreError::new(ErrorKind::Cancelled, reason)); // a short flow would end before it is asked again
+        }
+        self.start()?;
+        loop {
+            if stops() {
+                self.cancel(reason);
+            }
+            if let Some(report) = self.join(STEP) {
+                return Ok(report);
+            }
+        }
+    }
+}
+
 impl Drop for Flow {
     fn drop(&mut self) {
         // Streams hold their own references; they end within one block.
@@ -291,9 +338,10 @@ impl Shared {
     }
 
     /// The large-row memory, at least `bytes` of it, once it is free. A consumer that keeps it while it waits for more gets
-    /// past that by one overdraft; a stream that is still filling it is waited for.
-    pub fn large_row(&self, bytes: usize) -> Option<(FillingLargeRow<'_>, Memory)> {
-        let starved = || self.sink.starved() && self.filling_large_row.load(Ordering::Acquire) == 0;
+    /// past that by one overdraft; a stream that is still filling it is waited for. `is_memory_kept`: the caller itself may keep it.
+    pub fn large_row(&self, bytes: usize, is_memory_kept: bool) -> Option<(FillingLargeRow<'_>, Memory)> {
+        let is_kept = || is_memory_kept || self.sink.starved();
+        let starved = || is_kept() && self.filling_large_row.load(Ordering::Acquire) == 0;
         let mut memory = self.large_rows.acquire(&self.outcome, starved)?;
         memory.grow(bytes);
         self.filling_large_row.fetch_add(1, Ordering::AcqRel);
@@ -408,6 +456,7 @@ impl Shared {
             columns: self.sink.columns(),
             rejects,
             memory,
+            transforms: self.transforms.reports(),
         }
     }
 
@@ -523,6 +572,8 @@ mod tests {
                 generate: None,
                 epochs: vec![],
             },
+            join: None,
+            transforms: Vec::new(),
             routing: None,
             sink: SinkSpec::Null,
             streams: 2,

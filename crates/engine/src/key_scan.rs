@@ -13,7 +13,6 @@ mod quantiles;
 mod sink;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use headrace_transform::partition::Key;
 use headrace_types::{ColumnType, CoreError, ErrorKind, Layout};
@@ -35,8 +34,6 @@ const BLOCK_BYTES: usize = 512 * 1024;
 /// A longer row is no row: flows reject it.
 const MAX_ROW_BYTES: usize = 64 << 20;
 const CANCELLED: &str = "the scan of the keys was cancelled";
-/// Time between two looks whether the scan was cancelled.
-const STEP: Duration = Duration::from_millis(20);
 
 /// Which column of which files, and what to tell about it.
 #[derive(Debug, Clone, Deserialize)]
@@ -174,19 +171,7 @@ fn distinct(spec: &KeyScanSpec, most: usize, is_cancelled: &mut dyn FnMut() -> b
 
 /// Reads all slices into a sink, or until `stops` says so.
 fn run_flow(spec: &KeyScanSpec, sink: Arc<dyn Sink>, stops: &mut dyn FnMut() -> bool) -> Result<FlowReport, CoreError> {
-    let flow = Flow::into_sink(flow_spec(spec), sink)?;
-    if stops() {
-        return Err(CoreError::new(ErrorKind::Cancelled, CANCELLED)); // a short scan would end before it is asked again
-    }
-    flow.start()?;
-    loop {
-        if stops() {
-            flow.cancel(CANCELLED);
-        }
-        if let Some(report) = flow.join(STEP) {
-            return Ok(report);
-        }
-    }
+    Flow::into_sink(flow_spec(spec), sink)?.run(CANCELLED, stops)
 }
 
 fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
@@ -200,6 +185,8 @@ fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
             generate: None,
             epochs: Vec::new(),
         },
+        join: None,
+        transforms: Vec::new(),
         routing: None,
         sink: SinkSpec::Null,
         streams: spec.streams,

@@ -16,6 +16,7 @@ mod last_row_end;
 mod last_rows;
 mod line_parser;
 mod locate;
+pub mod lookup;
 pub mod measure;
 mod memory_pool;
 mod meter;
@@ -36,6 +37,7 @@ mod source;
 pub mod spec;
 mod stream;
 pub mod text_hash;
+mod transforms;
 
 pub use flow::Flow;
 pub use sink::arrow::BatchReader;

@@ -27,8 +27,16 @@ impl LineParser {
     /// # Errors
     /// Those of [`Parser::new`].
     pub fn of_file(layout: &Layout, file: &FileSpec) -> Result<Self, CoreError> {
-        let all: Vec<usize> = (0..layout.columns.len()).collect();
-        let mut parser = file.parser(layout, &all)?;
+        Self::of_columns(layout, file, &(0..layout.columns.len()).collect::<Vec<_>>())
+    }
+
+    /// The same, of which only these columns have to convert; those that are made are left out.
+    ///
+    /// # Errors
+    /// Those of [`Parser::new`].
+    pub fn of_columns(layout: &Layout, file: &FileSpec, columns: &[usize]) -> Result<Self, CoreError> {
+        let read: Vec<usize> = columns.iter().copied().filter(|&index| index < layout.columns.len()).collect();
+        let mut parser = file.parser(layout, &read)?;
         parser.begin_slice(&file.row_end, 0)?;
         Ok(LineParser(parser))
     }

@@ -12,8 +12,20 @@ use crate::row_numbers::first_lines;
 use crate::sink::Origin;
 use crate::source::read_again;
 use crate::spec::{FlowSpec, SliceSpec};
+use crate::transforms::{Remaining, Transforms};
 
-/// Where the row `row` (from 0) of the batch that came from `origin` stands, only rows of one place counted if `place` says so.
+/// Which lines are rows to count.
+#[derive(Clone, Copy)]
+pub struct Counted<'a> {
+    /// The only columns that have to convert; none for all.
+    pub columns: Option<&'a [usize]>,
+    /// What they have to pass.
+    pub transforms: &'a Transforms,
+    /// Where rows have to go; none for anywhere.
+    pub place: Option<u32>,
+}
+
+/// Where the row `row` (from 0, of those that are `counted`) of the batch that came from `origin` stands.
 /// `None` if the block has no such row (any more). Of a stream only its name is known.
 /// The lines of slices that have `ended` are known, those of others before it are counted in the file.
 ///
@@ -24,7 +36,7 @@ pub fn locate(
     ended: &[SliceReport],
     origin: Origin,
     row: u64,
-    place: Option<u32>,
+    counted: Counted<'_>,
 ) -> Result<Option<Location>, CoreError> {
     let Some(slice) = spec.source.slices.iter().find(|slice| slice.number == origin.slice) else { return Ok(None) };
     let file = &spec.source.files[slice.file];
@@ -33,7 +45,10 @@ pub fn locate(
         // It cannot be read again.
         return Ok(Some(Location { file: file.path.clone(), row: None, byte: None }));
     }
-    let mut parser = LineParser::of_file(&spec.layout, file)?;
+    let mut parser = match counted.columns {
+        Some(columns) => LineParser::of_columns(&spec.layout, file, columns)?,
+        None => LineParser::of_file(&spec.layout, file)?,
+    };
     let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
     let mut scanner = file.scanner(&spec.layout)?;
     let (mut start, mut rows_before) = (0, 0);
@@ -45,7 +60,8 @@ pub fn locate(
             None => rest.len(),
         };
         if let Line::Row(batch) = parser.parse(&rest[..length])?
-            && went_to(place, router.as_ref(), &batch)?
+            && passes(counted.transforms, &batch)?
+            && went_to(counted.place, router.as_ref(), &batch)?
         {
             if rows_before == row {
                 let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
@@ -60,6 +76,15 @@ pub fn locate(
         start += length;
     }
     Ok(None)
+}
+
+/// Whether the one row of the batch passes all transforms.
+fn passes(transforms: &Transforms, batch: &RecordBatch) -> Result<bool, CoreError> {
+    if !transforms.refuse() {
+        return Ok(true);
+    }
+    let left = transforms.apply(batch.clone(), &mut transforms.no_counts(), &mut Remaining::default())?;
+    Ok(left.is_some())
 }
 
 /// Whether the one row of the batch went to that place, or to any.
@@ -141,6 +166,8 @@ mod tests {
                 generate: None,
                 epochs: vec![],
             },
+            join: None,
+            transforms: Vec::new(),
             routing: None,
             sink: SinkSpec::Null,
             streams: 1,
@@ -151,7 +178,9 @@ mod tests {
     }
 
     fn place(spec: &FlowSpec, origin: Origin, row: u64) -> Option<(u64, u64)> {
-        locate(spec, &[], origin, row, None).unwrap().map(|location| (location.row.unwrap(), location.byte.unwrap()))
+        locate(spec, &[], origin, row, Counted { columns: None, transforms: &Transforms::default(), place: None })
+            .unwrap()
+            .map(|location| (location.row.unwrap(), location.byte.unwrap()))
     }
 
     #[test]
@@ -187,7 +216,15 @@ mod tests {
             out: lines,
             ..SliceReport::new(&spec.source.slices[1])
         };
-        let location = locate(&spec, &[ended], origin, 0, None).unwrap().unwrap();
+        let location = locate(
+            &spec,
+            &[ended],
+            origin,
+            0,
+            Counted { columns: None, transforms: &Transforms::default(), place: None },
+        )
+        .unwrap()
+        .unwrap();
         assert_eq!(location.row, Some(2 + 1000 + 1), "a slice that has ended is not read again");
     }
 

@@ -41,9 +41,21 @@ pub struct FlowReport {
     pub rejects: RejectReport,
     /// Blocks.
     pub memory: MemoryReport,
+    /// Transforms, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transforms: Vec<TransformReport>,
 }
 
-/// Accounts of a slice: lines = rows + skipped, rows = out + rejected.
+/// What a transform has done in all streams. How many rows it had, say the slices.
+#[derive(Debug, Clone, Serialize)]
+pub struct TransformReport {
+    /// Name.
+    pub name: String,
+    /// Time at work.
+    pub busy_seconds: f64,
+}
+
+/// Accounts of a slice: lines = rows + skipped, rows = out + rejected. What comes out of one transform goes into the next.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceReport {
@@ -78,6 +90,13 @@ pub struct SliceReport {
     pub rejected: u64,
     /// Rows given to the sink, now or then.
     pub out: u64,
+    /// What has become of its rows in a join, if the flow has one; what comes out of that counts in the first slice of a pair, as do
+    /// the rows of the transforms behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<JoinCounts>,
+    /// Rows of its transforms, in their order; none of a slice that was not read now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transforms: Vec<TransformCounts>,
     /// Values of rows that were given to the sink, by column of the layout, from 0, that are not those of the file: the layout says
     /// so.
     #[serde(default)]
@@ -91,6 +110,37 @@ pub struct SliceReport {
     /// How its rows are written, if it comes from a stream: that is known when it is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,
+}
+
+/// Rows of one transform: rows = matched + defaulted + rejected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransformCounts {
+    /// Rows that came.
+    pub rows: u64,
+    /// Rows that have found another one.
+    pub matched: u64,
+    /// Rows that have found nothing, and got defaults.
+    pub defaulted: u64,
+    /// Rows that do not go on: they have found nothing, or NULL for a column that cannot be NULL.
+    #[serde(default)]
+    pub rejected: u64,
+    /// Of both, rows of which a column of the key is NULL.
+    pub null_keys: u64,
+}
+
+/// What has become of the rows of a slice in a join: what is not unmatched has met a row of the other side.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinCounts {
+    /// Rows that came.
+    pub rows: u64,
+    /// Rows that have met none of the other side.
+    pub unmatched: u64,
+    /// Of them, those that do not go on.
+    pub filtered: u64,
+    /// Of the unmatched, rows of which a column of the key is NULL.
+    pub null_keys: u64,
 }
 
 /// What rows of a file have of their own beside the layout.
@@ -142,6 +192,8 @@ impl SliceReport {
             rows: 0,
             rejected: 0,
             out: 0,
+            join: None,
+            transforms: Vec::new(),
             ignored: BTreeMap::new(),
             values_ignored: 0,
             text_hash: None,
@@ -189,7 +241,7 @@ pub struct Stages {
     pub read: StageReport,
     /// Blocks into batches.
     pub parse: StageReport,
-    /// Rows to their places; nothing if they have none.
+    /// Transforms, and rows to their places; nothing without both.
     pub transform: StageReport,
     /// Batches into the sink.
     pub write: StageReport,

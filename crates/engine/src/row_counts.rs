@@ -35,7 +35,9 @@ pub struct RowCounts {
 impl RowCounts {
     /// What there is to count for a flow.
     pub fn new(spec: &FlowSpec) -> Self {
-        let asks = spec.layout.made.iter().any(|column| column.from == MadeFrom::RowNumber);
+        let right = spec.join.as_ref().map(|join| &join.right);
+        let mut made = [Some(&spec.layout), right].into_iter().flatten().flat_map(|layout| &layout.made);
+        let asks = made.any(|column| column.from == MadeFrom::RowNumber);
         // A flow that looks for places drops the rows.
         let is_wanted = asks && !matches!(spec.sink, SinkSpec::Locate { .. });
         let mut files_behind = HashSet::new();

@@ -46,10 +46,10 @@ pub fn first_lines(spec: &FlowSpec, ended: &[SliceReport], wanted: &[u32]) -> Re
 /// # Errors
 /// Those of reading the source.
 pub fn count_lines(spec: &FlowSpec, slice: &SliceSpec, goes_on: &dyn Fn(u64) -> bool) -> Result<u64, CoreError> {
-    let file = &spec.source.files[slice.file];
+    let (file, layout) = (&spec.source.files[slice.file], spec.layout_of(slice.file));
     let (text, head) = (slice.text(), file.head_of(slice));
-    let mut source = read_again(&spec.source, &spec.layout, slice, text.begin + head.bytes, text.end)?;
-    let mut scanner = file.scanner(&spec.layout)?;
+    let mut source = read_again(&spec.source, layout, slice, text.begin + head.bytes, text.end)?;
+    let mut scanner = file.scanner(layout)?;
     let mut window = vec![0; WINDOW_BYTES];
     let mut lines = head.lines;
     let mut taken_bytes = 0;
@@ -109,6 +109,8 @@ mod tests {
                     generate: None,
                     epochs: vec![],
                 },
+                join: None,
+                transforms: Vec::new(),
                 routing: None,
                 sink: SinkSpec::Null,
                 streams: 1,

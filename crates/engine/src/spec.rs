@@ -3,18 +3,22 @@
 use std::collections::{HashMap, HashSet};
 
 use headrace_generate::TpchTable;
-use headrace_types::{CoreError, Encoding, ErrorKind, Layout, RowEnd};
+use headrace_types::{CoreError, Encoding, ErrorKind, Layout, RowEnd, RowSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::report::SliceReport;
 use crate::row_position::RowPosition;
 use crate::text_hash::TextHash;
 
+mod join;
 mod postgres;
 mod routing;
+mod transforms;
 
+pub use join::{JoinColumn, JoinKind, JoinSide, JoinSpec};
 pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
+pub use transforms::{NoMatch, ProbeSpec, TransformSpec};
 
 /// One data flow.
 #[derive(Debug, Clone, Deserialize)]
@@ -26,6 +30,12 @@ pub struct FlowSpec {
     pub layout: Layout,
     /// Files and slices.
     pub source: SourceSpec,
+    /// Set for two sources whose rows meet behind the parsers.
+    #[serde(default)]
+    pub join: Option<Box<JoinSpec>>,
+    /// What happens to rows behind the parser, or behind the join, in this order.
+    #[serde(default)]
+    pub transforms: Vec<TransformSpec>,
     /// Which partition of its target each row belongs to; none if rows have no places.
     #[serde(default)]
     pub routing: Option<RoutingSpec>,
@@ -311,12 +321,12 @@ pub struct GenerateSource {
 pub enum SinkSpec {
     /// One merged Arrow C stream of these columns, pulled by an embedded database.
     Arrow {
-        /// Layout columns in destination order.
+        /// Columns of the rows in destination order.
         columns: Vec<String>,
-        /// Name of one more column, the [`RowPosition`] of each row; no column of the layout has it.
+        /// Name of one more column, the [`RowPosition`] of each row; no column of the rows has it.
         #[serde(default)]
         position: Option<String>,
-        /// Name of one more column, the last one: the place of each row; no column of the layout has it. Rows of one place
+        /// Name of one more column, the last one: the place of each row; no column of the rows has it. Rows of one place
         /// stand together then, within a batch, unless they have positions. Otherwise rows keep their order.
         #[serde(default)]
         place_column: Option<String>,
@@ -449,11 +459,49 @@ impl FlowSpec {
         }
     }
 
+    /// The layout of a file, by its index.
+    pub fn layout_of(&self, file: usize) -> &Layout {
+        self.join.as_ref().map_or(&self.layout, |join| join.layout(&self.layout, join.side_of(file)))
+    }
+
+    /// Columns of the rows in front of the transforms.
+    ///
+    /// # Errors
+    /// `Specification` for a join that does not fit its sides.
+    pub fn first_schema(&self) -> Result<RowSchema, CoreError> {
+        match &self.join {
+            None => Ok(RowSchema::of(&self.layout)),
+            Some(join) => Ok(join.resolved(&self.layout).map_err(|text| self.refused(text))?.1),
+        }
+    }
+
+    /// Columns of the rows that the sink gets.
+    ///
+    /// # Errors
+    /// `Specification` for transforms that do not fit the rows before them.
+    pub fn row_schema(&self) -> Result<RowSchema, CoreError> {
+        let mut schema = self.first_schema()?;
+        self.transforms
+            .iter()
+            .try_for_each(|transform| transform.extend(&mut schema))
+            .map_err(|text| self.refused(text))?;
+        Ok(schema)
+    }
+
+    fn refused(&self, text: String) -> CoreError {
+        CoreError::new(ErrorKind::Specification, format!("flow {}: {text}", self.name))
+    }
+
     /// Whether the specification is consistent.
     pub fn check(&self) -> Result<(), CoreError> {
-        let refuse =
-            |text: String| Err(CoreError::new(ErrorKind::Specification, format!("flow {}: {text}", self.name)));
+        let refuse = |text: String| Err(self.refused(text));
         if let Err(text) = self.layout.check() {
+            return refuse(text);
+        }
+        if let Some(Err(text)) = self.join.as_ref().map(|join| join.right.check()) {
+            return refuse(text);
+        }
+        if let Some(text) = self.join.as_ref().and_then(|join| join.misfit(self)) {
             return refuse(text);
         }
         if self.streams == 0 || self.streams > 4096 {
@@ -489,17 +537,18 @@ impl FlowSpec {
         if let Some(text) = self.source.misplaced_slice() {
             return refuse(text);
         }
+        let schema = self.row_schema()?;
         if let SinkSpec::Arrow { columns, position, place_column } = &self.sink {
-            let is_in_layout = |name: &String| self.layout.index_of(name).is_some();
-            if let Some(name) = columns.iter().find(|name| !is_in_layout(name)) {
-                return refuse(format!("the sink's column `{name}` is not in the layout"));
+            let is_known = |name: &String| schema.index_of(name).is_some();
+            if let Some(name) = columns.iter().find(|name| !is_known(name)) {
+                return refuse(format!("the rows have no column `{name}`, which the sink wants"));
             }
-            if let Some(name) = position.as_ref().filter(|name| is_in_layout(name)) {
-                return refuse(format!("the position cannot be called `{name}`: the layout has such a column"));
+            if let Some(name) = position.as_ref().filter(|name| is_known(name)) {
+                return refuse(format!("the position cannot be called `{name}`: the rows have such a column"));
             }
             if let Some(name) = place_column {
-                if is_in_layout(name) {
-                    return refuse(format!("the place cannot be called `{name}`: the layout has such a column"));
+                if is_known(name) {
+                    return refuse(format!("the place cannot be called `{name}`: the rows have such a column"));
                 }
                 if self.routing.is_none() {
                     return refuse("rows have places only with `routing`".to_owned());

@@ -52,6 +52,8 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
             generate: None,
             epochs: vec![],
         },
+        join: None,
+        transforms: Vec::new(),
         routing: None,
         sink: SinkSpec::Null,
         streams: 2,

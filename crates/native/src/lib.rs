@@ -5,16 +5,18 @@
 
 mod postgres;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::RecordBatchReader;
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use headrace_engine::generate_files::{self, GenerateJob};
 use headrace_engine::hash_places::{HashPlacesSpec, hash_places as place_keys};
 use headrace_engine::infer::{InferSpec, LookSpec, infer_columns as gather_facts, look as look_at};
 use headrace_engine::key_bounds::{KeyBoundsSpec, key_bounds as read_key_bounds};
 use headrace_engine::key_scan::{KeyScanSpec, key_scan as scan_keys};
+use headrace_engine::lookup::{Lookup as EngineLookup, LookupSpec, StreamLookupSpec};
 use headrace_engine::replay_rows::{ReplayRowsSpec, replay_rows as find_rows};
 use headrace_engine::slices::{SlicingSpec, plan_slices_until as cut_files};
 use headrace_engine::{BatchReader, Flow as EngineFlow};
@@ -148,6 +150,49 @@ fn replay_rows(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyRe
     to_json(&until(py, is_cancelled, |must_end| find_rows(&spec, must_end))?)
 }
 
+/// The Arrow C stream in a capsule, which is taken out of it.
+fn stream_in(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
+    let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: by the Arrow PyCapsule interface the name says what the capsule holds; nobody else takes it out meanwhile,
+    // because this thread is attached to Python. An empty stream is left behind, so that the capsule releases nothing.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+    reader.map_err(|error| to_python(&EngineError::new(ErrorKind::Internal, "Arrow stream").found(error.to_string())))
+}
+
+/// Rows of files, or of a query, that rows of a flow look for.
+#[pyclass(frozen)]
+struct Lookup(Arc<EngineLookup>);
+
+#[pymethods]
+impl Lookup {
+    /// Reads the files. Asks `is_cancelled` every few milliseconds; what it raises ends the reading.
+    #[new]
+    fn new(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyResult<Self> {
+        let spec: LookupSpec = from_json("lookup", spec_json)?;
+        let lookup = until(py, is_cancelled, |must_end| EngineLookup::build(&spec, must_end))?;
+        Ok(Lookup(Arc::new(lookup)))
+    }
+
+    /// Reads the rows of a stream. Asks `is_cancelled` every few milliseconds, also until a stream has ended that it has
+    /// to stop.
+    #[staticmethod]
+    fn of_stream(
+        py: Python<'_>,
+        spec_json: &str,
+        stream: &Bound<'_, PyCapsule>,
+        is_cancelled: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let spec: StreamLookupSpec = from_json("lookup", spec_json)?;
+        let stream = Box::new(stream_in(stream)?);
+        let lookup = until(py, is_cancelled, |must_end| EngineLookup::of_stream(&spec, stream, must_end))?;
+        Ok(Lookup(Arc::new(lookup)))
+    }
+
+    fn report(&self) -> PyResult<String> {
+        to_json(self.0.report())
+    }
+}
+
 /// A data flow.
 #[pyclass(frozen)]
 struct Flow(EngineFlow);
@@ -155,9 +200,10 @@ struct Flow(EngineFlow);
 #[pymethods]
 impl Flow {
     #[new]
-    fn new(py: Python<'_>, spec_json: &str) -> PyResult<Self> {
+    fn new(py: Python<'_>, spec_json: &str, lookups: Vec<PyRef<'_, Lookup>>) -> PyResult<Self> {
         let spec = from_json("flow", spec_json)?;
-        py.detach(|| EngineFlow::new(spec)).map(Flow).map_err(|error| to_python(&error))
+        let lookups = lookups.iter().map(|lookup| lookup.0.clone()).collect();
+        py.detach(|| EngineFlow::with_lookups(spec, lookups)).map(Flow).map_err(|error| to_python(&error))
     }
 
     fn start(&self, py: Python<'_>) -> PyResult<()> {
@@ -257,6 +303,7 @@ fn generate_tpch(py: Python<'_>, spec_json: &str) -> PyResult<Generation> {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("CoreError", module.py().get_type::<CoreError>())?;
     module.add_class::<Flow>()?;
+    module.add_class::<Lookup>()?;
     module.add_class::<ArrowStream>()?;
     module.add_class::<Generation>()?;
     module.add_class::<postgres::PostgresConnection>()?;

@@ -27,7 +27,7 @@ pub use automaton::{Automaton, Event, Mode, RowScanner, START};
 pub use convert::field_by_field;
 pub use header::{HeaderRow, HeaderSearch, Waiting, find_header};
 pub use made::{Origins, RowOrigin};
-pub use parser::{Block, Guess, Parsed, Parser, arrow_schema};
+pub use parser::{Block, Guess, Parsed, Parser, RefusedRow, arrow_schema};
 pub use raw::cpu::{CpuPath, Task, cpu_path};
 pub use raw::memory;
 pub use reject::{BadValue, MOST_OTHER_VALUES, OtherValue, Reject, shown};

@@ -11,7 +11,8 @@ use arrow_buffer::Buffer;
 use arrow_schema::{Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use headrace_types::{
-    Column, ColumnType, CoreError, Disposition, EmptyField, Encoding, ErrorKind, Layout, RowEnd, Rule, Trim, Unmappable,
+    Column, ColumnType, CoreError, Disposition, EmptyField, Encoding, ErrorKind, Layout, RowEnd, RowSchema, Rule, Trim,
+    Unmappable,
 };
 
 use crate::automaton::RowScanner;
@@ -80,9 +81,20 @@ impl Parsed {
 
 /// Arrow schema of a layout's columns: those that are parsed, and behind them those that are made.
 pub fn arrow_schema(layout: &Layout) -> SchemaRef {
-    let parsed = layout.columns.iter().map(|column| column.column_type.arrow_field(&column.name, column.nullable));
-    let made = layout.made.iter().map(|column| column.from.column_type().arrow_field(&column.name, false));
-    Arc::new(Schema::new(parsed.chain(made).collect::<Vec<_>>()))
+    RowSchema::of(layout).arrow()
+}
+
+/// A row of a batch that is not to be loaded, although its values convert.
+#[derive(Debug, Clone)]
+pub struct RefusedRow {
+    /// Its number in the batch, from 0.
+    pub number: u32,
+    /// Column index in the layout, from 0; none when no field of the row is to blame.
+    pub column: Option<usize>,
+    /// The rule.
+    pub rule: Rule,
+    /// What is to be said beside that.
+    pub note: Option<Arc<str>>,
 }
 
 /// Parses the blocks of one slice after the other. Holds no text between calls, only positions and counters.
@@ -373,15 +385,24 @@ impl Parser {
         (8 * SLAB_FACTOR * length.max(LEAST_SLAB_TEXT_BYTES) / bytes.max(1)).max(TILE_ROWS)
     }
 
-    /// Adds rows to the rejects of the block that [`Parser::parse_rows`] has just seen: `rows` of its batch, ascending, that
-    /// broke `rule` with their value of `column`.
-    pub fn refuse(&mut self, rows: &[u32], column: usize, rule: Rule) {
+    /// Adds rows of its batch to the rejects of the block that [`Parser::parse_rows`] has just seen. They come in their order.
+    /// To be called once for a batch.
+    pub fn refuse(&mut self, rows: impl IntoIterator<Item = RefusedRow>) {
+        let mut refused = rows.into_iter().peekable();
+        let mut number = 0;
         // Rows of a batch are none that are bad: nothing else was noted of them.
-        let mut refused = rows.iter().peekable();
-        let kept = (0..self.finder.found().rows).filter(|&row| !self.bad.contains(row)).zip(0_u32..);
-        let found: Vec<usize> =
-            kept.filter(|(_, number)| refused.next_if_eq(&number).is_some()).map(|(row, _)| row).collect();
-        found.into_iter().for_each(|row| self.bad.add(row, column, rule, false));
+        for row in 0..self.finder.found().rows {
+            if refused.peek().is_none() {
+                break;
+            }
+            if self.bad.contains(row) {
+                continue;
+            }
+            if let Some(RefusedRow { column, rule, note, .. }) = refused.next_if(|own| own.number == number) {
+                self.bad.refuse(row, column, rule, note);
+            }
+            number += 1;
+        }
     }
 
     /// Values of the rows of the block that [`Parser::parse_rows`] has just seen that break a rule and are loaded as something else: as
@@ -537,13 +558,17 @@ impl Parser {
         let shape = self.finder.shape();
         let found = self.finder.found();
         let mut shapes = found.bad.iter().peekable();
-        for &(row, column, rule) in &self.bad.found {
+        for bad in &self.bad.found {
+            let (row, column, rule) = (bad.row as usize, bad.column.map(|column| column as usize), bad.rule);
             let place = self.finder.place(row, origin.text);
             while let Some(bad) = shapes.next_if(|bad| bad.start < place.start) {
                 on_reject(origin.bad_shape(bad, shape))?;
             }
             let whole = place.start as usize..place.next as usize;
-            let value = self.finder.field(row, column);
+            let value = match column {
+                Some(column) => self.finder.field(row, column),
+                None => whole.start..self.end_of_fields(row).unwrap_or(whole.end),
+            };
             let note = |rule, value: &Range<usize>| (rule == Rule::Unmappable).then(|| origin.hole(value.clone()));
             let is_fatal = |column: usize, rule| self.layout.columns[column].disposition(rule) == Disposition::Fail;
             let fatal = |column: usize, rule| {
@@ -552,9 +577,9 @@ impl Parser {
                 let note = note(rule, &value);
                 Box::new(BadValue { column, rule, byte, value: shown(origin.encoding, &origin.text[value]), note })
             };
-            let mut reject =
-                origin.reject(u64::from(place.line), whole, value.clone(), Some(column), rule, note(rule, &value));
-            reject.fatal = is_fatal(column, rule).then(|| fatal(column, rule));
+            let note = self.bad.note(bad).map(str::to_owned).or_else(|| note(rule, &value));
+            let mut reject = origin.reject(u64::from(place.line), whole, value, column, rule, note);
+            reject.fatal = column.filter(|&column| is_fatal(column, rule)).map(|column| fatal(column, rule));
             while let Some(other) = others.next_if(|other| other.row as usize == row) {
                 let (column, rule) = (other.column as usize, other.rule);
                 if !other.is_surplus {
@@ -568,6 +593,11 @@ impl Parser {
             on_reject(reject)?;
         }
         shapes.try_for_each(|bad| on_reject(origin.bad_shape(bad, shape)))
+    }
+
+    /// Where the last field of a well-formed row ends, before its row end; none of a layout without columns.
+    fn end_of_fields(&self, row: usize) -> Option<usize> {
+        (0..self.layout.columns.len()).map(|column| self.finder.field(row, column).end).max()
     }
 
     fn without_bad_rows(&self, batch: RecordBatch) -> Result<Option<RecordBatch>, CoreError> {

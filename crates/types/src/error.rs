@@ -20,6 +20,8 @@ pub enum ErrorKind {
     Target,
     /// The destination cannot be reached, is locked, or is out of sessions: trying again later can work.
     TargetBusy,
+    /// More memory is needed than the run has for it.
+    Memory,
     /// The flow was cancelled from outside.
     Cancelled,
     /// A specification that contradicts itself; a defect of the caller.

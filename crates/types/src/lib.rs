@@ -10,6 +10,7 @@ mod layout;
 mod made;
 mod pattern;
 mod places;
+mod row_schema;
 mod rule;
 mod server_fields;
 
@@ -26,5 +27,6 @@ pub use layout::{
 pub use made::{MadeColumn, MadeFrom};
 pub use pattern::{Element, MAX_FRACTION_DIGITS, Part, parse_pattern};
 pub use places::MAX_ROW_WIDTH;
+pub use row_schema::{RowColumn, RowSchema};
 pub use rule::Rule;
 pub use server_fields::ServerFields;

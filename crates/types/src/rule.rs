@@ -60,11 +60,13 @@ pub enum Rule {
     NulByte,
     /// A key that belongs to no partition of the destination.
     Partition,
+    /// A key that no row of a lookup has.
+    NoMatch,
 }
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 27] = [
+    pub const ALL: [Rule; 28] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
@@ -92,6 +94,7 @@ impl Rule {
         Rule::Unmappable,
         Rule::NulByte,
         Rule::Partition,
+        Rule::NoMatch,
     ];
 
     /// Whether a text is no value of its column's type.
@@ -115,7 +118,7 @@ impl Rule {
 
     /// Whether it is a rule of values: not of rows, of NULL, or of keys.
     pub fn is_of_values(self) -> bool {
-        self >= Rule::BadInteger && self != Rule::Partition
+        self >= Rule::BadInteger && self < Rule::Partition
     }
 
     /// What the rule demands, for messages: "found X, expected ...".
@@ -245,6 +248,11 @@ impl Rule {
                 "a key that one of the partitions takes",
                 "Declare a partition for the key, or set `outside: default`.",
             ),
+            NoMatch => (
+                "HR602",
+                "a key that a row of the lookup has",
+                "Add the missing row to the lookup, or give rows that find nothing a value: `no_match: {default: VALUE}`.",
+            ),
         }
     }
 }
@@ -280,6 +288,7 @@ impl std::fmt::Display for Rule {
             Unmappable => "unmappable",
             NulByte => "nul_byte",
             Partition => "partition",
+            NoMatch => "no_match",
         })
     }
 }
@@ -294,6 +303,6 @@ mod tests {
             assert_eq!(rule as usize, place);
             assert_eq!(Rule::ALL.iter().filter(|other| other.code() == rule.code()).count(), 1);
         }
-        assert_eq!(Rule::Partition as usize + 1, Rule::ALL.len());
+        assert_eq!(Rule::NoMatch as usize + 1, Rule::ALL.len());
     }
 }

@@ -94,6 +94,10 @@ class Tasks:
         """Sets variables. A name that every task has as a setting, such as `when`, goes into `settings`."""
         return self.task(name, "set", settings, **more)
 
+    def build(self, name: str, settings: Settings | None = None, /, **more: Any) -> Task:
+        """Fills a table with the rows of a query of the same database."""
+        return self.task(name, "build", settings, **more)
+
     def switch(self, name: str, settings: Settings | None = None, /, **more: Any) -> Task:
         """Exchanges a partition of a table for another table."""
         return self.task(name, "switch", settings, **more)

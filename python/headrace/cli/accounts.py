@@ -15,6 +15,7 @@ from headrace.cli.limit_text import closing_words
 from headrace.cli.task_accounts import closing_line, render_failures, render_tasks
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import render_location
+from headrace.executors import added_joins
 from headrace.model.suggest import quote
 
 Document = Mapping[str, Any]
@@ -50,6 +51,7 @@ _PARTITIONS: Final = (
     TextColumn("strays", drop_when_narrow=1),
     TextColumn("switch ms"),
 )
+_FOUND: Final = ("rows", "matched", "defaulted", "rejected", "null_keys", "slices_not_counted")
 _SUMMED: Final = ("lines", "rows_skipped", "rows_read", "rows_rejected", "rows_loaded", "seconds", "bytes_read")
 
 
@@ -60,6 +62,8 @@ def render_summary(summary: Document, *, width: int) -> str:
     if tables:
         parts.append(render_accounts(tables, width=width))
     parts += [render_partitions(table, width=width) for table in tables if table["partitions"]]
+    parts.append(render_joins(tables, width=width))
+    parts.append(render_transforms(tables, width=width))
     parts += [text for table in tables if (text := render_ignored(table, width=width))]
     parts += [text for table in tables if (text := render_rejects(table, width=width))]
     tasks = summary.get("tasks", [])
@@ -157,6 +161,66 @@ def render_ignored(table: Document, *, width: int) -> str:
     return "\n".join(
         _wrapped(f"{table['table']}: {units.plural(table['values_ignored'], 'value')} ignored{columns}", "", width)
     )
+
+
+def render_joins(tables: Sequence[Document], *, width: int) -> str:
+    """What became of the rows of both sides of joins, and how many came out; empty without any. Of flows into one
+    table, as those of a loop, the sums.
+    """
+    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    for table in tables:
+        join = table.get("join") if table["status"] == "success" else None
+        if join:
+            key = (str(table["table"]), str(join["name"]))
+            sums[key] = added_joins(sums[key], join) if key in sums else dict(join)
+    return "\n".join(_join(table, join, width) for (table, _), join in sums.items())
+
+
+def _join(table: str, join: Document, width: int) -> str:
+    sides = []
+    for side in (join["left"], join["right"]):
+        what = f"{side['source']} {units.plural(side['rows'], 'row')}, {units.count(side['matched'])} matched"
+        if side["filtered"]:
+            what += f", {units.count(side['filtered'])} left out"
+        elif side["unmatched"]:
+            what += f", {units.count(side['unmatched'])} kept without the other side"
+        without = f" ({units.count(side['null_keys'])} of them without a key)" if side["null_keys"] else ""
+        sides.append(what + without)
+    text = f"{table}: join {join['name']}: {'; '.join(sides)}; {units.plural(join['rows_out'], 'row')} came out"
+    return "\n".join(_wrapped(text, "", width))
+
+
+def render_transforms(tables: Sequence[Document], *, width: int) -> str:
+    """What became of the rows of tables in each of their transforms; empty without any. Of flows into one table, as
+    those of a loop, the sums.
+    """
+    sums: dict[tuple[str, str, str], dict[str, int]] = {}
+    for table in tables:
+        for transform in table.get("transforms", ()) if table["status"] == "success" else ():
+            key = (table["table"], transform["name"], transform["no_match"])
+            known = sums.setdefault(key, dict.fromkeys(_FOUND, 0))
+            known.update({count: known[count] + transform.get(count, 0) for count in _FOUND})
+    lines = []
+    for (table_name, name, no_match), counts in sums.items():
+        without = f", {units.count(counts['null_keys'])} of them without a key" if counts["null_keys"] else ""
+        others = [
+            f", {units.count(counts[count])} {what}"
+            for count, what, wanted in (("defaulted", "got the default", "default"), ("rejected", "rejected", "reject"))
+            if counts[count] or no_match == wanted
+        ]
+        lines += _wrapped(
+            f"{table_name}: lookup {name}: {units.plural(counts['rows'], 'row')}, "
+            f"{units.count(counts['matched'])} matched{''.join(others)}{without}{_not_counted(counts)}",
+            "",
+            width,
+        )
+    return "\n".join(lines)
+
+
+def _not_counted(counts: Mapping[str, int]) -> str:
+    slices = counts["slices_not_counted"]
+    were = "was" if slices == 1 else "were"
+    return f"; {units.plural(slices, 'slice')} {were} committed before and not counted" if slices else ""
 
 
 def render_rejects(table: Document, *, width: int) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from headrace.cli.app_bench import BENCH_HELP, scan
 from headrace.cli.app_infer import infer, init
 from headrace.cli.app_options import (
     DEFAULT_RUNS_FOLDER,
@@ -35,6 +36,7 @@ from headrace.cli.app_options import (
     unknown,
     without_tilde,
 )
+from headrace.cli.app_plan import plan
 from headrace.cli.app_rejects import rejects, replay
 from headrace.cli.app_report import report
 
@@ -78,6 +80,7 @@ app = _new_app(
 )
 generate_app = _new_app("Generate test data.\n\n\b\nExample:\n  headrace generate tpch --scale 1 --chunks 8 --out data")
 app.add_typer(generate_app, name="generate")
+bench_app = _new_app(BENCH_HELP)
 
 
 def _print_version(wanted: bool) -> None:
@@ -101,6 +104,12 @@ def _root(
 
 @generate_app.callback(invoke_without_command=True)
 def _generate_root(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        _missing_command(context)
+
+
+@bench_app.callback(invoke_without_command=True)
+def _bench_root(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         _missing_command(context)
 
@@ -283,48 +292,7 @@ def _wrong_check() -> Exception:
     )
 
 
-@app.command()
-def plan(
-    package: PackageArgument,
-    sets: SetOption = None,
-    connections: ConnectionOption = None,
-    environment: EnvironmentOption = None,
-    streams: StreamsOption = None,
-    chosen: OnlyOption = None,
-    start: FromOption = None,
-    skip: SkipOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Say what a run would do, without doing it.
-
-    Prints the tasks in the order in which they run: conditions, loops,
-    handlers, retries, what each does, and whether a resumed run may repeat
-    it. Then looks at the files and at the target tables and prints, for each
-    table: files, slices, how the rows travel and become visible, the
-    statements, and how the memory is split. Data flows whose files or tables
-    another task may change before are planned when they start.
-
-    \b
-    Example:
-      headrace plan examples/tpch/load.yaml --set data=data
-    """
-    from headrace.cli.plan import run_plan
-    from headrace.cli.run import RunOptions
-
-    options = RunOptions(
-        package,
-        sets or [],
-        connections or [],
-        streams,
-        DEFAULT_RUNS_FOLDER,
-        json_output=json,
-        quiet=True,
-        environment=environment,
-        only=names(chosen),
-        start=start,
-        skip=names(skip),
-    )
-    raise typer.Exit(run_plan(options))
+app.command()(plan)
 
 
 @app.command()
@@ -455,6 +423,8 @@ def verify(
 app.command()(rejects)
 app.command()(replay)
 app.command()(report)
+bench_app.command()(scan)
+app.add_typer(bench_app, name="bench")
 
 
 @app.command()

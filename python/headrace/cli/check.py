@@ -79,6 +79,15 @@ def _not_ready(destinations: Sequence[run.Destination]) -> HeadraceError | None:
     )
 
 
+def _columns(flow: Document) -> int:
+    """Those that are read, made and added; of a join those that come out."""
+    layout = flow["source"]["layout"]
+    added = sum(len(transform["added"]) for transform in flow.get("transforms", ()))
+    if "join" in flow:
+        return len(flow["join"]["columns"]) + added
+    return len(layout["columns"]) + len(layout.get("made", [])) + added
+
+
 def render_check(package: Document, *, width: int) -> str:
     """What was found, for people. Made from the description alone, which holds no secrets."""
     flows: Sequence[Document] = package["data_flows"]
@@ -86,7 +95,7 @@ def render_check(package: Document, *, width: int) -> str:
         [
             on_one_line(flow["task"]),
             on_one_line(f"{flow['destination']['connection']}.{flow['destination']['table']}"),
-            str(len(flow["source"]["layout"]["columns"]) + len(flow["source"]["layout"].get("made", []))),
+            str(_columns(flow)),
             flow["destination"]["target"],
             flow["destination"]["load"],
             "yes" if flow["when"] else "no",

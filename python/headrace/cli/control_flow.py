@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from headrace import units
 from headrace.errors import on_one_line
+from headrace.graph.words import condition, constraint_condition, over
 
 Document = Mapping[str, Any]
 # Of the tasks of one container, and of all, more are counted instead of listed.
@@ -122,7 +123,7 @@ def _facts(task: Document) -> Iterator[str]:
         word = " or " if task["join"] == "any" else " and "
         yield "after " + word.join(_constraint(item) for item in task["after"])
     if task["when"] is not True:
-        yield f"when {_condition(task['when'])}"
+        yield f"when {condition(task['when'])}"
     yield from _what(task, settings)
     if task["repeat"] != "by what is inside":
         yield task["repeat"]
@@ -142,9 +143,9 @@ def _what(task: Document, settings: Document) -> Iterator[str]:
     """What a container goes over, or is."""
     match task["kind"]:
         case "foreach":
-            yield _over(settings)
+            yield over(settings)
         case "for":
-            yield f"while {_condition(settings['while'])}"
+            yield f"while {condition(settings['while'])}"
         case "sequence" if settings.get("transaction"):
             yield f"one transaction of {settings['transaction']}"
         case "package":
@@ -153,47 +154,9 @@ def _what(task: Document, settings: Document) -> Iterator[str]:
             yield ", ".join(f"{name} = {value}" for name, value in settings.items())
 
 
-def _over(settings: Document) -> str:
-    names = settings.get("item") or ", ".join(settings.get("as") or ())
-    if settings.get("in") is not None:
-        values = settings["in"]
-        if isinstance(values, list):
-            text = ", ".join(map(str, values[:5])) + (f", ... {len(values):,} in all" if len(values) > 5 else "")
-        elif isinstance(values, Mapping):
-            text = str(values.get("expr"))
-        else:
-            text = str(values)
-    elif settings.get("files") is not None:
-        files = settings["files"]
-        pattern = files["pattern"]
-        text = f"files {', '.join(pattern) if isinstance(pattern, list) else pattern} of {files['connection']}"
-    elif settings.get("query") is not None:
-        query = settings["query"]
-        text = f"the rows of {query.get('file') or ' '.join(str(query.get('text')).split())}"
-    elif settings.get("rows") is not None:
-        text = f"the rows in {settings['rows']}"
-    else:
-        own = settings["range"]
-        step = f" by {own['step']}" if "step" in own else ""
-        text = f"{_value(own['from'])} to {_value(own['to'])}{step}"
-    return f"{names} over {text}"
-
-
-def _value(value: object) -> str:
-    return str(value["expr"]) if isinstance(value, Mapping) and set(value) == {"expr"} else str(value)
-
-
 def _constraint(item: Document) -> str:
-    text = str(item["task"])
-    if item["on"] != "success":
-        text += f" on {item['on']}"
-    if item["when"] is not True:
-        text += f" {'or' if item['match'] == 'either' else 'if'} {_condition(item['when'])}"
-    return text + (" or skipped" if item["or_skipped"] else "")
-
-
-def _condition(condition: object) -> str:
-    return str(condition).lower() if isinstance(condition, bool) else " ".join(str(condition).split())
+    parts = [str(item["task"]), "" if item["on"] == "success" else f"on {item['on']}", constraint_condition(item)]
+    return " ".join(part for part in parts if part)
 
 
 def _cut(text: str) -> str:

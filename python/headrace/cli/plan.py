@@ -72,6 +72,8 @@ def _render_task(task: Document, width: int) -> str:
         str(task["task"]),
         _wrapped("into", [f"{name} ({task['target']}, {task['load']})"], width),
         _wrapped("from", [_source(task)], width),
+        *([_wrapped("join", [task["join"]["text"]], width)] if "join" in task else []),
+        *([_wrapped("lookups", [own["text"] for own in task["transforms"]], width)] if task.get("transforms") else []),
         _wrapped("streams", [_streams(task)], width),
         _wrapped("memory", [_memory(task["memory"])], width),
     ]
@@ -178,6 +180,8 @@ def _memory(memory: Document) -> str:
     ]
     if memory.get("decoding_bytes"):
         parts.append(f"decoding {units.size(memory['decoding_bytes'])}")
+    if memory.get("lookup_bytes"):
+        parts.append(f"lookups up to {units.size(memory['lookup_bytes'])}")
     if memory["engine_bytes"]:
         parts.append(f"the target's engine {units.size(memory['engine_bytes'])}")
     parts.append(f"program and reserve {units.size(memory['headroom_bytes'])}")

@@ -105,9 +105,9 @@ class PlainProgress:
     def _line(self, event: Event, now: float) -> str | None:
         if is_other(event):
             return self._state.others.ended_line(event) if event["event"] in _ENDS else None
+        if event["event"] in _LINES:
+            return _LINES[event["event"]](event)
         match event["event"]:
-            case "run_started":
-                return started_line(event)
             case "task_started":
                 self._last_line[str(event["task"])] = now
                 return "\n".join([table_started_line(event), *self._new_notes(event)])
@@ -117,8 +117,6 @@ class PlainProgress:
                     return None
                 self._last_line[task] = now
                 return progress_line(self._state.tables[task], now)
-            case "limit" | "slow_streams":
-                return limit_line(event)
             case "task_finished" if "table" in event:
                 if event["status"] == "success":
                     self._last_line.pop(str(event["task"]), None)
@@ -127,8 +125,6 @@ class PlainProgress:
                 return self._state.others.ended_line(event)  # it has failed before it began to load
             case "task_skipped":
                 return self._skipped_line(event)
-            case "notice":
-                return notice_line(event)
         return None
 
     def _skipped_line(self, event: Event) -> str | None:
@@ -212,6 +208,20 @@ def table_started_line(event: Event) -> str:
     return f"{event['table']}: loading {files}{text}, {slices}, {units.plural(int(event['streams']), 'stream')}"
 
 
+def lookup_started_line(event: Event) -> str:
+    """A lookup is read, before the rows of the table."""
+    size = f", {units.size(int(event['bytes_total']))}" if event["bytes_total"] else ""
+    return f"{event['table']}: reading lookup {event['lookup']}, {event['rows_from']}{size}"
+
+
+def lookup_read_line(event: Event) -> str:
+    """A lookup is in memory."""
+    return (
+        f"{event['table']}: lookup {event['lookup']} has {units.plural(int(event['rows']), 'row')}, read in "
+        f"{units.duration(float(event['seconds']))}, {units.size(int(event['bytes']))} of memory"
+    )
+
+
 def progress_line(table: TableProgress, now: float) -> str:
     """Where a table is."""
     if table.is_counting():
@@ -273,3 +283,14 @@ def shown_state(table: TableProgress) -> str:
         return LOADING
     # All files are read, the last rows are being written and committed.
     return "ending" if table.source_bytes_read >= table.bytes_total else f"{percent} %"
+
+
+# What some events are told by, whatever the state of the run is.
+_LINES: Final[Mapping[str, Callable[[Event], str | None]]] = {
+    "run_started": started_line,
+    "lookup_started": lookup_started_line,
+    "lookup_read": lookup_read_line,
+    "limit": limit_line,
+    "slow_streams": limit_line,
+    "notice": notice_line,
+}

@@ -41,6 +41,8 @@ class TableProgress:
     bytes_total: int = 0
     started: float = 0.0
     seconds: float = 0.0
+    # Its lookup that is being read.
+    reading: str = ""
     # What limits it now, and streams that are late, as lines to be shown.
     limit: str = ""
     slow: list[str] = field(default_factory=list)
@@ -103,6 +105,10 @@ class RunProgress:
                     self._start_run(event, now)
                 case "task_started":
                     self._start_table(event, now)
+                case "lookup_started":
+                    self._table(event).reading = str(event["lookup"])
+                case "lookup_read":
+                    self._end_lookup(event, now)
                 case "progress":
                     self._advance(event, now)
                 case "limit":
@@ -138,6 +144,13 @@ class RunProgress:
         table.started = now
         table.samples.append((now, 0, 0))
 
+    def _end_lookup(self, event: Mapping[str, Any], now: float) -> None:
+        table = self._table(event)
+        table.reading = ""
+        # Rates are those of loading.
+        table.samples.clear()
+        table.samples.append((now, 0, 0))
+
     def _advance(self, event: Mapping[str, Any], now: float) -> None:
         table = self._table(event)
         table.rows_read = int(event["rows_read"])
@@ -155,7 +168,7 @@ class RunProgress:
 
     def _finish(self, event: Mapping[str, Any], now: float) -> None:
         table = self._table(event)
-        table.state = str(event["status"])
+        table.state, table.reading = str(event["status"]), ""
         if "rows_read" not in event:
             return  # it has failed before its first row, or its rows were told already
         table.rows_read = int(event["rows_read"])

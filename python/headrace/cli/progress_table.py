@@ -59,9 +59,10 @@ def _shown(tables: list[TableProgress]) -> list[TableProgress]:
 
 
 def _limit_lines(table: TableProgress) -> list[Text]:
-    """What limits a table, and its streams that are late. Wraps: what is shown is not to be guessed."""
+    """What a table reads first, what limits it, and late streams. Wraps: what is shown is not to be guessed."""
+    reading = [Text(f"{shown_name(table)} reads lookup {table.reading}", style="cyan")] if table.reading else []
     limit = [Text(f"{shown_name(table)} is {table.limit}", style="cyan")] if table.limit else []
-    return limit + [Text(line, style="yellow") for line in table.slow]
+    return reading + limit + [Text(line, style="yellow") for line in table.slow]
 
 
 def _cells(table: TableProgress, now: float) -> list[RenderableType]:

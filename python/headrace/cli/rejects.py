@@ -80,6 +80,8 @@ def render_rejects(found: RejectedRun, first: Sequence[Sequence[Mapping[str, Any
 
 def _is_to_do(table: RejectedTable) -> bool:
     """Whether rows are left to be repaired: who does not go on with a replay may replay them anew."""
+    if not table.is_replayable:
+        return False
     return table.accounts is None or table.accounts.open + table.accounts.unfinished > 0
 
 

@@ -34,8 +34,9 @@ LIMITS: Final[dict[str, Limit]] = {
         Limit(
             "transform",
             "transforming",
-            "Streams are busy with transforms, such as finding the partition of each row.",
-            "Give it more streams if CPUs are idle, or divide the files as the table is divided.",
+            "Streams are busy with transforms: lookups (summary.json tells the time of each), or finding the partition "
+            "of each row.",
+            "Give it more streams if CPUs are idle; take columns out of lookups; divide files as the table is divided.",
         ),
         Limit(
             "encode",

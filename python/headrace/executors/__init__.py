@@ -1,15 +1,24 @@
 """Who executes a planned data flow: for now this process."""
 
 from headrace.executors.ignored import Ignored, ignored_by_column, kept_ignored
+from headrace.executors.joined import added_joins, join_accounts, kept_joined, without_rows
 from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor
+from headrace.executors.lookups import BuiltLookups, RowsOf, build_lookups
 
 __all__ = [
+    "BuiltLookups",
     "Cancel",
     "CreateFlow",
     "FlowOutcome",
     "Ignored",
     "Loader",
     "LocalExecutor",
+    "RowsOf",
+    "added_joins",
+    "build_lookups",
     "ignored_by_column",
+    "join_accounts",
     "kept_ignored",
+    "kept_joined",
+    "without_rows",
 ]

@@ -7,7 +7,8 @@ from collections import Counter
 from typing import Any
 
 from headrace.errors import AccountsError, SourceError
-from headrace.planning import DataFlowPlan, counted
+from headrace.executors.joined import join_accounts
+from headrace.planning import DataFlowPlan, JoinPlan, counted
 
 
 def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
@@ -15,7 +16,11 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
 
     - every planned slice is reported exactly once, and nothing else is;
     - every stream is reported, and streams and the slices that they read count the same rows;
-    - for each slice: lines = rows + skipped, rows = out + rejected;
+    - for each slice: lines = rows + skipped, rows = out + rejected; with a join rows = those that came to it +
+      rejected, and of these those that met none, and go no further, are not more than there are; all that comes out of
+      it is a right row that has met a left one, or one of those that have met none and are kept;
+    - for each slice that was read, and each transform: rows = matched + defaulted + rejected; what comes out of one
+      goes into the next, and what comes out of the last one into the destination, but for rows that no partition takes;
     - the sink was handed the sum of out, but for slices that an earlier attempt has committed, and the destination took
       as many (`rows_inserted`; None: it does not count, or has told the sink);
     - the rows of all partitions, where the sink counts them, are those that it was handed;
@@ -24,7 +29,9 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     """
     problems = [*_slices(plan, result), *_streams(plan, result)]
     for item in result["slices"]:
-        problems += _identities(item)
+        problems += _identities(plan, item)
+    problems += _join(plan, result)
+    problems += _transforms(plan, result)
     rows_out = sum(int(item["out"]) for item in result["slices"] if not item["committed"])
     rejected = sum(int(item["rejected"]) for item in result["slices"])
     problems += _equal("rows out of the slices", rows_out, "rows handed to the destination", result["sink"]["rows"])
@@ -46,18 +53,27 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
 
 
 def refuse_empty(plan: DataFlowPlan, result: dict[str, Any]) -> None:
-    """Raises SourceError if the source had not one data row, rejected ones included, and does not allow that."""
-    if plan.source.may_be_empty or any(int(item["rows"]) for item in result["slices"]):
+    """Raises SourceError if a source had not one data row, rejected ones included, and does not allow that."""
+    if plan.join is None:
+        _refuse_empty(plan, result, plan.source.name, 0, may_be_empty=plan.source.may_be_empty)
         return
-    files = [str(file["path"]) for file in plan.source.files]
-    lines = sum(int(item["lines"]) for item in result["slices"])
+    for side, own in enumerate(plan.join.join.sources):
+        _refuse_empty(plan, result, own.name, side, may_be_empty=plan.source.sides_may_be_empty[side])
+
+
+def _refuse_empty(plan: DataFlowPlan, result: dict[str, Any], name: str, side: int, *, may_be_empty: bool) -> None:
+    slices = [item for item in result["slices"] if plan.side_number(int(item["file"])) == side]
+    if may_be_empty or any(int(item["rows"]) for item in slices):
+        return
+    files = [str(file["path"]) for number, file in enumerate(plan.source.files) if plan.side_number(number) == side]
+    lines = sum(int(item["lines"]) for item in slices)
     raise SourceError(
         "the source file has no data row; nothing was changed"
         if len(files) == 1
         else f"none of the {len(files)} source files has a data row; nothing was changed",
         at={"file": files[0]} if len(files) == 1 else {"folder": os.path.dirname(files[0])},
         found=f"{counted(lines, 'header or blank line')}",
-        hint=f"Set `empty: allow` for source `{plan.source.name}` if this is right; `replace` then empties the table.",
+        hint=f"Set `empty: allow` for source `{name}` if this is right; `replace` then empties the table.",
     )
 
 
@@ -87,18 +103,107 @@ def _streams(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     return problems + _equal("rows of the streams", by_stream, "rows of the slices", by_slice)
 
 
-def _identities(item: dict[str, Any]) -> list[str]:
+def _identities(plan: DataFlowPlan, item: dict[str, Any]) -> list[str]:
     number = item["number"]
     lines, skipped, rows = int(item["lines"]), int(item["skipped"]), int(item["rows"])
     out, rejected = int(item["out"]), int(item["rejected"])
     problems = []
     if lines != rows + skipped:
         problems.append(f"slice {number}: {lines} lines are not {rows} rows + {skipped} skipped")
-    if rows != out + rejected:
+    if plan.join is not None:
+        problems += _joined_slice(plan.join, item)
+    elif rows != out + rejected:
         problems.append(f"slice {number}: {rows} rows are not {out} out + {rejected} rejected")
     ignored = sum(int(count) for counts in item["ignored"].values() for count in counts.values())
     if item["stream"] is not None and ignored != int(item["values_ignored"]):
         problems.append(f"slice {number}: {item['values_ignored']} values ignored are {ignored} in its columns")
+    return problems
+
+
+def _joined_slice(plan: JoinPlan, item: dict[str, Any]) -> list[str]:
+    join = item.get("join")
+    if join is None:
+        return [f"slice {item['number']}: nothing is told of its join"]
+    rows, unmatched, filtered, null_keys = (int(join[name]) for name in ("rows", "unmatched", "filtered", "null_keys"))
+    name, rejected = f"slice {item['number']}", int(item["rejected"])
+    problems = []
+    if int(item["rows"]) != rows + rejected:
+        problems.append(f"{name}: {item['rows']} rows are not {rows} rows of the join + {rejected} rejected")
+    if not null_keys <= unmatched <= rows or filtered != (0 if plan.keeps(int(item["file"])) else unmatched):
+        problems.append(f"{name}: of {rows} rows {unmatched} met none, {null_keys} without a key, {filtered} left out")
+    return problems
+
+
+def _join(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
+    account = join_accounts(plan, result)
+    if account is None:
+        return []
+    behind = [item["transforms"] for item in result["slices"] if item.get("transforms")]
+    came = (
+        sum(int(counts[0]["rows"]) for counts in behind)
+        if plan.lookups
+        else sum(int(item["out"]) for item in result["slices"])
+    )
+    return [*_pairs(plan, result), *_equal("rows out of the join", account["rows_out"], "rows behind it", came)]
+
+
+def _pairs(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
+    """A right row meets one left row, and a left row any number of right ones."""
+    matched: dict[int, list[int]] = {}
+    for item in result["slices"]:
+        counts, file = item.get("join") or {"rows": 0, "unmatched": 0}, int(item["file"])
+        pair = matched.setdefault(file % (plan.source.pairs or 1), [0, 0])
+        pair[plan.side_number(file)] += int(counts["rows"]) - int(counts["unmatched"])
+    return [
+        f"pair {pair + 1}: {left} left rows have met {right} right ones"
+        for pair, (left, right) in sorted(matched.items())
+        if left > right or (left == 0) != (right == 0)
+    ]
+
+
+def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
+    problems: list[str] = []
+    outside = 0
+    for item in result["slices"]:
+        counts = item.get("transforms", [])
+        if item["stream"] is None or not (plan.lookups or counts):
+            continue
+        if plan.join is not None and not counts:
+            continue  # those of a pair are told by its first slice
+        if len(counts) != len(plan.lookups):
+            problems.append(f"slice {item['number']}: {len(counts)} of {len(plan.lookups)} transforms are reported")
+            continue
+        problems += _chain(plan, item, counts)
+        outside += int(counts[-1]["rows"]) - int(counts[-1]["rejected"]) - int(item["out"])
+    if plan.lookups:
+        # Whatever else is a reject, is one before the first transform or in one of them.
+        by_partition = int(result["rejects"].get("by_rule", {}).get("partition", 0))
+        problems += _equal(
+            "rows behind the transforms and not out", outside, "rows that no partition takes", by_partition
+        )
+    return problems
+
+
+def _chain(plan: DataFlowPlan, item: dict[str, Any], counts: list[dict[str, Any]]) -> list[str]:
+    problems = []
+    arrived: int | None = None
+    for own, count in zip(plan.lookups, counts, strict=True):
+        rows, matched, defaulted, rejected = (
+            int(count[member]) for member in ("rows", "matched", "defaulted", "rejected")
+        )
+        name = f"slice {item['number']}, transform {own.name}"
+        if rows != matched + defaulted + rejected:
+            problems.append(
+                f"{name}: {rows} rows are not {matched} matched + {defaulted} with defaults + {rejected} rejected"
+            )
+        if int(count["null_keys"]) > defaulted + rejected:
+            problems.append(
+                f"{name}: {count['null_keys']} rows without a key are more than {defaulted} with defaults and "
+                f"{rejected} rejected"
+            )
+        if arrived is not None and rows != arrived:
+            problems.append(f"{name}: {rows} rows came of {arrived} from the transform before")
+        arrived = rows - rejected
     return problems
 
 

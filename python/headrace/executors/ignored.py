@@ -19,13 +19,14 @@ _ENDING: Final = "ignored.json"
 
 def ignored_by_column(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> Ignored:
     """By column of the layout, `nulls` and `cut`: those of a flow's result, of all attempts of the run."""
-    ignored: dict[int, dict[str, int]] = {}
+    ignored: dict[tuple[int, int], dict[str, int]] = {}
     for item in result["slices"] if result else []:
         for column, counts in item.get("ignored", {}).items():
-            own = ignored.setdefault(int(column), {"nulls": 0, "cut": 0})
+            place = (plan.side_number(int(item["file"])), int(column))
+            own = ignored.setdefault(place, {"nulls": 0, "cut": 0})
             for kind, count in counts.items():
                 own[kind] += int(count)
-    return {plan.layout["columns"][column]["name"]: counts for column, counts in sorted(ignored.items())}
+    return {plan.shown_column(*place): counts for place, counts in sorted(ignored.items())}
 
 
 def keep_ignored(folder: Path, plan: DataFlowPlan, result: Mapping[str, Any]) -> None:

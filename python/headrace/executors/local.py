@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
 from headrace.executors.accounts import check_accounts, refuse_empty
 from headrace.executors.ignored import keep_ignored
+from headrace.executors.joined import keep_joined
 from headrace.planning import DataFlowPlan
 from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle
 
@@ -57,7 +58,8 @@ Measuring = Callable[[Flow], AbstractContextManager[None]]
 class FlowOutcome:
     """How a data flow ended. `result` is the core's RESULT; `error` is None exactly when the rows are committed.
 
-    `cpu_seconds`: of the whole process, user and system, while the flow ran. `warnings`: what went wrong behind the
+    `cpu_seconds`: of the whole process, user and system, while the flow ran. `lookups`: what the core says of each, and
+    `lookup_seconds`: how long reading them took, before that. `warnings`: what went wrong behind the
     commit, which cannot undo it.
     """
 
@@ -67,6 +69,8 @@ class FlowOutcome:
     seconds: float
     cpu_seconds: float
     warnings: tuple[str, ...] = ()
+    lookups: tuple[dict[str, Any], ...] = ()
+    lookup_seconds: float = 0.0
 
     @property
     def status(self) -> str:
@@ -192,6 +196,7 @@ class _Load:
         check_accounts(self._plan, result, rows_inserted)
         refuse_empty(self._plan, result)
         keep_ignored(self._rejects_folder, self._plan, result)
+        keep_joined(self._rejects_folder, self._plan, result)
         return result
 
     def _joined(self) -> dict[str, Any]:

@@ -9,7 +9,11 @@ from headrace.model.bound import (
     Destination,
     FileSource,
     GenerateSource,
+    Join,
+    Lookup,
+    QuerySource,
     Source,
+    TableSource,
 )
 from headrace.model.connections import (
     Connection,
@@ -20,11 +24,15 @@ from headrace.model.connections import (
 )
 from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
+from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, embedded_database, message_of, row_stream
+from headrace.model.join import SIDES, JoinedColumn, JoinKey, Side
 from headrace.model.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
 from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
 from headrace.model.load import load_package
 from headrace.model.load_options import LoadOptions
+from headrace.model.lookup import AddedColumn, LookupColumn, LookupKey, LookupTable, TableColumn
+from headrace.model.lookup_keys import key_family
 from headrace.model.memory_size import parse_memory_size
 from headrace.model.partition import (
     CommitInterval,
@@ -43,6 +51,7 @@ from headrace.model.reject_limits import RejectBounds, RejectLimits
 from headrace.model.rows import Rows
 from headrace.model.schema import environments_schema, layout_schema, package_schema
 from headrace.model.scope import Scope
+from headrace.model.spec_files import STREAM_PLACEHOLDER
 from headrace.model.task import Constraint, Handler, Task, Variable
 from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
 
@@ -52,7 +61,10 @@ __all__ = [
     "HASH_KINDS",
     "LIST_KINDS",
     "RANGE_KINDS",
+    "SIDES",
+    "STREAM_PLACEHOLDER",
     "TASK_KINDS",
+    "AddedColumn",
     "BoundPackage",
     "Column",
     "CommitInterval",
@@ -63,36 +75,53 @@ __all__ = [
     "DataTypeError",
     "Destination",
     "DuckdbConnection",
+    "EmbeddedQuery",
+    "EmbeddedQueryError",
     "Every",
     "FileSource",
     "FilesConnection",
     "GenerateSource",
     "Handler",
     "HashPartition",
+    "Join",
+    "JoinKey",
+    "JoinedColumn",
     "Layout",
     "ListPartition",
     "LoadOptions",
+    "Lookup",
+    "LookupColumn",
+    "LookupKey",
+    "LookupTable",
     "NullConnection",
     "PartitionClause",
     "PartitionSettings",
     "PeriodUnit",
     "PostgresConnection",
     "Quantiles",
+    "QuerySource",
     "RangePartition",
     "RejectBounds",
     "RejectLimits",
     "Rows",
     "Scope",
+    "Side",
     "Source",
+    "TableColumn",
+    "TableSource",
     "Task",
     "Variable",
     "describe",
+    "embedded_database",
     "environments_schema",
+    "key_family",
     "layout_schema",
     "load_package",
+    "message_of",
     "package_schema",
     "parse_memory_size",
     "redact",
     "redact_data",
+    "row_stream",
     "strategy_of",
 ]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from headrace.machine.affinity import Affinity
 from headrace.model.connections import Connection
+from headrace.model.data_type import DataType
+from headrace.model.embedded_query import EmbeddedQuery
+from headrace.model.join import JoinedColumn, JoinKey
 from headrace.model.layout import Layout
+from headrace.model.layout_column import Column
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
+from headrace.model.lookup import AddedColumn, LookupColumn, LookupKey, LookupTable
 from headrace.model.partition import CommitInterval, PartitionClause
 from headrace.model.reject_limits import RejectLimits
 from headrace.model.scope import Scope
@@ -59,6 +64,88 @@ Source = FileSource | GenerateSource
 
 
 @dataclass(frozen=True, slots=True)
+class Join:
+    """Rows of two sources that meet, in front of the transforms. `name`: that of the transform; `kind`: inner, left,
+    right or full; `columns`: those of the rows that come out.
+    """
+
+    name: str
+    kind: Literal["inner", "left", "right", "full"]
+    left: FileSource
+    right: FileSource
+    keys: tuple[JoinKey, ...]
+    columns: tuple[JoinedColumn, ...]
+
+    @property
+    def sources(self) -> tuple[FileSource, FileSource]:
+        """The left one and the right one."""
+        return self.left, self.right
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySource:
+    """The rows of a query without a connection. `columns`: those of types that rows can have; `places`: where all of
+    its columns stand, from 0.
+    """
+
+    name: str
+    query: EmbeddedQuery
+    places: Mapping[str, int]
+    columns: Mapping[str, LookupColumn]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """The rows of a table. `found`: what it is; None as long as nobody has looked."""
+
+    name: str
+    connection: Connection
+    schema: str | None
+    table: str
+    found: LookupTable | None = None
+
+    @property
+    def columns(self) -> dict[str, LookupColumn]:
+        """Those of types that rows can have."""
+        found = () if self.found is None else self.found.columns
+        return {own.name: LookupColumn(own.name, own.type, own.nullable) for own in found if own.type is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Columns that each row gets from the one row of `source` that has its key. `name`: that of the transform.
+
+    `rejects_misses`: rows that find nothing are rejects; else they get the defaults of the columns. `keeps_first`: of
+    its rows with one key the first is found; else they are an error. `ignores_case`: in texts of keys.
+    """
+
+    name: str
+    source: FileSource | QuerySource | TableSource
+    keys: tuple[LookupKey, ...]
+    added: tuple[AddedColumn, ...]
+    rejects_misses: bool = False
+    keeps_first: bool = False
+    ignores_case: bool = False
+
+    @property
+    def types(self) -> dict[str, DataType]:
+        """The types of the columns that its rows have."""
+        source = self.source
+        if isinstance(source, FileSource):
+            return {column.name: column.type for column in source.layout.columns}
+        return {column.name: column.type for column in source.columns.values()}
+
+    @property
+    def is_described(self) -> bool:
+        """Whether its types are known. If not, keys and defaults were not looked at either."""
+        return not isinstance(self.source, TableSource) or self.source.found is not None
+
+
+# By the names of the lookups. Raises BindingError for what does not fit the tables.
+Describe = Callable[[Mapping[str, LookupTable]], tuple[Lookup, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Destination:
     """The table that rows go to. `columns` is target column: source column; None maps by equal names.
 
@@ -82,9 +169,11 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class DataFlowTask:
-    """One source to one destination. `id` is unique in the run: `load_tables[lineitem].load`; `definition` is that of
-    the task that defines it: `load_tables.load`. `reject_table`: beside the table of the destination, None if rejects
-    go into no table.
+    """One source through `transforms`, in the order in which rows pass them, to one destination. With a `join` its rows
+    are those that come out of it, and `source` is its left side. `id` is unique in the run:
+    `load_tables[lineitem].load`; `definition` is that of the task that defines it: `load_tables.load`.
+    `reject_table`: beside the table of the destination, None if rejects go into no table. `describe`: gives the
+    transforms once the tables of lookups are known; None if they are as they stand.
     """
 
     id: str
@@ -96,6 +185,27 @@ class DataFlowTask:
     description: str | None = None
     reject_table: str | None = None
     definition: str = ""
+    transforms: tuple[Lookup, ...] = ()
+    describe: Describe | None = field(default=None, repr=False, compare=False)
+    join: Join | None = None
+
+    @property
+    def added(self) -> tuple[AddedColumn, ...]:
+        """The columns that transforms add, in their order."""
+        return tuple(column for lookup in self.transforms for column in lookup.added)
+
+    @property
+    def columns(self) -> tuple[Column | JoinedColumn, ...]:
+        """Those of its rows in front of the transforms."""
+        return tuple(self.source.layout.columns) if self.join is None else self.join.columns
+
+    @property
+    def ignoring(self) -> list[str]:
+        """Names of those that are NULL where their text is no value."""
+        if self.join is None:
+            return self.source.layout.ignoring
+        ignoring = {"left": self.join.left.layout.ignoring, "right": self.join.right.layout.ignoring}
+        return [column.name for column in self.join.columns if column.column in ignoring[column.side]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from headrace.model.spec import (
     NullConnectionSpec,
     PostgresConnectionSpec,
 )
-from headrace.model.spec_data_flow import RESERVED_SCHEMA
 from headrace.model.suggest import did_you_mean, one_of, show_value
+from headrace.model.table_names import RESERVED_SCHEMA
 
 SCHEMES = ("files", "duckdb", "postgres", "null")
 # As libpq, which knows both.
@@ -224,6 +224,15 @@ def parse_overrides(
             )
         overrides[name] = connection_from_url(name, _with_variables(name, url, surroundings.environ), surroundings)
     return overrides
+
+
+def connection_of_argument(url: str, argument: str, surroundings: Surroundings) -> Connection:
+    """The connection of a URL that stands alone on the command line, as `argument`. Raises CommandLineError."""
+    try:
+        return connection_from_url(argument, _with_variables(argument, url, surroundings.environ), surroundings)
+    except CommandLineError as error:
+        error.at = {"argument": argument}
+        raise
 
 
 _VARIABLE = re.compile(r"\$\{env:(?P<variable>[^}]*)\}")

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from headrace.model.bound import BoundPackage, DataFlowTask, Destination, FileSource, Source
+from headrace.model.bound import (
+    BoundPackage,
+    DataFlowTask,
+    Destination,
+    FileSource,
+    Join,
+    Lookup,
+    QuerySource,
+    Source,
+    TableSource,
+)
 from headrace.model.describe_tasks import describe_control, plain
 from headrace.model.layout import Layout
 from headrace.model.partition import describe_clause
@@ -38,9 +48,50 @@ def _flow(flow: DataFlowTask) -> dict[str, object]:
         "description": flow.description,
         "when": flow.when,
         "source": _source(flow.source),
+        **({} if flow.join is None else {"join": _join(flow.join)}),
+        "transforms": [_lookup(lookup) for lookup in flow.transforms],
         "destination": _destination(flow.destination),
         "rejects": {**flow.rejects.to_dict(), **({"table": flow.reject_table} if flow.reject_table else {})},
     }
+
+
+def _join(join: Join) -> dict[str, object]:
+    return {
+        "name": join.name,
+        "type": join.kind,
+        "left": join.left.name,
+        "right": _source(join.right),
+        "on": {key.left: key.right for key in join.keys},
+        "columns": [
+            {"name": own.name, "side": own.side, "from": own.column, "type": str(own.type), "nullable": own.nullable}
+            for own in join.columns
+        ],
+    }
+
+
+def _lookup(lookup: Lookup) -> dict[str, object]:
+    return {
+        "name": lookup.name,
+        "kind": "lookup",
+        "source": _lookup_source(lookup.source),
+        "on": {key.column: key.lookup_column for key in lookup.keys},
+        "added": [
+            {**asdict(column), "type": str(column.type) if lookup.is_described else None} for column in lookup.added
+        ],
+        "no_match": "reject" if lookup.rejects_misses else "default",
+        "duplicates": "first" if lookup.keeps_first else "error",
+        "case": "ignore" if lookup.ignores_case else "exact",
+    }
+
+
+def _lookup_source(source: FileSource | QuerySource | TableSource) -> dict[str, object]:
+    if isinstance(source, FileSource):
+        return _source(source)
+    if isinstance(source, TableSource):
+        table = source.table if source.schema is None else f"{source.schema}.{source.table}"
+        return {"name": source.name, "connection": source.connection.name, "table": table}
+    columns = [{"name": column.name, "type": str(column.type)} for column in source.columns.values()]
+    return {"name": source.name, "query": source.query.written, "columns": columns}
 
 
 def _source(source: Source) -> dict[str, object]:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from headrace.model.bound import DataFlowTask, Destination, FileSource, GenerateSource, Source
+from headrace.errors import BindingError
+from headrace.model.bound import (
+    DataFlowTask,
+    Describe,
+    Destination,
+    FileSource,
+    GenerateSource,
+    Join,
+    Lookup,
+    Source,
+)
 from headrace.model.connections import Connection, FilesConnection
+from headrace.model.join import JoinedColumn
+from headrace.model.join_binder import JoinBinder
 from headrace.model.layout import Layout
+from headrace.model.layout_column import Column
 from headrace.model.load_options import LoadOptions
+from headrace.model.lookup import AddedColumn, LookupTable
 from headrace.model.named_things import DESTINATIONS, NamedThings
 from headrace.model.partition import CommitInterval
 from headrace.model.partition_binder import PartitionBinder
 from headrace.model.problems import ProblemCollector
 from headrace.model.reject_limits import RejectBounds, RejectLimits
+from headrace.model.scope import Scope
 from headrace.model.spec_data_flow import (
     TPCH_TABLES_IN_ONE_CHUNK,
     DataFlowSpec,
@@ -21,10 +36,17 @@ from headrace.model.spec_data_flow import (
     FileSourceSpec,
     GenerateSourceSpec,
 )
+from headrace.model.spec_joins import JoinSpec, JoinTransformSpec
+from headrace.model.spec_partition import PartitionSpec
+from headrace.model.spec_transforms import TransformSpec
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.task import Task
+from headrace.model.transform_binder import Beginning, TransformBinder
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
+
+# What transforms are bound from: they, the path of the flow, where its rows come from, and where its destination reads.
+_Way = tuple[Mapping[str, TransformSpec], DocumentPath, Beginning, tuple[DocumentPath, str], Scope]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +67,34 @@ class FlowBinder:
         self._problems = problems
         self._environment = environment
         self._names = NamedThings(document, problems, environment.connections)
+        self._joins = JoinBinder(document, problems, self._names)
+        self._transforms = TransformBinder(document, problems, self._names, self._layout)
 
-    def bind(self, spec: DataFlowSpec, task: Task, instance: str, when: bool) -> DataFlowTask | None:
+    def bind(self, spec: DataFlowSpec, task: Task, instance: str, when: bool, scope: Scope) -> DataFlowTask | None:
         """The data flow of a task whose references are resolved. None if something is wrong."""
         path = task.own_path
-        (source_name, source_spec), *_ = spec.sources.items()
         (destination_name, destination_spec), *_ = spec.destinations.items()
-        source_path = (*path, "sources", source_name)
         destination_path = (*path, "destinations", destination_name)
-        source = self._source(source_name, source_spec, source_path)
-        destination = self._destination(destination_name, destination_spec, destination_path)
-        self._names.look_up(spec.sources, destination_spec.input, (*destination_path, "input"), "source")
-        if source is None or destination is None:
+        sources = {name: self._source(name, own, (*path, "sources", name)) for name, own in spec.sources.items()}
+        if not self._are_read(spec, path):
             return None
-        self._check_columns(destination, source.layout, (*destination_path, "columns"))
-        destination = self._partitioned(destination, destination_spec, source, destination_path)
+        joined = self._join(spec, sources, path)
+        destination = self._destination(destination_name, destination_spec, destination_path)
+        reader = ((*destination_path, "input"), destination_spec.input)
+        way = (spec.transforms, path, _beginning(spec, sources, joined), reader, scope)
+        transforms = self._transforms.bind(*way, {})
+        source = next(iter(sources.values())) if joined is None else joined.left
+        is_wrong = None in sources.values() or (joined is None and _joins(spec))
+        if is_wrong or source is None or destination is None or transforms is None:
+            return None
+        if joined is not None and self._rejects_joined(transforms, joined, path):
+            return None
+        added = [column for lookup in transforms for column in lookup.added]
+        columns = source.layout.columns if joined is None else joined.columns
+        self._check_columns(destination, columns, added, (*destination_path, "columns"))
+        if joined is not None and not self._takes_joined(destination, destination_spec, joined, destination_path):
+            return None
+        destination = self._partitioned(destination, destination_spec, source, added, destination_path)
         return DataFlowTask(
             instance,
             task.name,
@@ -70,7 +105,92 @@ class FlowBinder:
             task.description,
             spec.rejects.table,
             task.id,
+            transforms,
+            None if all(lookup.is_described for lookup in transforms) else self._describe(way),
+            joined,
         )
+
+    def _are_read(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
+        """Whether sources and joins are as many as go together."""
+        joins = _joins(spec)
+        if len(joins) > 1:
+            second = list(joins)[1]
+            self._problems.add(
+                self._document,
+                (*path, "transforms", second),
+                f"a data flow has {len(joins)} joins: {', '.join(map(show_name, joins))}",
+                expected="one join in this version",
+                hint="Write a data flow for each of them, or let one of the sources be a `lookup`.",
+                at_key=True,
+            )
+            return False
+        if joins or len(spec.sources) == 1:
+            return True
+        self._problems.add(
+            self._document,
+            (*path, "sources"),
+            f"a data flow has two sources and no join: {', '.join(map(show_name, spec.sources))}",
+            expected="one source, or the two of a join",
+            hint="Add a transform `join`, or write a data flow for each of them.",
+        )
+        return False
+
+    def _join(self, spec: DataFlowSpec, sources: Mapping[str, Source | None], path: DocumentPath) -> Join | None:
+        for name, own in _joins(spec).items():
+            return self._joins.bind(name, own, (*path, "transforms", name, "join"), sources, spec.transforms)
+        return None
+
+    def _rejects_joined(self, transforms: Sequence[Lookup], joined: Join, path: DocumentPath) -> bool:
+        """Whether joined rows would be rejects, which stand in a file."""
+        found = [lookup for lookup in transforms if lookup.rejects_misses]
+        for lookup in found:
+            self._problems.add(
+                self._document,
+                (*path, "transforms", lookup.name, "lookup"),
+                f"rows that find nothing in the lookup `{show_name(lookup.name)}` cannot be rejects, because those of "
+                f"the join `{show_name(joined.name)}` stand in no file",
+                expected="`no_match: {default: VALUE}`",
+                hint="Give them a default, such as -1 or null.",
+            )
+        return bool(found)
+
+    def _takes_joined(self, destination: Destination, spec: DestinationSpec, joined: Join, path: DocumentPath) -> bool:
+        """Whether the destination can do without the places and positions of rows, which joined ones do not have."""
+        connection = destination.connection
+        if connection.type == "postgres":
+            self._problems.add(
+                self._document,
+                (*path, "connection"),
+                f"the rows of the join `{show_name(joined.name)}` cannot go to PostgreSQL yet",
+                found=f"`{show_name(connection.name)}` of type postgres",
+                expected="a connection of type duckdb or null",
+                hint="Use a `lookup` in place of the join, or join the loaded tables with a task of kind `build`.",
+            )
+            return False
+        key = next((key for key in ("partition", "commit") if getattr(spec, key) is not None), None)
+        if key is not None:
+            self._problems.add(
+                self._document,
+                (*path, key),
+                f"the rows of the join `{show_name(joined.name)}` stand in no file, which `{key}` needs",
+                expected=f"a destination without `{key}`",
+                hint="Use a `lookup` in place of the join, or leave it out.",
+                at_key=True,
+            )
+        return key is None
+
+    def _describe(self, way: _Way) -> Describe:
+        """Binds the transforms once more, when the tables of lookups are known."""
+
+        def described(tables: Mapping[str, LookupTable]) -> tuple[Lookup, ...]:
+            problems = ProblemCollector(self._document.file)
+            problems.secrets = self._problems.secrets
+            transforms = FlowBinder(self._document, problems, self._environment)._transforms.bind(*way, tables)
+            problems.raise_if_any(BindingError)
+            assert transforms is not None
+            return transforms
+
+        return described
 
     def _source(self, name: str, spec: FileSourceSpec | GenerateSourceSpec, path: DocumentPath) -> Source | None:
         layout = self._layout(spec.layout, (*path, "layout"))
@@ -134,26 +254,58 @@ class FlowBinder:
         found: Layout | None = self._names.look_up(self._environment.layouts, layout, path, "layout")
         return found
 
-    def _check_columns(self, destination: Destination, layout: Layout, path: DocumentPath) -> None:
-        names = layout.column_names()
+    def _check_columns(
+        self,
+        destination: Destination,
+        columns: Sequence[Column | JoinedColumn],
+        added: Sequence[AddedColumn],
+        path: DocumentPath,
+    ) -> None:
+        names = [column.name for column in (*columns, *added)]
+        is_read = not added and not any(isinstance(column, JoinedColumn) for column in columns)
         for target, source in (destination.columns or {}).items():
             if source not in names:
                 self._problems.add(
                     self._document,
                     (*path, target),
-                    f"the source has no column `{show_name(source)}`",
+                    f"the {'source has' if is_read else 'rows have'} no column `{show_name(source)}`",
                     found=quote(source),
                     expected=one_of(names),
                     hint=did_you_mean(source, names) or "Write `target column: source column`.",
                 )
 
+    def _is_by_added(
+        self, destination: Destination, spec: PartitionSpec, added: Sequence[AddedColumn], path: DocumentPath
+    ) -> bool:
+        """Whether the table would be divided by a column that a lookup adds, which is a problem."""
+        key = (spec.column or "").lower()
+        mapping = destination.columns or {column.name: column.name for column in added}
+        wanted = next((source for target, source in mapping.items() if target.lower() == key), None)
+        column = next((column for column in added if column.name == wanted), None)
+        if column is not None:
+            strategy = "range" if spec.range else "list" if spec.list else "hash"
+            self._problems.add(
+                self._document,
+                (*path, "partition", strategy, "column"),
+                f"column `{show_name(column.name)}` is added by the lookup `{show_name(column.lookup)}`, and cannot be "
+                "a partition key",
+                expected="a column that is read from the file",
+                hint="Leave `partition` out, or choose another key.",
+            )
+        return column is not None
+
     def _partitioned(
-        self, destination: Destination, spec: DestinationSpec, source: Source, path: DocumentPath
+        self,
+        destination: Destination,
+        spec: DestinationSpec,
+        source: Source,
+        added: Sequence[AddedColumn],
+        path: DocumentPath,
     ) -> Destination:
         """The destination with its partitions, which the layout has a say in."""
         clause = None
         is_divided = spec.partition is not None and spec.partition.column is not None
-        if spec.partition is not None:
+        if spec.partition is not None and not self._is_by_added(destination, spec.partition, added, path):
             binder = PartitionBinder(self._document, self._problems, (*path, "partition"))
             clause = binder.bind(spec.partition, source, destination.columns, is_reload=bool(spec.partitions))
         if spec.partitions is not None and not is_divided:
@@ -165,3 +317,17 @@ class FlowBinder:
                 hint="Add `partition`, or remove `partitions`.",
             )
         return replace(destination, partition=clause, partitions=tuple(spec.partitions or ()))
+
+
+def _joins(spec: DataFlowSpec) -> dict[str, JoinSpec]:
+    return {name: own.join for name, own in spec.transforms.items() if isinstance(own, JoinTransformSpec)}
+
+
+def _beginning(spec: DataFlowSpec, sources: Mapping[str, Source | None], joined: Join | None) -> Beginning:
+    """Where the rows come from that pass the transforms."""
+    for name in _joins(spec):
+        columns = None if joined is None else {column.name: column.type for column in joined.columns}
+        return Beginning(name, tuple(sources), columns)
+    (name, source), *_ = sources.items()
+    layout = None if source is None else source.layout
+    return Beginning(name, (name,), None if layout is None else {own.name: own.type for own in layout.columns})

@@ -50,7 +50,8 @@ TypeSetting = Annotated[
 ]
 
 
-def _check_column_name(name: str) -> str:
+def check_column_name(name: str) -> str:
+    """Raises an own error unless a column can be called so."""
     if not name or len(name) > MAXIMUM_COLUMN_NAME_CHARACTERS or any(ord(character) < 32 for character in name):
         raise own_error(
             "this cannot be the name of a column",
@@ -136,7 +137,7 @@ NullTokensSetting = Annotated[list[str], AfterValidator(_check_null_tokens)]
 class Column(SpecModel):
     """One column of a flat file."""
 
-    name: Annotated[str, AfterValidator(_check_column_name)] = setting("Name of the column, unique in the layout.")
+    name: Annotated[str, AfterValidator(check_column_name)] = setting("Name of the column, unique in the layout.")
     type: TypeSetting = setting(
         "int16, int32, int64, decimal(p,s), float32, float64, bool, date, time, timestamp, timestamptz, string, "
         "char(n), varchar(n), bytes, uuid or json."

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 ROW_ENDS: Final = {"auto": "", "lf": "\n", "crlf": "\r\n", "cr": "\r"}
 
 
+def row_end_bytes(layout: Layout) -> bytes:
+    """The row end as it stands in files; empty if each file says it, or nothing stands there."""
+    row_end = "" if layout.row_end == "none" else ROW_ENDS.get(layout.row_end, layout.row_end)
+    return row_end.encode("utf-16-le" if layout.encoding.startswith("utf-16") else "utf-8")
+
+
 def layout_to_core(layout: Layout, columns_not_null: Collection[str], types: Mapping[str, DataType]) -> dict[str, Any]:
     """`columns_not_null` are those that the target forbids to be null.
 

@@ -5,6 +5,7 @@ Stricter than the parser of files: a package has one way to write a value.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
@@ -14,6 +15,7 @@ from uuid import UUID
 from headrace.model.data_type import MAXIMUM_PRECISION, DataType
 
 _INTEGER_BITS = {"int16": 16, "int32": 32, "int64": 64}
+_GREATEST_FLOAT = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
@@ -38,6 +40,34 @@ def canonical_text(value: object, data_type: DataType) -> str:
         return convert(value.isoformat() if isinstance(value, date) else value)
     except (ValueError, OverflowError):
         raise ValueError(expected) from None
+
+
+def default_text(value: object, data_type: DataType) -> str:
+    """As `canonical_text`, also for types of which a value has several texts, and which are no keys for that reason."""
+    if data_type.kind in _GREATEST_FLOAT:
+        return _float(value, _GREATEST_FLOAT[data_type.kind])
+    if data_type.kind == "json":
+        return _json(value)
+    if data_type.kind == "bytes":
+        raise ValueError("null, which is the only default of bytes")
+    return canonical_text(value, data_type)
+
+
+def _float(value: object, greatest: float) -> str:
+    number = _number(value)
+    if number is None or abs(number) > greatest:
+        raise ValueError(f"a number from {-greatest} to {greatest}")
+    return repr(float(number))
+
+
+def _json(value: object) -> str:
+    try:
+        json.loads(value if isinstance(value, str) else "")
+    except ValueError:
+        raise ValueError("a text that is a JSON document") from None
+    if not str(value).isprintable():
+        raise ValueError("a JSON document on one line")
+    return str(value)
 
 
 def _integer(value: object, bits: int) -> str:

@@ -103,7 +103,7 @@ class PackageWalk:
                 self._bound(task, scope, instance, when=True)
                 self._child(task, scope)
             case _:
-                if task.kind == "sql":
+                if task.kind in ("sql", "build"):
                     self._scripts.check(task.own, task.own_path, scope)
                 bound = self._bound(task, scope, instance, when=when is not False)
                 self._rules.check_member(task, bound)

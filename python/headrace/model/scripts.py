@@ -14,6 +14,8 @@ from headrace.model.sql_checks import ScriptUse, check_script
 from headrace.model.yaml_reader import Document, DocumentPath
 
 MAXIMUM_SCRIPT_BYTES: Final = 10_000_000
+# Whom a query is for that may only read, by the key of the mapping that it stands in.
+_QUERIES: Final = {"query": "the loop", "build": "the build"}
 
 
 class ScriptFiles:
@@ -26,7 +28,7 @@ class ScriptFiles:
         self.contents: dict[str, bytes] = {}
 
     def check(self, statement: Mapping[str, Any], path: DocumentPath, scope: Scope) -> None:
-        """Notes what is wrong with the SQL of a mapping with `text` or `file`, which stands at `path`."""
+        """Notes what is wrong with the SQL of a mapping with `text` (of a build `select`) or `file` at `path`."""
         self._identifiers(statement, path, scope)
         script = self._script(statement, path)
         if script is not None:
@@ -34,9 +36,10 @@ class ScriptFiles:
 
     def _script(self, statement: Mapping[str, Any], path: DocumentPath) -> Script | None:
         """None if it is not known yet, cannot be read, or is wrong in a way that was noted."""
-        text, file = statement.get("text"), statement.get("file")
+        key = text_key(path)
+        text, file = statement.get(key), statement.get("file")
         if isinstance(text, str):
-            return None if has_reference(text) else script_of_package(text, self._document, (*path, "text"))
+            return None if has_reference(text) else script_of_package(text, self._document, (*path, key))
         if not isinstance(file, str) or has_reference(file):
             return None
         try:
@@ -69,6 +72,11 @@ class ScriptFiles:
                 )
 
 
+def text_key(path: DocumentPath) -> str:
+    """The key of the SQL in a mapping that stands at `path`, unless it is in a file."""
+    return "select" if path[-1] == "build" else "text"
+
+
 def use_of(statement: Mapping[str, Any], path: DocumentPath, scope: Scope) -> ScriptUse:
     """What the SQL of a mapping, which stands at `path`, is for."""
     identifiers = statement.get("identifiers")
@@ -76,7 +84,7 @@ def use_of(statement: Mapping[str, Any], path: DocumentPath, scope: Scope) -> Sc
         names=tuple(dict.fromkeys([*scope.values, *(identifiers if isinstance(identifiers, Mapping) else ())])),
         results=[name for name in ("row", "rows") if statement.get(name) is not None],
         affected=statement.get("affected") is not None,
-        is_query=path[-1] == "query",
+        query_of=_QUERIES.get(str(path[-1])),
     )
 
 

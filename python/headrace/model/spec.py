@@ -15,9 +15,9 @@ from headrace.model.memory_size import MEMORY_PATTERN, parse_memory_size
 from headrace.model.names import Name, VariableName
 from headrace.model.reject_limits import PackageRejectsSpec
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
-from headrace.model.spec_data_flow import RESERVED_SCHEMA
 from headrace.model.spec_tasks import OnSpec, TaskSpec, check_tasks
 from headrace.model.spec_variables import Variables
+from headrace.model.table_names import RESERVED_SCHEMA
 
 FORMAT_VERSION = 1
 MAXIMUM_STREAMS = 1024

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, get_args
@@ -11,20 +10,21 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Discriminator,
-    Field,
     Tag,
     WithJsonSchema,
     model_validator,
 )
 
-from headrace.model.layout import Layout
 from headrace.model.load_options import DEFAULT_OPTIONS
 from headrace.model.names import Name
 from headrace.model.reject_limits import RejectsSpec
-from headrace.model.settings import ONE_OR_MANY, SettingKind, SpecModel, own_error, setting
+from headrace.model.settings import SettingKind, SpecModel, own_error, setting
 from headrace.model.source_options import DEFAULT_WAIT_SECONDS, MAXIMUM_WAIT_SECONDS
+from headrace.model.spec_files import FilePatterns, LayoutSetting
 from headrace.model.spec_partition import CommitSpec, Names, PartitionSpec
+from headrace.model.spec_transforms import TransformSpec
 from headrace.model.suggest import show_name
+from headrace.model.table_names import check_table
 
 TpchTable = Literal["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"]
 TPCH_TABLES: tuple[str, ...] = get_args(TpchTable)
@@ -36,64 +36,9 @@ _TPCH_SCALE_GAP = (10_737, 30_000)
 TPCH_SCALES = f"{MINIMUM_TPCH_SCALE} to {_TPCH_SCALE_GAP[0]}, or {_TPCH_SCALE_GAP[1]} to {MAXIMUM_TPCH_SCALE}"
 MAXIMUM_TPCH_CHUNKS = 100_000
 # The ledger and staging tables live in this schema of the destination.
-RESERVED_SCHEMA = "headrace"
 
 _VALUE = SettingKind.VALUE
 _SETTING = SettingKind.SETTING
-
-
-def _one_as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-def _check_patterns(patterns: list[str]) -> list[str]:
-    if not patterns:
-        raise own_error("the source has no file pattern", expected="at least one file name or pattern")
-    for number, pattern in enumerate(patterns):
-        if not pattern or "\0" in pattern:
-            raise own_error("a file pattern is empty", expected="a file name or pattern", path=(number,))
-        if pattern.startswith("/"):
-            raise own_error(
-                "a file pattern is an absolute path",
-                expected="a path below the folder of the connection",
-                hint="Put the folder into the connection's `path`.",
-                path=(number,),
-            )
-        for placeholder in re.findall(r"\{([^{}]*)\}", pattern):
-            if placeholder != "stream":
-                raise own_error(
-                    f"`{{{show_name(placeholder)}}}` has no meaning in a file pattern",
-                    expected="{stream} or ${name}",
-                    hint=f"For a parameter write `${{{placeholder or 'name'}}}`.",
-                    path=(number,),
-                )
-    return patterns
-
-
-FilePatterns = Annotated[
-    list[Annotated[str, Field(json_schema_extra={"minLength": 1})]],
-    ONE_OR_MANY,
-    BeforeValidator(_one_as_list),
-    AfterValidator(_check_patterns),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "minLength": 1},
-                {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
-            ]
-        }
-    ),
-]
-
-
-def _layout_tag(value: object) -> str:
-    # `{expr: ...}` stands in place of a name.
-    return "<layout>" if isinstance(value, (Mapping, Layout)) and set(value) != {"expr"} else "<name>"
-
-
-LayoutSetting = Annotated[
-    Annotated[str, Tag("<name>")] | Annotated[Layout, Tag("<layout>")], Discriminator(_layout_tag)
-]
 
 
 class FileSourceSpec(SpecModel):
@@ -196,18 +141,6 @@ SourceSpec = Annotated[
 ]
 
 
-def check_table(table: str) -> str:
-    """Raises an own error unless it names a table that users may load."""
-    parts = table.split(".")
-    if len(parts) > 2 or any(not part.strip() or any(ord(character) < 32 for character in part) for part in parts):
-        raise own_error("this cannot be a table", expected="`table` or `schema.table`")
-    if len(parts) == 2 and parts[0].lower() == RESERVED_SCHEMA:
-        raise own_error(
-            f"the schema {RESERVED_SCHEMA} holds the ledger", expected="another schema", hint="Choose another schema."
-        )
-    return table
-
-
 def _check_column_mapping(columns: dict[str, str] | None) -> dict[str, str] | None:
     if columns is not None and not columns:
         raise own_error(
@@ -230,7 +163,7 @@ def _check_column_mapping(columns: dict[str, str] | None) -> dict[str, str] | No
 class DestinationSpec(SpecModel):
     """The table that rows go to."""
 
-    input: str = setting("Name of the source whose rows arrive here.", kind=_SETTING)
+    input: str = setting("Name of the source or transform whose rows arrive here.", kind=_SETTING)
     connection: str = setting("Name of a connection of type duckdb, postgres or null.", kind=_SETTING)
     table: Annotated[str, AfterValidator(check_table)] = setting(
         "`table` or `schema.table`; created if it does not exist.", kind=_SETTING
@@ -337,12 +270,27 @@ def _check_one(kind: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return check
 
 
+def _check_sources(named: dict[str, Any]) -> dict[str, Any]:
+    if len(named) in (1, 2):
+        return named
+    raise own_error(
+        f"a data flow has {len(named)} sources: {', '.join(named) or 'none'}",
+        expected="one source, or the two of a join, in this version",
+        hint="Write a data flow for each of them." if named else "Add a source.",
+    )
+
+
 class DataFlowSpec(SpecModel):
-    """Rows from sources to destinations."""
+    """Rows from sources through transforms to destinations."""
 
     rejects: RejectsSpec = setting("Rows that cannot be loaded.", default_factory=RejectsSpec)
-    sources: Annotated[dict[Name, SourceSpec], AfterValidator(_check_one("source"))] = setting(
-        "The sources by name; exactly one in this version."
+    sources: Annotated[dict[Name, SourceSpec], AfterValidator(_check_sources)] = setting(
+        "The sources by name: one, or the two of a join."
+    )
+    transforms: dict[Name, TransformSpec] = setting(
+        "What happens to the rows on their way, by name: each reads a source or another transform, and what no other "
+        "one reads, the destination does.",
+        default_factory=dict,
     )
     destinations: Annotated[dict[Name, DestinationSpec], AfterValidator(_check_one("destination"))] = setting(
         "The destinations by name; exactly one in this version."

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema, model_validator
 
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
-from headrace.model.spec_data_flow import check_table
 from headrace.model.spec_partition import Key
+from headrace.model.table_names import check_table
 
 _VALUE = SettingKind.VALUE
 _SETTING = SettingKind.SETTING

@@ -17,7 +17,9 @@ from pydantic import (
 
 from headrace.model.names import Name, VariableName
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
-from headrace.model.spec_data_flow import DataFlowSpec, FilePatterns
+from headrace.model.spec_build import BuildSpec
+from headrace.model.spec_data_flow import DataFlowSpec
+from headrace.model.spec_files import FilePatterns
 from headrace.model.spec_leaves import (
     ChildPackageSpec,
     FileTaskSpec,
@@ -279,6 +281,7 @@ class TaskSpec(SpecModel):
     set: dict[VariableName, Expression] | None = setting(
         "Sets variables, all at once: variable: DuckDB SQL.", default=None, kind=_EXPRESSION
     )
+    build: BuildSpec | None = setting("Fills a table with the rows of a query.", default=None)
     switch: SwitchSpec | None = setting("Exchanges a partition.", default=None)
     generate: GenerateTaskSpec | None = setting("Writes test data.", default=None)
     sequence: SequenceSpec | None = setting("Holds tasks.", default=None)

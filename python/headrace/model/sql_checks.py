@@ -14,14 +14,14 @@ from headrace.model.suggest import did_you_mean, one_of
 @dataclass(frozen=True)
 class ScriptUse:
     """What a script is for. `names`: what `$name` may be; `results`: those of `row` and `rows` that are wanted of its
-    last statement; `affected`: whether its number of rows is; `is_query`: it must be one statement that only reads and
-    gives rows.
+    last statement; `affected`: whether its number of rows is; `query_of`: it must be one statement that only reads and
+    gives rows, for this one.
     """
 
     names: Collection[str]
     results: Sequence[str] = ()
     affected: bool = False
-    is_query: bool = False
+    query_of: str | None = None
 
 
 def check_script(script: Script, use: ScriptUse) -> tuple[Sequence[Statement], Sequence[Problem]]:
@@ -47,8 +47,8 @@ def _problems(script: Script, statements: Sequence[Statement], use: ScriptUse) -
     for statement in statements:
         yield from _names(script, statement, use.names)
         yield from _not_here(script, statement)
-    if use.is_query:
-        yield from _no_query(script, statements)
+    if use.query_of is not None:
+        yield from _no_query(script, statements, use.query_of)
     yield from _no_result(script, statements[-1], use)
 
 
@@ -88,7 +88,7 @@ def _not_here(script: Script, statement: Statement) -> Iterator[Problem]:
         )
 
 
-def _no_query(script: Script, statements: Sequence[Statement]) -> Iterator[Problem]:
+def _no_query(script: Script, statements: Sequence[Statement], query_of: str) -> Iterator[Problem]:
     if len(statements) > 1:
         yield _problem(
             script,
@@ -96,7 +96,7 @@ def _no_query(script: Script, statements: Sequence[Statement]) -> Iterator[Probl
             "a query is one statement",
             f"a second one: `{statements[1].line(60)}`",
             "one statement",
-            "Make the others a task of kind `sql` before the loop.",
+            f"Make the others a task of kind `sql` before {query_of}.",
         )
     elif not statements[0].is_query:
         yield _problem(
@@ -105,7 +105,7 @@ def _no_query(script: Script, statements: Sequence[Statement]) -> Iterator[Probl
             "a query must only read",
             f"`{statements[0].line(60)}`",
             "SELECT, or another statement that only reads and gives rows",
-            "Make it a task of kind `sql` before the loop.",
+            f"Make it a task of kind `sql` before {query_of}.",
         )
 
 

@@ -80,7 +80,8 @@ class Placeholder:
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One statement. `text`, which begins at `begin`, has the comments before it, but not the semicolon; `offset` is
-    its first word. `head`: its first words, in capital letters; `words`: all of them.
+    its first word. `head`: its first words, in capital letters; `words`: all of them. `is_ordered`: it has ORDER BY
+    outside of all parentheses.
     """
 
     text: str
@@ -89,6 +90,7 @@ class Statement:
     head: tuple[str, ...]
     words: frozenset[str]
     placeholders: tuple[Placeholder, ...]
+    is_ordered: bool = False
 
     @property
     def kind(self) -> str:
@@ -181,6 +183,7 @@ class _Splitter:
         self._parentheses = 0
         self._blocks = 0
         self._before = ""
+        self._is_ordered = False
 
     def _is_inside(self) -> bool:
         """In parentheses, or in the body of a function."""
@@ -195,6 +198,7 @@ class _Splitter:
                 tuple(self._head),
                 frozenset(self._words),
                 tuple(self._placeholders),
+                self._is_ordered,
             )
         self._clear()
 
@@ -220,6 +224,8 @@ class _Splitter:
         if len(self._head) < _HEAD_WORDS:
             self._head.append(word)
         self._words.add(word)
+        if (self._before, word, self._parentheses) == ("ORDER", "BY", 0):
+            self._is_ordered = True
         if self._makes_routine():
             if self._blocks == 0:
                 self._blocks = int(self._before == "BEGIN" and word == "ATOMIC")

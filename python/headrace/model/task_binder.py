@@ -128,7 +128,7 @@ class Binding:
         resolved = self.resolver.resolve(task.own, slot, task.own_path, scope)
         spec = validate(task.about.spec, resolved, self._document, task.own_path, self._problems)
         if isinstance(spec, DataFlowSpec):
-            return self._flows.bind(spec, task, instance, when)
+            return self._flows.bind(spec, task, instance, when, scope)
         for use in () if spec is None else connection_uses(spec):
             self.names.connection(use.name, (*task.own_path, *use.path), use.role, use.types)
         return spec

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headrace.model.named_things import DATABASES
 from headrace.model.settings import SpecModel
+from headrace.model.spec_build import BuildSpec
 from headrace.model.spec_leaves import (
     ChildPackageSpec,
     FileTaskSpec,
@@ -36,6 +37,8 @@ def connection_uses(spec: SpecModel) -> Iterator[ConnectionUse]:
     match spec:
         case StatementSpec():
             yield ConnectionUse(spec.connection, ("connection",), "a task of kind sql", DATABASES)
+        case BuildSpec():
+            yield ConnectionUse(spec.connection, ("connection",), "a task of kind build", DATABASES)
         case SwitchSpec():
             yield ConnectionUse(spec.connection, ("connection",), "a task of kind switch", DATABASES)
         case FileTaskSpec() if spec.connection is not None:

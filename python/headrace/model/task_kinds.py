@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from headrace.model.settings import SpecModel
+from headrace.model.spec_build import BuildSpec
 from headrace.model.spec_data_flow import DataFlowSpec
 from headrace.model.spec_leaves import (
     ChildPackageSpec,
@@ -53,6 +54,7 @@ TASK_KINDS: Final[dict[str, TaskKind]] = {
             "package", ChildPackageSpec, "Runs another package inside this run.", "by what is inside", is_container=True
         ),
         TaskKind("set", None, "Sets variables.", "exactly once", is_opaque=False),
+        TaskKind("build", BuildSpec, "Fills a table with the rows of a query of the same database.", "exactly once"),
         TaskKind("switch", SwitchSpec, "Exchanges a partition of a table for another table.", "exactly once"),
         TaskKind("generate", GenerateTaskSpec, "Writes TPC-H test data as text files.", "exactly once"),
         TaskKind("sequence", SequenceSpec, "Holds tasks that belong together.", "by what is inside", is_container=True),

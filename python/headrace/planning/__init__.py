@@ -1,9 +1,13 @@
 """Pure planning: what a run will do, as data. Nothing here opens a file or a connection."""
 
+from headrace.planning.builds import Build, QueryColumn, plan_build
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
+from headrace.planning.joins import JoinPlan
 from headrace.planning.key_questions import FileKeys, KeyFacts, KeyQuestion, KeyScan, key_question
-from headrace.planning.memory import MemoryBudget, MemorySplit, engine_bytes
+from headrace.planning.lookup_reading import lookup_engine_bytes
+from headrace.planning.lookups import LookupPlan
+from headrace.planning.memory import MemoryBudget, MemorySplit, engine_bytes, memory_for_lookups
 from headrace.planning.outside_keys import Unlisted, with_outside_keys
 from headrace.planning.partition_key import bounds_of_files, is_enforced, is_partitioned, key_column
 from headrace.planning.partitioning import (
@@ -28,7 +32,6 @@ from headrace.planning.plan import (
     RowsBefore,
     RunPlan,
     SkippedTask,
-    SourceSnapshot,
     StagingTable,
     Step,
     tables_to_keep,
@@ -45,6 +48,7 @@ from headrace.planning.reject_table import (
 )
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.run_facts import RunFacts
+from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.wording import counted
@@ -56,6 +60,7 @@ __all__ = [
     "REJECT_KINDS",
     "STRAYS",
     "WHOLE_TABLE",
+    "Build",
     "Capabilities",
     "CatalogColumn",
     "CatalogPartition",
@@ -68,16 +73,19 @@ __all__ = [
     "FileKeys",
     "FinishedTask",
     "HashRule",
+    "JoinPlan",
     "KeyFacts",
     "KeyQuestion",
     "KeyScan",
     "ListRule",
+    "LookupPlan",
     "MemoryBudget",
     "MemorySplit",
     "OutputColumn",
     "Partition",
     "PartitionRule",
     "Partitioning",
+    "QueryColumn",
     "RangeRule",
     "RejectTable",
     "ReplayPlan",
@@ -99,7 +107,10 @@ __all__ = [
     "is_partitioned",
     "key_column",
     "key_question",
+    "lookup_engine_bytes",
+    "memory_for_lookups",
     "own_tables",
+    "plan_build",
     "plan_data_flow",
     "plan_reject_table",
     "plan_source_pass",

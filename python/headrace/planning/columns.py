@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from headrace.errors import TypeMismatchError
-from headrace.model import Column, DataType
+from headrace.model import AddedColumn, Column, DataType, JoinedColumn
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogTable
 from headrace.planning.made_columns import longest_text
 from headrace.planning.plan import OutputColumn
 from headrace.planning.types_match import is_lossless, narrowed, type_to_use
 from headrace.planning.wording import counted
+
+# A column of the rows: of the layout, of a join, or of a lookup.
+RowColumn = Column | JoinedColumn | AddedColumn
 
 
 @dataclass
@@ -40,11 +43,14 @@ _SEVERAL_DIFFERENCES = (
 
 
 @dataclass
-class _Differences:
+class Differences:
+    """What does not fit, and what could be done about each."""
+
     found: list[str] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
 
     def add(self, found: str, hint: str) -> None:
+        """One more."""
         self.found.append(found)
         self.hints.append(hint)
 
@@ -55,7 +61,7 @@ class _Differences:
 
 def map_columns(
     table_name: str,
-    columns: Sequence[Column],
+    columns: Sequence[RowColumn],
     chosen: Mapping[str, str] | None,
     table: CatalogTable | None,
     capabilities: Capabilities,
@@ -63,7 +69,7 @@ def map_columns(
     file_paths: Sequence[str] = (),
     ignoring: Collection[str] = (),
 ) -> ColumnMapping:
-    """Maps the layout's `columns` to those of `table` (None: it will be created, or the target stores nothing).
+    """Maps the `columns` of the rows to those of `table` (None: it will be created, or the target stores nothing).
 
     `chosen` is the destination's `columns`, target name to source name: the full list of what is loaded. Without
     `keep_identity` nothing goes into columns that the table numbers. `file_paths` are those of the source:
@@ -71,7 +77,7 @@ def map_columns(
     is no value.
     Raises TypeMismatchError naming every difference at once.
     """
-    differences = _Differences()
+    differences = Differences()
     pairs = _pairs(columns, chosen, differences)
     mapping = ColumnMapping()
     if chosen is not None:
@@ -97,8 +103,8 @@ def map_columns(
 
 
 def _pairs(
-    columns: Sequence[Column], chosen: Mapping[str, str] | None, differences: _Differences
-) -> list[tuple[str, Column]]:
+    columns: Sequence[RowColumn], chosen: Mapping[str, str] | None, differences: Differences
+) -> list[tuple[str, RowColumn]]:
     if chosen is None:
         return [(column.name, column) for column in columns]
     by_name = {column.name: column for column in columns}
@@ -116,17 +122,17 @@ def _pairs(
     return pairs
 
 
-def _new_column(name: str, column: Column, capabilities: Capabilities, differences: _Differences) -> OutputColumn:
+def _new_column(name: str, column: RowColumn, capabilities: Capabilities, differences: Differences) -> OutputColumn:
     too_precise = column.type.kind == "decimal" and (column.type.precision or 0) > capabilities.max_decimal_precision
     if not capabilities.stores(column.type.kind) or too_precise:
         differences.add(
             f"`{name}`: {capabilities.target_type} has no type for {column.type}",
-            f"Declare `{column.name}` as string in the layout.",
+            f"Declare `{_declared(column)}` as string in the layout{_of(column)}.",
         )
     return OutputColumn(column.name, name, column.type, column.nullable)
 
 
-def _refuse_same_names(columns: Sequence[OutputColumn], capabilities: Capabilities, differences: _Differences) -> None:
+def _refuse_same_names(columns: Sequence[OutputColumn], capabilities: Capabilities, differences: Differences) -> None:
     seen: dict[str, str] = {}
     for column in columns:
         first = seen.setdefault(capabilities.name_key(column.target), column.target)
@@ -138,8 +144,8 @@ def _refuse_same_names(columns: Sequence[OutputColumn], capabilities: Capabiliti
 
 
 def _without_identity(
-    pairs: Sequence[tuple[str, Column]], table: CatalogTable, capabilities: Capabilities, mapping: ColumnMapping
-) -> list[tuple[str, Column]]:
+    pairs: Sequence[tuple[str, RowColumn]], table: CatalogTable, capabilities: Capabilities, mapping: ColumnMapping
+) -> list[tuple[str, RowColumn]]:
     numbered = {capabilities.name_key(column.name) for column in table.columns if column.identity}
     left = [name for name, _ in pairs if capabilities.name_key(name) in numbered]
     mapping.notes += [f"`{name}` of the source is not loaded, because of `keep_identity: false`" for name in left]
@@ -147,15 +153,16 @@ def _without_identity(
 
 
 def _match_table(
-    pairs: Sequence[tuple[str, Column]],
+    pairs: Sequence[tuple[str, RowColumn]],
     table: CatalogTable,
     capabilities: Capabilities,
     mapping: ColumnMapping,
-    differences: _Differences,
+    differences: Differences,
     file_paths: Sequence[str],
 ) -> None:
     by_key = {capabilities.name_key(column.name): column for column in table.columns}
     filled: dict[str, str] = {}
+    joins = any(isinstance(column, JoinedColumn) for _, column in pairs)
     for name, column in pairs:
         target = by_key.get(capabilities.name_key(name))
         if target is None:
@@ -168,26 +175,96 @@ def _match_table(
             )
             continue
         filled[target.name] = column.name
-        is_alone = sum(source.name == column.name for _, source in pairs) == 1
-        longest = longest_text(column, file_paths)
+        if isinstance(column, AddedColumn):
+            _check_added(column, target, mapping, differences)
+            if joins and column.nullable and not target.nullable:
+                _refuse_late_null(column, target, differences)
+            continue
+        is_alone = sum(_origin(source) == _origin(column) for _, source in pairs) == 1
+        longest = None if isinstance(column, JoinedColumn) else longest_text(column, file_paths)
         if longest is not None and target.type is not None and target.type.kind == "varchar":
+            assert isinstance(column, Column)
             read_as = _check_length(column, target, longest, differences)
         else:
             read_as = _check_pair(column, target, is_alone, mapping, differences)
         mapping.columns.append(OutputColumn(column.name, target.name, read_as, column.nullable and target.nullable))
-        if column.nullable and not target.nullable and column.from_ is None:
+        if isinstance(column, JoinedColumn) and column.may_be_missing and not target.nullable:
+            differences.add(
+                f"`{target.name}`: the table has NOT NULL, and rows that meet none of `{column.source}` have NULL",
+                "Use `type: inner` for the join, or make the column of the table nullable.",
+            )
+        elif column.nullable and not target.nullable and column.from_ is None:
             mapping.notes.append(f"a NULL in `{column.name}` is a reject, because `{target.name}` is NOT NULL")
     for target in table.columns:
         if target.name not in filled and not target.generated:
-            _unfilled(target, mapping, differences)
+            check_unfilled(target, mapping, differences)
+
+
+def _check_added(column: AddedColumn, target: CatalogColumn, mapping: ColumnMapping, differences: Differences) -> None:
+    """What a lookup adds comes as its files have it: only NULL where none may be is a reject."""
+    mapping.columns.append(OutputColumn(column.name, target.name, column.type, column.nullable and target.nullable))
+    whose = f"`{target.name}`: the lookup `{column.lookup}` adds {column.type}, the table has {target.native_type}"
+    if target.generated:
+        differences.add(
+            f"`{target.name}`: the table computes it", f"Leave `{column.name}` out with `columns` of the destination."
+        )
+    elif target.type is None:
+        differences.add(
+            whose, f"{target.native_type} cannot be loaded; leave `{target.name}` out or load another table."
+        )
+    elif not is_lossless(column.type, target.type):
+        wanted = type_to_use(target.type)
+        differences.add(
+            whose, f"Declare `{column.lookup_column}` as {wanted} in the layout{_of(column)}, or change the table."
+        )
+    elif target.alters is not None:
+        mapping.notes.append(f"`{target.name}` is {target.native_type}, which {target.alters}")
+    if target.nullable or not column.nullable:
+        return
+    if column.default is None and not column.rejects_misses:
+        differences.add(
+            f"`{target.name}`: the table has NOT NULL, and rows that find nothing in the lookup `{column.lookup}` get "
+            "NULL",
+            f"Give `{column.name}` another default in `no_match`.",
+        )
+    else:
+        mapping.notes.append(
+            f"a NULL that lookup `{column.lookup}` finds for `{column.name}` is a reject, because `{target.name}` is "
+            "NOT NULL"
+        )
+
+
+def _refuse_late_null(column: AddedColumn, target: CatalogColumn, differences: Differences) -> None:
+    """A joined row stands in no file, so that it cannot be rejected."""
+    differences.add(
+        f"`{target.name}`: the table has NOT NULL, and the lookup `{column.lookup}` may find NULL for a joined row",
+        f"Declare `{column.lookup_column}` as `nullable: false` in the layout{_of(column)}.",
+    )
+
+
+def _origin(column: RowColumn) -> object:
+    """Equal for columns that are read as one."""
+    return column.origin if isinstance(column, JoinedColumn) else column.name
+
+
+def _declared(column: RowColumn) -> str:
+    if isinstance(column, JoinedColumn):
+        return column.column
+    return column.lookup_column if isinstance(column, AddedColumn) else column.name
+
+
+def _of(column: RowColumn) -> str:
+    if isinstance(column, JoinedColumn):
+        return f" of the source `{column.source}`"
+    return f" of the lookup `{column.lookup}`" if isinstance(column, AddedColumn) else ""
 
 
 def _refuse_ignored(
-    pairs: Sequence[tuple[str, Column]],
+    pairs: Sequence[tuple[str, RowColumn]],
     ignoring: Collection[str],
     table: CatalogTable,
     capabilities: Capabilities,
-    differences: _Differences,
+    differences: Differences,
 ) -> None:
     not_null = {capabilities.name_key(column.name) for column in table.columns if not column.nullable}
     for name, column in pairs:
@@ -206,7 +283,11 @@ def _missing_column_hint(name: str, table: CatalogTable) -> str:
 
 
 def _check_pair(
-    column: Column, target: CatalogColumn, is_alone: bool, mapping: ColumnMapping, differences: _Differences
+    column: Column | JoinedColumn,
+    target: CatalogColumn,
+    is_alone: bool,
+    mapping: ColumnMapping,
+    differences: Differences,
 ) -> DataType:
     """The type to read the column as: the layout's, or one of smaller length or range, if the table's column has that.
 
@@ -232,14 +313,15 @@ def _check_pair(
     else:
         differences.add(
             f"`{target.name}`: the layout has {column.type}, the table has {target.native_type}",
-            f"Declare `{column.name}` as {type_to_use(target.type)} in the layout, or change the table."
+            f"Declare `{_declared(column)}` as {type_to_use(target.type)} in the layout{_of(column)}, or change the "
+            "table."
             if column.from_ is None
             else f"Give the table a column of type {column.type} for `{column.name}`, or leave it out with `columns`.",
         )
     return column.type
 
 
-def _check_length(column: Column, target: CatalogColumn, longest: str, differences: _Differences) -> DataType:
+def _check_length(column: Column, target: CatalogColumn, longest: str, differences: Differences) -> DataType:
     """A text that is made is no reject: it is known before the first row."""
     length = target.type.length if target.type is not None else None
     if length is not None and len(longest) > length:
@@ -251,7 +333,8 @@ def _check_length(column: Column, target: CatalogColumn, longest: str, differenc
     return column.type
 
 
-def _unfilled(target: CatalogColumn, mapping: ColumnMapping, differences: _Differences) -> None:
+def check_unfilled(target: CatalogColumn, mapping: ColumnMapping, differences: Differences) -> None:
+    """Says of a column of the table that nothing goes into it, or notes that something must."""
     if target.identity:
         mapping.notes.append(f"`{target.name}` is numbered by the table")
     elif target.has_default:

@@ -28,10 +28,11 @@ from headrace.planning.partitioning import (
 )
 from headrace.planning.partitions import FilePartitions
 from headrace.planning.parts import Part, default_of, staying
-from headrace.planning.plan import OutputColumn, SourceSnapshot
+from headrace.planning.plan import OutputColumn
 from headrace.planning.range_parts import RangeParts
 from headrace.planning.reload import reloaded_parts
 from headrace.planning.rolling_window import Window, newest, nothing_goes
+from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.target_table import TargetTable
 from headrace.planning.ways import choose_way
 from headrace.planning.wording import counted

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.planning.partitioning import CommitSize
-from headrace.planning.plan import SourceSnapshot
 from headrace.planning.slicing import text_bytes
+from headrace.planning.source_snapshot import SourceSnapshot
 
 
 def epochs(source: SourceSnapshot, commit: CommitSize, streams: int) -> list[list[int]]:

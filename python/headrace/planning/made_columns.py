@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from headrace.model import Column
-from headrace.planning.plan import SourceSnapshot
+from headrace.planning.source_snapshot import SourceSnapshot
 
 # Texts of the length that those of a run will have.
 _LIKE_THOSE_OF_A_RUN: Final = {"run_id": "20260101-000000-000000", "package_hash": "0" * 64}

@@ -1,20 +1,24 @@
 """Splits the run's memory budget before the run starts.
 
     budget = headroom + text blocks + typed slabs + decoders of compressed files
-           + the target's own engine (DuckDB's memory_limit)
+           + lookups + the target's own engine (DuckDB's memory_limit)
 
 Headroom is what no counter sees: the interpreter and its libraries (about 90 MB resident), one row longer than a
 block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses beyond its limit (measured with
 2.0.0: 4 MB per thread). The text and its typed columns take at most a quarter. DuckDB gets the rest, but not more than
 the target's share: inserting LINEITEM was as fast with a limit of 64 MB as with 400 MB (2 threads), and it keeps every
 block it is allowed to keep.
+Lookups are read before the first row moves, when there are no blocks of the flow yet, but those of the streams that
+read them; and stay. They may take what both moments leave, DuckDB what they leave then.
 At the default 1 GB this holds the process under 700 MB resident with 16 streams.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from math import ceil
 from typing import Any, Final
 
 from headrace.errors import MemoryLimitError
@@ -38,11 +42,15 @@ _HEADROOM_SHARE: Final = 0.35
 _MINIMUM_ENGINE_BYTES: Final = 48 * MIB
 # DuckDB's part where it is not the destination: it takes somewhat more than it is allowed to.
 _ENGINE_SHARE: Final = 0.35
+# The largest share that a target's engine has.
+_MOST_ENGINE_SHARE: Final = 0.4
 # Batches waiting between the streams and the one consumer.
 QUEUE_BLOCKS: Final = 8
 # A scan thread of the consumer holds the batch it reads and the one it has just been given.
 BLOCKS_PER_CONSUMER_THREAD: Final = 2
 MAXIMUM_ROW_BYTES: Final = 64 * MIB
+# Text of a block of the streams that read a lookup: its rows are short.
+LOOKUP_BLOCK_BYTES: Final = 256 * KIB
 
 
 @dataclass(frozen=True)
@@ -54,8 +62,28 @@ class MemoryBudget:
 
 
 @dataclass(frozen=True)
+class LookupNeeds:
+    """What the lookups of a flow need. `bytes`: about so many they take; `reader_bytes`: the most that reading one of
+    them needs beside that, `most_reader_bytes` with a budget as large as can be; `added`: the types of the columns that
+    they add.
+    """
+
+    bytes: int = 0
+    reader_bytes: int = 0
+    most_reader_bytes: int = 0
+    added: tuple[DataType, ...] = ()
+
+
+_FOR_HINTS: Final = ("beside_lookups_bytes", "reader_bytes")
+
+
+@dataclass(frozen=True)
 class MemorySplit:
-    """The budget of one data flow, in bytes. `slab_bytes` is the worst case of one block's typed columns."""
+    """The budget of one data flow, in bytes. `slab_bytes` is the worst case of one block's typed columns;
+    `lookup_bytes`: what lookups may take at most, of which the engine gets what they leave. `beside_lookups_bytes`:
+    the most that is there beside them, whatever the budget is, but for shares of it; `reader_bytes`: the same while
+    they are read.
+    """
 
     total_bytes: int
     headroom_bytes: int
@@ -65,20 +93,34 @@ class MemorySplit:
     engine_bytes: int
     max_row_bytes: int
     decoding_bytes: int = 0
+    lookup_bytes: int = 0
+    beside_lookups_bytes: int = 0
+    reader_bytes: int = 0
 
     @property
     def flow_bytes(self) -> int:
         """Text blocks and typed slabs together, worst case."""
         return self.blocks * (self.block_bytes + self.slab_bytes)
 
+    @property
+    def rest_bytes(self) -> int:
+        """What is left for lookups and the engine."""
+        return self.total_bytes - self.headroom_bytes - self.flow_bytes - self.decoding_bytes
+
+    def with_lookups(self, taken_bytes: int) -> MemorySplit:
+        """The same when it is known what lookups have taken: the engine has not more than they leave."""
+        engine = min(self.engine_bytes, self.rest_bytes - taken_bytes)
+        return replace(self, engine_bytes=engine, lookup_bytes=taken_bytes)
+
     def with_engine(self, threads: int) -> MemorySplit:
-        """The same for a flow into DuckDB with `threads` threads, whatever the destination of the plan is.
+        """The same for a flow into DuckDB with `threads` threads, whatever the destination of the plan is. Its lookups,
+        if it has some, are read.
 
         Raises MemoryLimitError if the budget leaves too little for that.
         """
         blocks = self.blocks + BLOCKS_PER_CONSUMER_THREAD * threads
         split = replace(self, blocks=blocks)
-        rest = split.total_bytes - split.headroom_bytes - split.flow_bytes - split.decoding_bytes
+        rest = split.rest_bytes - split.lookup_bytes
         if rest < _MINIMUM_ENGINE_BYTES:
             raise MemoryLimitError("the memory budget has no room for an engine beside the rows")
         return replace(split, engine_bytes=min(rest, engine_bytes(split.total_bytes, _ENGINE_SHARE)))
@@ -89,7 +131,8 @@ class MemorySplit:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form for plans."""
-        return {**asdict(self), "flow_bytes": self.flow_bytes}
+        shown = {name: value for name, value in asdict(self).items() if name not in _FOR_HINTS}
+        return {**shown, "flow_bytes": self.flow_bytes}
 
 
 def value_bytes(data_type: DataType) -> int:
@@ -106,6 +149,7 @@ def slab_bytes(
     rewrites: int = 0,
     fills: bool = False,
     row_width: int | None = None,
+    added: Sequence[DataType] = (),
 ) -> int:
     """Worst case of the typed columns of one text block: rows as short as the layout allows.
 
@@ -113,14 +157,20 @@ def slab_bytes(
     the row end; made columns need no text. `rewrites`: texts whose doubled qualifiers were made single, escapes undone,
     or bytes decoded, are kept besides, and take at most so many times the text of the block.
     `fills`: rows may lack fields; then the core takes fewer rows of a block at once. `row_width`: bytes of the shortest
-    row, where they do not follow from delimiters.
+    row, where they do not follow from delimiters. `added`: the types of columns that lookups add.
     """
-    row_bytes = sum(value_bytes(column.type) for column in columns) + (len(columns) + 7) // 8
+    types = [*(column.type for column in columns), *added]
+    row_bytes = sum(map(value_bytes, types)) + (len(types) + 7) // 8
     fields = [column for column in columns if column.from_ is None]
     shortest = sum(1 + int(not column.nullable and column.type.kind in _NEVER_EMPTY) for column in fields)
     typed = (block_bytes // max(1, shortest if row_width is None else row_width)) * row_bytes
     if fills:
-        typed = max(typed, _FILLED_SLAB_FACTOR * block_bytes)
+        # So much the columns of the layout take at most, of rows that may have no field at all; what is added stands
+        # beside them.
+        most_bytes = _FILLED_SLAB_FACTOR * block_bytes
+        own_bytes = sum(value_bytes(column.type) for column in columns)
+        most_rows = min(block_bytes, most_bytes // max(1, own_bytes))
+        typed = max(typed, most_bytes + most_rows * sum(map(value_bytes, added)))
     return typed + rewrites * block_bytes
 
 
@@ -134,6 +184,10 @@ def engine_bytes(total_bytes: int, share: float) -> int:
     return int(total_bytes * share)
 
 
+# Bytes of the typed columns of a block of so many bytes, with columns of these types beside them.
+SlabOf = Callable[[int, Sequence[DataType]], int]
+
+
 def split_memory(
     budget: MemoryBudget,
     columns: Sequence[Column],
@@ -144,17 +198,24 @@ def split_memory(
     fills: bool = False,
     row_width: int | None = None,
     decoding_bytes: int = 0,
+    lookups: LookupNeeds | None = None,
+    slab_of: SlabOf | None = None,
+    blocks_per_stream: int = 1,
 ) -> MemorySplit:
     """Splits `budget` for one data flow; raises MemoryLimitError if it is too small for these streams.
 
-    `decoding_bytes`: what the decoders of compressed files need.
+    `decoding_bytes`: what the decoders of compressed files need; `lookups`: None for a flow without any. `slab_of`:
+    where one layout does not say it; `blocks_per_stream`: those that a stream reads into at once.
     """
     headroom = int(budget.total_bytes * _HEADROOM_SHARE)
     engine_minimum = _MINIMUM_ENGINE_BYTES if engine_share else 0
-    blocks = streams + QUEUE_BLOCKS + BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads)
+    blocks = blocks_per_stream * streams + QUEUE_BLOCKS + BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads)
     flow_limit = budget.total_bytes * _FLOW_SHARE
+    of_layout = partial(slab_bytes, columns, rewrites=rewrites, fills=fills, row_width=row_width)
+    slab_of = slab_of or (lambda block_bytes, added: of_layout(block_bytes, added=added))
+    added = lookups.added if lookups else ()
     for block_bytes in _BLOCK_CHOICES:
-        slab = slab_bytes(columns, block_bytes, rewrites=rewrites, fills=fills, row_width=row_width)
+        slab = slab_of(block_bytes, added)
         if blocks * (block_bytes + slab) <= flow_limit or block_bytes == _BLOCK_CHOICES[-1]:
             break
     split = MemorySplit(
@@ -167,17 +228,43 @@ def split_memory(
         max_row_bytes=MAXIMUM_ROW_BYTES,
         decoding_bytes=decoding_bytes,
     )
-    rest = budget.total_bytes - headroom - split.flow_bytes - decoding_bytes
+    rest = split.rest_bytes
     if rest < engine_minimum:
-        raise _too_small(budget, streams, split.flow_bytes + engine_minimum, decoding_bytes)
-    engine = min(rest, engine_bytes(budget.total_bytes, engine_share))
-    return MemorySplit(**{**asdict(split), "engine_bytes": engine})
+        for_added = blocks * (slab - slab_of(split.block_bytes, ()))
+        raise _too_small(budget, streams, split.flow_bytes + engine_minimum, decoding_bytes, len(added), for_added)
+    share = engine_bytes(budget.total_bytes, engine_share)
+    engine = min(rest, share)
+    if lookups is None:
+        return replace(split, engine_bytes=engine)
+    # While lookups are read the engine may have all of its share; behind that it can do with its minimum.
+    while_read = budget.total_bytes - headroom - share - lookups.reader_bytes
+    lookup_bytes = max(0, min(rest - engine_minimum, while_read))
+    expected = min(lookups.bytes, lookup_bytes)
+    widest = _BLOCK_CHOICES[0]
+    return replace(
+        split,
+        engine_bytes=min(engine, rest - expected),
+        lookup_bytes=lookup_bytes,
+        beside_lookups_bytes=blocks * (widest + slab_of(widest, added)) + decoding_bytes + engine_minimum,
+        reader_bytes=lookups.most_reader_bytes,
+    )
 
 
-def _too_small(budget: MemoryBudget, streams: int, needed_bytes: int, decoding_bytes: int) -> MemoryLimitError:
+def memory_for_lookups(split: MemorySplit, needed_bytes: int) -> int:
+    """A budget of the run that is enough for lookups of so many bytes."""
+    behind = (needed_bytes + split.beside_lookups_bytes) / (1 - _HEADROOM_SHARE)
+    while_read = (needed_bytes + split.reader_bytes) / (1 - _HEADROOM_SHARE - _MOST_ENGINE_SHARE)
+    return max(split.total_bytes, ceil(max(behind, while_read)))
+
+
+def _too_small(
+    budget: MemoryBudget, streams: int, needed_bytes: int, decoding_bytes: int, added_columns: int, added_bytes: int
+) -> MemoryLimitError:
     needed = -(-int((needed_bytes + decoding_bytes) / (1 - _HEADROOM_SHARE)) // 1_000_000)
     decoding = -(-decoding_bytes // 1_000_000)
     beside = f" and {decoding} MB for decoding compressed files" if decoding_bytes > needed_bytes else ""
+    if added_bytes > needed_bytes // 2:
+        beside += f" and {counted(added_columns, 'column')} of lookups"
     return MemoryLimitError(
         f"the memory budget is too small for {counted(streams, 'stream')}{beside}",
         found=f"memory: {budget.total_bytes // 1_000_000} MB",

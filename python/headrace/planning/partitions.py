@@ -19,7 +19,8 @@ from headrace.planning.key_questions import FileKeys
 from headrace.planning.key_ranges import KeyRange, between
 from headrace.planning.partitioning import RangeRule
 from headrace.planning.parts import Part, range_of
-from headrace.planning.plan import OutputColumn, SourceSnapshot
+from headrace.planning.plan import OutputColumn
+from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.wording import counted
 
 

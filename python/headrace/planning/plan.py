@@ -8,12 +8,15 @@ from typing import Any, Literal
 
 from headrace.machine.affinity import Affinity
 from headrace.model import DataType, LoadOptions, RejectLimits
+from headrace.planning.joins import JoinPlan
+from headrace.planning.lookups import LookupPlan
 from headrace.planning.memory import MemorySplit
 from headrace.planning.partitioning import CommitSize, Partitioning
 from headrace.planning.reject_table import RejectTable
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.routing import routing_spec
-from headrace.planning.run_facts import RunFacts, of_run
+from headrace.planning.run_facts import RunFacts, layout_of_run
+from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.wording import counted
 
 StepKind = Literal[
@@ -39,71 +42,18 @@ WHOLE_TABLE = ""
 
 
 @dataclass(frozen=True)
-class SourceSnapshot:
-    """What a source offers, looked at once. `files` and `slices` have the members of a flow spec.
-
-    `generate` is the flow spec's member of that name when the rows are generated instead of read. `may_be_empty`: a
-    source without one data row is loaded too. `row_bytes`: about as long is a row of the files.
-    """
-
-    name: str
-    files: list[dict[str, Any]]
-    slices: list[dict[str, Any]]
-    notes: list[str] = field(default_factory=list)
-    generate: dict[str, Any] | None = None
-    may_be_empty: bool = True
-    row_bytes: float = 1.0
-
-    @property
-    def bytes_total(self) -> int:
-        """Bytes of files to read, compressed or not; 0 when they are generated, or not known."""
-        return 0 if self.streams else sum(int(file["size_bytes"]) for file in self.files)
-
-    @property
-    def paths(self) -> list[str]:
-        """Paths of all files, as columns that are made show them."""
-        return [str((file.get("origin") or file)["path"]) for file in self.files]
-
-    @property
-    def streams(self) -> list[str]:
-        """Paths of what can be read once only: named pipes, and `-` for standard input."""
-        return [str(file["path"]) for file in self.files if file.get("stream")]
-
-    @property
-    def compressions(self) -> list[str]:
-        """How files are compressed, as far as that is known: each way once."""
-        found = dict.fromkeys(str(file.get("compression", "none")) for file in self.files)
-        return [name for name in found if name not in ("none", "auto")]
-
-    def decoding_bytes(self, streams: int) -> int:
-        """Memory that decodes, or holds footers back, at the same time, at most."""
-        last = {item["file"]: index for index, item in enumerate(self.slices)}
-        needed = (
-            _decoding_bytes(self.files[item["file"]], is_last=last[item["file"]] == index)
-            for index, item in enumerate(self.slices)
-        )
-        return sum(sorted(needed, reverse=True)[:streams])
-
-    def to_core(self) -> dict[str, Any]:
-        """The `source` member of a flow spec."""
-        source: dict[str, Any] = {"files": self.files, "slices": self.slices}
-        return source if self.generate is None else {"generate": self.generate, **source}
-
-
-def _decoding_bytes(file: dict[str, Any], *, is_last: bool) -> int:
-    """What one stream needs of a slice of it beside its blocks; the last slice holds the footer."""
-    held = (file.get("held") or {}) if is_last else {}
-    return int(file.get("decoder_bytes", 0)) + int(held.get("memory_bytes", 0))
-
-
-@dataclass(frozen=True)
 class OutputColumn:
-    """One column on its way: the source's name and type, the target's name, and whether NULL is allowed there."""
+    """One column on its way: the source's name and type, the target's name, and whether NULL is allowed there.
+
+    `native`: how a new column is declared where the destination itself has said it, of a query; `type` is the nearest
+    then.
+    """
 
     source: str
     target: str
     type: DataType
     nullable: bool
+    native: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
@@ -202,6 +152,8 @@ class DataFlowPlan:
     that the run has ended. `replay`: set for rejects of an earlier run.
     `reject_table`: takes the rejects, in the transaction that completes the task. `cpus_of_streams`: the CPUs that each
     stream keeps to; empty if they may use any.
+    `lookups`: what rows pass on their way, in this order. `join`: rows of the files of two sources meet before;
+    `layout` is that of the left ones.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -237,16 +189,36 @@ class DataFlowPlan:
     replay: ReplayPlan | None = None
     reject_table: RejectTable | None = None
     cpus_of_streams: tuple[tuple[int, ...], ...] = ()
+    lookups: tuple[LookupPlan, ...] = ()
+    join: JoinPlan | None = None
 
     @property
     def reloads(self) -> bool:
         """True if some partitions take the place of old ones while the others stay."""
         return self.partitioning is not None and any(part.action == "exchange" for part in self.partitioning.partitions)
 
+    def side_number(self, file: int) -> int:
+        """0, and 1 for the right files of a join: those of one side have one layout."""
+        return int(self.join is not None and self.join.side_of(file) == "right")
+
+    def layout_of_side(self, side: int) -> dict[str, Any]:
+        """The layout of the files of a side, as the core reads it."""
+        return self.layout if self.join is None or side == 0 else self.join.right_layout
+
+    def shown_column(self, side: int, column: int) -> str:
+        """The name of a column of a layout, from 0; in a join with that of its source."""
+        name = str(self.layout_of_side(side)["columns"][column]["name"])
+        return name if self.join is None else f"{self.join.join.sources[side].name}.{name}"
+
     @property
     def source_columns(self) -> list[str]:
-        """Names of the columns that the source has, made ones included."""
-        return [column["name"] for column in (*self.layout["columns"], *self.layout.get("made", ()))]
+        """Names of the columns that the rows have: those of the source, made ones, and those that lookups add."""
+        read = (
+            [column["name"] for column in (*self.layout["columns"], *self.layout.get("made", ()))]
+            if self.join is None
+            else [column.name for column in self.join.join.columns]
+        )
+        return read + [column.name for plan in self.lookups for column in plan.lookup.added]
 
     @property
     def slices_to_load(self) -> list[dict[str, Any]]:
@@ -273,12 +245,14 @@ class DataFlowPlan:
         routing = None if self.partitioning is None else routing_spec(self.partitioning)
         return {
             "name": self.task,
-            "layout": self._layout_of_run(),
+            "layout": layout_of_run(self.layout, self.run),
             "source": {
                 **self.source.to_core(),
                 "committed": {str(number): known.to_dict() for number, known in sorted(self.committed.items())},
                 **({} if self.epochs is None else {"epochs": [list(epoch) for epoch in self.epochs]}),
             },
+            **({} if self.join is None else {"join": self.join.core_spec(self.run)}),
+            **({"transforms": [plan.transform_spec() for plan in self.lookups]} if self.lookups else {}),
             **({} if routing is None else {"routing": routing}),
             "sink": sink,
             "streams": self.streams,
@@ -300,12 +274,6 @@ class DataFlowPlan:
             "keep": self.keep_rejects,
         }
 
-    def _layout_of_run(self) -> dict[str, Any]:
-        made = self.layout.get("made")
-        if not made:
-            return self.layout
-        return {**self.layout, "made": [{**column, "from": of_run(column["from"], self.run)} for column in made]}
-
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         return {
@@ -326,6 +294,8 @@ class DataFlowPlan:
             "files": self.source.files,
             "slices": self.source.slices,
             "columns": [column.to_dict() for column in self.columns],
+            **({} if self.join is None else {"join": self.join.to_dict()}),
+            "transforms": [plan.to_dict() for plan in self.lookups],
             "steps": [step.to_dict() for step in self.steps],
             "notes": list(self.notes),
             "memory": self.memory.to_dict(),
@@ -360,7 +330,8 @@ class SkippedTask:
 @dataclass(frozen=True)
 class FinishedTask:
     """A task that an earlier attempt of the run has completed: all its rows are visible. `slices` are those with rows;
-    `file_stem` names its files of rejects, `reject_table` is the table that holds them, too.
+    `file_stem` names its files of rejects, `reject_table` is the table that holds them, too. `is_joined`: they are what
+    has come out of a join.
     """
 
     task: str
@@ -371,6 +342,7 @@ class FinishedTask:
     slices: Mapping[int, CommittedSlice]
     file_stem: str
     reject_table: str | None = None
+    is_joined: bool = False
 
 
 @dataclass(frozen=True)

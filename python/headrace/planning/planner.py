@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from headrace.errors import TargetError
@@ -15,13 +16,16 @@ from headrace.planning.division import Division, divide
 from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
+from headrace.planning.joins import JoinPlan, joined_slab_bytes, refuse_joined, side_layouts
 from headrace.planning.key_questions import KeyFacts
+from headrace.planning.lookups import LookupPlan, key_columns_made, memory_notes, plan_lookups, source_notes
 from headrace.planning.made_columns import made_notes
-from headrace.planning.memory import MemoryBudget, split_memory
+from headrace.planning.memory import LookupNeeds, MemoryBudget, split_memory
 from headrace.planning.partition_key import check_partitioning, is_enforced, is_partitioned, key_column
 from headrace.planning.partitioning import CommitSize, Partition, Partitioning
-from headrace.planning.plan import DataFlowPlan, OutputColumn, SourceSnapshot
+from headrace.planning.plan import DataFlowPlan, OutputColumn
 from headrace.planning.reject_table import RejectTable
+from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.staging import Staging, plan_staging
 from headrace.planning.steps import plan_steps
 from headrace.planning.tablespaces import check_tablespaces
@@ -53,10 +57,11 @@ def plan_data_flow(
     all names of its schema. `key_facts` answer what `key_question` asks.
     `reject_table` takes the rejects too.
     `file_stem` names the reject files of the task; by default the table.
-    Raises TargetError, TypeMismatchError or MemoryLimitError.
+    Raises TargetError, TypeMismatchError, MemoryLimitError, or SourceError for a lookup.
     """
     destination = task.destination
     layout = task.source.layout
+    refuse_joined(task, capabilities)
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
     load = _effective_load(table, notes)
@@ -66,16 +71,23 @@ def plan_data_flow(
     _note_index_memory(table, notes)
     mapping = map_columns(
         table.name,
-        layout.columns,
+        [*task.columns, *task.added],
         destination.columns,
         catalog,
         capabilities,
         destination.options.keep_identity,
         source.paths,
-        layout.ignoring,
+        task.ignoring,
     )
     notes += mapping.notes
-    notes += made_notes(layout.made, mapping.types, source)
+    made = layout.made if task.join is None else []
+    types = {**mapping.types, **key_columns_made(task.transforms, made)}
+    notes += made_notes(made, types, source)
+    read_as = {column.name: types.get(column.name, column.type) for column in task.columns}
+    planned_lookups = plan_lookups(
+        task.transforms, source.lookups, read_as, streams, budget.total_bytes, table.name, mapping.not_null_sources
+    )
+    notes += source_notes(planned_lookups)
     check_view_columns(table, load, mapping)
     working_streams = _working_streams(source, _writers(table, load, streams, notes), notes)
     commit = _commit(table, notes)
@@ -89,6 +101,21 @@ def plan_data_flow(
     if together and max(map(len, together)) < working_streams:
         working_streams = max(map(len, together))
         notes.append(f"{counted(working_streams, 'stream')} at work: no commit has more slices")
+    memory = split_memory(
+        budget,
+        layout.columns,
+        working_streams,
+        capabilities.memory_share,
+        rewrites=layout.rewritten_blocks,
+        fills=layout.short_rows == "fill",
+        row_width=layout.shortest_row_bytes,
+        decoding_bytes=source.decoding_bytes(working_streams),
+        lookups=_needs(planned_lookups),
+        slab_of=None if task.join is None else partial(joined_slab_bytes, task.join),
+        blocks_per_stream=1 if task.join is None else len(task.join.sources),
+    )
+    notes += memory_notes(planned_lookups, memory)
+    sides = None if task.join is None else side_layouts(task.join, types, mapping.not_null_sources)
     return DataFlowPlan(
         task=task.id,
         connection=destination.connection.name,
@@ -102,22 +129,23 @@ def plan_data_flow(
         options=destination.options,
         streams=working_streams,
         source=source,
-        layout=layout.to_core(mapping.not_null_sources, mapping.types),
+        layout=layout.to_core(mapping.not_null_sources, types) if sides is None else sides.left,
         columns=tuple(mapping.columns),
         steps=plan_steps(
-            table, way.staging, way.partitioning, len(source.slices), commits=commit is not None, rejects=reject_table
+            table,
+            way.staging,
+            way.partitioning,
+            len(source.slices),
+            commits=commit is not None,
+            rejects=reject_table,
+            joins=task.join is not None,
         ),
         notes=tuple(notes),
-        memory=split_memory(
-            budget,
-            layout.columns,
-            working_streams,
-            capabilities.memory_share,
-            rewrites=layout.rewritten_blocks,
-            fills=layout.short_rows == "fill",
-            row_width=layout.shortest_row_bytes,
-            decoding_bytes=source.decoding_bytes(working_streams),
-        ),
+        memory=memory,
+        lookups=planned_lookups,
+        join=None
+        if task.join is None or sides is None
+        else JoinPlan(task.join, sides.right, len(source.files) // len(task.join.sources)),
         sink_kind=capabilities.sink_kind,
         rejects=task.rejects,
         file_stem=file_stem or destination.table,
@@ -222,6 +250,18 @@ def table_after(plan: DataFlowPlan, catalog: CatalogTable | None) -> CatalogTabl
 
 def _is_new(part: Partition) -> bool:
     return part.action == "attach"
+
+
+def _needs(lookups: Sequence[LookupPlan]) -> LookupNeeds | None:
+    if not lookups:
+        return None
+    added = tuple(column.type for plan in lookups for column in plan.lookup.added)
+    return LookupNeeds(
+        sum(plan.bytes for plan in lookups),
+        max(plan.reading.reader_bytes for plan in lookups),
+        max(plan.reading.most_reader_bytes for plan in lookups),
+        added,
+    )
 
 
 @dataclass(frozen=True)
@@ -366,8 +406,9 @@ def _encoding_streams(streams: int, cpus: int, notes: list[str]) -> int:
 
 
 def _working_streams(source: SourceSnapshot, streams: int, notes: list[str]) -> int:
-    working = max(1, min(streams, len(source.slices)))
+    working = max(1, min(streams, source.groups))
     if working < streams:
-        reason = f"there {'is' if working == 1 else 'are'} {counted(working, 'slice')}"
+        what = "slice" if source.pairs is None else "pair"
+        reason = f"there {'is' if working == 1 else 'are'} {counted(working, what)}"
         notes.append(f"{working} of {streams} streams work, because {reason}")
     return working

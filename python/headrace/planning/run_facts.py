@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,12 @@ class RunFacts:
     run_id: str
     package_hash: str
     load_time: int | None
+
+
+def layout_of_run(layout: dict[str, Any], run: RunFacts | None) -> dict[str, Any]:
+    """A layout as the core reads it, with what columns that are made say of the run."""
+    made = layout.get("made")
+    return layout if not made else {**layout, "made": [{**own, "from": of_run(own["from"], run)} for own in made]}
 
 
 def of_run(made_from: object, run: RunFacts | None) -> object:

@@ -10,6 +10,10 @@ from headrace.planning.target_table import TargetTable
 from headrace.planning.wording import counted
 
 _CHECK_ACCOUNTS = Step("check_accounts", "every slice once, lines = rows + skipped, rows = loaded + rejected")
+_CHECK_JOIN = Step(
+    "check_accounts",
+    "every slice once, lines = rows + skipped, rows = joined + rejected, rows out of the join = loaded",
+)
 
 
 def plan_steps(
@@ -20,15 +24,17 @@ def plan_steps(
     *,
     commits: bool,
     rejects: RejectTable | None = None,
+    joins: bool = False,
 ) -> tuple[Step, ...]:
-    """The steps of one data flow. `rejects`: the table that takes them, if any does."""
+    """The steps of one data flow. `rejects`: the table that takes them, if any does; `joins`: rows are joined."""
+    check_accounts = _CHECK_JOIN if joins else _CHECK_ACCOUNTS
     if not table.capabilities.stores_tables:
-        return Step("insert", "parse, convert and aggregate every row, then discard it"), _CHECK_ACCOUNTS
+        return Step("insert", "parse, convert and aggregate every row, then discard it"), check_accounts
     if not table.capabilities.hidden_tables:
         steps = (
             _into_partitions(table, partitioning)
             if partitioning is not None and partitioning.has_tables
-            else _in_one_transaction(table)
+            else _in_one_transaction(table, check_accounts)
         )
         return (*steps, *_stored(rejects), *_committed(slices))
     if staging.switch == "none":
@@ -56,7 +62,7 @@ def _committed(slices: int) -> list[Step]:
     ]
 
 
-def _in_one_transaction(table: TargetTable) -> list[Step]:
+def _in_one_transaction(table: TargetTable, check_accounts: Step) -> list[Step]:
     steps = []
     if table.catalog is None:
         steps.append(Step("create_table", f"create table {table.name}"))
@@ -65,7 +71,7 @@ def _in_one_transaction(table: TargetTable) -> list[Step]:
     return [
         *steps,
         Step("insert", f"insert the rows of all streams into {table.name}"),
-        _CHECK_ACCOUNTS,
+        check_accounts,
     ]
 
 

@@ -7,6 +7,7 @@ import sys
 
 from headrace import CallableModule
 from headrace.run.control.selection import Choice as TaskChoice
+from headrace.run.control.selection import left_out
 from headrace.run.events import Listener
 from headrace.run.flow_records import with_late_flows
 from headrace.run.folder import REJECTS, REPLAY, REPORT, RESUME, VERIFY, Purpose, RunFolder
@@ -22,6 +23,7 @@ from headrace.run.runner import execute, plan_package
 from headrace.run.summary import Summary
 from headrace.run.trust import check_trust
 from headrace.run.verification import TableVerdict, verify
+from headrace.run.whole_file import written_whole
 
 __all__ = [
     "NUMBERS_ENDING",
@@ -50,6 +52,7 @@ __all__ = [
     "execute",
     "export_rejects",
     "inspect_destinations",
+    "left_out",
     "load_request",
     "plan_package",
     "read_claims",
@@ -57,6 +60,7 @@ __all__ = [
     "verify",
     "with_accounts",
     "with_late_flows",
+    "written_whole",
 ]
 
 sys.modules[__name__].__class__ = CallableModule

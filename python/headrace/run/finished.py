@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.executors import Ignored, kept_ignored
+from headrace.executors import Ignored, kept_ignored, kept_joined
+from headrace.model import SIDES
 from headrace.planning import FinishedTask
 
 LOADED_BEFORE: Final = "loaded already by this run"
@@ -20,18 +22,36 @@ _SHOWN_OF_KIND: Final = 3
 
 @dataclass(frozen=True)
 class FinishedTable:
-    """One completed table. `rejects` has the members of a flow result; `ignored`: values by column."""
+    """One completed table. `rejects` has the members of a flow result; `ignored`: values by column; `join`: the
+    accounts of its join.
+    """
 
     task: FinishedTask
     rejects: dict[str, Any]
     ignored: Ignored
+    join: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, task: FinishedTask, rejects_folder: Path) -> FinishedTable:
         """Reads what the earlier attempt has written."""
         slices = task.slices.values()
         rejects = _rejects(sum(item.rejected for item in slices), rejects_folder / task.file_stem)
-        return cls(task, rejects, kept_ignored(rejects_folder, task.file_stem, sum(item.ignored for item in slices)))
+        ignored = kept_ignored(rejects_folder, task.file_stem, sum(item.ignored for item in slices))
+        loaded, rejected = sum(item.loaded for item in slices), sum(item.rejected for item in slices)
+        join = kept_joined(rejects_folder, task.file_stem, loaded, rejected) if task.is_joined else None
+        return cls(task, rejects, ignored, join)
+
+    @property
+    def rows_read(self) -> int:
+        """Rejected ones included."""
+        slices = self.task.slices.values()
+        # The ledger has what came out of a join, not what went in.
+        came = (
+            sum(item.loaded for item in slices)
+            if self.join is None
+            else sum(int(self.join[side]["rows"]) for side in SIDES)
+        )
+        return came + sum(item.rejected for item in slices)
 
     def to_dict(self) -> dict[str, Any]:
         """The member of `tables`, as that of a table that is loaded now; nothing of it was read now."""
@@ -39,6 +59,10 @@ class FinishedTable:
         loaded, rejected, skipped, ignored = (
             sum(getattr(item, name) for item in slices) for name in ("loaded", "rejected", "skipped", "ignored")
         )
+        read = self.rows_read
+        notes = [LOADED_BEFORE]
+        if self.task.is_joined and self.join is None:
+            notes.append("how many rows its join has read is not known any more: those it has made count as read")
         return {
             "task": self.task.task,
             "table": self.task.table,
@@ -49,9 +73,9 @@ class FinishedTable:
             "seconds": 0.0,
             "cpu_seconds": 0.0,
             "bytes_read": 0,
-            "lines": loaded + rejected + skipped,
+            "lines": read + skipped,
             "rows_skipped": skipped,
-            "rows_read": loaded + rejected,
+            "rows_read": read,
             "rows_rejected": rejected,
             "rows_loaded": loaded,
             "values_ignored": ignored,
@@ -60,13 +84,15 @@ class FinishedTable:
             "rows_per_second": 0.0,
             "streams": 0,
             "slices": len(slices),
+            **({"join": None if self.join is None else dict(self.join)} if self.task.is_joined else {}),
+            "transforms": [],
             "limit": None,
             "switch_seconds": 0.0,
             "partitions": [],
             "rejects": {**self.rejects, **({"table": self.task.reject_table} if self.task.reject_table else {})},
             "columns": None,
             "memory": {},
-            "notes": [LOADED_BEFORE],
+            "notes": notes,
         }
 
 

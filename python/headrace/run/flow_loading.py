@@ -5,26 +5,36 @@ from __future__ import annotations
 import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from headrace import core
 from headrace.errors import CancelledError, HeadraceError, TaskTimeoutError
-from headrace.executors import FlowOutcome, Loader, LocalExecutor
+from headrace.executors import BuiltLookups, FlowOutcome, Loader, LocalExecutor, build_lookups
+from headrace.executors.lookups import RowsOf
 from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
 from headrace.machine.sampler import usable_cpus
-from headrace.planning import DataFlowPlan, SourceSnapshot
+from headrace.planning import DataFlowPlan, LookupPlan, SourceSnapshot
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
 from headrace.run.cancellation import Cancellation
 from headrace.run.events import EventLog
 from headrace.run.folder import RunFolder
 from headrace.run.judging import Judging
+from headrace.run.kept_errors import let_go_of_memory
+from headrace.run.lookup_contents import LookupContents
+from headrace.run.lookup_tables import Reading, committed_rows
 from headrace.run.metrics import MetricsRecorder
 from headrace.run.offenders import name_offender
 from headrace.run.phases import Phases
 from headrace.run.redact import Redactor
 from headrace.run.summary import Summary, TableResult
-from headrace.targets import Flow, Target
+from headrace.run.transformed import lookup_notices
+from headrace.targets import Flow, Target, TaskProgress
+
+_TOLD_OF_LOOKUPS: Final = (
+    "rows", "null_keys", "duplicates", "lines", "skipped", "bytes_read", "bytes", "seconds"
+)  # fmt: skip
+_CANCELLED: Final = "cancelled; this task loaded nothing"
 
 
 class FlowLoading:
@@ -41,6 +51,7 @@ class FlowLoading:
         metrics: MetricsRecorder,
         judging: Judging,
         affinity: Affinity,
+        reading: Reading,
     ) -> None:
         self._folder = folder
         self._redactor = redactor
@@ -51,15 +62,18 @@ class FlowLoading:
         self._metrics = metrics
         self._judging = judging
         self._affinity: Affinity = affinity
-        self._executor = LocalExecutor(core.Flow)
+        self._contents = LookupContents(folder)
+        self._reading = reading
 
     def announced(self, plan: DataFlowPlan, target: Target) -> DataFlowPlan:
         """The plan as it is executed now: its slices are in the ledger, and everybody knows that it starts."""
         run_id = self._folder.run_id
         with self._phases.of("start"):
             is_known = self._attempt.is_resumed or plan.task in self._summary.retried
-            if not (is_known and target.task_progress(run_id, plan.task).recorded):
+            progress = target.task_progress(run_id, plan.task) if is_known else TaskProgress()
+            if not progress.recorded:
                 target.record_slices(run_id, self._without_secrets(plan))
+            self._contents.expect(plan.task, keeps=target.capabilities.commits_inside, begun=progress.begun)
         self._summary.retried.add(plan.task)
         self._events.emit(
             "task_started",
@@ -81,9 +95,26 @@ class FlowLoading:
             cpus_of_streams=tuple(map(tuple, pinned)),
         )
 
-    def outcome(self, plan: DataFlowPlan, loader: Loader, cancellation: Cancellation) -> FlowOutcome:
-        """Executes a plan that was announced. Never raises for a flow that fails."""
+    def outcome(
+        self,
+        plan: DataFlowPlan,
+        loader: Loader,
+        cancellation: Cancellation,
+        rows_of: RowsOf | None = None,
+    ) -> FlowOutcome:
+        """Executes a plan that was announced. Never raises for a flow that fails. `rows_of`: opens tables of lookups;
+        None: as everybody sees them.
+        """
         started = time.monotonic()
+        try:
+            built = self._lookups(plan, cancellation, rows_of or committed_rows(self._reading))
+        except Exception as error:
+            let_go_of_memory(error)
+            failure = CancelledError(_CANCELLED) if isinstance(error, CancelledError) else error
+            seconds = time.monotonic() - started
+            outcome = FlowOutcome(None, None, failure, 0.0, 0.0, lookup_seconds=seconds)
+            return self._timed_out(plan, outcome, cancellation)
+        plan, started = built.plan, time.monotonic()
 
         def progress(snapshot: dict[str, Any]) -> None:
             self._events.emit(
@@ -103,7 +134,44 @@ class FlowLoading:
             return self._metrics.measuring(plan, flow, lambda: loader.watcher(run_id, plan))
 
         run_id, rejects = self._folder.run_id, str(self._folder.rejects)
-        outcome = self._executor.run(run_id, plan, loader, rejects, progress, cancellation, measuring)
+        executor = LocalExecutor(lambda spec: core.Flow(spec, built.lookups))
+        outcome = executor.run(run_id, plan, loader, rejects, progress, cancellation, measuring)
+        if outcome.error is not None:
+            let_go_of_memory(outcome.error)
+        reports = tuple(lookup.report() for lookup in built.lookups)
+        return self._timed_out(plan, replace(outcome, lookups=reports, lookup_seconds=built.seconds), cancellation)
+
+    def _lookups(self, plan: DataFlowPlan, cancellation: Cancellation, rows_of: RowsOf) -> BuiltLookups:
+        def starts(lookup: LookupPlan) -> None:
+            self._events.emit(
+                "lookup_started",
+                task=plan.task,
+                table=plan.table,
+                lookup=lookup.name,
+                rows_from=lookup.reading.words,
+                files=len(lookup.reading.source.files),
+                bytes_total=lookup.reading.source.bytes_total,
+            )
+
+        def ended(lookup: LookupPlan, report: dict[str, Any]) -> None:
+            self._events.emit(
+                "lookup_read",
+                task=plan.task,
+                table=plan.table,
+                lookup=lookup.name,
+                rows_from=lookup.reading.words,
+                files=len(lookup.reading.source.files),
+                **{name: report[name] for name in _TOLD_OF_LOOKUPS},
+            )
+            for text in lookup_notices(lookup, report):
+                self._events.notice(text, plan.task)
+
+        built = build_lookups(plan, cancellation.is_set, rows_of, starts, ended)
+        held = zip(plan.lookups, built.lookups, strict=True)
+        self._contents.check(plan.task, {own.name: lookup.report()["fingerprint"] for own, lookup in held})
+        return built
+
+    def _timed_out(self, plan: DataFlowPlan, outcome: FlowOutcome, cancellation: Cancellation) -> FlowOutcome:
         if isinstance(outcome.error, CancelledError) and cancellation.timeout_seconds is not None:
             return replace(outcome, error=cancellation.error(f"task {plan.task}"))
         return outcome
@@ -139,7 +207,15 @@ class FlowLoading:
 
         if outcome.error is not None and not isinstance(outcome.error, TaskTimeoutError):
             with self._phases.of("finish"):
-                name_offender(outcome.error, plan, target, self._folder, notice, cancellation)
+                name_offender(
+                    outcome.error,
+                    plan,
+                    target,
+                    self._folder,
+                    notice,
+                    cancellation,
+                    committed_rows(self._reading),
+                )
 
     def _record_result(self, table: TableResult) -> None:
         self._summary.add(table)
@@ -158,6 +234,7 @@ class FlowLoading:
             rows_rejected=sums["rejected"],
             rows_loaded=table.rows_loaded(),
             bytes_read=sums["bytes"],
+            **({} if (join := table.join()) is None else {"join": join}),
             error=shown,
         )
 

@@ -6,71 +6,26 @@ One record per line in `flows.jsonl` of the run folder; the last one of a task c
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, BinaryIO, Final
+from typing import Any
 
 from headrace.errors import LedgerError
 from headrace.model import BoundPackage, DataFlowTask, Scope
 from headrace.run.control.stored_values import SECRET, from_stored
 from headrace.run.folder import RunFolder
-
-_BLOCK_BYTES: Final = 1 << 16
+from headrace.run.json_lines import add_line, lines
 
 
 def add_record(folder: RunFolder, record: Mapping[str, Any]) -> None:
     """Writes a record; it is on disk when this returns. Raises LedgerError."""
-    try:
-        with folder.flows.open("a+b") as file:
-            file.truncate(_end_of_records(file))
-            file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise LedgerError(
-            "cannot write what a data flow reads",
-            at={"file": str(folder.flows)},
-            found=error.strerror,
-            hint="Free space there, or choose another place with --runs-dir.",
-        ) from error
-
-
-def _end_of_records(file: BinaryIO) -> int:
-    """Behind the last whole line: what follows was cut off while it was written, and would damage the next one."""
-    end = file.seek(0, os.SEEK_END)
-    while end > 0:
-        begin = max(0, end - _BLOCK_BYTES)
-        file.seek(begin)
-        found = file.read(end - begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
-        end = begin
-    return 0
+    add_line(folder.flows, record, "what a data flow reads")
 
 
 def records(folder: RunFolder) -> Iterator[dict[str, Any]]:
     """All records, in the order in which they were written; one that was cut off is left out."""
-    for record, _ in _lines(folder):
+    for record, _ in lines(folder.run_id, folder.flows):
         yield record
-
-
-def _lines(folder: RunFolder) -> Iterator[tuple[dict[str, Any], int]]:
-    """Records, and how many bytes each has."""
-    try:
-        with folder.flows.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    yield json.loads(line), len(line)
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError) as error:
-        raise LedgerError(
-            f"run {folder.run_id} cannot be repeated: its folder is not complete",
-            at={"file": str(folder.flows)},
-            found=getattr(error, "strerror", None) or "not JSON",
-            hint="Start a new run: `headrace run`.",
-        ) from error
 
 
 class FlowRecords:
@@ -81,7 +36,7 @@ class FlowRecords:
         self._path = folder.flows
         self._places: dict[str, int] = {}
         place = 0
-        for record, length in _lines(folder):
+        for record, length in lines(folder.run_id, folder.flows):
             self._places[record["task"]] = place
             place += length
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 from headrace.errors import LedgerError
-from headrace.model import BoundPackage, DataFlowTask
+from headrace.model import BoundPackage, Connection, DataFlowTask
 from headrace.planning import DataFlowPlan, FinishedTask, RunFacts, RunPlan, SkippedTask, SourceSnapshot
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
+from headrace.run.builds import Builds
 from headrace.run.cancellation import Cancellation
 from headrace.run.control.place import Place
 from headrace.run.control.stored_values import SECRET, to_stored
@@ -66,8 +68,9 @@ class Flows:
         self._tasks: dict[str, DataFlowTask] = {}
         self._records: FlowRecords | None = None
         self.loading = FlowLoading(
-            folder, redactor, events, summary, phases, attempt, metrics, judging, package.affinity
+            folder, redactor, events, summary, phases, attempt, metrics, judging, package.affinity, self.reading
         )
+        self.builds = Builds(folder, redactor, events, summary, phases)
         self.destinations = RunDestinations(
             package, folder, redactor, events, phases, attempt, is_cancelled, self._may_append_late
         )
@@ -131,6 +134,7 @@ class Flows:
         for planned in self._plans.values():
             if isinstance(planned, FinishedTask):
                 self._finished_before(planned)
+        self.builds.account_for_earlier()
         for flow in with_late_flows(replace(self._package, flows=[]), self._folder).flows:
             if self._is_in_ledger(flow):
                 late = self._plan_one(PreparedFlow(flow, _NO_SOURCE), known=True, keys=KeyAnswers())
@@ -204,6 +208,10 @@ class Flows:
             for task in late
             for destination in task.own["destinations"].values()
         )
+
+    def reading(self, connection: Connection) -> AbstractContextManager[Target]:
+        """A place that is only read, open for the block."""
+        return self.destinations.targets.reading(connection)
 
     def planned_order(self) -> list[str]:
         """The flows that were planned before the run, in order."""

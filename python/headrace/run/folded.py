@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from headrace.executors import added_joins, without_rows
+from headrace.run.transformed import added_accounts
+
 # Flows of one task into one table that are told one by one.
 SHOWN_FLOWS: Final = 100
 _TURN: Final = re.compile(r"\[[^\[\]]*\]")
@@ -46,8 +49,13 @@ class FoldedFlows:
         known = self._folded.get(key)
         if known is None:
             known = self._folded[key] = {**document, "task": key[0], "flows": 0, "partitions": [], "columns": None}
-            known.update(dict.fromkeys(_SUMMED, 0), notes=[])
+            known.update(dict.fromkeys(_SUMMED, 0), notes=[], transforms=[])
+            if known.get("join"):
+                known["join"] = without_rows(known["join"])
         known["flows"] += 1
+        known["transforms"] = added_accounts(known["transforms"], document["transforms"])
+        if known.get("join") and document.get("join"):
+            known["join"] = added_joins(known["join"], document["join"])
         for name in _SUMMED:
             known[name] = round(known[name] + document[name], 6)
         known["mb_per_second"] = round(known["bytes_read"] / 1e6 / known["seconds"], 3) if known["seconds"] else 0.0

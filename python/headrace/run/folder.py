@@ -19,8 +19,6 @@ from headrace.errors import CommandLineError, LedgerError
 
 DEFAULT_RUNS_FOLDER = Path(".headrace") / "runs"
 _ATTEMPTS = 5
-# Characters of a run id that say when it began, to the second.
-_SECOND = 15
 
 
 def new_run_id(now: datetime) -> str:
@@ -95,6 +93,8 @@ class RunFolder:
         self.replay = path / "replay.json"
         self.journal = path / "journal.jsonl"
         self.flows = path / "flows.jsonl"
+        self.lookups = path / "lookups.jsonl"
+        self.builds = path / "builds.jsonl"
         self.loops = path / "loops"
         # Of a replay, if a column asks: where each row of its file stood, as the core reads it.
         self.origins = path / "origins"
@@ -266,7 +266,6 @@ def _folders(runs_folder: Path, prefix: str) -> list[RunFolder]:
     try:
         named = [RunFolder(path.name, path) for path in runs_folder.iterdir() if path.name.startswith(prefix)]
         begun = [folder for folder in named if folder.request.exists()]
-        # Ids of the same second are in no order; the request is written once, when a run begins.
-        return sorted(begun, key=lambda folder: (folder.run_id[:_SECOND], folder.request.stat().st_mtime_ns))
+        return sorted(begun, key=lambda folder: folder.run_id)
     except OSError:
         return []

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import Any, Final
 import duckdb
 
 from headrace.errors import HeadraceError, on_one_line
-from headrace.executors import Cancel
+from headrace.executors import Cancel, RowsOf, build_lookups
 from headrace.model.load import usable_cpus
 from headrace.planning import DataFlowPlan
 from headrace.planning.wording import stream_name
@@ -48,6 +47,7 @@ def name_offender(
     folder: RunFolder,
     notice: Callable[[str], None],
     cancel: Cancel,
+    rows_of: RowsOf,
 ) -> None:
     """Writes file, row, byte and key into the error of a load that has failed, if it is about a row that reading the
     source again can find. The load has given back what it held.
@@ -60,13 +60,16 @@ def name_offender(
         search = None if cancel.is_set() else target.row_search(plan, error)
         if search is None or not search.constraints:
             return
+        if plan.join is not None:
+            notice("the row is not looked for: joined rows stand in no file")
+            return
         if plan.source.streams:
             notice(f"the row is not looked for: {stream_name(plan.source.streams[0])} cannot be read again")
             return
         notice("looking for the row with a second pass over the source")
-        _let_go_of_memory(error)
-        with _opened(search, plan, folder) as (plan_with_engine, engine), _scratch(folder) as rejects_folder:
-            source = SecondPass(plan_with_engine, search.place, engine, rejects_folder, cancel)
+        built = build_lookups(plan, cancel.is_set, rows_of)
+        with _opened(search, built.plan, folder) as (plan_with_engine, engine), _scratch(folder) as rejects_folder:
+            source = SecondPass(plan_with_engine, built.lookups, search.place, engine, rejects_folder, cancel)
             offender = _first_offender(source, search, engine)
             if offender is None:
                 notice("the second pass found no such row")
@@ -134,16 +137,6 @@ def _scratch(folder: RunFolder) -> Iterator[str]:
     """Where the rejects are written once more, to be forgotten."""
     with tempfile.TemporaryDirectory(prefix="second-pass-", dir=folder.path) as path:
         yield path
-
-
-def _let_go_of_memory(error: BaseException) -> None:
-    """The frames through which the error came hold the flow that has ended, and its blocks."""
-    cleared: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and cause not in cleared:  # an error can be its own cause
-        traceback.clear_frames(cause.__traceback__)
-        cleared.append(cause)
-        cause = cause.__cause__ or cause.__context__
 
 
 def _found(offender: _Offender, places: Sequence[Mapping[str, object]]) -> str:

@@ -9,14 +9,16 @@ from contextlib import contextmanager
 
 from headrace.executors import FlowOutcome
 
-PHASES = ("plan", "start", "prepare", "load", "commit", "finish")
+PHASES = ("plan", "start", "lookup", "prepare", "load", "commit", "finish")
+# Told of runs that have some.
+_RARE = ("lookup",)
 
 
 class Phases:
     """Adds up `seconds`, from any thread."""
 
     def __init__(self) -> None:
-        self.seconds = dict.fromkeys(PHASES, 0.0)
+        self.seconds = {name: 0.0 for name in PHASES if name not in _RARE}
         self._lock = threading.Lock()
 
     @contextmanager
@@ -30,6 +32,8 @@ class Phases:
 
     def add(self, outcome: FlowOutcome) -> None:
         """The time of a data flow."""
+        if outcome.lookup_seconds:
+            self._add("lookup", outcome.lookup_seconds)
         times = outcome.times
         if times is None:
             self._add("load", outcome.seconds)
@@ -40,4 +44,7 @@ class Phases:
 
     def _add(self, name: str, seconds: float) -> None:
         with self._lock:
-            self.seconds[name] += seconds
+            known = {**self.seconds, name: self.seconds.get(name, 0.0) + seconds}
+            if name not in self.seconds:
+                self.seconds.clear()  # the phases stand in their order
+            self.seconds.update((own, known[own]) for own in PHASES if own in known)

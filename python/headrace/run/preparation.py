@@ -7,6 +7,7 @@ table is loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,13 +32,17 @@ from headrace.planning import (
     is_enforced,
     is_partitioned,
     key_question,
+    lookup_engine_bytes,
     own_tables,
     plan_data_flow,
     table_after,
     with_outside_keys,
 )
+from headrace.planning.joins import paired
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
+from headrace.run.lookup_tables import described
+from headrace.run.missing_files import no_files, nothing_to_load
 from headrace.run.redact import Redactor
 from headrace.run.reject_tables import RejectTables, TableKey, table_key
 from headrace.run.tasks import nameable_flows, unique_name
@@ -64,9 +69,9 @@ class PreparedFlow:
 
 
 def prepare_sources(
-    package: BoundPackage, is_cancelled: Callable[[], bool] = lambda: False
+    package: BoundPackage, is_cancelled: Callable[[], bool] = lambda: False, *, with_lookups: bool = True
 ) -> list[PreparedFlow | SkippedTask]:
-    """Looks at the source of every data flow, in the order of execution.
+    """Looks at the source of every data flow, in the order of execution, and at their lookups unless nobody reads them.
 
     Raises CancelledError, and SourceError; also when several data flows have no file and no other has any: one of them
     may wait for the files of a quiet day, but several without any look like the wrong folder.
@@ -80,13 +85,13 @@ def prepare_sources(
         if not when:
             prepared.append(SkippedTask(task.id, task.destination.table, "`when` is false"))
             continue
-        item = _prepared(task, package.streams, destination_files, is_cancelled)
-        if isinstance(item, SkippedTask) and isinstance(task.source, FileSource):
-            missing.append(task.source)
+        item = _prepared(task, package.streams, destination_files, is_cancelled, missing)
+        if with_lookups:
+            item = _with_lookups(item, package.streams, destination_files, is_cancelled)
         prepared.append(item)
     _refuse_shared_input([item for item in prepared if isinstance(item, PreparedFlow)])
     if len(missing) > 1 and not any(isinstance(item, PreparedFlow) for item in prepared):
-        raise _nothing_to_load(missing)
+        raise nothing_to_load(missing)
     return prepared
 
 
@@ -94,21 +99,66 @@ def prepare_flow(
     task: DataFlowTask, package: BoundPackage, is_cancelled: Callable[[], bool]
 ) -> PreparedFlow | SkippedTask:
     """Looks at the source of one data flow, which is about to start. Raises CancelledError and SourceError."""
-    return _prepared(task, package.streams, files_of(task.destination.connection), is_cancelled)
+    destination_files = files_of(task.destination.connection)
+    prepared = _prepared(task, package.streams, destination_files, is_cancelled, [])
+    return _with_lookups(prepared, package.streams, destination_files, is_cancelled)
 
 
 def _prepared(
-    task: DataFlowTask, streams: int, destination_files: Sequence[Path], is_cancelled: Callable[[], bool]
+    task: DataFlowTask,
+    streams: int,
+    destination_files: Sequence[Path],
+    is_cancelled: Callable[[], bool],
+    missing: list[FileSource],
 ) -> PreparedFlow | SkippedTask:
+    """`missing` gets the source that lets the task be skipped, if it is."""
     source = task.source
     if not isinstance(source, FileSource):
         return PreparedFlow(task, snapshot_generated(source))
     plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
-    snapshot = snapshot_files(source, streams, plan_slices, destination_files, _commit_of(task.destination))
-    if snapshot is None:
-        return SkippedTask(task.id, task.destination.table, _no_files(source), missing_files=True)
-    slow = core.field_by_field(source.layout.to_core())
-    return PreparedFlow(task, replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)]))
+    commit, is_joined = _commit_of(task.destination), task.join is not None
+    sides, without = [], []
+    sources = (source,) if task.join is None else task.join.sources
+    for own in sources:
+        snapshot = snapshot_files(own, streams, plan_slices, destination_files, commit, is_whole=is_joined)
+        if snapshot is None:
+            without.append(own)
+            snapshot = SourceSnapshot(own.name, [], [])
+        slow = core.field_by_field(own.layout.to_core())
+        sides.append(replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)]))
+    # Without one side an inner join has no rows; any other one lacks files, which is said below.
+    if len(without) == len(sources) or (without and task.join is not None and task.join.kind == "inner"):
+        missing.append(without[0])
+        return SkippedTask(task.id, task.destination.table, no_files(without[0]), missing_files=True)
+    return PreparedFlow(task, sides[0] if task.join is None else paired(task.join, *sides))
+
+
+def _with_lookups(
+    item: PreparedFlow | SkippedTask,
+    streams: int,
+    destination_files: Sequence[Path],
+    is_cancelled: Callable[[], bool],
+) -> PreparedFlow | SkippedTask:
+    if isinstance(item, SkippedTask) or not item.task.transforms:
+        return item
+    lookups = lookup_sources(item.task, streams, destination_files, is_cancelled)
+    return replace(item, source=replace(item.source, lookups=lookups))
+
+
+def lookup_sources(
+    task: DataFlowTask, streams: int, destination_files: Sequence[Path], is_cancelled: Callable[[], bool]
+) -> tuple[SourceSnapshot, ...]:
+    """Looks at what the lookups of a task read. Raises CancelledError and SourceError."""
+    plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
+    found = []
+    for lookup in task.transforms:
+        if not isinstance(lookup.source, FileSource):
+            found.append(SourceSnapshot(lookup.name, [], []))
+            continue
+        source = snapshot_files(lookup.source, streams, plan_slices, destination_files, is_lookup=True)
+        assert source is not None  # it may not be missing
+        found.append(source)
+    return tuple(found)
 
 
 def _refuse_shared_input(flows: Sequence[PreparedFlow]) -> None:
@@ -182,6 +232,18 @@ class OpenTargets(ClosedBehind):
         """The destination, if it is open."""
         refuse_two_ways(self._connections.get(target_key(connection), connection), connection)
         return self._targets.get(target_key(connection))
+
+    @contextmanager
+    def reading(self, connection: Connection) -> Iterator[Target]:
+        """A place that is only read: the destination that has it open, or opened for the block."""
+        found = self.find(connection)
+        if found is not None:
+            yield found
+            return
+        # The same file must not be opened twice, and nobody else opens it: one flow at a time has the pool of the run.
+        own_bytes = lookup_engine_bytes(self._memory_bytes)
+        with open_target(connection, replace(self._options, engine_bytes=own_bytes, read_only=True)) as target:
+            yield target
 
     def _know(self, connection: Connection) -> tuple[str, str]:
         key = target_key(connection)
@@ -272,6 +334,7 @@ def plan_run(
         if progress.finished:
             planned.append(_finished(item.task, target, progress, own_stem))
             continue
+        item = _with_tables(item, targets, tables)
         key = table_key(target, destination, destination.table)
         if key not in tables:
             tables[key] = target.catalog(destination.schema, destination.table)
@@ -313,6 +376,17 @@ def plan_run(
     )
 
 
+def _with_tables(
+    item: PreparedFlow, targets: OpenTargets, after: Mapping[TableKey, CatalogTable | None]
+) -> PreparedFlow:
+    """With the tables of its lookups."""
+    task, notes = described(item.task, targets, after)
+    lookups = (
+        replace(own, notes=[*own.notes, notes[own.name]]) if own.name in notes else own for own in item.source.lookups
+    )
+    return replace(item, task=task, source=replace(item.source, lookups=tuple(lookups)))
+
+
 def _finished(task: DataFlowTask, target: Target, progress: TaskProgress, file_stem: str) -> FinishedTask:
     destination = task.destination
     has_tables = is_partitioned(task, target.capabilities) or destination.load == "view"
@@ -327,6 +401,7 @@ def _finished(task: DataFlowTask, target: Target, progress: TaskProgress, file_s
         reject_table=None
         if task.reject_table is None
         else display_name(destination, target.default_schema, task.reject_table),
+        is_joined=task.join is not None,
     )
 
 
@@ -407,23 +482,3 @@ def _file_stem(table: str, taken: set[str]) -> str:
     stem = unique_name(stem or "table", taken, "_")
     taken.add(stem.casefold())
     return stem
-
-
-def _no_files(source: FileSource) -> str:
-    return f"no file in {source.folder} matches {_patterns([source])}"
-
-
-def _patterns(sources: Sequence[FileSource]) -> str:
-    names = dict.fromkeys(pattern for source in sources for pattern in source.patterns)
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _nothing_to_load(missing: Sequence[FileSource]) -> SourceError:
-    folders = dict.fromkeys(str(source.folder) for source in missing)
-    return SourceError(
-        "no data flow of the run has any file",
-        at={"folder": ", ".join(folders)},
-        found=f"no file for {len(missing)} data flows",
-        expected=f"files matching {_patterns(missing)}",
-        hint="Correct the folder or the patterns.",
-    )

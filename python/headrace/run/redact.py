@@ -52,7 +52,7 @@ class Redactor:
 
     def dataclass(self, item: AnyDataclass) -> AnyDataclass:
         """A copy of a dataclass with every text in it redacted, at any depth."""
-        members = {member.name: self._any(getattr(item, member.name)) for member in fields(item)}
+        members = {member.name: self._any(getattr(item, member.name)) for member in fields(item) if member.init}
         return replace(item, **members)
 
     def error(self, error: AnyError) -> AnyError:

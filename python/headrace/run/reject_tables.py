@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.model import DataFlowTask, Destination
+from headrace.model import DataFlowTask, Destination, TableSource
 from headrace.planning import CatalogTable, RejectTable, display_name, plan_reject_table, refuse_loaded
 from headrace.targets import Target, target_key
 
 TableKey = tuple[object, ...]
 
 
-def table_key(target: Target, destination: Destination, table: str) -> TableKey:
+def table_key(target: Target, destination: Destination | TableSource, table: str) -> TableKey:
     """Equal for names of one table of one place."""
     name_key = target.capabilities.name_key
     schema = destination.schema or target.default_schema or ""

@@ -39,7 +39,8 @@ class RejectedTable:
     """One task that has rejected rows. `rows`: that it has read; None if it did not end well, when that says nothing.
 
     `by_column`: how many of each column and rule that are meant, with the first of them. `accounts`: what has become of
-    the rejects; None if the ledger was not asked.
+    the rejects; None if the ledger was not asked. `is_replayable`: False of a join, whose other rows are not read
+    again.
     """
 
     task: str
@@ -51,6 +52,7 @@ class RejectedTable:
     by_column: Sequence[Mapping[str, Any]]
     files: RejectFiles
     accounts: RejectAccounts | None = None
+    is_replayable: bool = True
 
     def chosen(self, choice: Choice) -> Iterator[RejectRow]:
         """The rejects that are meant, from the files. Raises LedgerError for files that are not complete."""
@@ -154,6 +156,7 @@ def _table(folder: RunFolder, table: Mapping[str, Any], choice: Choice) -> Rejec
         by_rule={rule: int(count) for rule, count in rejects["by_rule"].items()},
         by_column=[kind for kind in rejects.get("by_column", []) if choice.takes(kind)],
         files=RejectFiles(folder, table),
+        is_replayable="join" not in table,
     )
 
 

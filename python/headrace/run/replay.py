@@ -21,14 +21,14 @@ from headrace.run import request as requests
 from headrace.run.flow_records import with_late_flows
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
 from headrace.run.number_list import Stretch, Stretches, count_numbers, number_list, parse_number_list, union
-from headrace.run.preparation import PreparedFlow
+from headrace.run.preparation import PreparedFlow, lookup_sources
 from headrace.run.redact import Redactor
 from headrace.run.reject_accounts import open_beside
 from headrace.run.rejected import Choice, RejectedTable, rejected_run
 from headrace.run.replay_groups import RowGroups, core_files, repeat_place, row_groups
 from headrace.run.replay_rows import loaded_and_dropped, repaired
 from headrace.run.tasks import nameable_flows
-from headrace.targets import Replay, Target
+from headrace.targets import Replay, Target, files_of
 from headrace.targets.claims import refuse_replaced, refuse_taken
 
 _COPY_BYTES: Final = 1 << 20
@@ -142,7 +142,9 @@ class ReplayRun:
             may_be_empty=True,
         )
         limit = int(found["rows"]) if self.limit is None else self.limit
-        return PreparedFlow(replace(task, rejects=RejectLimits(RejectBounds(limit))), source)
+        # They are read anew: a row that has come since then is found.
+        lookups = lookup_sources(task, package.streams, files_of(task.destination.connection), is_cancelled)
+        return PreparedFlow(replace(task, rejects=RejectLimits(RejectBounds(limit))), replace(source, lookups=lookups))
 
     def planned(self, plan: RunPlan, task: DataFlowTask, target: Target, redactor: Redactor) -> RunPlan:
         """The plan with its claim; a task that an earlier attempt has finished needs none.
@@ -302,15 +304,15 @@ def _task_of(package: BoundPackage, task_id: str) -> DataFlowTask:
 def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> DataFlowTask:
     """The task, unless rows of it cannot be replayed."""
 
-    def refused(found: str) -> LedgerError:
-        return LedgerError(
-            f"rejects of table {table.table} cannot be replayed",
-            found=found,
-            hint="Load the repaired rows from a file of their own, by a package with `target: append`.",
-        )
+    def refused(
+        found: str, hint: str = "Load the repaired rows from a file of their own, by a package with `target: append`."
+    ) -> LedgerError:
+        return LedgerError(f"rejects of table {table.table} cannot be replayed", found=found, hint=hint)
 
     if task.destination.partitions:
         raise refused("partitions that the run has loaded anew")
+    if task.join is not None:
+        raise refused("rows of a join, whose other sides are not read again", "Repair the source files, and run again.")
     if not isinstance(task.source, FileSource):
         raise refused("rows that no file holds")
     if not all("dialect" in file for file in requests.load_source_files(of, table.task)):

@@ -16,7 +16,7 @@ from headrace.model import BoundPackage
 from headrace.planning import Partitioning, RunPlan, SourceSnapshot, counted
 from headrace.run.control.selection import ALL_TASKS, Choice
 from headrace.run.flow_records import FlowRecords, add_record, records
-from headrace.run.folder import RESUME, Purpose, RunFolder
+from headrace.run.folder import RESUME, VERIFY, Purpose, RunFolder
 from headrace.run.redact import Redactor
 
 # Members of a file by which its rows are read.
@@ -187,14 +187,29 @@ def check_sources(
 
 def _compare(folder: RunFolder, old: Mapping[str, Any], new: Mapping[str, Any], purpose: Purpose) -> None:
     before, now = _without_dialects(old), _without_dialects(new)
+    if purpose is VERIFY:  # flows with lookups are not compared
+        before, now = ({task: {**own, "lookups": {}} for task, own in known.items()} for known in (before, now))
     for task, source in before.items():
-        known = {file["path"]: file for file in source["files"]}
-        found = {file["path"]: file for file in now.get(task, {"files": []})["files"]}
-        for path in [*known, *found]:
-            if known.get(path) != found.get(path):
-                raise _changed(folder, purpose, path, _difference(known.get(path), found.get(path)))
+        there = now.get(task, {"files": []})
+        _compare_files(folder, source["files"], there["files"], purpose, "its source files")
+        lookups = there.get("lookups", {})
+        for name, files in source.get("lookups", {}).items():
+            _compare_files(folder, files, lookups.get(name, []), purpose, f"the files of lookup `{name}`")
     if before != now:
         raise _changed(folder, purpose, None, "its files are cut into other slices")
+
+
+def _compare_files(
+    folder: RunFolder,
+    before: Sequence[Mapping[str, Any]],
+    now: Sequence[Mapping[str, Any]],
+    purpose: Purpose,
+    which: str,
+) -> None:
+    known, found = ({file["path"]: file for file in files} for files in (before, now))
+    for path in [*known, *found]:
+        if known.get(path) != found.get(path):
+            raise _changed(folder, purpose, path, _difference(known.get(path), found.get(path)), which)
 
 
 def save_partitions(folder: RunFolder, keys: Mapping[str, Any], plan: RunPlan, redactor: Redactor) -> None:
@@ -249,9 +264,11 @@ def _division(partitioning: Mapping[str, Any] | None) -> str:
     return f"{counted(len(parts), 'partition')} by {partitioning['strategy']}, way {partitioning['way']}: {shown}"
 
 
-def _changed(folder: RunFolder, purpose: Purpose, path: str | None, found: str) -> FileChangedError:
+def _changed(
+    folder: RunFolder, purpose: Purpose, path: str | None, found: str, which: str = "its source files"
+) -> FileChangedError:
     return FileChangedError(
-        f"run {folder.run_id} cannot be {purpose.participle}: its source files have changed since it started",
+        f"run {folder.run_id} cannot be {purpose.participle}: {which} have changed since it started",
         at=None if path is None else {"file": path},
         found=found,
         hint=_NEW_RUN,
@@ -273,9 +290,7 @@ def _described(sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> dic
         redactor.text(task): {
             "files": [
                 {
-                    "path": redactor.text(str(file["path"])),
-                    "size_bytes": file.get("size_bytes", 0),
-                    "modified_ns": file.get("modified_ns", 0),
+                    **_state(file, redactor),
                     # Kept for replays; what a stream tells only when it is read is added then.
                     **({} if file.get("stream") else {"dialect": _dialect(file)}),
                     **({"origin": redactor.text(origin)} if (origin := _origin(file)) else {}),
@@ -283,8 +298,22 @@ def _described(sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> dic
                 for file in source.files
             ],
             "slices": [[item["file"], item["begin_byte"], item["end_byte"]] for item in source.slices],
+            **(
+                {"lookups": {own.name: [_state(file, redactor) for file in own.files] for own in source.lookups}}
+                if source.lookups
+                else {}
+            ),
         }
         for task, source in sources.items()
+    }
+
+
+def _state(file: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """By what it is seen that a file is not what it was."""
+    return {
+        "path": redactor.text(str(file["path"])),
+        "size_bytes": file.get("size_bytes", 0),
+        "modified_ns": file.get("modified_ns", 0),
     }
 
 

@@ -31,8 +31,8 @@ class SourceRows:
 
 
 class SecondPass:
-    """Reads the source as the load did, all slices of it, also those that an earlier attempt has committed. With a
-    `place` it gives only the rows that the plan's routing sends there.
+    """Reads the source as the load did, all slices of it, also those that an earlier attempt has committed, and lets
+    its rows pass the `lookups` of the plan. With a `place` it gives only the rows that the plan's routing sends there.
 
     Its methods raise CancelledError once `cancel` is set, what reading the source raises (it may have changed), and
     duckdb.Error.
@@ -41,12 +41,14 @@ class SecondPass:
     def __init__(
         self,
         plan: DataFlowPlan,
+        lookups: Sequence[core.Lookup],
         place: int | None,
         engine: duckdb.DuckDBPyConnection,
         rejects_folder: str,
         cancel: Cancel,
     ) -> None:
         self._plan = replace(plan, committed={}, keep_rejects="examples")
+        self._lookups = lookups
         self._engine = engine
         self._rejects_folder = rejects_folder
         self._cancel = cancel
@@ -92,7 +94,7 @@ class SecondPass:
         """Nothing of the flow runs on behind this."""
         if self._cancel.is_set():
             raise CancelledError("cancelled before the source was read")
-        flow = core.Flow(self._plan.flow_spec(self._rejects_folder, sink))
+        flow = core.Flow(self._plan.flow_spec(self._rejects_folder, sink), self._lookups)
         try:
             yield flow
         finally:

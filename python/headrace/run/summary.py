@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
-from headrace.executors import FlowOutcome, ignored_by_column
-from headrace.model import DataType
+from headrace.executors import FlowOutcome, ignored_by_column, join_accounts
+from headrace.model import SIDES, DataType
 from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
 from headrace.run.folded import FoldedFlows
+from headrace.run.transformed import transform_accounts
 
 _STAGES = ("read", "parse", "transform", "write")
 # Files that a note names.
@@ -75,32 +76,46 @@ class TableResult:
         return notes
 
     def _type_of(self, column: str) -> str:
-        """Of a column of the layout; the destination need not have it."""
-        core = next(own["type"] for own in self.plan.layout["columns"] if own["name"] == column)
+        """Of a column of a layout, as it is shown; the destination need not have it."""
+        core = next(
+            own["type"]
+            for side in ((0,) if self.plan.join is None else (0, 1))
+            for number, own in enumerate(self.plan.layout_of_side(side)["columns"])
+            if self.plan.shown_column(side, number) == column
+        )
         return str(DataType(**core))
 
     def _encoding_notes(self) -> list[str]:
         """Files that seem to be UTF-8 and were read as something else, and what was replaced."""
         seen: dict[int, bool] = {}
-        replaced: dict[int, int] = {}
+        replaced: dict[tuple[int, int], int] = {}
         for item in self.outcome.result["slices"] if self.outcome.result else []:
             if item.get("is_utf8") is not None:
                 seen[item["file"]] = seen.get(item["file"], True) and bool(item["is_utf8"])
             for column, count in item.get("replaced", {}).items():
-                replaced[int(column)] = replaced.get(int(column), 0) + int(count)
-        layout = self.plan.layout
-        files = [self.plan.source.files[file]["path"] for file, is_utf8 in sorted(seen.items()) if is_utf8]
+                place = (self.plan.side_number(int(item["file"])), int(column))
+                replaced[place] = replaced.get(place, 0) + int(count)
+        files = [file for file, is_utf8 in sorted(seen.items()) if is_utf8]
         notes = [
-            f"{path} is read as {layout['encoding']}, and all of it is valid UTF-8: is `encoding: utf-8` meant?"
-            for path in files[:_NAMED_FILES]
+            f"{self.plan.source.files[file]['path']} is read as {self._encoding(file)}, and all of it is valid UTF-8: "
+            "is `encoding: utf-8` meant?"
+            for file in files[:_NAMED_FILES]
         ]
         if len(files) > _NAMED_FILES:
-            notes.append(f"{len(files) - _NAMED_FILES:,} more files are valid UTF-8 and read as {layout['encoding']}")
-        for column, count in sorted(replaced.items()):
-            name = layout["columns"][column]["name"]
+            names = " or ".join(dict.fromkeys(self._encoding(file) for file in files[_NAMED_FILES:]))
+            notes.append(f"{len(files) - _NAMED_FILES:,} more files are valid UTF-8 and read as {names}")
+        for place, count in sorted(replaced.items()):
+            name = self.plan.shown_column(*place)
             what = "1 character was" if count == 1 else f"{count:,} characters were"
             notes.append(f"column `{name}`: {what} unmappable and read as U+FFFD")
         return notes
+
+    def _encoding(self, file: int) -> str:
+        return str(self.plan.layout_of_side(self.plan.side_number(file))["encoding"])
+
+    def join(self) -> Document | None:
+        """The accounts of its join, if it has one."""
+        return join_accounts(self.plan, self.outcome.result)
 
     def _rejects(self) -> Document:
         """What the flow says of them; and the table that holds them, too, once it does."""
@@ -141,6 +156,8 @@ class TableResult:
             "rows_per_second": round(self._rows_read_now() / seconds, 1) if seconds > 0 else 0.0,
             "streams": self.plan.streams,
             "slices": len(self.plan.source.slices),
+            **({} if (join := self.join()) is None else {"join": join}),
+            "transforms": transform_accounts(self.plan, self.outcome),
             "limit": self.limit,
             "switch_seconds": round(times.switch_seconds, 6) if times else 0.0,
             "partitions": [part.to_dict() for part in times.partitions] if times else [],
@@ -216,12 +233,12 @@ class Summary:
 
     def rows_before(self) -> RowsBefore:
         """What the data flows that have ended have read, in this attempt of the run or before."""
-        known = [known for table in self.finished for known in table.task.slices.values()]
+        rejected = sum(known.rejected for table in self.finished for known in table.task.slices.values())
         sums = [table.sums() for table in self.tables]
         folded = sum(document["rows_read"] for document in self.folded.documents)
         return RowsBefore(
-            sum(item.rejected for item in known) + sum(item["rejected"] for item in sums),
-            folded + sum(item.loaded + item.rejected for item in known) + sum(item["rows"] for item in sums),
+            rejected + sum(item["rejected"] for item in sums),
+            folded + sum(table.rows_read for table in self.finished) + sum(item["rows"] for item in sums),
         )
 
     def to_dict(self) -> Document:
@@ -238,7 +255,7 @@ class Summary:
                 name: sum(table[name] for table in tables)
                 for name in ("bytes_read", "rows_read", "rows_skipped", "rows_loaded", "rows_rejected")
             },
-            "rows_filtered": 0,
+            "rows_filtered": sum(own["filtered"] for table in tables for own in _sides(table)),
             "tables": tables,
             "skipped": [task.to_dict() for task in self.skipped],
             "tasks": self.tasks,
@@ -251,6 +268,11 @@ class Summary:
             **({} if self.replay is None else {"replay": self.replay}),
         }
         return self.redact(document)
+
+
+def _sides(table: Document) -> list[Document]:
+    """The accounts of both sides of its join."""
+    return [table["join"][side] for side in SIDES] if table.get("join") else []
 
 
 def _values(count: int) -> str:

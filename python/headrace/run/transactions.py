@@ -19,6 +19,7 @@ from headrace.run.control.work import FlowEnd, Member
 from headrace.run.events import EventLog
 from headrace.run.flows import Flows
 from headrace.run.leaves.sql import SqlExecution
+from headrace.run.lookup_tables import committed_rows, rows_in_group
 from headrace.run.sql.marks import from_mark
 from headrace.targets import DestinationWatcher, Flow, GroupTransaction, LoadTimes, Settle, Target, target_key
 
@@ -168,7 +169,10 @@ class Transaction:
 
     def _stage(self, part: Part, group: GroupTransaction) -> None:
         assert part.plan is not None
-        part.outcome = self._flows.loading.outcome(part.plan, Staging(self._target, group), self._cancellation)
+        # Rows of flows that come first are staged before the transaction begins: it has changed nothing by then.
+        others = committed_rows(self._flows.reading)
+        rows_of = others if group.stages_first else rows_in_group(group, self._connection, others)
+        part.outcome = self._flows.loading.outcome(part.plan, Staging(self._target, group), self._cancellation, rows_of)
         if part.outcome.error is not None:
             raise part.outcome.error
 

@@ -83,7 +83,11 @@ def verify(package: BoundPackage, folder: RunFolder, cancel: threading.Event) ->
     try:
         requests.check_package(folder, package, VERIFY)
         package = with_late_flows(package, folder)
-        prepared = [item for item in prepare_sources(package, cancel.is_set) if not isinstance(item, SkippedTask)]
+        prepared = [
+            item
+            for item in prepare_sources(package, cancel.is_set, with_lookups=False)
+            if not isinstance(item, SkippedTask)
+        ]
         requests.check_sources(folder, {item.task.id: item.source for item in prepared}, redactor, VERIFY)
         with OpenTargets(
             package,
@@ -168,6 +172,10 @@ class _Verification:
             return "the destination stores nothing"
         if item.source.streams:
             return f"its rows came from {stream_name(item.source.streams[0])}, which cannot be read again"
+        if item.task.join is not None:
+            return "its rows have come out of a join, and stand in no file"
+        if item.task.transforms:
+            return "its rows have passed a lookup, whose rows may be other ones by now"
         if self._loads[self._place(item)] > 1:
             return "several tasks of the run have loaded this table"
         if item.task.destination.target == "append":

@@ -8,12 +8,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from headrace.errors import CancelledError, HeadraceError, InternalError
+from headrace.executors import FlowOutcome
 from headrace.model import Connection, DataFlowTask, Task
 from headrace.model.annotations import Slot
 from headrace.model.scripts import use_of
 from headrace.model.spec_leaves import ProcessSpec, PythonSpec, SqlSpec, StatementSpec
 from headrace.model.spec_tasks import ForeachSpec
 from headrace.model.yaml_reader import DocumentPath
+from headrace.planning import DataFlowPlan, FinishedTask
 from headrace.run.cancellation import Cancellation
 from headrace.run.control.journal import Journal
 from headrace.run.control.loops import Loops, Values, task_without_tasks
@@ -33,7 +35,7 @@ from headrace.targets import SqlSessions, Target, capabilities_of
 
 Result = TypeVar("Result")
 # Kinds that use the destination's own session, as data flows do.
-_POOL_KINDS = frozenset({"data_flow", "switch"})
+_POOL_KINDS = frozenset({"build", "data_flow", "switch"})
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,14 @@ class RunWorkers:
     def sql_sessions(self, connection: Connection) -> SqlSessions:
         """As `Services` has it."""
         return self._flows.destinations.sql_sessions(connection)
+
+    def built(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
+        """As `Services` has it."""
+        self._flows.builds.ended(plan, outcome)
+
+    def built_before(self, task: FinishedTask) -> None:
+        """As `Services` has it."""
+        self._flows.builds.ended_before(task)
 
     def flow(self, instance: str, flow: Callable[[], DataFlowTask], place: Place) -> FlowEnd:
         """Loads a data flow."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from headrace.errors import SourceError
 from headrace.model import CommitInterval, FileSource, Layout
+from headrace.model.layout_for_core import row_end_bytes
 from headrace.planning import SourceSnapshot, counted
 from headrace.planning.slicing import MINIMUM_COMMIT_BYTES, slice_bytes
 from headrace.sources.globbing import find_files, no_files
@@ -27,6 +28,8 @@ _NOTED_EMPTY_FILES = 3
 _SAMPLED_FILES: Final = 8
 _SAMPLE_BYTES: Final = 65_536
 _GUESSED_ROW_BYTES: Final = 100.0
+# A slice of so many bytes is not cut.
+_WHOLE_BYTES: Final = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,13 @@ def snapshot_files(
     plan_slices: PlanSlices,
     destination_files: Sequence[Path] = (),
     commit: FileCommit | None = None,
+    *,
+    is_lookup: bool = False,
+    is_whole: bool = False,
 ) -> SourceSnapshot | None:
     """The files of a source as they are now; None if there are none and the source says `missing: skip`. With `commit`
-    no slice is much longer than what is committed at once.
+    no slice is much longer than what is committed at once. `is_lookup`: they are
+    those of a lookup, and it is told about how long rows are. `is_whole`: each file is one slice.
 
     Raises SourceError: no file, no folder, a folder in place of a file, an unreadable file, nothing but empty files, or
     one of the `destination_files` of the run.
@@ -60,19 +67,21 @@ def snapshot_files(
     if not found.paths:
         if source.missing == "skip":
             return None
-        raise no_files(str(source.folder), source.patterns, source.name, found.notes)
+        raise no_files(str(source.folder), source.patterns, source.name, found.notes, is_lookup=is_lookup)
     layout = source.layout.to_core(set())
     # Sizes first: the length of a slice follows from the bytes of all files together.
     looked_at = {path: status for path in found.paths if (status := _status(path)) is not None}
     # Not even a look: closing a database file drops the lock that this process may hold on it.
     _refuse_destinations(looked_at, destination_files)
     files = {path: status for path, status in looked_at.items() if stat.S_ISREG(status.st_mode)}
-    row_bytes = _row_bytes(files) if commit is not None and commit.interval.rows is not None else 1.0
+    is_asked = is_lookup or (commit is not None and commit.interval.rows is not None)
+    row_bytes = _row_bytes(files, source.layout) if is_asked else 1.0
     limit = None if commit is None else commit.slice_bytes(streams, row_bytes)
+    bytes_total = sum(status.st_size for status in files.values())
     cut = plan_slices(
         {
             "files": found.paths,
-            "slice_bytes": slice_bytes(sum(status.st_size for status in files.values()), streams, limit),
+            "slice_bytes": slice_bytes(bytes_total, streams, limit) if not is_whole else _WHOLE_BYTES,
             "layout": layout,
             "compression": source.compression,
             "wait_seconds": source.wait_seconds,
@@ -101,14 +110,18 @@ def snapshot_files(
     )
 
 
-def _row_bytes(files: dict[str, os.stat_result]) -> float:
+def _row_bytes(files: dict[str, os.stat_result], layout: Layout) -> float:
     """About as many bytes has a row, as the beginnings of the first files say; the core reports what cannot be read."""
+    if layout.shortest_row_bytes is not None:
+        return float(layout.shortest_row_bytes)
+    row_end = row_end_bytes(layout)
     length = rows = 0
     for path in [path for path, status in files.items() if status.st_size][:_SAMPLED_FILES]:
         with suppress(OSError, zlib.error), open(path, "rb") as file:
             sample = _text(file.read(_SAMPLE_BYTES))
             length += len(sample)
-            rows += sample.count(b"\n")
+            # Old Macintoshes ended rows with the other one.
+            rows += sample.count(row_end) if row_end else sample.count(b"\n") or sample.count(b"\r")
     return max(1.0, length / max(1, rows)) if length else _GUESSED_ROW_BYTES
 
 

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from headrace.errors import SourceError
+from headrace.model import STREAM_PLACEHOLDER
 
-STREAM_PLACEHOLDER = "{stream}"
 STANDARD_INPUT = "-"
 _DIGITS = re.compile(r"(\d+)")
 _LISTED_NAMES = 3
@@ -92,14 +92,17 @@ def what_is_there(folder: str, patterns: Sequence[str]) -> str:
     return count
 
 
-def no_files(folder: str, patterns: Sequence[str], source: str, notes: Sequence[str] = ()) -> SourceError:
+def no_files(
+    folder: str, patterns: Sequence[str], source: str, notes: Sequence[str] = (), *, is_lookup: bool = False
+) -> SourceError:
     """The error for patterns that match no file; names the nearest files of the folder, and `notes` of the search."""
     return SourceError(
-        f"no file matches source `{source}`",
+        f"no file matches {'lookup' if is_lookup else 'source'} `{source}`",
         at={"folder": folder},
         found="\n".join([what_is_there(folder, patterns), *notes]),
         expected=f"files matching {_joined(patterns)}",
-        hint="Correct the folder or the pattern; `missing: skip` passes over a source without files.",
+        hint="Correct the folder or the pattern"
+        + ("." if is_lookup else "; `missing: skip` passes over a source without files."),
     )
 
 

@@ -12,6 +12,7 @@ from headrace.targets.base import (
     LostRun,
     OpenOptions,
     Replay,
+    RowStream,
     RunRecord,
     SettingAdvice,
     Settle,
@@ -19,21 +20,27 @@ from headrace.targets.base import (
     Target,
     TaskProgress,
 )
+from headrace.targets.builds import QueryDivision, QueryParts
 from headrace.targets.group import GroupTransaction
 from headrace.targets.partition_exchange import ExchangedPartition, ExchangedTable, Notes, PartitionExchange, described
+from headrace.targets.query_flow import result_of_query
 from headrace.targets.registry import (
     capabilities_of,
     files_of,
     open_engine,
     open_null_target,
+    open_scan_session,
     open_target,
     refuse_two_ways,
     target_key,
 )
 from headrace.targets.row_search import Constraint, RowSearch, SearchedColumn
+from headrace.targets.scan import NUMBERS, Answer, ScannedPart, ScannedTable, ScanSession, ScanTime, count_rows
 from headrace.targets.sql import SqlSessions
 
 __all__ = [
+    "NUMBERS",
+    "Answer",
     "ClosedBehind",
     "Constraint",
     "DestinationWatcher",
@@ -50,9 +57,16 @@ __all__ = [
     "Notes",
     "OpenOptions",
     "PartitionExchange",
+    "QueryDivision",
+    "QueryParts",
     "Replay",
     "RowSearch",
+    "RowStream",
     "RunRecord",
+    "ScanSession",
+    "ScanTime",
+    "ScannedPart",
+    "ScannedTable",
     "SearchedColumn",
     "SettingAdvice",
     "Settle",
@@ -61,11 +75,14 @@ __all__ = [
     "Target",
     "TaskProgress",
     "capabilities_of",
+    "count_rows",
     "described",
     "files_of",
     "open_engine",
     "open_null_target",
+    "open_scan_session",
     "open_target",
     "refuse_two_ways",
+    "result_of_query",
     "target_key",
 ]

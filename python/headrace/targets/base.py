@@ -10,14 +10,16 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from headrace.errors import HeadraceError, LedgerError
-from headrace.planning import Capabilities, CatalogTable, CommittedSlice, DataFlowPlan
+from headrace.errors import HeadraceError, InternalError, LedgerError
+from headrace.model import LookupColumn
+from headrace.planning import Capabilities, CatalogTable, CommittedSlice, DataFlowPlan, QueryColumn
 from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange
 from headrace.targets.row_search import RowSearch
 
 if TYPE_CHECKING:
+    from headrace.targets.builds import QueryDivision, QueryParts
     from headrace.targets.group import GroupTransaction
-    from headrace.targets.sql import SqlSessions
+    from headrace.targets.sql import Command, SqlSessions
 
 # Called with the rows the destination took (None: it does not count). Waits for the end of the flow, balances the
 # accounts and returns the flow's result; raises if anything is wrong, so that the target rolls back.
@@ -113,12 +115,14 @@ class Replay:
 @dataclass(frozen=True)
 class TaskProgress:
     """What the ledger knows of a task of this run. `recorded`: its slices were planned; `finished`: its rows are
-    visible; `slices`: those whose rows are committed, visible or not, by number.
+    visible; `slices`: those whose rows are committed, visible or not, by number; `begun`: rows are committed, if only
+    some of a slice.
     """
 
     recorded: bool = False
     finished: bool = False
     slices: Mapping[int, CommittedSlice] = field(default_factory=dict)
+    begun: bool = False
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,8 @@ class LoadTimes:
 
     `prepare`: DDL and deletes; `insert`: from the first row asked for to the last one taken, accounts included;
     `commit`: ledger rows and commit, of which `switch` is the transaction that makes hidden tables visible. `warnings`:
-    what could not be done behind the commit. `partitions`: those of the plan, in its order.
+    what could not be done behind the commit. `partitions`: those of the plan, in its order. `temporary_bytes`: of a
+    build, what the server wrote into temporary files meanwhile, as far as it tells.
     """
 
     prepare_seconds: float
@@ -210,6 +215,17 @@ class LoadTimes:
     warnings: tuple[str, ...] = ()
     switch_seconds: float = 0.0
     partitions: tuple[LoadedPartition, ...] = ()
+    temporary_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class RowStream:
+    """Rows of a lookup. `rows` gives the capsule of an Arrow C stream, once; it may take its time, and so may the
+    stream. `interrupt` ends, from any thread, what is waited for.
+    """
+
+    rows: Callable[[], object]
+    interrupt: Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -244,6 +260,19 @@ class ClosedBehind(ABC):
         self.close()
 
 
+class WithoutLookupRows:
+    """Of a destination whose tables lookups cannot read: a package that asks for it is refused before."""
+
+    def estimated_rows(self, schema: str | None, table: str) -> int | None:
+        """Nothing is known."""
+
+    def lookup_rows(
+        self, schema: str | None, table: str, columns: Sequence[LookupColumn]
+    ) -> AbstractContextManager[RowStream]:
+        """Raises InternalError."""
+        raise InternalError("a lookup reads a table of a destination that gives no rows")
+
+
 class Target(Protocol):
     """One destination, open from before planning until the end of the run. Used by one thread at a time."""
 
@@ -264,6 +293,14 @@ class Target(Protocol):
 
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         """The table as it is now; None if it does not exist."""
+
+    def estimated_rows(self, schema: str | None, table: str) -> int | None:
+        """About how many rows an existing table has; None if nobody knows."""
+
+    def lookup_rows(
+        self, schema: str | None, table: str, columns: Sequence[LookupColumn]
+    ) -> AbstractContextManager[RowStream]:
+        """The rows of an existing table that are committed when the block begins."""
 
     def unfinished_runs(self, package: str) -> list[LostRun]:
         """Runs of the package that are over, have not ended with success, and were not given up."""
@@ -349,6 +386,28 @@ class Target(Protocol):
 
         Does nothing if an earlier attempt of the run has done it. `notes` are written only where nothing else would
         tell. `is_cancelled` ends every wait: CancelledError.
+        """
+
+    def describe_query(self, query: Command, task: str, is_cancelled: Callable[[], bool]) -> Sequence[QueryColumn]:
+        """The columns of the rows of a query, which is not executed. Raises SqlError if it cannot be."""
+
+    def divide_query(
+        self,
+        query: Command,
+        division: QueryDivision,
+        columns: Sequence[QueryColumn],
+        task: str,
+        is_cancelled: Callable[[], bool],
+    ) -> QueryParts:
+        """The statements that together give the rows of the query, whose columns these are. Raises TargetError if it
+        cannot be divided so.
+        """
+
+    def build(
+        self, run_id: str, plan: DataFlowPlan, parts: Sequence[Command], is_cancelled: Callable[[], bool]
+    ) -> LoadTimes:
+        """Fills the table of the plan with the rows of the statements, whose columns are those of the plan, in the
+        steps of a load; all see the same moment. On any error nothing of it becomes visible.
         """
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:

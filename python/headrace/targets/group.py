@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from headrace.model import LookupColumn
 from headrace.planning import DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, Settle
+from headrace.targets.base import Flow, LoadTimes, RowStream, Settle
 from headrace.targets.sql import SqlSession
 
 
@@ -27,6 +28,11 @@ class GroupTransaction(Protocol):
 
     def begin(self) -> None:
         """Begins the transaction with the mark of the task that holds the others."""
+
+    def lookup_rows(
+        self, schema: str | None, table: str, columns: Sequence[LookupColumn]
+    ) -> AbstractContextManager[RowStream]:
+        """As `Target.lookup_rows`, with what the transaction has changed."""
 
     def statements(self) -> AbstractContextManager[SqlSession]:
         """The session of the transaction for the statements of a task. It belongs to the transaction: its user neither

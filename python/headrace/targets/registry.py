@@ -14,11 +14,14 @@ from headrace.planning import Capabilities
 from headrace.targets.base import OpenOptions, Target
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
 from headrace.targets.duckdb.connection import connect
+from headrace.targets.duckdb.scan import DuckdbScanSession
 from headrace.targets.duckdb.target import DuckdbTarget
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 from headrace.targets.null.target import NullTarget
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
+from headrace.targets.postgres.scan import PostgresScanSession
 from headrace.targets.postgres.target import PostgresTarget
+from headrace.targets.scan import ScanSession
 
 
 def capabilities_of(connection: Connection) -> Capabilities:
@@ -80,6 +83,19 @@ def open_null_target() -> Target:
 def open_engine(options: OpenOptions) -> duckdb.DuckDBPyConnection:
     """A DuckDB instance without a file, for SQL over a flow's rows."""
     return connect(options)
+
+
+def open_scan_session(connection: Connection, options: OpenOptions) -> ScanSession:
+    """A session that only reads. Raises TargetError for a connection that holds no tables."""
+    if isinstance(connection, DuckdbConnection):
+        return DuckdbScanSession(Path(connection.path).resolve(), connection.lock_timeout_seconds, options)
+    if isinstance(connection, PostgresConnection):
+        return PostgresScanSession(connection, core.PostgresConnection, options.is_cancelled)
+    raise TargetError(
+        f"a connection of type {connection.type} holds no tables",
+        expected="duckdb:FILE or postgresql://...",
+        hint="Name the database that the tables are in.",
+    )
 
 
 def open_target(connection: Connection, options: OpenOptions) -> Target:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.errors import AccountsError
+from headrace.executors import join_accounts
 from headrace.executors.accounts import check_accounts
+from headrace.model import FileSource, Join
+from headrace.model.spec_joins import JoinType
+from headrace.planning import DataFlowPlan, JoinPlan
 from tests.snapshots import assert_snapshot
 from tests.unit.executors import fake_flow
+from tests.unit.planning import samples, test_lookups
 
 SLICES = 3
 ROWS = SLICES * fake_flow.SLICE_ROWS
@@ -52,6 +59,145 @@ def test_rejected_rows_are_no_imbalance() -> None:
     result["sink"]["rows"] = ROWS - 2
     result["rejects"]["count"] = 2
     check_accounts(fake_flow.plan(SLICES), result, ROWS - 2)
+
+
+def spoil_transform(number: int, **members: int) -> Spoil:
+    return lambda result: result["slices"][1]["transforms"][number].update(members)
+
+
+SPOILED_TRANSFORMS: dict[str, Spoil] = {
+    "matched": spoil_transform(0, matched=1),
+    "null_keys": spoil_transform(1, null_keys=fake_flow.SLICE_ROWS),
+    "chain": spoil_transform(1, rows=fake_flow.SLICE_ROWS - 1, matched=fake_flow.SLICE_ROWS - 11),
+    "out": lambda result: [
+        counts.update(rows=fake_flow.SLICE_ROWS + 1, matched=fake_flow.SLICE_ROWS - 9)
+        for counts in result["slices"][1]["transforms"]
+    ],
+    "missing": lambda result: result["slices"][1]["transforms"].pop(),
+}
+
+
+def with_lookups() -> tuple[DataFlowPlan, dict[str, Any]]:
+    """A plan with two lookups, which ten rows of each slice have not found, and a result that balances."""
+    lookup = test_lookups.plan(test_lookups.lookup()).lookups[0]
+    again = replace(lookup, lookup=replace(lookup.lookup, name="again"))
+    result = balanced()
+    counts = {
+        "rows": fake_flow.SLICE_ROWS,
+        "matched": fake_flow.SLICE_ROWS - 10,
+        "defaulted": 10,
+        "rejected": 0,
+        "null_keys": 2,
+    }
+    for item in result["slices"]:
+        item["transforms"] = [dict(counts), dict(counts)]
+    return replace(fake_flow.plan(SLICES), lookups=(lookup, again)), result
+
+
+def test_rows_that_no_partition_takes_are_rejects_behind_the_transforms() -> None:
+    plan, result = with_lookups()
+    check_accounts(plan, result, ROWS)
+    result["slices"][0].update(out=fake_flow.SLICE_ROWS - 2, rejected=2)
+    result["sink"]["rows"] = ROWS - 2
+    result["rejects"].update(count=2, by_rule={"partition": 2})
+    check_accounts(plan, result, ROWS - 2)
+    result["rejects"].update(by_rule={"partition": 1, "out_of_range": 1})
+    with pytest.raises(AccountsError) as caught:
+        check_accounts(plan, result, ROWS - 2)
+    assert_snapshot("accounts_transform_rejects", caught.value.render())
+
+
+def test_rows_that_a_transform_rejects_do_not_come_to_the_next() -> None:
+    plan, result = with_lookups()
+    for item in result["slices"]:
+        first, second = item["transforms"]
+        first.update(defaulted=0, rejected=10)
+        second.update(rows=fake_flow.SLICE_ROWS - 10, matched=fake_flow.SLICE_ROWS - 20, defaulted=7, rejected=3)
+        item.update(out=fake_flow.SLICE_ROWS - 13, rejected=13)
+    rejected = 13 * len(result["slices"])
+    result["sink"]["rows"] = ROWS - rejected
+    result["rejects"].update(count=rejected, by_rule={"no_match": rejected})
+    check_accounts(plan, result, ROWS - rejected)
+    result["slices"][0]["transforms"][1].update(rejected=4, defaulted=6)
+    with pytest.raises(AccountsError) as caught:
+        check_accounts(plan, result, ROWS - rejected)
+    assert_snapshot("accounts_transform_rejected", caught.value.render())
+
+
+def test_slices_that_were_not_read_have_no_transforms() -> None:
+    plan, result = with_lookups()
+    result["slices"][0].update(stream=None, committed=True, transforms=[])
+    result["streams"][0]["rows"] -= fake_flow.SLICE_ROWS
+    result["sink"]["rows"] -= fake_flow.SLICE_ROWS
+    check_accounts(plan, result, ROWS - fake_flow.SLICE_ROWS)
+
+
+@pytest.mark.parametrize("case", sorted(SPOILED_TRANSFORMS))
+def test_imbalance_of_transforms(case: str) -> None:
+    plan, result = with_lookups()
+    SPOILED_TRANSFORMS[case](result)
+    with pytest.raises(AccountsError) as caught:
+        check_accounts(plan, result, ROWS)
+    assert_snapshot(f"accounts_transform_{case}", caught.value.render())
+
+
+def with_join(kind: JoinType = "inner") -> tuple[DataFlowPlan, dict[str, Any]]:
+    """A plan with two pairs of files, of whose 1,000 rows each side 40 have met none, and a result that balances."""
+    source = FileSource("orders", "inbox", Path("/inbox"), ["*"], samples.layout(id="int64!", name="string"))
+    join = Join("joined", kind, source, replace(source, name="lines"), (), ())
+    plan = fake_flow.plan(4)
+    plan = replace(plan, join=JoinPlan(join, plan.layout, 2), source=replace(plan.source, pairs=2))
+    result = fake_flow.result(4, 2)
+    kept = {"inner": 0, "left": 40, "right": 40, "full": 80}[kind]
+    for item in result["slices"]:
+        item["file"] = item["number"] - 1
+        is_kept = kind in ("left" if item["file"] < 2 else "right", "full")
+        item["join"] = {"rows": 1000, "unmatched": 40, "filtered": 0 if is_kept else 40, "null_keys": 3}
+        item["out"] = 960 + kept if item["file"] < 2 else 0
+    result["sink"]["rows"] = 2 * (960 + kept)
+    return plan, result
+
+
+def spoil_join(number: int = 1, **members: int) -> Spoil:
+    return lambda result: result["slices"][number]["join"].update(members)
+
+
+SPOILED_JOINS: dict[str, Spoil] = {
+    "rows": spoil_join(rows=999),
+    "unmatched": spoil_join(3, unmatched=41, filtered=41),
+    "filtered": spoil_join(filtered=39),
+    "null_keys": spoil_join(null_keys=41),
+    "out": lambda result: (result["slices"][0].update(out=959), result["sink"].update(rows=1919)),
+    "more_left_than_right": lambda result: (
+        spoil_join(0, unmatched=30, filtered=30)(result),
+        spoil_join(2, unmatched=50, filtered=50)(result),
+        spoil_join(3, unmatched=30, filtered=30)(result),
+    ),
+    "not_told": lambda result: result["slices"][2].pop("join"),
+}
+
+
+@pytest.mark.parametrize("kind", ["inner", "left", "right", "full"])
+def test_balanced_accounts_of_a_join_pass(kind: JoinType) -> None:
+    plan, result = with_join(kind)
+    check_accounts(plan, result, result["sink"]["rows"])
+    account = join_accounts(plan, result)
+    assert account is not None
+    assert account["rows_out"] == result["sink"]["rows"]
+    assert (account["left"]["source"], account["left"]["matched"], account["right"]["matched"]) == (
+        "orders",
+        1920,
+        1920,
+    )
+
+
+@pytest.mark.parametrize("case", sorted(SPOILED_JOINS))
+def test_imbalance_of_a_join(case: str) -> None:
+    plan, result = with_join()
+    SPOILED_JOINS[case](result)
+    with pytest.raises(AccountsError) as caught:
+        check_accounts(plan, result, result["sink"]["rows"])
+    assert_snapshot(f"accounts_join_{case}", caught.value.render())
 
 
 @pytest.mark.parametrize("case", sorted(SPOILED))

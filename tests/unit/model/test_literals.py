@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.model import DataType
 from headrace.model.key_values import key_type
-from headrace.model.literals import canonical_text
+from headrace.model.literals import canonical_text, default_text
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,36 @@ def test_canonical_texts_are_those_of_keys(data_type: str, number: int) -> None:
     assert kind.text(kind.parse(text)) == text
     if data_type == "int32":
         assert canonical_text(number, DataType.parse(data_type)) == str(number)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "value", "expected"),
+    [
+        ("float64", 1, "1.0"),
+        ("float64", "-0.5", "-0.5"),
+        ("float32", Decimal("0.1"), "0.1"),
+        ("json", '{"a": 1.10}', '{"a": 1.10}'),
+        ("int16", "7", "7"),
+        ("string", "", ""),
+    ],
+)
+def test_defaults_of_any_type_have_texts(data_type: str, value: object, expected: str) -> None:
+    assert default_text(value, DataType.parse(data_type)) == expected
+
+
+@pytest.mark.parametrize(
+    ("data_type", "value"),
+    [
+        ("float32", "1" + 39 * "0"),
+        ("float64", "nan"),
+        ("float64", True),
+        ("json", "{"),
+        ("json", "[\n]"),
+        ("json", 1),
+        ("bytes", "00"),
+        ("int16", 40_000),
+    ],
+)
+def test_defaults_that_are_no_values(data_type: str, value: object) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        default_text(value, DataType.parse(data_type))

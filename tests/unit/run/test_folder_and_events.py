@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
@@ -126,8 +125,8 @@ def test_names_that_are_not_utf_8_can_be_written(tmp_path: Path) -> None:
 
 
 def test_the_last_of_two_runs_of_the_same_second_is_the_one_that_began_later(tmp_path: Path) -> None:
-    for age_ns, name in enumerate(("20261120-101530-aaaaaa", "20261120-101530-bbbbbb", "20261120-101529-cccccc")):
+    earlier, later = (new_run_id(NOW.replace(microsecond=moment)) for moment in (400_000, 500_000))
+    for name in (later, earlier, "20261120-101529-ffffff"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "request.json").write_text("{}")
-        os.utime(tmp_path / name / "request.json", ns=(0, 10**9 - age_ns))
-    assert RunFolder.find(tmp_path, "last", RESUME).run_id == "20261120-101530-aaaaaa"
+    assert RunFolder.find(tmp_path, "last", RESUME).run_id == later

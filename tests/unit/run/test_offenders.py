@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from headrace.errors import HeadraceError, TargetError
-from headrace.planning import DataFlowPlan
+from headrace.planning import DataFlowPlan, LookupPlan
 from headrace.run.folder import RunFolder
 from headrace.run.offenders import name_offender
-from headrace.targets import Constraint, RowSearch, SearchedColumn
+from headrace.targets import Constraint, RowSearch, RowStream, SearchedColumn
 from headrace.targets.null.target import NullTarget
 from tests.unit.executors.fake_flow import plan
 
@@ -40,12 +41,16 @@ def interrupted() -> RowSearch | None:
     raise KeyboardInterrupt
 
 
+def no_rows(lookup: LookupPlan) -> AbstractContextManager[RowStream]:
+    raise AssertionError(lookup)
+
+
 def notices(error: BaseException, target: NullTarget, tmp_path: Path, planned: DataFlowPlan | None = None) -> list[str]:
     """What is said while the row is looked for; the error must be as before."""
     said: list[str] = []
     before = error.to_dict() if isinstance(error, HeadraceError) else None
     folder = RunFolder.create(tmp_path, datetime.now(UTC))
-    name_offender(error, planned or plan(), target, folder, said.append, threading.Event())
+    name_offender(error, planned or plan(), target, folder, said.append, threading.Event(), no_rows)
     assert before == (error.to_dict() if isinstance(error, HeadraceError) else None)
     assert list(folder.path.iterdir()) == [folder.rejects]
     return said

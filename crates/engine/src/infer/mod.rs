@@ -5,15 +5,13 @@ mod sink;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use headrace_parse::infer::{ColumnReport, MOST_HASHES};
 use headrace_types::{ColumnType, CoreError, ErrorKind, Layout, MadeColumn, MadeFrom};
 use serde::{Deserialize, Serialize};
 
 use crate::flow::Flow;
-use crate::report::{FlowReport, LocatedReject, SliceReport};
-use crate::sink::Sink;
+use crate::report::{LocatedReject, SliceReport};
 use crate::spec::{FileSpec, FlowSpec, KeepRejects, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec};
 use sink::FactsSink;
 
@@ -30,8 +28,6 @@ const HASH_BYTES: usize = 40;
 /// With fewer hashes an estimate would mean little.
 const FEWEST_HASHES: usize = 64;
 const CANCELLED: &str = "the look through the files was cancelled";
-/// Time between two looks whether the pass was cancelled.
-const STEP: Duration = Duration::from_millis(20);
 
 /// A pass over files.
 #[derive(Debug, Clone, Deserialize)]
@@ -99,7 +95,7 @@ pub fn infer_columns(spec: &InferSpec, is_cancelled: &mut dyn FnMut() -> bool) -
     let hashes = if spec.wants_distinct && per_stream >= FEWEST_HASHES { per_stream.min(MOST_HASHES) } else { 0 };
     let has_memory = hashes == MOST_HASHES;
     let sink = Arc::new(FactsSink::new(columns.len(), hashes, has_memory));
-    let report = run_flow(spec, sink.clone(), is_cancelled)?;
+    let report = Flow::into_sink(flow_spec(spec), sink.clone())?.run(CANCELLED, is_cancelled)?;
     if let Some(error) = report.error {
         return Err(error);
     }
@@ -135,23 +131,6 @@ fn lines_before(slices: &[SliceReport]) -> BTreeMap<u32, (usize, u64)> {
     slices.iter().map(before).collect()
 }
 
-fn run_flow(
-    spec: &InferSpec,
-    sink: Arc<dyn Sink>,
-    is_cancelled: &mut dyn FnMut() -> bool,
-) -> Result<FlowReport, CoreError> {
-    let flow = Flow::into_sink(flow_spec(spec), sink)?;
-    flow.start()?;
-    loop {
-        if is_cancelled() {
-            flow.cancel(CANCELLED);
-        }
-        if let Some(report) = flow.join(STEP) {
-            return Ok(report);
-        }
-    }
-}
-
 fn flow_spec(spec: &InferSpec) -> FlowSpec {
     let mut layout = spec.layout.clone();
     let is_taken = |name: &str| layout.columns.iter().any(|column| column.name == name);
@@ -170,6 +149,8 @@ fn flow_spec(spec: &InferSpec) -> FlowSpec {
             generate: None,
             epochs: Vec::new(),
         },
+        join: None,
+        transforms: Vec::new(),
         routing: None,
         sink: SinkSpec::Null,
         streams: spec.streams,

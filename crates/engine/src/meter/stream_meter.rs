@@ -21,7 +21,7 @@ pub enum Doing {
     Read,
     /// Parses, and keeps accounts: `parse`, busy.
     Parse,
-    /// Finds the places of rows: `transform`, busy.
+    /// Transforms rows, or finds their places: `transform`, busy.
     Transform,
     /// Gives rows to the sink, and works on that: `write`, busy.
     Write,
@@ -79,8 +79,8 @@ pub struct Work {
     pub bytes: u64,
     /// Rows given to the sink.
     pub out: u64,
-    /// Whether their places were looked for.
-    pub is_placed: bool,
+    /// Whether they were transformed, or their places looked for.
+    pub is_transformed: bool,
 }
 
 impl StreamMeter {
@@ -151,13 +151,13 @@ impl StreamMeter {
 
     /// Rows were parsed.
     pub fn add(&self, work: Work) {
-        let Work { rows, bytes, out, is_placed } = work;
+        let Work { rows, bytes, out, is_transformed } = work;
         let mut state = lock(&self.state);
         state.rows += rows;
         state.bytes += bytes;
         let Stages { read, parse, transform, write } = &mut state.stages;
         read.rows += rows;
-        let stages = [(parse, rows), (write, out)].into_iter().chain(is_placed.then_some((transform, out)));
+        let stages = [(parse, rows), (write, out)].into_iter().chain(is_transformed.then_some((transform, out)));
         for (stage, rows) in stages {
             stage.rows += rows;
             stage.bytes += bytes;

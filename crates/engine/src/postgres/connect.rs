@@ -169,6 +169,11 @@ impl Route {
         Ok(Session { link, key, route: self.clone() })
     }
 
+    /// Whether a channel is encrypted, if the server wants that too.
+    pub fn encrypts(&self) -> bool {
+        self.trust.is_some() && matches!(self.encryption, Encryption::Offered | Encryption::Required)
+    }
+
     /// A connected channel, encrypted as the route says; nothing of the protocol has been said on it.
     pub fn channel(&self, patience: &Patience) -> Result<Channel, Trouble> {
         let socket = Socket::connect(&self.address, &self.spec, patience)?;

@@ -30,7 +30,7 @@ const MAX_FRAME_BYTES: usize = 512 << 20;
 const ABORT_LIMIT: Duration = Duration::from_secs(5);
 /// What remains of it for those whose server says nothing: to notice that nobody waits any longer, and to ask for the end of
 /// the session.
-const ABANDON_LIMIT: Duration = STEP.saturating_add(cancel::LIMIT);
+const ABANDON_LIMIT: Duration = STEP.saturating_add(cancel::ENCRYPTED_LIMIT);
 
 /// A COPY that is under way; owns its connection. Dropped without [`CopyIn::finish`] or [`CopyIn::abort`] it closes the
 /// connection, and the server rolls back.

@@ -7,6 +7,7 @@ use headrace_parse::Reject;
 use headrace_types::Layout;
 
 use super::LongRow;
+use super::layouts::Layouts;
 use super::slice_files::write_front;
 use super::tally::Kind;
 use super::wording::{message, text_of};
@@ -14,7 +15,7 @@ use crate::report::{AlsoBad, LocatedReject};
 
 /// What all lines of a flow are made of.
 pub struct Lines {
-    layout: Layout,
+    layouts: Layouts,
     /// Of each file: name and number.
     files: Vec<Vec<u8>>,
     max_row_bytes: usize,
@@ -29,10 +30,10 @@ pub struct SliceLines {
 
 impl Lines {
     /// `names`: of the files, as they may be shown.
-    pub fn new(layout: &Layout, names: &[String], max_row_bytes: usize) -> Self {
+    pub fn new(layouts: Layouts, names: &[String], max_row_bytes: usize) -> Self {
         let name =
             |(number, name): (usize, &String)| format!("\"file\":{},\"file_number\":{number}", json(name)).into_bytes();
-        Lines { layout: layout.clone(), files: std::iter::zip(1.., names).map(name).collect(), max_row_bytes }
+        Lines { layouts, files: std::iter::zip(1.., names).map(name).collect(), max_row_bytes }
     }
 
     /// The end of a line, its line feed included.
@@ -65,13 +66,14 @@ impl Lines {
         let (row_byte, byte) = (reject.row_byte, reject.byte);
         tail.extend_from_slice(&self.files[file]);
         write!(tail, ",\"row_byte\":{row_byte},\"row_bytes\":{row_bytes},\"byte\":{byte}")?;
+        let (number, layout) = (self.layouts.number(file), self.layouts.of(file));
         let made;
         let (head, foot) = match &reject.note {
             Some(_) => {
-                made = self.of_kind(reject);
+                made = self.of_kind(layout, reject);
                 &made
             }
-            None => kinds.entry((reject.column, reject.rule)).or_insert_with(|| self.of_kind(reject)),
+            None => kinds.entry((number, reject.column, reject.rule)).or_insert_with(|| self.of_kind(layout, reject)),
         };
         tail.extend_from_slice(head);
         match std::str::from_utf8(&reject.value) {
@@ -83,7 +85,7 @@ impl Lines {
         if reject.also.is_empty() {
             tail.extend_from_slice(b"[]");
         } else {
-            let also: Vec<AlsoBad> = reject.also.iter().map(|other| self.also(other)).collect();
+            let also: Vec<AlsoBad> = reject.also.iter().map(|other| Self::also(layout, other)).collect();
             serde_json::to_writer(&mut *tail, &also)?;
         }
         tail.extend_from_slice(b"}\n");
@@ -91,21 +93,21 @@ impl Lines {
     }
 
     /// What stands before and behind the value of rejects of a kind.
-    fn of_kind(&self, reject: &Reject) -> (Vec<u8>, Vec<u8>) {
-        let column = reject.column.and_then(|index| self.layout.columns.get(index));
+    fn of_kind(&self, layout: &Layout, reject: &Reject) -> (Vec<u8>, Vec<u8>) {
+        let column = reject.column.and_then(|index| layout.columns.get(index));
         let name = column.map_or("null".to_owned(), |column| json(&column.name));
         let number = reject.column.map_or("null".to_owned(), |index| (index + 1).to_string());
         let column_type = column.map_or("null".to_owned(), |column| json(&column.column_type.to_string()));
         let head = format!(",\"column\":{name},\"column_number\":{number},\"type\":{column_type},\"value\":");
         let (rule, code) = (reject.rule, reject.rule.code());
-        let message = json(&message(reject, &self.layout, self.max_row_bytes));
+        let message = json(&message(reject, layout, self.max_row_bytes));
         let foot = format!(",\"rule\":\"{rule}\",\"code\":\"{code}\",\"message\":{message},\"bad_bytes\":");
         (head.into_bytes(), foot.into_bytes())
     }
 
-    fn also(&self, other: &headrace_parse::OtherValue) -> AlsoBad {
+    fn also(layout: &Layout, other: &headrace_parse::OtherValue) -> AlsoBad {
         AlsoBad {
-            column: self.layout.columns.get(other.column).map_or_else(String::new, |column| column.name.clone()),
+            column: layout.columns.get(other.column).map_or_else(String::new, |column| column.name.clone()),
             rule: other.rule.to_string(),
             code: other.rule.code().to_owned(),
             byte: other.byte,

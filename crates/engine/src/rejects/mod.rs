@@ -4,6 +4,7 @@
 //! original bytes of the rows, one below the other.
 
 mod folder;
+mod layouts;
 mod limits;
 mod line;
 mod slice_files;
@@ -22,6 +23,7 @@ use crate::outcome::lock;
 use crate::report::{LocatedReject, RejectKind, RejectReport, SliceReport};
 use crate::spec::{FlowSpec, KeepRejects, RejectSpec};
 use folder::{Folder, cannot_write};
+use layouts::Layouts;
 use limits::{Broken, Limits};
 use line::{Lines, SliceLines};
 use slice_files::{BAD, MergedFiles, SliceFiles, TAILS, Unfinished};
@@ -41,7 +43,7 @@ const MOST_ROW_END_BYTES: usize = 64;
 pub struct RejectStore {
     spec: RejectSpec,
     folder: Folder,
-    layout: Layout,
+    layouts: Layouts,
     lines: Lines,
     limits: Limits,
     /// Those that were written to files.
@@ -101,13 +103,14 @@ impl RejectStore {
     /// A store without rejects.
     pub fn new(spec: &FlowSpec) -> Self {
         let paths = || spec.source.files.iter().map(|file| file.path.clone()).collect();
+        let layouts = Layouts::of_flow(spec);
         let names = if spec.rejects.names.is_empty() { paths() } else { spec.rejects.names.clone() };
         RejectStore {
             folder: Folder::new(&spec.rejects),
-            lines: Lines::new(&spec.layout, &names, spec.memory.max_row_bytes),
+            lines: Lines::new(layouts.clone(), &names, spec.memory.max_row_bytes),
             limits: Limits::new(spec),
             spec: spec.rejects.clone(),
-            layout: spec.layout.clone(),
+            layouts,
             written: AtomicU64::new(0),
             beyond: AtomicU64::new(0),
             is_failed: false.into(),
@@ -136,7 +139,7 @@ impl RejectStore {
         let is_beyond = self.is_failed.fetch_or(fails, Ordering::Relaxed);
         self.by_rule[reject.rule as usize].fetch_add(1, Ordering::Relaxed);
         let SliceRejects { tally, numbered, lines, files } = open.get_or_insert_default();
-        let kind = (reject.column, reject.rule);
+        let kind = (self.layouts.number(file), reject.column, reject.rule);
         let is_first_fatal = is_fatal && tally.first_fatal.is_none();
         let is_example = tally.wants(kind);
         let is_first_of_file = self.limits.are_per_file() && tally.first_of_file.is_none();
@@ -250,8 +253,8 @@ impl RejectStore {
         let tally = lock(&self.tally);
         let resolved = |examples: &[Example]| examples.iter().map(|example| places.resolved(example)).collect();
         report.first = resolved(tally.first());
-        let kinds = tally.kinds().map(|(&(column, rule), kind)| RejectKind {
-            column: column.and_then(|index| Some(self.layout.columns.get(index)?.name.clone())),
+        let kinds = tally.kinds().map(|(&(layout, column, rule), kind)| RejectKind {
+            column: column.and_then(|index| Some(self.layouts.numbered(layout).columns.get(index)?.name.clone())),
             rule: rule.to_string(),
             code: rule.code().to_owned(),
             count: kind.count,
@@ -317,9 +320,10 @@ impl RejectStore {
         };
         let at = Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte) };
         let rule = Rule::ALL.into_iter().find(|rule| rule.code() == first.code);
-        let hint = rule.map_or_else(String::new, |rule| wording::hint(&self.layout, rule, &first));
+        let layout = self.layouts.of(first.file_number.saturating_sub(1));
+        let hint = rule.map_or_else(String::new, |rule| wording::hint(layout, rule, &first));
         let found = shown(&first.value);
-        let expected = rule.map(|rule| wording::expected(&self.layout, rule, first.column_number));
+        let expected = rule.map(|rule| wording::expected(layout, rule, first.column_number));
         let is_first_bad = self.spec.limit == Some(0) && broken.as_ref().is_some_and(|broken| broken.limit == "0");
         if fatal.is_some() || is_first_bad {
             let option = if rule.is_some_and(Rule::is_truncation) { "on_truncation" } else { "on_error" };
@@ -340,6 +344,15 @@ impl RejectStore {
             .found(format!("first: {}: {found}", first.message))
             .hint(hint)
     }
+}
+
+/// The error that a reject is where none is allowed.
+pub fn error_of(layout: &Layout, reject: &LocatedReject) -> CoreError {
+    let at = Location { file: reject.file.clone(), row: Some(reject.row), byte: Some(reject.byte) };
+    let error = CoreError::new(ErrorKind::RejectLimit, &reject.message).at(at).found(shown(&reject.value));
+    let Some(rule) = Rule::ALL.into_iter().find(|rule| rule.code() == reject.code) else { return error };
+    let expected = wording::expected(layout, rule, reject.column_number);
+    error.expected(expected).hint(wording::hint(layout, rule, reject))
 }
 
 /// The files of a slice, created when they are needed.

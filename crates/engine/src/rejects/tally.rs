@@ -11,8 +11,8 @@ pub const SHOWN: usize = 10;
 /// Rejects shown of one column for one rule.
 const SHOWN_OF_KIND: usize = 3;
 
-/// The column to blame, if one is, and the rule.
-pub type Kind = (Option<usize>, Rule);
+/// The number of the layout, the column to blame, if one is, and the rule.
+pub type Kind = (usize, Option<usize>, Rule);
 
 /// A reject whose number, row and place in `.bad` are still those of its slice.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,6 +15,8 @@ pub fn message(reject: &Reject, layout: &Layout, max_row_bytes: usize) -> String
             (Rule::OtherRowEnd, _) => "a row ends otherwise than the first row of its file".to_owned(),
             (Rule::RowTooLong, _) => format!("a row is longer than {} bytes", max_row_bytes),
             (Rule::UnclosedQualifier, _) => "a qualifier behind the last column of a row is never closed".to_owned(),
+            (Rule::NoMatch, Some(note)) => format!("no match in {note}"),
+            (Rule::NullNotAllowed, Some(note)) => format!("no value for {note}"),
             (_, Some(note)) => format!("a row does not fit the layout: {note}"),
             (rule, None) => format!("a row breaks the rule {rule}"),
         };
@@ -35,6 +37,7 @@ pub fn message(reject: &Reject, layout: &Layout, max_row_bytes: usize) -> String
         Rule::TextAfterQualifier => format!("text follows the closing qualifier of a value for {place}"),
         Rule::UnclosedQualifier => format!("the qualifier of a value for {place} is never closed"),
         Rule::Partition => format!("no partition takes the value of {place}"),
+        Rule::NoMatch => format!("no match in {} for {place}", reject.note.as_deref().unwrap_or("the lookup")),
         _ => format!("cannot convert a value for {place} to {kind}"),
     }
 }

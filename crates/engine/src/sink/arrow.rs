@@ -8,8 +8,7 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, RecordBatchReader, UInt16Array, UInt64Array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
-use headrace_parse::arrow_schema;
-use headrace_types::{CoreError, ErrorKind, Layout};
+use headrace_types::{CoreError, ErrorKind, RowSchema};
 
 use super::{Origin, Placed, Sink, Writer};
 use crate::measure::ConsumerMeasure;
@@ -32,7 +31,7 @@ pub struct ArrowSink {
     shared: Arc<Shared>,
 }
 
-/// Columns that follow those of the layout, by their names.
+/// Columns that follow those of the rows, by their names.
 pub struct Extras<'a> {
     /// [`RowPosition`] of each row.
     pub position: Option<&'a str>,
@@ -104,17 +103,17 @@ pub struct BatchReader {
     shared: Arc<Shared>,
 }
 
-/// Both ends. `columns` are layout columns in destination order, all of them known to exist.
+/// Both ends. `columns` are those of the rows in destination order, all of them known to exist.
 pub fn make(
     columns: &[String],
     extras: Extras<'_>,
-    layout: &Layout,
+    rows: &RowSchema,
     queue_batches: usize,
     outcome: Arc<Outcome>,
 ) -> (ArrowSink, BatchReader) {
-    let projection: Vec<usize> = columns.iter().filter_map(|name| layout.index_of(name)).collect();
-    let full = arrow_schema(layout);
-    // `project` only fails on indices that are out of range, and these come from the layout.
+    let projection: Vec<usize> = columns.iter().filter_map(|name| rows.index_of(name)).collect();
+    let full = rows.arrow();
+    // `project` only fails on indices that are out of range, and these come from the rows.
     let projected = full.project(&projection).map_or(full.clone(), Arc::new);
     let position = extras.position.map(|name| Field::new(name, DataType::UInt64, false));
     let place = extras.place.map(|(name, _)| Field::new(name, DataType::UInt16, false));

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use headrace_types::{CoreError, Location};
 
 use super::{Origin, Placed, Sink, Writer};
-use crate::locate::locate;
+use crate::locate::{Counted, locate};
 use crate::meter::StreamMeter;
 use crate::outcome::lock;
 use crate::report::{ColumnReport, SinkReport, SliceReport};
 use crate::row_position::RowPosition;
 use crate::spec::{FlowSpec, SliceSpec};
+use crate::transforms::Transforms;
 
 /// Finds the places of rows.
 pub struct LocateSink(Arc<Shared>);
@@ -20,17 +21,29 @@ struct Shared {
     flow: Arc<FlowSpec>,
     wanted: Vec<RowPosition>,
     ended: Vec<SliceReport>,
+    /// The only columns that have to convert in a row; none for all.
+    columns: Option<Vec<usize>>,
+    transforms: Arc<Transforms>,
     report: Mutex<SinkReport>,
 }
 
 impl LocateSink {
-    /// A sink that finds the places of the rows `wanted`; `ended` are accounts of the slices before them.
-    pub fn new(flow: &Arc<FlowSpec>, wanted: &[RowPosition], ended: &[SliceReport]) -> Self {
+    /// A sink that finds the places of the rows `wanted`; `ended` are accounts of the slices before them. `columns`: those of
+    /// the layout that have to convert in a row, if not all.
+    pub fn new(
+        flow: &Arc<FlowSpec>,
+        wanted: &[RowPosition],
+        ended: &[SliceReport],
+        columns: Option<Vec<usize>>,
+        transforms: Arc<Transforms>,
+    ) -> Self {
         let report = SinkReport { places: Some(vec![None; wanted.len()]), ..SinkReport::default() };
         LocateSink(Arc::new(Shared {
             flow: flow.clone(),
             wanted: wanted.to_vec(),
             ended: ended.to_vec(),
+            columns,
+            transforms,
             report: Mutex::new(report),
         }))
     }
@@ -39,6 +52,10 @@ impl LocateSink {
 impl Sink for LocateSink {
     fn writer(&self) -> Box<dyn Writer> {
         Box::new(LocateWriter { shared: self.0.clone(), next: RowPosition::first(0) })
+    }
+
+    fn wanted_columns(&self) -> Option<Vec<usize>> {
+        self.0.columns.clone()
     }
 
     fn hashes_texts(&self) -> bool {
@@ -86,9 +103,11 @@ impl Writer for LocateWriter {
         // The place is found by parsing the block once more: its memory should be free by then.
         drop(batch);
         let (begin, end) = (self.next, self.next.plus(rows));
+        let counted =
+            Counted { columns: self.shared.columns.as_deref(), transforms: &self.shared.transforms, place: None };
         for (index, wanted) in self.shared.wanted.iter().enumerate().filter(|(_, row)| (begin..end).contains(row)) {
             let row = wanted.number() - begin.number();
-            self.set_place(index, locate(&self.shared.flow, &self.shared.ended, origin, row, None)?);
+            self.set_place(index, locate(&self.shared.flow, &self.shared.ended, origin, row, counted)?);
         }
         self.next = end;
         let mut report = lock(&self.shared.report);

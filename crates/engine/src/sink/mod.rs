@@ -2,7 +2,7 @@
 
 pub mod arrow;
 mod fold;
-mod locate;
+pub mod locate;
 mod null;
 mod postgres;
 pub mod values;
@@ -22,6 +22,7 @@ use crate::outcome::Outcome;
 use crate::report::{ColumnReport, SinkReport, SliceReport};
 use crate::routing::Router;
 use crate::spec::{FlowSpec, SinkSpec, SliceSpec};
+use crate::transforms::Transforms;
 
 /// A destination of batches, shared by all streams of a flow.
 pub trait Sink: Send + Sync {
@@ -148,28 +149,31 @@ pub struct Origin {
     pub bytes: u64,
 }
 
-/// The sink of a flow; `router` finds the places of its rows, if they have any.
+/// The sink of a flow, behind its transforms; `router` finds the places of its rows, if they have any.
 ///
 /// # Errors
-/// `Specification` when the sink contradicts the layout or itself.
+/// `Specification` when the sink contradicts the rows or itself.
 pub fn make(
     spec: &Arc<FlowSpec>,
     queue_batches: usize,
     outcome: Arc<Outcome>,
+    transforms: &Arc<Transforms>,
     router: Option<&Arc<Router>>,
 ) -> Result<(Arc<dyn Sink>, Option<arrow::BatchReader>), CoreError> {
     Ok(match &spec.sink {
         SinkSpec::Arrow { columns, position, place_column } => {
             let place = place_column.as_deref().zip(router);
             let extras = arrow::Extras { position: position.as_deref(), place };
-            let (sink, reader) = arrow::make(columns, extras, &spec.layout, queue_batches, outcome);
+            let (sink, reader) = arrow::make(columns, extras, &spec.row_schema()?, queue_batches, outcome);
             (Arc::new(sink), Some(reader))
         }
-        SinkSpec::Locate { rows, ended } => (Arc::new(locate::LocateSink::new(spec, rows, ended)), None),
-        SinkSpec::Null => (Arc::new(null::NullSink::new(&spec.layout)), None),
+        SinkSpec::Locate { rows, ended } => {
+            (Arc::new(locate::LocateSink::new(spec, rows, ended, None, transforms.clone())), None)
+        }
+        SinkSpec::Null => (Arc::new(null::NullSink::new(spec.row_schema()?)), None),
         SinkSpec::Postgres(postgres) => {
             let places = router.map(|router| router.count());
-            (Arc::new(postgres::PostgresSink::new(spec, postgres, places, outcome)?), None)
+            (Arc::new(postgres::PostgresSink::new(spec, postgres, transforms.clone(), places, outcome)?), None)
         }
     })
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use headrace_parse::{CpuPath, cpu_path};
-use headrace_types::{CoreError, Layout};
+use headrace_types::{CoreError, RowSchema};
 
 use super::fold::{Fold, PlainBuffers};
 use super::values::{render, render_sum};
@@ -15,7 +15,7 @@ use crate::report::{ColumnReport, SinkReport};
 
 /// Aggregates of all writers.
 pub struct NullSink {
-    layout: Layout,
+    schema: RowSchema,
     shared: Arc<Shared>,
 }
 
@@ -25,17 +25,17 @@ struct Shared {
 }
 
 impl NullSink {
-    /// A sink for batches of the layout.
-    pub fn new(layout: &Layout) -> Self {
-        let folds = vec![Fold::default(); layout.all_columns().count()];
+    /// A sink for batches of these columns.
+    pub fn new(schema: RowSchema) -> Self {
+        let folds = vec![Fold::default(); schema.columns().len()];
         let shared = Shared { folds: Mutex::new(folds), counters: Mutex::default() };
-        NullSink { layout: layout.clone(), shared: Arc::new(shared) }
+        NullSink { schema, shared: Arc::new(shared) }
     }
 }
 
 impl Sink for NullSink {
     fn writer(&self) -> Box<dyn Writer> {
-        let folds = vec![Fold::default(); self.layout.all_columns().count()];
+        let folds = vec![Fold::default(); self.schema.columns().len()];
         Box::new(NullWriter {
             folds,
             cpu_path: cpu_path().unwrap_or(CpuPath::PORTABLE),
@@ -56,11 +56,12 @@ impl Sink for NullSink {
 
     fn columns(&self) -> Option<Vec<ColumnReport>> {
         let folds = lock(&self.shared.folds);
-        let reports = std::iter::zip(self.layout.all_columns(), folds.iter()).map(|((name, column_type), fold)| {
+        let reports = std::iter::zip(self.schema.columns(), folds.iter()).map(|(column, fold)| {
+            let column_type = column.column_type;
             let whole = |value| render(column_type, value);
             let float = fold.float;
             ColumnReport {
-                name: name.to_owned(),
+                name: column.name.clone(),
                 rows: fold.rows,
                 nulls: fold.nulls,
                 sum: fold.whole.and_then(|fold| render_sum(column_type, fold.sum)),

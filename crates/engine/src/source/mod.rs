@@ -101,7 +101,7 @@ pub struct Opened {
 
 /// Opens a slice for a stream, which reads it once from front to back. `hashing`: takes all of its text in front of the foot.
 pub fn open(spec: &FlowSpec, slice: &SliceSpec, outcome: &Arc<Outcome>, hashing: Hashing) -> Result<Opened, CoreError> {
-    let file = &spec.source.files[slice.file];
+    let (file, layout) = (&spec.source.files[slice.file], spec.layout_of(slice.file));
     if let Some(stream) = &file.stream {
         return open_stream(spec, slice, stream, outcome, hashing);
     }
@@ -122,8 +122,8 @@ pub fn open(spec: &FlowSpec, slice: &SliceSpec, outcome: &Arc<Outcome>, hashing:
             source
         }
     };
-    let source = decoded(source, file.encoding_in(&spec.layout));
-    Ok(Opened { source: without_footer(source, slice, file, &spec.layout)?, file: file.clone(), hashing })
+    let source = decoded(source, file.encoding_in(layout));
+    Ok(Opened { source: without_footer(source, slice, file, layout)?, file: file.clone(), hashing })
 }
 
 /// Part of the text of a slice once more, for single rows: decoded by the calling thread, from the front of the slice.

@@ -146,6 +146,8 @@ fn run(source: SourceSpec, layout: Layout, streams: usize) -> headrace_engine::r
         name: "inflate".to_owned(),
         layout,
         source,
+        join: None,
+        transforms: Vec::new(),
         routing: None,
         sink: SinkSpec::Null,
         streams,

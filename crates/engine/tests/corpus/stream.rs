@@ -288,6 +288,8 @@ impl Place {
                 generate: None,
                 epochs: vec![],
             },
+            join: None,
+            transforms: Vec::new(),
             routing: None,
             sink: SinkSpec::Arrow {
                 columns: layout.columns.iter().map(|column| column.name.clone()).collect(),

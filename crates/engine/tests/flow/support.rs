@@ -12,6 +12,7 @@ use headrace_engine::report::{FlowReport, LocatedReject, SliceReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
 use headrace_engine::spec::{
     CommittedSlice, Compression, FlowSpec, KeepRejects, MemorySpec, RejectSpec, RoutingSpec, SinkSpec, SourceSpec,
+    TransformSpec,
 };
 use headrace_types::{Column, ColumnType, CoreError, Layout};
 use tempfile::TempDir;
@@ -57,6 +58,7 @@ pub struct Job {
     pub keep: KeepRejects,
     pub null_sink: bool,
     pub committed: HashMap<u32, CommittedSlice>,
+    pub transforms: Vec<TransformSpec>,
     pub routing: Option<RoutingSpec>,
     pub compression: Compression,
     pub needs_last_row_end: Option<bool>,
@@ -88,6 +90,7 @@ impl Job {
             keep: KeepRejects::Files,
             null_sink: true,
             committed: HashMap::new(),
+            transforms: Vec::new(),
             routing: None,
             compression: Compression::None,
             needs_last_row_end: None,
@@ -108,6 +111,7 @@ impl Job {
             slice_bytes: self.slice_bytes,
             layout: self.layout.clone(),
             compression: self.compression,
+            wait_seconds: PATIENCE.as_secs(),
             needs_last_row_end: self.needs_last_row_end,
             ..SlicingSpec::default()
         })?;
@@ -122,6 +126,8 @@ impl Job {
                 generate: None,
                 epochs: vec![],
             },
+            join: None,
+            transforms: self.transforms.clone(),
             routing: self.routing.clone(),
             sink: if self.null_sink {
                 SinkSpec::Null

@@ -263,6 +263,6 @@ fn rows_and_cancel_requests_go_through_tls() {
     });
     let start = Instant::now();
     assert_eq!(sleeping.execute("SELECT pg_sleep(60)").unwrap_err().kind, ErrorKind::Cancelled);
-    assert!(start.elapsed() < Duration::from_millis(1500));
+    assert!(start.elapsed() < Duration::from_secs(10), "it did not wait for the end of the statement");
     wait_until_gone(&mut connection, &process);
 }

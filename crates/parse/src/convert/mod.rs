@@ -15,6 +15,7 @@ mod unescape;
 mod ways;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use headrace_types::{Column, Disposition, Rule};
 
@@ -70,14 +71,29 @@ pub struct BlockFacts<'a> {
 #[derive(Default)]
 pub struct BadRows {
     bits: Vec<u64>,
-    /// Row, column, rule; at most one per row.
-    pub found: Vec<(usize, usize, Rule)>,
+    /// At most one per row.
+    pub found: Vec<BadRow>,
+    /// What is to be said of rows that were refused, told apart by their places in `found`.
+    notes: Vec<Arc<str>>,
     /// The same of further columns: the first ones of a row, and the first one for which the flow fails.
     pub others: Vec<OtherBad>,
     /// Values that are loaded as something else, of rows that may yet turn out to be bad.
     ignored: Vec<IgnoredValue>,
     /// What is known of the rows of the present tile.
     tile: TileNotes,
+}
+
+/// A row that is not loaded, in the block's order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BadRow {
+    /// Row of the block.
+    pub row: u32,
+    /// Column of the layout; none where the row as a whole is to blame.
+    pub column: Option<u32>,
+    /// The rule.
+    pub rule: Rule,
+    /// Place of its note.
+    note: Option<u16>,
 }
 
 /// Another bad value of a row.
@@ -119,6 +135,7 @@ impl BadRows {
     pub fn clear(&mut self) {
         self.bits.clear();
         self.found.clear();
+        self.notes.clear();
         self.others.clear();
         self.ignored.clear();
         self.tile = TileNotes::default();
@@ -165,11 +182,37 @@ impl BadRows {
             }
             return;
         }
+        self.mark(row);
+        self.found.push(BadRow { row: row as u32, column: Some(column as u32), rule, note: None });
+    }
+
+    /// Notes a row that is not loaded although all its values convert. Rows come in their order.
+    #[cold]
+    pub fn refuse(&mut self, row: usize, column: Option<usize>, rule: Rule, note: Option<Arc<str>>) {
+        self.mark(row);
+        let note = note.map(|note| self.place_of(note));
+        self.found.push(BadRow { row: row as u32, column: column.map(|column| column as u32), rule, note });
+    }
+
+    /// What is to be said of a row, if that is something.
+    pub fn note(&self, bad: &BadRow) -> Option<&str> {
+        self.notes.get(usize::from(bad.note?)).map(AsRef::as_ref)
+    }
+
+    /// A flow has few notes, of many rows.
+    fn place_of(&mut self, note: Arc<str>) -> u16 {
+        let known = self.notes.iter().position(|own| Arc::ptr_eq(own, &note));
+        known.unwrap_or_else(|| {
+            self.notes.push(note);
+            self.notes.len() - 1
+        }) as u16
+    }
+
+    fn mark(&mut self, row: usize) {
         if self.bits.len() <= row / 64 {
             self.bits.resize(row / 64 + 1, 0);
         }
         self.bits[row / 64] |= 1 << (row % 64);
-        self.found.push((row, column, rule));
     }
 }
 

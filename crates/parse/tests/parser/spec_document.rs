@@ -40,7 +40,8 @@ fn rules() -> Vec<Rule> {
         InvalidUtf8 => Some(NulByte),
         NulByte => Some(Unmappable),
         Unmappable => Some(Partition),
-        Partition => None,
+        Partition => Some(NoMatch),
+        NoMatch => None,
     };
     std::iter::successors(Some(TooFewFields), |rule| next(*rule)).collect()
 }

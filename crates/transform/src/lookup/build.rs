@@ -11,6 +11,7 @@ use super::budget::Budget;
 use super::columns::{ColumnChunk, InlineColumn, StoredColumn};
 use super::error::{Duplicate, WrongArray};
 use super::fill::{self, Filling};
+use super::fingerprint::Fingerprint;
 use super::hashed::{self, HashedTable, KeyChunk, KeyStore};
 use super::keys::{ByteTile, KeyBatch, KeyPlan, Side, TILE_ROWS, check_arrays};
 use super::lines::Arrival;
@@ -53,6 +54,7 @@ struct Read {
     /// Whether its values are such that they can stand in the table.
     no_inline: bool,
     null_keys: u64,
+    fingerprint: Fingerprint,
 }
 
 /// Rows that one thread has read.
@@ -101,6 +103,8 @@ pub struct LookupBuilder {
     is_broken: bool,
     tile: ByteTile,
     kept: Vec<Range<usize>>,
+    /// Scratch: a number of each row of a batch.
+    hashes: Vec<u64>,
 }
 
 impl LookupBuild {
@@ -146,6 +150,7 @@ impl LookupBuild {
             is_broken: false,
             tile: ByteTile::default(),
             kept: Vec::new(),
+            hashes: Vec::new(),
         })
     }
 
@@ -186,8 +191,18 @@ impl LookupBuild {
             return Err(duplicate(conflict, duplicates, &keys, &table, &origins));
         }
         let (table, added) = place_inline(table, team, columns, &added, &read)?;
-        let null_keys = read.null_keys;
-        Ok(LookupIndex { keys, table, seed, added, rows, duplicates, null_keys, peak_bytes: budget.peak() })
+        let Read { null_keys, fingerprint, .. } = read;
+        Ok(LookupIndex {
+            keys,
+            table,
+            seed,
+            added,
+            rows,
+            duplicates,
+            null_keys,
+            fingerprint,
+            peak_bytes: budget.peak(),
+        })
     }
 }
 
@@ -293,6 +308,7 @@ impl LookupBuilder {
             let [found, expected] = [other.len(), batch.rows()].map(|count| format!("{count} rows"));
             return Err(WrongArray { found, expected }.into());
         }
+        self.read.fingerprint.add(&[keys, added], &mut self.hashes);
         let mut next = 0;
         while next < batch.rows() {
             let (number, mut chunk) = self.chunk.take().map_or_else(|| shared.new_chunk(), Ok)?;
@@ -439,5 +455,6 @@ impl Read {
         self.values.add(other.values.least, other.values.greatest);
         self.no_inline |= other.no_inline;
         self.null_keys += other.null_keys;
+        self.fingerprint.merge(other.fingerprint);
     }
 }

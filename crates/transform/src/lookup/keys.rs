@@ -118,6 +118,21 @@ impl Kind {
         })
     }
 
+    /// The type of two that both kinds of values fit.
+    fn common(types: [ColumnType; 2]) -> Result<ColumnType, String> {
+        let [first, second] = types;
+        if Family::of(first) != Family::of(second) {
+            return Err(format!("keys of the types {first} and {second} cannot be compared"));
+        }
+        let kind = |lookup, input| Kind::of(&KeyColumn { lookup, input, case: Case::Exact });
+        let is_first = match (kind(second, first)?, kind(first, second)?) {
+            // Both ranges have zero in their middle.
+            (Kind::Number(of_second), Kind::Number(of_first)) => of_first.greatest >= of_second.greatest,
+            _ => matches!(first, ColumnType::Char { .. }),
+        };
+        Ok(if is_first { first } else { second })
+    }
+
     /// Bytes of each value, if all have as many.
     fn width(self) -> Option<usize> {
         match self {
@@ -167,6 +182,23 @@ impl KeyPlan {
 
     pub fn form(&self) -> KeyForm {
         self.form
+    }
+
+    /// How keys of two inputs are compared with each other: columns of the first, and of the second.
+    ///
+    /// # Errors
+    /// A sentence that names types which cannot be a key, or not of each other.
+    pub fn of_both(columns: &[[ColumnType; 2]]) -> Result<[Self; 2], String> {
+        let common = columns.iter().map(|column| Kind::common(*column)).collect::<Result<Vec<_>, _>>()?;
+        let plan = |side: usize| {
+            let key = |(column, common): (&[ColumnType; 2], &ColumnType)| KeyColumn {
+                lookup: *common,
+                input: column[side],
+                case: Case::Exact,
+            };
+            KeyPlan::new(&columns.iter().zip(&common).map(key).collect::<Vec<_>>())
+        };
+        Ok([plan(0)?, plan(1)?])
     }
 
     /// The keys of a batch.
@@ -404,6 +436,27 @@ impl KeyBatch<'_> {
         all_outside
     }
 
+    /// Appends the key of a row that has one, as bytes that are in the order of keys: of numbers by their values, of others by
+    /// their bytes. The lookup's type must hold it.
+    pub fn push_ordered(&self, row: usize, into: &mut Vec<u8>) {
+        for ((part, is_last), values) in self.plan.parts_and_last().zip(&self.columns) {
+            let from = into.len();
+            push(part.kind, true, values, row, into);
+            match part.kind {
+                Kind::Number(_) => into[from..].reverse(),
+                Kind::Text { .. } | Kind::Bytes if !is_last => escape(from, into),
+                Kind::Uuid | Kind::Text { .. } | Kind::Bytes => {}
+            }
+        }
+    }
+
+    /// The values of the key of a row that has one.
+    pub fn values(&self, row: usize) -> Vec<KeyValue> {
+        let mut tile = ByteTile::default();
+        self.bytes(row, 1, &mut tile);
+        self.plan.values_of_bytes(tile.key(0))
+    }
+
     /// The same for keys that are bytes, of so many rows.
     pub fn bytes(&self, first: usize, rows: usize, tile: &mut ByteTile) -> u64 {
         tile.bytes.clear();
@@ -446,6 +499,17 @@ fn push(kind: Kind, is_last: bool, values: &Values<'_>, row: usize, into: &mut V
         into[from..from + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
     }
     true
+}
+
+/// Ends a value that others follow, so that a shorter one comes before a longer one that begins with it.
+fn escape(from: usize, into: &mut Vec<u8>) {
+    if into[from..].contains(&0) {
+        let value = into.split_off(from);
+        value
+            .iter()
+            .for_each(|byte| into.extend_from_slice(if *byte == 0 { &[0, 0xFF] } else { std::slice::from_ref(byte) }));
+    }
+    into.extend_from_slice(&[0, 0]);
 }
 
 fn push_text(text: &str, without_blanks: bool, lower_case: bool, into: &mut Vec<u8>) {

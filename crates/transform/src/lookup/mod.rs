@@ -13,6 +13,7 @@
 //! | `fill` | from staged keys to a table |
 //! | `direct`, `lines`, `hashed`, `table` | the forms |
 //! | `columns` | added columns |
+//! | `fingerprint` | whether the rows are those of another time |
 //! | `probe` | looking for the rows of a batch |
 
 mod budget;
@@ -21,8 +22,9 @@ mod columns;
 mod direct;
 mod error;
 mod fill;
+mod fingerprint;
 mod hashed;
-mod keys;
+pub(crate) mod keys;
 mod lines;
 mod origins;
 mod probe;
@@ -33,6 +35,7 @@ mod team;
 
 pub use build::{LookupBuild, LookupBuilder};
 pub use error::{BuildError, Duplicate, KeyValue, RowPlace, WrongArray};
+pub use fingerprint::Fingerprint;
 pub use probe::{NO_MATCH, NULL_KEY, Probed};
 pub use spec::{AddedColumn, Case, Duplicates, KeyColumn, LookupSpec};
 pub use table::Form;
@@ -51,6 +54,7 @@ pub struct LookupIndex {
     rows: u64,
     duplicates: u64,
     null_keys: u64,
+    fingerprint: Fingerprint,
     peak_bytes: u64,
 }
 
@@ -94,6 +98,11 @@ impl LookupIndex {
     /// Rows that were left out because a key column was NULL.
     pub fn null_keys(&self) -> u64 {
         self.null_keys
+    }
+
+    /// Of the keys and added columns of all rows that were read, in any order.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
     }
 
     /// NULLs in an added column, by its place in the specification.

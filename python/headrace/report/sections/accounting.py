@@ -6,6 +6,8 @@ from headrace.report.markup import Markup, element, join
 from headrace.report.run_files import RunFiles
 from headrace.report.sections import Section
 from headrace.report.sections.figures import FlowAccount, accounts, phases
+from headrace.report.sections.joins import joins
+from headrace.report.sections.lookups import lookups
 from headrace.report.tables import Column, table
 from headrace.report.values import documents, text
 from headrace.report.wording import count, duration, rate, size
@@ -39,6 +41,12 @@ def section(run: RunFiles) -> Section | None:
         parts.append(table(_COLUMNS, rows, caption="Rows of each table", total=total, cards=True))
     if len(flows) > _MOST_TABLES:
         parts.append(element("p", f"and {len(flows) - _MOST_TABLES:,} more: summary.json"))
+    joined = joins(run)
+    if joined is not None:
+        parts.append(joined)
+    looked_up = lookups(run)
+    if looked_up is not None:
+        parts.append(looked_up)
     notes = [f"{flow.table}: {note}" for flow in flows for note in flow.notes]
     notes += [f"skipped: {line}" for line in skipped]
     if notes:
@@ -56,6 +64,11 @@ def _lead(flows: list[FlowAccount]) -> str:
         return f"The accounts of {', '.join(flow.table for flow in wrong)} do not balance."
     if any(flow.difference() is None for flow in flows):
         return "Lines are rows and what was skipped; rows were loaded or rejected. Not all tables have been loaded."
+    if any(flow.into_join is not None for flow in flows):
+        return (
+            "Every row is accounted for: lines = skipped + rows read, rows read = rejected + loaded; of a join rows "
+            "read = rejected + joined, rows out of it = loaded."
+        )
     return "Every row is accounted for: lines = skipped + rows read, rows read = rejected + loaded."
 
 

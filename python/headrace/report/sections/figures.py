@@ -28,12 +28,21 @@ class FlowAccount:
     bytes: int | None
     seconds: float | None
     notes: tuple[str, ...] = ()
+    # Rows that came to a join, and that came out; None without a join.
+    into_join: int | None = None
+    out_of_join: int | None = None
+    # Of a join that an earlier attempt has done, nothing is known any more.
+    has_unknown_join: bool = False
 
     def difference(self) -> int | None:
         """By how many rows the accounts do not balance; None if that is not known, or nothing was loaded."""
         if self.rows is None or self.loaded is None or self.rejected is None or self.status != "success":
             return None
+        if self.has_unknown_join:
+            return None
         lines = 0 if self.lines is None or self.skipped is None else self.lines - self.skipped - self.rows
+        if self.into_join is not None and self.out_of_join is not None:
+            return abs(lines) + abs(self.rows - self.rejected - self.into_join) + abs(self.out_of_join - self.loaded)
         return abs(lines) + abs(self.rows - self.rejected - self.filtered - self.loaded)
 
     @property
@@ -75,7 +84,15 @@ def _of_document(data: Document, status: str) -> FlowAccount:
         bytes=whole(data, "bytes_read"),
         seconds=number(data, "seconds"),
         notes=tuple(texts(data, "notes")),
+        into_join=_into_join(data),
+        out_of_join=whole(data, "join", "rows_out"),
+        has_unknown_join="join" in data and not document(data, "join"),
     )
+
+
+def _into_join(data: Document) -> int | None:
+    sides = [whole(data, "join", side, "rows") for side in ("left", "right")]
+    return _whole_sum(sides) if None not in sides else None
 
 
 def _of_measures(run: RunFiles, attempt: int, task: str, table: str) -> FlowAccount:

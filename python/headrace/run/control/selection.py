@@ -34,6 +34,11 @@ class Selection:
         return "left out on the command line" if task.id in self.left_out else None
 
 
+def left_out(package: BoundPackage, choice: Choice) -> frozenset[str]:
+    """Ids of the tasks that do not run. Raises as `select`."""
+    return select(package, choice).left_out
+
+
 def select(package: BoundPackage, choice: Choice) -> Selection:
     """Raises CommandLineError if a task does not exist, or nothing is left."""
     ways = dict(_ways(package.tasks))

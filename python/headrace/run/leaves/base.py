@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from headrace.executors import FlowOutcome
 from headrace.model import BoundPackage, Connection, Task
 from headrace.model.scope import Scope
+from headrace.planning import DataFlowPlan, FinishedTask
 from headrace.run.cancellation import Cancellation
 from headrace.targets import SqlSessions, Target
 
@@ -35,6 +37,12 @@ class Services(Protocol):
         """The destination, open, with the run in its ledger. Only for tasks that hold the pool of the run: a target is
         used by one thread at a time.
         """
+
+    def built(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
+        """Takes the accounts of a build over into those of the run."""
+
+    def built_before(self, task: FinishedTask) -> None:
+        """The same, of one that an earlier attempt of the run has done."""
 
 
 @dataclass(frozen=True)

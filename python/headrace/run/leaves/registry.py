@@ -6,6 +6,7 @@ from typing import Final
 
 from headrace.errors import InternalError
 from headrace.run.leaves.base import Leaf
+from headrace.run.leaves.build import BuildLeaf
 from headrace.run.leaves.file import FileLeaf
 from headrace.run.leaves.generate import GenerateLeaf
 from headrace.run.leaves.process import ProcessLeaf
@@ -14,6 +15,7 @@ from headrace.run.leaves.sql import SqlLeaf
 from headrace.run.leaves.switch import SwitchLeaf
 
 LEAVES: Final[dict[str, Leaf]] = {
+    "build": BuildLeaf(),
     "file": FileLeaf(),
     "generate": GenerateLeaf(),
     "process": ProcessLeaf(),

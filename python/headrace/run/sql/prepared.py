@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import PackageError, SqlError
-from headrace.model.rows import Rows
+from headrace.model.bound_sql import bound_text
 from headrace.model.scope import Scope
 from headrace.model.script import Script, script_of_file, script_of_package, shown_file
-from headrace.model.scripts import read_script
+from headrace.model.scripts import read_script, text_key
+from headrace.model.spec_build import BuildSpec
 from headrace.model.spec_leaves import StatementSpec
 from headrace.model.sql_checks import ScriptUse, check_script
 from headrace.model.sql_text import Statement
@@ -27,10 +28,11 @@ class PreparedStatement:
     at: Mapping[str, object]
 
 
-def read_sql(settings: StatementSpec, document: Document, path: DocumentPath, folder: Path) -> Script:
+def read_sql(settings: StatementSpec | BuildSpec, document: Document, path: DocumentPath, folder: Path) -> Script:
     """The SQL of a task, which stands at `path`. Raises SqlError if its file cannot be read."""
-    if settings.text is not None:
-        return script_of_package(settings.text, document, (*path, "text"))
+    text = settings.select if isinstance(settings, BuildSpec) else settings.text
+    if text is not None:
+        return script_of_package(text, document, (*path, text_key(path)))
     file = settings.file or ""
     try:
         return script_of_file(read_script(folder / file), document, file)
@@ -60,28 +62,7 @@ def prepare(
 def _command(
     script: Script, statement: Statement, names: Mapping[str, str], scope: Scope, sessions: SqlSessions
 ) -> Command:
-    values: list[object] = []
-    parameters: dict[str, str] = {}
-    text, end = "", statement.begin
-    for place in statement.placeholders:
-        text += script.text[end : place.begin]
-        end = place.end
-        if place.name in names:
-            text += names[place.name]
-            continue
-        if place.name not in parameters:
-            value = scope.values[place.name]
-            if isinstance(value, Rows):
-                raise SqlError(
-                    f"`${place.name}` holds rows, which no statement takes",
-                    at=script.at(place.begin),
-                    expected="a single value or a list",
-                    hint="Loop over them with `foreach: {rows: ...}`.",
-                )
-            values.append(value)
-            parameters[place.name] = sessions.parameter(len(values), scope.sql_type(place.name), value)
-        text += parameters[place.name]
-    return Command(text + script.text[end : statement.begin + len(statement.text)], values)
+    return Command(*bound_text(script, statement, scope, sessions.parameter, names))
 
 
 def _quoted(key: str, name: str, sessions: SqlSessions) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.model import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS, DataType
+from headrace.model.duckdb_types import STORED_KINDS, native_type
 from headrace.planning import REJECT_KINDS, Capabilities
-from headrace.targets.duckdb.types import STORED_KINDS, native_type
 
 # Blanks at the end of a char(n) are cut before the rows get their places.
 _LIST_KEYS: Final = LIST_KINDS | {"char"}

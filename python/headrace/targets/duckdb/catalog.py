@@ -8,10 +8,10 @@ from dataclasses import replace
 import duckdb
 
 from headrace.errors import TargetError
+from headrace.model.duckdb_types import data_type
 from headrace.planning import CatalogColumn, CatalogTable
 from headrace.targets.duckdb.connection import sql
 from headrace.targets.duckdb.divided_views import read_divided_view
-from headrace.targets.duckdb.types import data_type
 
 LEDGER_SCHEMA = "headrace"
 
@@ -56,6 +56,12 @@ def read_table(connection: duckdb.DuckDBPyConnection, schema: str, table: str) -
         partitioning=partitioning,
         view_tables=tuple(part.name for part in partitioning.partitions),
     )
+
+
+def read_estimated_rows(connection: duckdb.DuckDBPyConnection, schema: str, table: str) -> int | None:
+    """About how many rows a table has; None for a view."""
+    found = connection.execute(sql("estimated_rows"), {"schema": schema, "table": table}).fetchone()
+    return None if found is None else int(found[0])
 
 
 def names_in_schema(connection: duckdb.DuckDBPyConnection, schema: str) -> frozenset[str]:

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from headrace.model.duckdb_types import native_type
 from headrace.planning import DataFlowPlan
-from headrace.targets.duckdb.types import native_type
 
 # The name under which the user's file is attached, and under which the merged Arrow stream is registered.
 DATABASE: Final = "target"
@@ -45,7 +45,7 @@ def create_table(plan: DataFlowPlan, table: str, types: Mapping[str, str] | None
     """CREATE TABLE with the columns of the plan. `types`: those of columns that have one already elsewhere."""
     known = types or {}
     columns = ",\n  ".join(
-        f"{quote(column.target)} {known.get(column.target) or native_type(column.type)}"
+        f"{quote(column.target)} {known.get(column.target) or column.native or native_type(column.type)}"
         f"{'' if column.nullable else ' NOT NULL'}"
         for column in plan.columns
     )
@@ -64,7 +64,12 @@ def delete_rows(table: str) -> str:
 
 def insert_rows(plan: DataFlowPlan, table: str) -> str:
     """INSERT of everything the registered Arrow stream delivers."""
-    return f"INSERT INTO {table} ({_targets(plan)})\nSELECT {_sources(plan)} FROM {STREAM}"
+    return insert_from(plan, table, f"FROM {STREAM}")
+
+
+def insert_from(plan: DataFlowPlan, table: str, source: str) -> str:
+    """INSERT of the columns of the plan. `source`: FROM and what stands behind it."""
+    return f"INSERT INTO {table} ({_targets(plan)})\nSELECT {_sources(plan)} {source}"
 
 
 def place_column(plan: DataFlowPlan) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 
 import duckdb
 
 from headrace.errors import InternalError
+from headrace.model import LookupColumn
 from headrace.planning import DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, Settle
+from headrace.targets.base import Flow, LoadTimes, RowStream, Settle
 from headrace.targets.duckdb.load import TableLoad
+from headrace.targets.duckdb.lookup_rows import lookup_rows
 from headrace.targets.duckdb.sql_sessions import DuckdbSqlSession, DuckdbSqlSessions
 from headrace.targets.sql import SqlSession
 
@@ -20,11 +23,11 @@ NewLoad = Callable[[duckdb.DuckDBPyConnection, DataFlowPlan], TableLoad]
 
 @contextmanager
 def group_transaction(
-    sessions: DuckdbSqlSessions, task: str, new_load: NewLoad, is_cancelled: Callable[[], bool]
+    sessions: DuckdbSqlSessions, path: Path, task: str, new_load: NewLoad, is_cancelled: Callable[[], bool]
 ) -> Iterator[DuckdbGroup]:
     """The transaction of a task that holds others; rolled back at the end unless it was committed."""
     with ExitStack() as stack:
-        yield DuckdbGroup(lambda: stack.enter_context(sessions.session(task, is_cancelled)), new_load)
+        yield DuckdbGroup(lambda: stack.enter_context(sessions.session(task, is_cancelled)), path, new_load)
 
 
 class DuckdbGroup:
@@ -32,7 +35,8 @@ class DuckdbGroup:
 
     stages_first = False
 
-    def __init__(self, open_session: Callable[[], DuckdbSqlSession], new_load: NewLoad) -> None:
+    def __init__(self, open_session: Callable[[], DuckdbSqlSession], path: Path, new_load: NewLoad) -> None:
+        self._path = path
         self._open_session = open_session
         self._new_load = new_load
         self._opened: DuckdbSqlSession | None = None
@@ -46,6 +50,11 @@ class DuckdbGroup:
         self._opened = self._open_session()
         self._opened.begin()
         self._opened.mark()
+
+    def lookup_rows(
+        self, schema: str | None, table: str, columns: Sequence[LookupColumn]
+    ) -> AbstractContextManager[RowStream]:
+        return lookup_rows(self._session.cursor, self._path, schema or "main", table, columns)
 
     @contextmanager
     def statements(self) -> Iterator[SqlSession]:

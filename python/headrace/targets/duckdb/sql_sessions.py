@@ -135,6 +135,13 @@ class DuckdbSqlSession:
         rows = self._rows(command)
         return None if rows.is_count else rows
 
+    def fetch(self, command: Command) -> list[tuple[Any, ...]]:
+        """All rows of a statement, as the client has them, in no transaction."""
+        rows: list[tuple[Any, ...]] = self._call(
+            lambda: self._cursor.execute(command.text, list(command.values) or None).fetchall()
+        )
+        return rows
+
     def commit(self) -> None:
         marked = self._transaction is not None
         if marked and self._current() != self._transaction:
@@ -187,7 +194,7 @@ class DuckdbSqlSession:
         try:
             return call()
         except duckdb.Error as error:
-            raise _failure(error, self._path) from error
+            raise statement_failure(error, self._path) from error
 
 
 class DuckdbRows:
@@ -222,7 +229,7 @@ class DuckdbRows:
             self.changed = count
 
 
-def _failure(error: duckdb.Error, path: Path) -> HeadraceError:
+def statement_failure(error: duckdb.Error, path: Path) -> HeadraceError:
     """The error of a statement, whose reason completes the sentence of whoever knows which statement it was."""
     text = first_paragraph(error)
     if isinstance(error, duckdb.InterruptException):

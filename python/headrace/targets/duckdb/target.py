@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from headrace.errors import HeadraceError, InternalError
-from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
+from headrace.model import LookupColumn
+from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, QueryColumn
 from headrace.targets.base import (
     ClosedBehind,
     DestinationWatcher,
@@ -22,15 +23,24 @@ from headrace.targets.base import (
     LostRun,
     OpenOptions,
     Replay,
+    RowStream,
     RunRecord,
     Settle,
     TableAggregates,
     TaskProgress,
     forgotten,
 )
+from headrace.targets.builds import QueryDivision, QueryParts
 from headrace.targets.duckdb.aggregates import read_aggregates
+from headrace.targets.duckdb.build import build_table, describe_query
 from headrace.targets.duckdb.capabilities import DUCKDB_CAPABILITIES
-from headrace.targets.duckdb.catalog import missing_schema, names_in_schema, read_table, refuse_ledger_schema
+from headrace.targets.duckdb.catalog import (
+    missing_schema,
+    names_in_schema,
+    read_estimated_rows,
+    read_table,
+    refuse_ledger_schema,
+)
 from headrace.targets.duckdb.connection import attach_file, connect, engine_threads, restore_settings
 from headrace.targets.duckdb.ddl import place_column
 from headrace.targets.duckdb.exchange import Exchange
@@ -39,6 +49,7 @@ from headrace.targets.duckdb.group import group_transaction
 from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import Rows, TableLoad
+from headrace.targets.duckdb.lookup_rows import lookup_rows
 from headrace.targets.duckdb.partitions import Partitions, divides, has_several_tables
 from headrace.targets.duckdb.replays import ReplayLedger
 from headrace.targets.duckdb.row_search import row_search
@@ -48,7 +59,7 @@ from headrace.targets.duckdb.whole_table import WholeTable
 from headrace.targets.group import GroupTransaction
 from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange
 from headrace.targets.row_search import RowSearch
-from headrace.targets.sql import SqlSessions
+from headrace.targets.sql import Command, SqlSessions
 
 
 class DuckdbTarget(ClosedBehind):
@@ -88,6 +99,18 @@ class DuckdbTarget(ClosedBehind):
                 raise missing_schema(name, ["main"])
             return None
         return read_table(self._connection, name, table)
+
+    def estimated_rows(self, schema: str | None, table: str) -> int | None:
+        return read_estimated_rows(self._connection, schema or "main", table) if self._attached else None
+
+    @contextmanager
+    def lookup_rows(self, schema: str | None, table: str, columns: Sequence[LookupColumn]) -> Iterator[RowStream]:
+        cursor = self._connection.cursor()
+        try:
+            with lookup_rows(cursor, self._path, schema or "main", table, columns) as rows:
+                yield rows
+        finally:
+            cursor.close()
 
     def unfinished_runs(self, package: str) -> list[LostRun]:
         return self._ledger().unfinished_runs(package) if self._attached else []
@@ -157,7 +180,7 @@ class DuckdbTarget(ClosedBehind):
             self._restore()
             return self._load_by(cursor, run_id, plan)
 
-        return group_transaction(sessions, task, new_load, is_cancelled)
+        return group_transaction(sessions, self._path, task, new_load, is_cancelled)
 
     def _load_by(self, connection: duckdb.DuckDBPyConnection, run_id: str, plan: DataFlowPlan) -> TableLoad:
         self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))
@@ -169,6 +192,27 @@ class DuckdbTarget(ClosedBehind):
         self, run_id: str, exchange: PartitionExchange, notes: Notes, is_cancelled: Callable[[], bool]
     ) -> ExchangedPartition:
         return Exchange(self._connection, self._path, self._ledger(), run_id, exchange, is_cancelled).run()
+
+    def describe_query(self, query: Command, task: str, is_cancelled: Callable[[], bool]) -> Sequence[QueryColumn]:
+        return describe_query(self._sessions(self._run_id or ""), query, task, is_cancelled)
+
+    def divide_query(
+        self,
+        query: Command,
+        division: QueryDivision,
+        columns: Sequence[QueryColumn],
+        task: str,
+        is_cancelled: Callable[[], bool],
+    ) -> QueryParts:
+        is_written = division.table or division.column or division.parts
+        note = ("DuckDB divides a query by itself: `by` and `parts` have no effect",) if is_written else ()
+        return QueryParts((query,), note)
+
+    def build(
+        self, run_id: str, plan: DataFlowPlan, parts: Sequence[Command], is_cancelled: Callable[[], bool]
+    ) -> LoadTimes:
+        (query,) = parts
+        return build_table(self._sessions(run_id), self._path, run_id, plan, query, is_cancelled)
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
         return None if self._rows is None else row_search(self._connection, plan, self._rows.filling, error)

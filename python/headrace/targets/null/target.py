@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from headrace.errors import HeadraceError, InternalError, TargetError
-from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
+from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, QueryColumn
 from headrace.targets.base import (
     ClosedBehind,
     DestinationWatcher,
@@ -23,15 +23,17 @@ from headrace.targets.base import (
     Settle,
     TableAggregates,
     TaskProgress,
+    WithoutLookupRows,
 )
+from headrace.targets.builds import QueryDivision, QueryParts
 from headrace.targets.group import GroupTransaction
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
 from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange, not_partitioned
 from headrace.targets.row_search import RowSearch
-from headrace.targets.sql import SqlSessions
+from headrace.targets.sql import Command, SqlSessions
 
 
-class NullTarget(ClosedBehind):
+class NullTarget(WithoutLookupRows, ClosedBehind):
     """A `Target` without a destination: the flow's own null sink does the work."""
 
     capabilities: Capabilities = NULL_CAPABILITIES
@@ -110,6 +112,24 @@ class NullTarget(ClosedBehind):
             "a connection of type duckdb or postgres",
             "Use another connection, or leave the task out: `--skip`.",
         )
+
+    def describe_query(self, query: Command, task: str, is_cancelled: Callable[[], bool]) -> Sequence[QueryColumn]:
+        raise TargetError("a connection of type null executes no SQL", hint="Choose another connection.")
+
+    def divide_query(
+        self,
+        query: Command,
+        division: QueryDivision,
+        columns: Sequence[QueryColumn],
+        task: str,
+        is_cancelled: Callable[[], bool],
+    ) -> QueryParts:
+        return QueryParts((query,))
+
+    def build(
+        self, run_id: str, plan: DataFlowPlan, parts: Sequence[Command], is_cancelled: Callable[[], bool]
+    ) -> LoadTimes:
+        raise TargetError("a connection of type null executes no SQL", hint="Choose another connection.")
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
         return None

@@ -12,6 +12,7 @@ from headrace.planning import (
     CatalogPartition,
     CatalogPartitioning,
     CatalogTable,
+    QueryColumn,
 )
 from headrace.targets.postgres.bounds import read_bound
 from headrace.targets.postgres.connection import Connection, Row, one_row, one_value, snapshot, sql, texts
@@ -58,6 +59,12 @@ def column_types(connection: Connection, oid: str) -> dict[str, ServerType]:
     rows = connection.query(sql("columns"), (oid,)).rows
     found = {_text(row[0]): _server_type(row) for row in rows}
     return {name: column for name, column in found.items() if column is not None}
+
+
+def query_columns(connection: Connection, oid: str) -> list[QueryColumn]:
+    """The columns of a table that was made of a query."""
+    found = [_column(row) for row in connection.query(sql("columns"), (oid,)).rows]
+    return [QueryColumn(column.name, column.native_type, column.type) for column in found]
 
 
 def names_in_schema(connection: Connection, schema: str) -> frozenset[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headrace.errors import InternalError
 from headrace.planning import DataFlowPlan, Partitioning, PartitionRule
 from headrace.targets.postgres.bounds import for_values
 from headrace.targets.postgres.connection import BEGIN
-from headrace.targets.postgres.names import TableName, quote, short_name, writers_lock_key
+from headrace.targets.postgres.names import TableName, literal, quote, short_name, writers_lock_key
 from headrace.targets.postgres.types import native_type
 
 # The constraint that spares ATTACH PARTITION the scan; dropped behind it.
@@ -31,7 +31,7 @@ def column_definitions(plan: DataFlowPlan) -> str:
         name = f"{plan.table}_{column.target}_not_null"
         named = f"CONSTRAINT {quote(name)} " if name == short_name(name) else ""
         rule = "" if column.nullable else f" {named}NOT NULL"
-        lines.append(f"{quote(column.target)} {native_type(column.type)}{rule}")
+        lines.append(f"{quote(column.target)} {column.native or native_type(column.type)}{rule}")
     return ",\n  ".join(lines)
 
 
@@ -76,10 +76,16 @@ DURABLE: Final = (
 )
 
 
-def begin_unit(run_id: str, statements: Sequence[str]) -> str:
-    """What a writer executes before its COPY. Its lock says, until the transaction ends, that the run has writers."""
+_BEGIN_REPEATABLE: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE"
+
+
+def begin_unit(run_id: str, statements: Sequence[str], *, snapshot: str | None = None) -> str:
+    """What a writer executes before its COPY. Its lock says, until the transaction ends, that the run has writers.
+    `snapshot`: the name of one that another session has exported.
+    """
     shared = f"SELECT pg_catalog.pg_advisory_xact_lock_shared({writers_lock_key(run_id)})"
-    return ";\n".join([BEGIN, shared, *statements])
+    begin = [BEGIN] if snapshot is None else [_BEGIN_REPEATABLE, f"SET TRANSACTION SNAPSHOT {literal(snapshot)}"]
+    return ";\n".join([*begin, shared, *statements])
 
 
 def copy_into(table: TableName, plan: DataFlowPlan, *, freeze: bool) -> str:
@@ -91,6 +97,25 @@ def move_rows(table: TableName, hidden: TableName, plan: DataFlowPlan) -> str:
     """INSERT of a hidden table's rows; numbers of the source go into an identity column as they are."""
     columns = _target_columns(plan)
     return f"INSERT INTO {table.sql} ({columns}) OVERRIDING SYSTEM VALUE\nSELECT {columns} FROM {hidden.sql}"
+
+
+def insert_query(table: TableName, plan: DataFlowPlan, query: str, alias: str, lengths: Mapping[str, int]) -> str:
+    """INSERT of the rows of a query into a hidden table. `lengths`: of columns of the table that hold no longer texts:
+    SQL would cut blanks at the end of what is too long, and say nothing.
+    """
+    sources = []
+    for column in plan.columns:
+        source, length = f"{alias}.{quote(column.source)}", lengths.get(column.target)
+        if length is not None:
+            marked = f"pg_catalog.textcat({source}::pg_catalog.text, '.')"
+            source = (
+                f"CASE WHEN pg_catalog.length({source}::pg_catalog.text) > {length} THEN {marked} ELSE {source} END"
+            )
+        sources.append(source)
+    return (
+        f"INSERT INTO {table.sql} ({_target_columns(plan)}) OVERRIDING SYSTEM VALUE\n"
+        f"SELECT {', '.join(sources)} FROM (\n{query}\n) AS {alias}"
+    )
 
 
 def count_moved(table: TableName, hidden: TableName, plan: DataFlowPlan) -> str:

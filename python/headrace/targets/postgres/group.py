@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from headrace.errors import HeadraceError, InternalError, TargetError
 from headrace.planning import DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, Settle
+from headrace.targets.base import Flow, LoadTimes, Settle, WithoutLookupRows
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.sql_sessions import PostgresSqlSession, PostgresSqlSessions
@@ -63,7 +63,7 @@ def refuse_alone(plans: Sequence[DataFlowPlan], shown: Callable[[DataFlowPlan], 
             )
 
 
-class PostgresGroup:
+class PostgresGroup(WithoutLookupRows):
     """See `GroupTransaction`. `loads` is filled with what was staged; sessions are opened inside of `inside`."""
 
     stages_first = True

@@ -114,7 +114,8 @@ class Ledger:
             number, loaded, rejected, skipped, ignored = (int(value or 0) for value in numbers)
             slices[number] = CommittedSlice(loaded, rejected, skipped, ignored, text_hash)
         finished = slices.pop(SWITCHED_SLICE, None) is not None
-        return TaskProgress(recorded, finished, slices)
+        begun = bool(slices) or bool(self.committed_units(run_id, task))
+        return TaskProgress(recorded, finished, slices, begun)
 
     def record_slices(self, run_id: str, plan: DataFlowPlan, table: TableName, units: Sequence[Unit]) -> None:
         """Writes all slices and units of one task in one transaction, and with them the claims of a replay."""
@@ -156,12 +157,16 @@ class Ledger:
         """
         return self._sql("commit_slices", run_id=literal(run_id), task=literal(task), attempt=str(self.attempt))
 
-    def mark_switched(self, run_id: str, task: str) -> None:
-        """Writes the commit row of the switch, which holds no rows of its own. Belongs into its transaction."""
-        values = (WHOLE_TABLE, f"{{{SWITCHED_SLICE}}}", *["{0}"] * 5, "{NULL}")
+    def commit_unit(self, run_id: str, task: str, partition: str, number: int, rows: int) -> None:
+        """Writes the commit row of one slice that has nothing but rows. Belongs into a transaction."""
+        values = (partition, f"{{{number}}}", f"{{{rows}}}", *["{0}"] * 4, "{NULL}")
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
             raise fenced_off(run_id, self.schema)
+
+    def mark_switched(self, run_id: str, task: str) -> None:
+        """Writes the commit row of the switch, which holds no rows of its own. Belongs into its transaction."""
+        self.commit_unit(run_id, task, WHOLE_TABLE, SWITCHED_SLICE, 0)
 
     def is_switched(self, run_id: str, task: str) -> bool:
         """True if the task was completed: its rows are where readers see them."""
@@ -203,6 +208,11 @@ class Ledger:
     def is_current(self, run_id: str) -> bool:
         """True if the run is still that of this process: nobody has declared it lost or resumed it."""
         return one_value(self._connection, self._sql("is_current"), (run_id, str(self.attempt))) is not None
+
+    def require_current(self, run_id: str) -> None:
+        """Keeps the run that of this process until the open transaction ends. Raises LedgerError if it is not."""
+        if one_value(self._connection, self._sql("fence"), (run_id, str(self.attempt))) is None:
+            raise fenced_off(run_id, self.schema)
 
     def check_committed(self, run_id: str, task: str, expected: Committed) -> None:
         """Raises LedgerError unless exactly this is committed."""

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
 from headrace.model import PostgresConnection
-from headrace.planning import Capabilities, CatalogTable, DataFlowPlan
+from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, QueryColumn
 from headrace.targets.base import (
     ClosedBehind,
     DestinationWatcher,
@@ -29,10 +29,13 @@ from headrace.targets.base import (
     Settle,
     TableAggregates,
     TaskProgress,
+    WithoutLookupRows,
 )
+from headrace.targets.builds import QueryDivision, QueryParts
 from headrace.targets.group import GroupTransaction
 from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange
 from headrace.targets.postgres.aggregates import read_aggregates
+from headrace.targets.postgres.build import BuildLoad, describe_query, drop_earlier
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from headrace.targets.postgres.catalog import find_relation, names_in_schema, read_table
 from headrace.targets.postgres.connection import (
@@ -47,6 +50,7 @@ from headrace.targets.postgres.connection import (
     texts,
 )
 from headrace.targets.postgres.control import Control
+from headrace.targets.postgres.dividing import divide
 from headrace.targets.postgres.exchange import Exchange, NamedExchange
 from headrace.targets.postgres.failures import explained, ledger_failure, sqlstate
 from headrace.targets.postgres.group import group_transaction, refuse_alone
@@ -65,7 +69,7 @@ from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import end_writers, if_dead, sweep_runs, take_over
 from headrace.targets.postgres.watcher import FEW_SESSIONS, WATCH_SETTINGS, WATCH_TIMEOUTS, SessionWatcher, Unwatched
 from headrace.targets.row_search import RowSearch
-from headrace.targets.sql import SqlSessions
+from headrace.targets.sql import Command, SqlSessions
 
 MINIMUM_SERVER_VERSION: Final = 15
 # A session that was cut off is still there for a moment.
@@ -83,7 +87,7 @@ _SESSIONS_OF_OTHERS: Final = 20
 _SESSIONS_BESIDE_WRITERS: Final = 4
 
 
-class PostgresTarget(ClosedBehind):
+class PostgresTarget(WithoutLookupRows, ClosedBehind):
     """A `Target`. Nothing is created before `begin_run`: planning leaves no trace."""
 
     engine_threads: int = 0
@@ -187,12 +191,17 @@ class PostgresTarget(ClosedBehind):
     def _new_sql_sessions(self) -> PostgresSqlSessions:
         if self._run_id is None:
             raise InternalError("SQL of a task is asked for before the run has begun")
-        spec = self._spec_of_session(session_name(self._run_id, "sql"), {**self._settings, **SQL_SETTINGS})
         attempt = 1 if self._ledger is None else self._ledger.attempt
         schema = self._model.ledger_schema
         # What the core connects has all that these sessions use.
-        connect = partial(self._connect, spec)
+        connect = self._connect_for_sql("sql")
         return PostgresSqlSessions(cast(Callable[[], SqlConnection], connect), self._run_id, schema, attempt)
+
+    def _connect_for_sql(self, task: str) -> Callable[[], Connection]:
+        """Opens a session in which texts and times mean what they mean in all SQL of tasks."""
+        name = session_name(self._run_id or "", task)
+        spec = self._spec_of_session(name, {**self._settings, **SQL_SETTINGS})
+        return partial(self._connect, {**spec, "application_name": name})
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         if self._ledger is not None:
@@ -313,6 +322,35 @@ class PostgresTarget(ClosedBehind):
         )
         timeout, notice = self._model.lock_timeout_seconds, self._options.notice
         return Exchange(self._control, self._ledger, run_id, named, notes, timeout, notice, is_cancelled).run()
+
+    def describe_query(self, query: Command, task: str, is_cancelled: Callable[[], bool]) -> Sequence[QueryColumn]:
+        schema = self._model.ledger_schema or self.default_schema or ""
+        return describe_query(self._connect_for_sql(task), query, schema, is_cancelled)
+
+    def divide_query(
+        self,
+        query: Command,
+        division: QueryDivision,
+        columns: Sequence[QueryColumn],
+        task: str,
+        is_cancelled: Callable[[], bool],
+    ) -> QueryParts:
+        what = f"task {task}"
+        return divide(self._connect_for_sql(task), query, division, columns, what, is_cancelled)
+
+    def build(
+        self, run_id: str, plan: DataFlowPlan, parts: Sequence[Command], is_cancelled: Callable[[], bool]
+    ) -> LoadTimes:
+        shown, hidden = self._shown(plan), self._hidden_schema(plan)
+        try:
+            drop_earlier(self._control, self._ledger, hidden, run_id, self._name(plan.schema, plan.table))
+            staging = TableStaging(self._control, run_id, plan, hidden)
+            staging.check()
+        except HeadraceError as error:
+            raise explained(error, f"preparing table {shown}") from error
+        timeout, notice = self._model.lock_timeout_seconds, self._options.notice
+        load = partial(BuildLoad, self._control, self._ledger, run_id, plan, staging, self._connect_for_sql(plan.task))
+        return load(shown, timeout, notice, is_cancelled, parts).built()
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:
         staging = self._staging.get(plan.task)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import HeadraceError
+from headrace.executors import FlowOutcome
 from headrace.model import Connection, load_package
+from headrace.planning import DataFlowPlan, FinishedTask
 from headrace.run.cancellation import Cancellation
 from headrace.run.leaves.base import LeafContext
 from headrace.run.redact import Redactor
@@ -59,6 +61,12 @@ class NoServices:
 
     def target(self, connection: Connection) -> Target:
         raise AssertionError(connection)
+
+    def built(self, plan: DataFlowPlan, outcome: FlowOutcome) -> None:
+        raise AssertionError(plan)
+
+    def built_before(self, task: FinishedTask) -> None:
+        raise AssertionError(task)
 
 
 @dataclass

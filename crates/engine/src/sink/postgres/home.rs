@@ -73,7 +73,7 @@ impl HomeWriter {
 
     fn open(&mut self, table: usize) -> Result<(), CoreError> {
         if self.encoder.is_none() {
-            self.encoder = Some(encoder(&self.base.flow.layout, &self.base.sink)?);
+            self.encoder = Some(encoder(&self.base.flow, &self.base.sink)?);
         }
         self.own.open(&self.base, &self.base.sink.tables[table])?;
         self.table = table;

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use headrace_types::{CoreError, ErrorKind, Layout};
+use headrace_types::{CoreError, ErrorKind};
 use headrace_wire::postgres::CopyEncoder;
 
 use self::home::HomeWriter;
@@ -32,6 +32,7 @@ use crate::outcome::{Outcome, lock};
 use crate::postgres::{Connection, ConnectionSpec, SeenAtWork};
 use crate::report::{ColumnReport, SinkReport, SliceReport};
 use crate::spec::{CommitTime, CopyTable, FlowSpec, PostgresSinkSpec, SliceSpec, Way};
+use crate::transforms::Transforms;
 
 /// Tables of one server.
 pub struct PostgresSink {
@@ -44,6 +45,7 @@ pub struct PostgresSink {
 struct Base {
     flow: Arc<FlowSpec>,
     sink: PostgresSinkSpec,
+    transforms: Arc<Transforms>,
     /// The table of each slice; of way `shared` nothing.
     tables: HashMap<u32, usize>,
     outcome: Arc<Outcome>,
@@ -66,19 +68,21 @@ impl PostgresSink {
     /// A sink for the flow's slices, whose rows have so many `places`.
     ///
     /// # Errors
-    /// `Specification` for columns that the layout has not or that their forms cannot hold, slices without table, and
+    /// `Specification` for columns that the rows have not or that their forms cannot hold, slices without table, and
     /// tables that do not fit the way or the places.
     pub fn new(
         flow: &Arc<FlowSpec>,
         sink: &PostgresSinkSpec,
+        transforms: Arc<Transforms>,
         places: Option<u32>,
         outcome: Arc<Outcome>,
     ) -> Result<Self, CoreError> {
-        encoder(&flow.layout, sink)?;
+        encoder(flow, sink)?;
         check_way(flow, sink, places)?;
         let base = Arc::new(Base {
             flow: flow.clone(),
             sink: sink.clone(),
+            transforms,
             tables: if sink.way == Way::Shared { HashMap::new() } else { table_of_slices(flow, sink)? },
             outcome,
             writers: AtomicUsize::new(0),
@@ -95,14 +99,14 @@ impl PostgresSink {
     }
 }
 
-fn encoder(layout: &Layout, sink: &PostgresSinkSpec) -> Result<CopyEncoder, CoreError> {
+fn encoder(flow: &FlowSpec, sink: &PostgresSinkSpec) -> Result<CopyEncoder, CoreError> {
+    let schema = flow.row_schema()?;
     let mut columns = Vec::with_capacity(sink.columns.len());
     for column in &sink.columns {
-        let own = layout.all_columns().enumerate().find(|(_, (name, _))| *name == column.source);
-        let Some((index, (_, column_type))) = own else {
-            return Err(specification(format!("the sink's column `{}` is not in the layout", column.source)));
+        let Some(index) = schema.index_of(&column.source) else {
+            return Err(specification(format!("the rows have no column `{}`", column.source)));
         };
-        columns.push((index, column_type, column.form));
+        columns.push((index, schema.columns()[index].column_type, column.form));
     }
     CopyEncoder::new(&columns).map_err(specification)
 }

@@ -211,7 +211,7 @@ impl Writer for SharedWriter {
     fn begin_slice(&mut self, _slice: &SliceSpec, _meter: &StreamMeter) -> Result<bool, CoreError> {
         self.counted.clear();
         if self.encoder.is_none() {
-            self.encoder = Some(encoder(&self.units.base.flow.layout, &self.units.base.sink)?);
+            self.encoder = Some(encoder(&self.units.base.flow, &self.units.base.sink)?);
         }
         Ok(true)
     }

@@ -9,7 +9,7 @@ use headrace_wire::postgres::CopyEncoder;
 use super::ledger::{SliceRows, commit_slices};
 use super::remembered::Remembered;
 use super::{Base, internal};
-use crate::locate::locate;
+use crate::locate::{Counted, locate};
 use crate::meter::{Doing, StreamMeter};
 use crate::outcome::lock;
 use crate::postgres::{Connection, CopyIn};
@@ -190,6 +190,7 @@ impl Base {
     /// The place in its file of a row of a text, only rows of one place counted; in way `plain` all rows that some place takes.
     fn locate(&self, origin: Origin, row: u64, place: u32) -> Result<Option<Location>, CoreError> {
         let ended = lock(&self.ended).clone();
-        locate(&self.flow, &ended, origin, row, (self.sink.way != Way::Plain).then_some(place))
+        let place = (self.sink.way != Way::Plain).then_some(place);
+        locate(&self.flow, &ended, origin, row, Counted { columns: None, transforms: &self.transforms, place })
     }
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from headrace.model import DataType
+from headrace.model.data_type import DataType
 
 # char(n) and varchar(n) are VARCHAR: DuckDB has no length check of its own. The parser checks the length, and cuts the
 # trailing blanks of char(n), because DuckDB compares them.
@@ -47,3 +48,14 @@ def data_type(native: str, precision: int | None, scale: int | None) -> DataType
         return DataType.parse("decimal(38,0)")  # every value of which HUGEINT holds
     kind = _KIND_OF_NATIVE.get(native)
     return None if kind is None else DataType.parse(kind)
+
+
+_DECIMAL: Final = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+
+
+def described_type(native: str) -> DataType | None:
+    """The type of a column of a query, as DESCRIBE writes it; None if none has just its values."""
+    decimal = _DECIMAL.fullmatch(native)
+    if decimal is not None:
+        return data_type(native, int(decimal[1]), int(decimal[2]))
+    return None if native == "HUGEINT" else data_type(native, None, None)

@@ -1,0 +1,175 @@
+//! Two sources whose rows meet: the files of the flow are those of both, left ones first, and the k-th of each side are a pair.
+
+use headrace_transform::join;
+use headrace_types::{ColumnType, Layout, RowColumn, RowSchema};
+use serde::Deserialize;
+
+use super::{FlowSpec, SinkSpec, SliceSpec, SourceSpec};
+
+/// A join in front of the transforms of a flow. Its layout is that of the left files.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinSpec {
+    /// Name, for messages.
+    pub name: String,
+    /// Names of the left and of the right source, for messages.
+    pub sources: [String; 2],
+    /// Columns and dialect of the right files.
+    pub right: Layout,
+    /// Index of the first right file.
+    pub first_right_file: usize,
+    /// Which rows go on.
+    pub kind: JoinKind,
+    /// Columns of the key: the left and the right one of each.
+    pub keys: Vec<[String; 2]>,
+    /// Columns of the rows that go on, in their order.
+    pub columns: Vec<JoinColumn>,
+}
+
+/// Which rows go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JoinKind {
+    /// Pairs.
+    Inner,
+    /// Pairs, and left rows without one.
+    Left,
+    /// Pairs, and right rows without one.
+    Right,
+    /// All.
+    Full,
+}
+
+/// A column of the rows that go on.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinColumn {
+    /// Where it is from.
+    pub side: JoinSide,
+    /// Its name there.
+    pub column: String,
+    /// Its name behind the join.
+    pub name: String,
+}
+
+/// A side of a join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JoinSide {
+    /// That whose keys come once.
+    Left,
+    /// The other one.
+    Right,
+}
+
+impl From<JoinKind> for join::JoinKind {
+    fn from(kind: JoinKind) -> Self {
+        match kind {
+            JoinKind::Inner => join::JoinKind::Inner,
+            JoinKind::Left => join::JoinKind::Left,
+            JoinKind::Right => join::JoinKind::Right,
+            JoinKind::Full => join::JoinKind::Full,
+        }
+    }
+}
+
+impl From<JoinSide> for join::Side {
+    fn from(side: JoinSide) -> Self {
+        match side {
+            JoinSide::Left => join::Side::Left,
+            JoinSide::Right => join::Side::Right,
+        }
+    }
+}
+
+impl JoinSpec {
+    /// The side that a file is of.
+    pub fn side_of(&self, file: usize) -> join::Side {
+        if file < self.first_right_file { join::Side::Left } else { join::Side::Right }
+    }
+
+    /// The layout of a side; `left`: that of the flow.
+    pub fn layout<'a>(&'a self, left: &'a Layout, side: join::Side) -> &'a Layout {
+        match side {
+            join::Side::Left => left,
+            join::Side::Right => &self.right,
+        }
+    }
+
+    /// The columns of the key on a side, with their types.
+    ///
+    /// # Errors
+    /// A sentence that names a column which is not there.
+    pub fn key_columns(&self, left: &Layout, side: join::Side) -> Result<Vec<(usize, RowColumn)>, String> {
+        let rows = RowSchema::of(self.layout(left, side));
+        let keys = self.keys.iter().map(|names| &names[side.index()]);
+        keys.map(|name| self.column(&rows, side, name)).collect()
+    }
+
+    fn column(&self, rows: &RowSchema, side: join::Side, name: &str) -> Result<(usize, RowColumn), String> {
+        let index = rows.index_of(name);
+        let found = index.and_then(|index| Some((index, rows.columns().get(index)?.clone())));
+        found.ok_or_else(|| format!("its {side} rows have no column `{name}`"))
+    }
+
+    /// What is joined; `left`: the layout of the flow.
+    ///
+    /// # Errors
+    /// A sentence about columns that are not there, stand twice, or cannot be compared.
+    pub fn resolved(&self, left: &Layout) -> Result<(join::JoinSpec, RowSchema), String> {
+        let refuse = |text: String| format!("join `{}`: {text}", self.name);
+        let [left_keys, right_keys] = join::Side::BOTH.map(|side| self.key_columns(left, side));
+        let keys = left_keys.map_err(refuse)?.into_iter().zip(right_keys.map_err(refuse)?);
+        let key = |((left, left_column), (right, right_column)): ((usize, RowColumn), (usize, RowColumn))| {
+            let [left_type, right_type]: [ColumnType; 2] = [left_column.column_type, right_column.column_type];
+            join::JoinKey { left, left_type, right, right_type }
+        };
+        let sides = join::Side::BOTH.map(|side| RowSchema::of(self.layout(left, side)));
+        let kind = join::JoinKind::from(self.kind);
+        let (mut columns, mut schema) = (Vec::new(), RowSchema::empty());
+        for own in &self.columns {
+            let side = join::Side::from(own.side);
+            let (column, found) = self.column(&sides[side.index()], side, &own.column).map_err(refuse)?;
+            columns.push(join::OutputColumn { side, column });
+            let nullable = found.nullable || kind.keeps(side.other());
+            schema.add(RowColumn { name: own.name.clone(), nullable, ..found }).map_err(refuse)?;
+        }
+        let spec = join::JoinSpec { kind, keys: keys.map(key).collect(), columns, schema: schema.arrow() };
+        join::MergeJoin::new(spec.clone()).map_err(refuse)?;
+        Ok((spec, schema))
+    }
+
+    /// The slices of each pair, left ones first.
+    pub fn pairs(&self, source: &SourceSpec) -> Vec<Vec<SliceSpec>> {
+        let of_file = |file: usize| source.slices.iter().filter(move |slice| slice.file == file).cloned();
+        let pair = |file: usize| of_file(file).chain(of_file(self.first_right_file + file)).collect();
+        (0..self.first_right_file).map(pair).filter(|pair: &Vec<_>| !pair.is_empty()).collect()
+    }
+
+    /// What of the flow cannot be together with a join, if anything.
+    pub(super) fn misfit(&self, flow: &FlowSpec) -> Option<String> {
+        let FlowSpec { source, memory, streams, .. } = flow;
+        let files = source.files.len();
+        let is_cut = |file: usize| source.slices.iter().filter(|slice| slice.file == file).count() > 1;
+        let least_blocks = streams.saturating_mul(2);
+        let text = if files != 2 * self.first_right_file {
+            let left = self.first_right_file;
+            format!("{left} left files are not pairs with {} right ones", files.saturating_sub(left))
+        } else if (0..files).any(is_cut) {
+            "a file of a pair cannot be cut".to_owned()
+        } else if source.files.iter().any(|file| file.stream.is_some()) {
+            "a pipe cannot be in a pair".to_owned()
+        } else if source.generate.is_some() || !source.committed.is_empty() || !source.epochs.is_empty() {
+            "generated rows, committed slices and epochs cannot be in pairs".to_owned()
+        } else if flow.routing.is_some() {
+            "joined rows have no places".to_owned()
+        } else if !matches!(flow.sink, SinkSpec::Null | SinkSpec::Arrow { position: None, place_column: None, .. }) {
+            "joined rows have no positions, and are not sent by COPY".to_owned()
+        } else if memory.blocks < least_blocks {
+            format!("{} blocks are fewer than the {least_blocks} that {streams} streams hold", memory.blocks)
+        } else {
+            return None;
+        };
+        Some(format!("join `{}`: {text}", self.name))
+    }
+}

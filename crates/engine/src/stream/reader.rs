@@ -1,0 +1,604 @@
+//! Reads a slice: its text in blocks, its blocks as batches, its rejects and its account.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use headrace_parse::infer::TableFacts;
+use headrace_parse::memory::{Memory, PADDING_BYTES};
+use headrace_parse::{Block, Guess, Parsed, Parser, Reject, RowScanner};
+use headrace_types::{CoreError, Encoding, ErrorKind, Layout, Location, Rule};
+
+use crate::flow::{FillingLargeRow, Shared};
+use crate::last_row_end::{self, FOUND_BYTES};
+use crate::meter::{Doing, StreamMeter, Work};
+use crate::origins::origins;
+use crate::rejects::{LongRow, SliceRejects};
+use crate::report::{Dialect, SliceReport, TransformCounts};
+use crate::sink::{Origin, Placed};
+use crate::source::{ByteSource, Footer, Hashing, OpenLine, Opened, open};
+use crate::spec::{CommittedSlice, Compression, FileSpec, Margin, SliceSpec};
+use crate::transforms::Remaining;
+
+/// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
+pub const BLOCK_OVERHEAD_BYTES: usize = 2 * PADDING_BYTES + 64;
+/// A block filled to less than this part is copied to memory of its own size, so that small files do not pin big blocks.
+const SMALL_PART: usize = 4;
+/// Longest mark in front of the first row.
+const UTF8_MARK_BYTES: u64 = 3;
+
+/// Where the rows of a slice go.
+pub trait Rows {
+    /// What takes facts about texts in the place of batches, where the parser can give them.
+    fn facts(&mut self) -> Option<&mut TableFacts> {
+        None
+    }
+
+    /// The rows of a batch on their way; those that do not go on are refused.
+    fn place(
+        &mut self,
+        batch: RecordBatch,
+        counts: &mut [TransformCounts],
+        remaining: &mut Remaining,
+    ) -> Result<Option<Placed>, CoreError>;
+
+    /// Whether anything is done in [`Rows::place`].
+    fn is_transformed(&self) -> bool;
+
+    /// How many of these rows go to the sink.
+    fn rows_out(&self, placed: &Placed) -> u64 {
+        placed.batch.num_rows() as u64
+    }
+
+    /// Takes the rows. False when the flow was stopped.
+    fn write(&mut self, placed: Placed, origin: Origin) -> Result<bool, CoreError>;
+}
+
+/// Reads the slices of files of one layout, one after the other.
+pub struct Reader<'a> {
+    shared: &'a Arc<Shared>,
+    meter: &'a StreamMeter,
+    layout: &'a Layout,
+    /// A parser of the present file, and the order of its fields.
+    parser: Parser,
+    fields: Option<Vec<Option<usize>>>,
+    /// Columns of the layout that batches have.
+    wanted: Vec<usize>,
+    /// Bytes behind the last row end of the block before.
+    carry: Vec<u8>,
+    /// Whether the stream keeps rows of another reader, and with them their memory: then it must not wait for ever for more.
+    pub is_memory_kept: bool,
+    /// Whether its place in its slice tells how far the stream has come.
+    pub tells_progress: bool,
+}
+
+/// A slice on its way.
+pub struct Progress<'a> {
+    slice: &'a SliceSpec,
+    /// Its file, with all that is known of it now.
+    pub file: FileSpec,
+    /// Set when an earlier attempt has committed the rows: only the rejects are wanted.
+    committed: Option<&'a CommittedSlice>,
+    source: Box<dyn ByteSource>,
+    hashing: Hashing,
+    /// Place in the file of the first byte that is not parsed yet.
+    at_byte: u64,
+    /// Bytes of the file that were counted for progress.
+    taken_bytes: u64,
+    rejects: Option<SliceRejects>,
+    /// What is known of it so far.
+    pub account: SliceReport,
+    has_ended: bool,
+}
+
+impl<'a> Progress<'a> {
+    /// The slice.
+    pub fn slice(&self) -> &'a SliceSpec {
+        self.slice
+    }
+
+    /// Whether all of its rows were handed on.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+}
+
+/// Text in memory. The memory is given back before the guard says that the large-row memory is free.
+struct Held<'a> {
+    memory: Memory,
+    length: usize,
+    _large: Option<FillingLargeRow<'a>>,
+}
+
+/// What the source had to give.
+enum Filled<'a> {
+    /// Text that holds at least one row end, or ends the slice.
+    Text { held: Held<'a>, ended: bool },
+    /// No row end in `max_row` bytes; the scanner stands behind them.
+    LongRow(Held<'a>, RowScanner),
+    /// Nothing more, or the flow was stopped.
+    Nothing,
+}
+
+impl<'a> Reader<'a> {
+    /// For files of this layout. `wanted`: the columns that batches have.
+    ///
+    /// # Errors
+    /// Those of a layout that cannot be read.
+    pub fn new(
+        shared: &'a Arc<Shared>,
+        meter: &'a StreamMeter,
+        layout: &'a Layout,
+        wanted: Option<Vec<usize>>,
+    ) -> Result<Self, CoreError> {
+        let wanted = wanted.unwrap_or_else(|| (0..layout.all_columns().count()).collect());
+        let parser = Parser::of_columns(layout, &wanted)?;
+        Ok(Reader {
+            shared,
+            meter,
+            layout,
+            parser,
+            fields: None,
+            wanted,
+            carry: Vec::new(),
+            is_memory_kept: false,
+            tells_progress: true,
+        })
+    }
+
+    /// Opens a slice, and stands before its first row.
+    pub fn open<'s>(
+        &mut self,
+        slice: &'s SliceSpec,
+        committed: Option<&'s CommittedSlice>,
+    ) -> Result<Progress<'s>, CoreError> {
+        self.carry.clear();
+        self.meter.turn_to(Doing::Read);
+        let hashing = Hashing::new(self.shared.sink.hashes_texts());
+        let Opened { source, file, hashing } = open(&self.shared.spec, slice, &self.shared.outcome, hashing)?;
+        let is_other = self.parser.encoding() != file.encoding_in(self.layout);
+        if is_other || self.fields != file.columns {
+            self.parser = file.parser(self.layout, &self.wanted)?;
+            self.fields.clone_from(&file.columns);
+        }
+        let head = file.head_of(slice);
+        self.parser.begin_slice(&file.row_end, head.lines)?;
+        let path = file.origin.as_ref().map_or(&file.path, |origin| &origin.path);
+        let lines_before = self.shared.row_counts.lines_before(slice.number);
+        self.parser.place_slice(slice.number, path, lines_before, origins(&file, slice)?);
+        let at_byte = file.text_begin(slice);
+        let dialect = Dialect::of_stream(&file);
+        let mut progress = Progress {
+            slice,
+            file,
+            committed,
+            source,
+            hashing,
+            at_byte,
+            taken_bytes: 0,
+            rejects: None,
+            account: SliceReport {
+                stream: Some(self.meter.number()),
+                committed: committed.is_some(),
+                dialect,
+                transforms: self.shared.transforms.no_counts(),
+                ..SliceReport::new(slice)
+            },
+            has_ended: false,
+        };
+        self.skip_margin(&mut progress, head);
+        Ok(progress)
+    }
+
+    /// Keeps the rejects of a slice, however reading it has ended. To be called for each one that was opened.
+    pub fn end_rejects(&self, progress: &mut Progress<'_>) -> Result<(), CoreError> {
+        self.shared.rejects.end_slice(progress.slice.number, progress.rejects.take())
+    }
+
+    /// Counts what stands behind the last row of a slice that was read to its end.
+    pub fn close(&mut self, progress: &mut Progress<'_>) -> Result<(), CoreError> {
+        self.meter.turn_to(Doing::Read);
+        let foot = progress.file.foot_of(progress.slice);
+        self.skip_margin(progress, foot);
+        self.skip_footer(progress)?;
+        progress.hashing.add_foot(&progress.file, progress.slice)?;
+        progress.account.text_hash = progress.hashing.text_hash();
+        Ok(())
+    }
+
+    /// Counts the rows that were held back.
+    fn skip_footer(&mut self, progress: &mut Progress<'_>) -> Result<(), CoreError> {
+        let Footer { margin, open } = progress.source.footer();
+        if let Some(OpenLine { before, text }) = open.filter(|_| progress.file.needs_last_row_end) {
+            let found = headrace_parse::shown(self.parser.encoding(), &text);
+            let row = self.parser.next_line() + before.lines + 1;
+            return Err(no_last_row_end(progress, before.bytes, row, &found));
+        }
+        self.skip_margin(progress, margin);
+        Ok(())
+    }
+
+    /// Reads a slice to its end. False when the flow was stopped.
+    pub fn read(&mut self, progress: &mut Progress<'_>, rows: &mut dyn Rows) -> Result<bool, CoreError> {
+        while !progress.has_ended {
+            if !self.read_block(progress, rows)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads and parses the rows of the next block of a slice, and hands them on. False when the flow was stopped.
+    pub fn read_block(&mut self, progress: &mut Progress<'_>, rows: &mut dyn Rows) -> Result<bool, CoreError> {
+        let mut stopped = false;
+        progress.has_ended = match self.fill(progress.source.as_mut())? {
+            Filled::Text { held, ended } => {
+                stopped = !self.run_block(progress, held, ended, rows)?;
+                ended
+            }
+            Filled::LongRow(held, scanner) => self.skip_long_row(progress, held, scanner)?,
+            Filled::Nothing => true,
+        };
+        self.count_taken(progress);
+        Ok(!stopped && !self.shared.outcome.stopped())
+    }
+
+    /// Counts lines that are not read.
+    fn skip_margin(&mut self, progress: &mut Progress<'_>, margin: Margin) {
+        progress.account.bytes += margin.bytes;
+        progress.account.lines += margin.lines;
+        progress.account.skipped += margin.lines;
+        self.meter.add_skipped(margin.bytes);
+        self.shared.counters.add(margin.bytes, 0, 0);
+        if progress.file.compression == Compression::None && progress.file.stream.is_none() {
+            self.shared.counters.add_taken(margin.bytes);
+        }
+    }
+
+    /// Progress is counted in bytes of the file.
+    fn count_taken(&self, progress: &mut Progress<'_>) {
+        let taken_bytes = progress.source.taken_bytes();
+        self.shared.counters.add_taken(taken_bytes.saturating_sub(progress.taken_bytes));
+        progress.taken_bytes = taken_bytes;
+        if self.tells_progress {
+            self.meter.slice_is_at(progress.account.bytes, taken_bytes);
+        }
+    }
+
+    /// The next text: carry and new bytes in a block, or in the flow's large-row memory when a row needs it.
+    fn fill(&mut self, source: &mut dyn ByteSource) -> Result<Filled<'a>, CoreError> {
+        self.meter.turn_to(Doing::WaitBlock);
+        let shared = self.shared;
+        let memory_spec = &shared.spec.memory;
+        let mut room = memory_spec.block_bytes;
+        // Behind a large row a large memory may hold the front of another one, longer than a block.
+        let acquired = if self.carry.len() > room {
+            room = self.carry.len();
+            shared
+                .large_row(room + BLOCK_OVERHEAD_BYTES, self.is_memory_kept)
+                .map(|(guard, memory)| (Some(guard), memory))
+        } else {
+            let starved = || self.is_memory_kept || shared.sink.starved();
+            shared.blocks.acquire(&shared.outcome, starved).map(|memory| (None, memory))
+        };
+        let Some((mut large, mut memory)) = acquired else { return Ok(Filled::Nothing) };
+        self.meter.turn_to(Doing::Read);
+        let mut length = self.carry.len();
+        memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
+        self.clear_carry();
+        let max_row_bytes = memory_spec.max_row_bytes;
+        // From the front, where a row starts: the first row end is all there is to know.
+        let mut scanner = self.parser.scanner();
+        let mut searched = 0;
+        let filled = loop {
+            let (more, ended) =
+                read_full(source, &mut memory.bytes_mut()[PADDING_BYTES + length..PADDING_BYTES + room])?;
+            let row_end =
+                scanner.next_row_end(&memory.bytes()[PADDING_BYTES + searched..PADDING_BYTES + length + more]);
+            self.meter.add_read(more as u64);
+            length += more;
+            searched = length;
+            if ended && length == 0 {
+                break Filled::Nothing;
+            } else if ended || row_end.is_some() {
+                break Filled::Text { held: Held { memory, length, _large: large }, ended };
+            } else if length >= max_row_bytes {
+                break Filled::LongRow(Held { memory, length, _large: large }, scanner);
+            }
+            room = (2 * room).min(max_row_bytes);
+            if large.is_none() {
+                // Never waits for one memory while it holds another.
+                self.carry.extend_from_slice(&memory.bytes()[PADDING_BYTES..PADDING_BYTES + length]);
+                drop(memory);
+                let _waiting = self.meter.pause(Doing::WaitBlock);
+                let Some((guard, taken)) = shared.large_row(room + BLOCK_OVERHEAD_BYTES, self.is_memory_kept) else {
+                    return Ok(Filled::Nothing);
+                };
+                (large, memory) = (Some(guard), taken);
+                memory.bytes_mut()[PADDING_BYTES..PADDING_BYTES + length].copy_from_slice(&self.carry);
+                self.clear_carry();
+            } else {
+                memory.extend(room + BLOCK_OVERHEAD_BYTES);
+            }
+        };
+        Ok(filled)
+    }
+
+    /// Empties the carry; memory that it needed for the front of a large row is given back.
+    fn clear_carry(&mut self) {
+        self.carry.clear();
+        self.carry.shrink_to(2 * self.shared.spec.memory.block_bytes);
+    }
+
+    /// Parses a block and hands its batches on. False when the flow was stopped.
+    fn run_block(
+        &mut self,
+        progress: &mut Progress<'_>,
+        held: Held<'_>,
+        ended: bool,
+        rows: &mut dyn Rows,
+    ) -> Result<bool, CoreError> {
+        let Held { mut memory, length: real_length, _large } = held;
+        self.meter.turn_to(Doing::Parse);
+        let mut length = real_length;
+        if ended {
+            self.check_last_row_end(progress, &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length])?;
+        }
+        let last = memory.bytes()[PADDING_BYTES + length - 1];
+        if ended && last != b'\n' && self.parser.needs_row_end() {
+            memory.bytes_mut()[PADDING_BYTES + length] = b'\n';
+            length += 1;
+        }
+        if length < self.shared.spec.memory.block_bytes / SMALL_PART {
+            let used = PADDING_BYTES + length;
+            let mut own = Memory::new(used + PADDING_BYTES);
+            own.bytes_mut()[..used].copy_from_slice(&memory.bytes()[..used]);
+            memory = own;
+        }
+        let buffer = memory.freeze();
+        let (mut from, mut more) = (0, true);
+        while more {
+            let block = Block { buffer: &buffer, from, length, real_length, first_byte: progress.at_byte, ended };
+            let (consumed, is_more) = match self.run_batch(progress, block, rows)? {
+                Some(parsed) => parsed,
+                None => return Ok(false),
+            };
+            from += consumed;
+            more = is_more && from < length;
+        }
+        self.carry.extend_from_slice(&buffer[PADDING_BYTES + from..PADDING_BYTES + length]);
+        Ok(true)
+    }
+
+    /// Fails for a last row of a file without a row end, where it must have one. `text`: the last of the slice, from the start of a row.
+    fn check_last_row_end(&self, progress: &Progress<'_>, text: &[u8]) -> Result<(), CoreError> {
+        let file = &self.shared.spec.source.files[progress.slice.file];
+        if !file.needs_last_row_end || !progress.slice.ends(file) {
+            return Ok(());
+        }
+        let mut scanner = self.parser.scanner();
+        let (mut at, mut line) = (0, self.parser.next_line() + 1);
+        while let Some(end) = scanner.next_row_end(&text[at..]) {
+            (at, line) = (at + end + 1, line + 1);
+        }
+        let behind = self.parser.encoding().source_bytes(&text[..at]);
+        if at == text.len() {
+            Ok(())
+        } else {
+            let found = headrace_parse::shown(self.parser.encoding(), &text[at..]);
+            Err(no_last_row_end(progress, behind, line, &found))
+        }
+    }
+
+    /// Parses rows of a block and hands their batch on: the bytes consumed, and whether there are more rows. `None` when the flow was
+    /// stopped.
+    fn run_batch(
+        &mut self,
+        progress: &mut Progress<'_>,
+        block: Block<'_>,
+        behind: &mut dyn Rows,
+    ) -> Result<Option<(usize, bool)>, CoreError> {
+        let shared = self.shared;
+        let (at_byte, slice, file, rejects) = (progress.at_byte, progress.slice, &progress.file, &mut progress.rejects);
+        let slab = |bytes| shared.slabs.take(bytes);
+        let first_line = self.parser.next_line();
+        let mut parsed = self.parser.parse_or_gather(block, slab, behind.facts())?;
+        if parsed.consumed == 0 && block.from > 0 && !block.ended {
+            // The batch before had as many rows as it could have, and the block no more whole ones.
+            return Ok(Some((0, false)));
+        }
+        if parsed.consumed == 0 && !block.ended {
+            // It would be asked the same question for ever.
+            return Err(CoreError::new(ErrorKind::Internal, "the parser does not see the row end of a block").at(
+                Location { file: shared.spec.source.files[slice.file].path.clone(), row: None, byte: Some(at_byte) },
+            ));
+        }
+        let counts = &mut progress.account.transforms;
+        let mut remaining = Remaining::default();
+        let batch = parsed.batch.take();
+        let placed = batch.map(|batch| behind.place(batch, counts, &mut remaining)).transpose()?.flatten();
+        let refused = remaining.refused_rows();
+        if refused > 0 {
+            self.parser.refuse(remaining.into_refused(file));
+        }
+        let ignored = if placed.is_some() { self.parser.ignored() } else { BTreeMap::new() };
+        self.parser
+            .reject_rows(block.buffer, &mut |reject| shared.reject(slice, &of_layout(reject, file), None, rejects))?;
+        let Parsed { consumed, more, lines, skipped, line_ends, .. } = parsed;
+        let real_length = consumed.min(block.real_length - block.from);
+        let start_of_text = PADDING_BYTES + block.from;
+        let real = self.parser.encoding().source_bytes(&block.buffer[start_of_text..start_of_text + real_length]);
+        let rows = parsed.rows();
+        let rejected = parsed.rejected + refused;
+        let out = placed.as_ref().map_or(0, |placed| behind.rows_out(placed));
+        progress.at_byte += real;
+        let account = &mut progress.account;
+        account.bytes += real;
+        account.lines += lines;
+        account.skipped += skipped;
+        account.lf_lines += line_ends.lf;
+        account.crlf_lines += line_ends.crlf;
+        account.is_utf8 = match self.parser.guess() {
+            Guess::Either => None,
+            guess => Some(guess == Guess::Utf8),
+        };
+        for (column, replaced) in self.wanted.iter().zip(&parsed.replaced).filter(|(_, replaced)| **replaced > 0) {
+            *account.replaced.entry(*column).or_default() += replaced;
+        }
+        for (field, (nulls, cut)) in ignored {
+            let counts = account.ignored.entry(progress.file.column(field).unwrap_or(field)).or_default();
+            counts.nulls += nulls;
+            counts.cut += cut;
+            account.values_ignored += nulls + cut;
+        }
+        account.rows += rows;
+        account.rejected += rejected;
+        self.meter.add(Work { rows, bytes: real, out, is_transformed: behind.is_transformed() });
+        self.shared.counters.add(real, rows, rejected);
+        let Some(placed) = placed else { return Ok(Some((consumed, more))) };
+        progress.account.out += out;
+        if progress.committed.is_some() {
+            return Ok(Some((consumed, more)));
+        }
+        let origin = Origin { slice: slice.number, first_line, at_byte, bytes: real };
+        self.meter.turn_to(Doing::Write);
+        if !behind.write(placed, origin)? {
+            return Ok(None);
+        }
+        self.meter.turn_to(Doing::Parse);
+        Ok(Some((consumed, more)))
+    }
+
+    /// Rejects a row without holding it: reads on to its end. True when the slice ended with it.
+    fn skip_long_row(
+        &mut self,
+        progress: &mut Progress<'_>,
+        held: Held<'_>,
+        mut scanner: RowScanner,
+    ) -> Result<bool, CoreError> {
+        let Held { memory, length, _large } = held;
+        let encoding = self.parser.encoding();
+        let text = &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length];
+        let reject = Reject {
+            line: self.parser.next_line(),
+            row_byte: progress.at_byte,
+            byte: progress.at_byte,
+            column: None,
+            rule: Rule::RowTooLong,
+            value: headrace_parse::shown(encoding, &text[..FOUND_BYTES.min(length)]),
+            note: None,
+            row: Vec::new(),
+            row_end: self.parser.own_row_end(),
+            also: Vec::new(),
+            fatal: None,
+        };
+        let (shared, slice) = (self.shared, progress.slice.number);
+        let mut parts = SourceParts::new(encoding);
+        let mut row = LongRow::default();
+        let rejects = &mut progress.rejects;
+        parts.push(text, false, &mut |part| shared.keep_part(slice, part, &mut row, rejects))?;
+        // The end of the row may be far away: others may need the large-row memory meanwhile.
+        drop((memory, _large));
+        let (mut ended, mut was_found) = (false, false);
+        // At most a block at once: what stands behind the row end must fit the next block.
+        let mut window = vec![0; self.shared.spec.memory.block_bytes];
+        while !ended && !self.shared.outcome.stopped() {
+            self.meter.turn_to(Doing::Read);
+            let (count, at_end) = read_full(progress.source.as_mut(), &mut window)?;
+            self.meter.add_read(count as u64);
+            self.meter.turn_to(Doing::Parse);
+            ended = at_end;
+            let found = scanner.next_row_end(&window[..count]);
+            let part = &window[..found.map_or(count, |at| at + 1)];
+            let rejects = &mut progress.rejects;
+            parts.push(part, found.is_some() || ended, &mut |part| shared.keep_part(slice, part, &mut row, rejects))?;
+            if let Some(at) = found {
+                was_found = true;
+                self.carry.extend_from_slice(&window[at + 1..count]);
+                break;
+            }
+        }
+        let skipped = row.bytes;
+        let file = &self.shared.spec.source.files[progress.slice.file];
+        if ended && self.carry.is_empty() && !was_found && file.needs_last_row_end && progress.slice.ends(file) {
+            return Err(no_last_row_end(progress, 0, self.parser.next_line() + 1, &reject.value));
+        }
+        self.parser.skip_line();
+        progress.at_byte += skipped;
+        progress.account.bytes += skipped;
+        progress.account.lines += 1;
+        progress.account.rows += 1;
+        progress.account.rejected += 1;
+        self.shared.counters.add(skipped, 1, 1);
+        self.shared.reject(progress.slice, &reject, Some(&row), &mut progress.rejects)?;
+        self.meter.add(Work { rows: 1, bytes: skipped, ..Work::default() });
+        Ok(ended && self.carry.is_empty())
+    }
+}
+
+/// The reject of a file's parser with the columns of the flow's layout.
+fn of_layout(mut reject: Reject, file: &FileSpec) -> Reject {
+    if file.columns.is_none() {
+        return reject;
+    }
+    // Nobody wants the fields that are of no column, so nothing is wrong with them.
+    let column = |field: usize| file.column(field).unwrap_or(field);
+    reject.column = reject.column.and_then(|field| file.column(field));
+    reject.also.iter_mut().for_each(|other| other.column = column(other.column));
+    reject.also.sort_unstable_by_key(|other| other.column);
+    if let Some(bad) = &mut reject.fatal {
+        bad.column = column(bad.column);
+    }
+    reject
+}
+
+/// A text that comes in parts, as the bytes of its file.
+struct SourceParts {
+    encoding: Encoding,
+    /// The front of a character whose rest is in the next part.
+    waiting: Vec<u8>,
+}
+
+impl SourceParts {
+    fn new(encoding: Encoding) -> Self {
+        SourceParts { encoding, waiting: Vec::new() }
+    }
+
+    fn push(
+        &mut self,
+        part: &[u8],
+        is_last: bool,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), CoreError>,
+    ) -> Result<(), CoreError> {
+        if !self.encoding.is_utf16() {
+            return take(part);
+        }
+        // A character ends where the next one begins.
+        let begins = |byte: &u8| byte & 0xC0 != 0x80;
+        let end = if is_last { part.len() } else { part.iter().rposition(begins).unwrap_or(0) };
+        self.waiting.extend_from_slice(&part[..end]);
+        let source = self.encoding.source_text(&self.waiting);
+        self.waiting.clear();
+        self.waiting.extend_from_slice(&part[end..]);
+        take(&source)
+    }
+}
+
+/// The error of a last row that stands `behind` the place of `progress`.
+fn no_last_row_end(progress: &Progress<'_>, behind: u64, row: u64, found: &[u8]) -> CoreError {
+    // The last slice of a file that is cut has rows in front of it that nobody has counted yet.
+    let row = (progress.slice.text().begin <= UTF8_MARK_BYTES).then_some(row);
+    last_row_end::no_last_row_end(&progress.file, progress.at_byte + behind, row, found)
+}
+
+/// Reads until `into` is full or the slice ends; says how much, and whether it ended.
+fn read_full(source: &mut dyn ByteSource, into: &mut [u8]) -> Result<(usize, bool), CoreError> {
+    let mut length = 0;
+    while length < into.len() {
+        match source.read(&mut into[length..])? {
+            0 => return Ok((length, true)),
+            count => length += count,
+        }
+    }
+    Ok((length, false))
+}

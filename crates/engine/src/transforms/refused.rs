@@ -1,0 +1,85 @@
+//! Rows that do not reach the destination because of what a transform, or the router, has found of them.
+
+use std::sync::Arc;
+
+use headrace_parse::RefusedRow;
+use headrace_types::Rule;
+
+use crate::spec::FileSpec;
+
+/// Why rows are refused.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// Index of the column in the layout; none when no field of the row is to blame.
+    pub column: Option<usize>,
+    /// The rule.
+    pub rule: Rule,
+    /// What is to be said beside that.
+    pub note: Option<Arc<str>>,
+}
+
+/// The rows of a batch on their remaining: which of those that the parser gave they are, and which of them were refused.
+#[derive(Debug, Default)]
+pub struct Remaining {
+    /// Of each row that is left, its number in the batch of the parser; none as long as all are left.
+    numbers: Option<Vec<u32>>,
+    /// Number in the batch of the parser, place of the refusal.
+    refused: Vec<(u32, u16)>,
+    refusals: Vec<Refusal>,
+}
+
+impl Remaining {
+    /// Refuses rows, by their numbers among those that are left. They are left until [`Remaining::keep`] is told of them.
+    pub fn refuse(&mut self, rows: impl IntoIterator<Item = u32>, refusal: &Refusal) {
+        let number = |row: u32| self.numbers.as_ref().map_or(row, |numbers| numbers[row as usize]);
+        let place = self.refusals.len() as u16; // two for each transform, and one
+        self.refused.extend(rows.into_iter().map(|row| (number(row), place)));
+        self.refusals.push(refusal.clone());
+    }
+
+    /// Of the rows that are left only those stay of which `keep` is true.
+    pub fn keep(&mut self, keep: &[bool]) {
+        let kept = |numbers: &mut dyn Iterator<Item = u32>| {
+            std::iter::zip(numbers, keep).filter(|(_, keep)| **keep).map(|(number, _)| number).collect()
+        };
+        self.numbers = Some(match self.numbers.take() {
+            None => kept(&mut (0..)),
+            Some(numbers) => kept(&mut numbers.into_iter()),
+        });
+    }
+
+    /// How many were refused.
+    pub fn refused_rows(&self) -> u64 {
+        self.refused.len() as u64
+    }
+
+    /// The refused rows, in the order of the batch, as the parser of a file wants them.
+    pub fn into_refused(mut self, file: &FileSpec) -> impl Iterator<Item = RefusedRow> {
+        self.refused.sort_unstable();
+        let refusals = self.refusals;
+        self.refused.into_iter().map(move |(number, place)| {
+            let Refusal { column, rule, note } = refusals[usize::from(place)].clone();
+            RefusedRow { number, column: column.map(|column| file.field(column)), rule, note }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_keep_their_numbers_through_several_refusals() {
+        let refusal = |column| Refusal { column: Some(column), rule: Rule::NoMatch, note: None };
+        let mut remaining = Remaining::default();
+        remaining.refuse([1], &refusal(7));
+        remaining.keep(&[true, false, true, true]);
+        remaining.refuse([2], &refusal(8)); // the fourth
+        remaining.refuse([0], &refusal(9));
+        remaining.keep(&[false, true, false]);
+        assert_eq!((remaining.refused_rows(), remaining.numbers.clone()), (3, Some(vec![2])));
+        let refused: Vec<_> =
+            remaining.into_refused(&FileSpec::default()).map(|row| (row.number, row.column)).collect();
+        assert_eq!(refused, [(0, Some(9)), (1, Some(7)), (3, Some(8))]);
+    }
+}

@@ -1,0 +1,441 @@
+//! Files of two sources whose rows meet.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch};
+use headrace_engine::Flow;
+use headrace_engine::report::{FlowReport, JoinCounts, Status};
+use headrace_engine::slices::{SlicingSpec, plan_slices};
+use headrace_engine::spec::{FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{PATIENCE, core_error, join};
+
+/// id int64, nullable | name string.
+fn left_layout() -> Layout {
+    Layout {
+        delimiter: "|".to_owned(),
+        columns: vec![Column::new("id", ColumnType::Int64, true), Column::new("name", ColumnType::String, false)],
+        ..Layout::default()
+    }
+}
+
+/// of int32, nullable; line int64; of another dialect.
+fn right_layout() -> Layout {
+    Layout {
+        delimiter: ",".to_owned(),
+        comment: Some("#".to_owned()),
+        skip_lines: 1,
+        columns: vec![Column::new("of", ColumnType::Int32, true), Column::new("line", ColumnType::Int64, false)],
+        ..Layout::default()
+    }
+}
+
+/// Left ids of a text.
+fn left(ids: impl IntoIterator<Item = Option<u64>>) -> String {
+    ids.into_iter().map(|id| id.map_or("|nobody\n".to_owned(), |id| format!("{id}|name of {id}\n"))).collect()
+}
+
+/// Right rows of a text: what they are of, and their numbers.
+fn right(rows: impl IntoIterator<Item = (Option<u64>, u64)>) -> String {
+    let line = |(of, line): (Option<u64>, u64)| format!("{},{line}\n", of.map_or(String::new(), |of| of.to_string()));
+    format!("of,line\n{}", rows.into_iter().map(line).collect::<String>())
+}
+
+/// Files in pairs, and what is done with them.
+struct Job {
+    folder: TempDir,
+    pairs: Vec<(String, String)>,
+    kind: &'static str,
+    streams: usize,
+    memory: MemorySpec,
+    limit: u64,
+    is_null: bool,
+    transforms: Value,
+}
+
+type Row = (Option<i64>, Option<String>, Option<i64>);
+
+impl Job {
+    fn of(pairs: Vec<(String, String)>) -> Self {
+        Job {
+            folder: TempDir::new().unwrap(),
+            pairs,
+            kind: "full",
+            streams: 1,
+            memory: MemorySpec { block_bytes: 4096, blocks: 4, max_row_bytes: 1 << 20 },
+            limit: 0,
+            is_null: false,
+            transforms: json!([]),
+        }
+    }
+
+    fn side(&self, name: &str, texts: Vec<&String>, layout: Layout) -> SourceSpec {
+        let path = |index| self.folder.path().join(format!("{name}.{index}")).to_str().unwrap().to_owned();
+        texts.iter().enumerate().for_each(|(index, text)| std::fs::write(path(index), text).unwrap());
+        let files = (0..texts.len()).map(path).collect();
+        let slicing = SlicingSpec { files, slice_bytes: 1 << 30, layout, ..SlicingSpec::default() };
+        let slicing = plan_slices(&slicing).unwrap();
+        serde_json::from_value(json!({"files": slicing.files, "slices": slicing.slices})).unwrap()
+    }
+
+    fn plan(&self) -> FlowSpec {
+        let mut source = self.side("left", self.pairs.iter().map(|pair| &pair.0).collect(), left_layout());
+        let other = self.side("right", self.pairs.iter().map(|pair| &pair.1).collect(), right_layout());
+        let (files, slices) = (source.files.len(), source.slices.len() as u32);
+        source.files.extend(other.files);
+        source.slices.extend(other.slices.into_iter().map(|mut slice| {
+            slice.file += files;
+            slice.number += slices;
+            slice
+        }));
+        let column = |side: &str, name: &str| json!({"side": side, "column": name, "name": name});
+        let columns = vec!["id".to_owned(), "name".to_owned(), "line".to_owned()];
+        FlowSpec {
+            name: "test".to_owned(),
+            layout: left_layout(),
+            source,
+            join: serde_json::from_value(json!({
+                "name": "joined", "sources": ["people", "lines"], "right": right_layout(), "first_right_file": files,
+                "kind": self.kind, "keys": [["id", "of"]],
+                "columns": [column("left", "id"), column("left", "name"), column("right", "of"), column("right", "line")],
+            }))
+            .unwrap(),
+            transforms: serde_json::from_value(self.transforms.clone()).unwrap(),
+            routing: None,
+            sink: match self.is_null {
+                true => SinkSpec::Null,
+                false => SinkSpec::Arrow { columns, position: None, place_column: None },
+            },
+            streams: self.streams,
+            affinity: vec![],
+            memory: self.memory.clone(),
+            rejects: RejectSpec {
+                limit: Some(self.limit),
+                folder: self.folder.path().to_str().unwrap().to_owned(),
+                file_stem: "rejected".to_owned(),
+                ..RejectSpec::default()
+            },
+        }
+    }
+
+    /// The joined rows in the order of batches, and how the flow went.
+    fn run(&self) -> (Result<Vec<Row>, CoreError>, FlowReport) {
+        let flow = Flow::new(self.plan()).unwrap();
+        let reader = flow.take_reader();
+        flow.start().unwrap();
+        let rows = |batch: RecordBatch| {
+            let [ids, lines] = [0, 2].map(|column| batch.column(column).as_primitive::<Int64Type>().clone());
+            let names = batch.column(1).as_string_view();
+            let row = |row: usize| {
+                let name = names.is_valid(row).then(|| names.value(row).to_owned());
+                let [id, line] = [&ids, &lines].map(|column| column.is_valid(row).then(|| column.value(row)));
+                (id, name, line)
+            };
+            (0..batch.num_rows()).map(row).collect::<Vec<_>>()
+        };
+        let found = reader.into_iter().flatten().try_fold(Vec::new(), |mut all, batch| {
+            all.extend(rows(batch.map_err(core_error)?));
+            Ok(all)
+        });
+        let report = join(&flow);
+        if report.status == Status::Ok {
+            check(&report);
+        }
+        (found, report)
+    }
+}
+
+/// What holds for every flow that ended well.
+fn check(report: &FlowReport) {
+    let mut out = 0;
+    for slice in &report.slices {
+        let JoinCounts { rows, unmatched, filtered, null_keys } = slice.join.unwrap();
+        assert_eq!(slice.lines, slice.rows + slice.skipped, "{slice:?}");
+        assert_eq!(slice.rows, slice.rejected + rows, "{slice:?}");
+        assert!(null_keys <= unmatched && unmatched <= rows && (filtered == 0 || filtered == unmatched), "{slice:?}");
+        out += slice.out;
+    }
+    assert_eq!(report.sink.rows, out);
+    assert_eq!(report.streams.iter().map(|stream| stream.rows).sum::<u64>(), sum(report, |slice| slice.rows));
+    assert_eq!(report.streams.iter().map(|stream| stream.bytes).sum::<u64>(), sum(report, |slice| slice.bytes));
+    assert_eq!(report.streams.iter().map(|stream| stream.slices).sum::<u64>(), report.slices.len() as u64);
+    assert_eq!(report.streams.iter().map(|stream| stream.stages.write.rows).sum::<u64>(), out);
+}
+
+fn sum(report: &FlowReport, value: fn(&headrace_engine::report::SliceReport) -> u64) -> u64 {
+    report.slices.iter().map(value).sum()
+}
+
+/// Of all slices of a side.
+fn counts(report: &FlowReport, pairs: usize, is_right: bool) -> JoinCounts {
+    let slices = report.slices.iter().filter(|slice| (slice.file >= pairs) == is_right);
+    slices.map(|slice| slice.join.unwrap()).fold(JoinCounts::default(), |sum, own| JoinCounts {
+        rows: sum.rows + own.rows,
+        unmatched: sum.unmatched + own.unmatched,
+        filtered: sum.filtered + own.filtered,
+        null_keys: sum.null_keys + own.null_keys,
+    })
+}
+
+/// Ids of a pair, of which each third has no right row, and right rows, of which some are of nobody.
+fn pair(number: u64, ids: u64) -> (String, String) {
+    let begin = number * 100_000;
+    let lefts = (begin..begin + ids).flat_map(|id| if id % 50 == 7 { vec![None, Some(id)] } else { vec![Some(id)] });
+    let rights = (begin..begin + ids + 5).filter(|id| id % 3 != 0).flat_map(|id| {
+        let own = (0..id % 5).map(move |line| (Some(id), 10 * id + line));
+        own.chain((id % 40 == 2).then_some((None, id)))
+    });
+    (left(lefts), right(rights))
+}
+
+/// The same by a map.
+fn expected(pair: &(String, String), kind: &str) -> Vec<Row> {
+    let number = |text: &str| text.parse::<i64>().ok();
+    let mut lines: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    let mut rows = Vec::new();
+    let rights = pair.1.lines().skip(1).map(|line| line.split_once(',').unwrap());
+    for (of, line) in rights.map(|(of, line)| (number(of), number(line))) {
+        match of {
+            Some(of) => lines.entry(of).or_default().extend(line),
+            None if kind == "right" || kind == "full" => rows.push((None, None, line)),
+            None => {}
+        }
+    }
+    for (id, name) in pair.0.lines().map(|line| line.split_once('|').unwrap()) {
+        let (id, name) = (number(id), Some(name.to_owned()));
+        match id.and_then(|id| lines.remove(&id)) {
+            Some(lines) => rows.extend(lines.into_iter().map(|line| (id, name.clone(), Some(line)))),
+            None if kind == "left" || kind == "full" => rows.push((id, name, None)),
+            None => {}
+        }
+    }
+    if kind == "right" || kind == "full" {
+        rows.extend(lines.into_values().flatten().map(|line| (None, None, Some(line))));
+    }
+    rows
+}
+
+fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort();
+    rows
+}
+
+#[test]
+fn rows_of_all_pairs_meet_whatever_the_streams() {
+    let pairs: Vec<_> = (0..20).map(|number| pair(number, 100 * (number % 7))).collect();
+    for kind in ["inner", "left", "right", "full"] {
+        let wanted = sorted(pairs.iter().flat_map(|pair| expected(pair, kind)).collect());
+        for (streams, block_bytes) in [(1, 4096), (16, 4096), (3, 1 << 20)] {
+            let mut job = Job::of(pairs.clone());
+            // As few blocks as the streams hold.
+            job.memory = MemorySpec { block_bytes, blocks: 2 * streams, max_row_bytes: 1 << 20 };
+            (job.kind, job.streams) = (kind, streams);
+            let (found, report) = job.run();
+            assert_eq!(sorted(found.unwrap()), wanted, "{kind}, {streams} streams");
+            let (left, right) = (counts(&report, 20, false), counts(&report, 20, true));
+            assert_eq!(left.filtered > 0, kind == "inner" || kind == "right");
+            assert_eq!(right.filtered > 0, kind == "inner" || kind == "left");
+            assert!(left.null_keys > 0 && right.null_keys > 0);
+            let matched = right.rows - right.unmatched;
+            let alone = left.unmatched - left.filtered + right.unmatched - right.filtered;
+            assert_eq!(matched + alone, report.sink.rows);
+        }
+    }
+}
+
+#[test]
+fn the_smallest_pool_is_enough_where_nobody_waits_for_input() {
+    let mut job = Job::of((0..32).map(|number| pair(number, 900)).collect());
+    (job.streams, job.is_null) = (16, true);
+    job.memory.blocks = 32;
+    let (_, report) = job.run();
+    assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+    assert_eq!(report.memory.overdraft_blocks, 0);
+    let columns = report.columns.unwrap();
+    assert_eq!(columns.iter().map(|own| own.name.as_str()).collect::<Vec<_>>(), ["id", "name", "of", "line"]);
+    assert!(columns.iter().all(|own| own.rows == report.sink.rows && own.nulls > 0));
+}
+
+#[test]
+fn rows_longer_than_a_block_are_no_deadlock() {
+    // Both sides of a pair need the one large memory at once.
+    let long = |id: u64| format!("{id}|{}\n", "n".repeat(20_000));
+    let line = |id: u64| format!("{id},{}7\n", "0".repeat(9_000));
+    let pair = |ids: std::ops::Range<u64>| {
+        (ids.clone().map(long).collect(), format!("of,line\n{}", ids.map(line).collect::<String>()))
+    };
+    let mut job = Job::of(vec![pair(0..9), pair(9..18)]);
+    (job.streams, job.is_null) = (2, true);
+    job.kind = "inner";
+    let (_, report) = job.run();
+    assert_eq!((report.status, report.sink.rows), (Status::Ok, 18), "{:?}", report.error);
+}
+
+#[test]
+fn rejects_stand_in_their_own_files() {
+    let lefts = "1|a\nx|b\n3|c\n".to_owned();
+    let rights = "of,line\n# nothing\n1,11\n2,12\n3,no\n3,13\n".to_owned();
+    let mut job = Job::of(vec![(left([Some(0)]), right([(Some(0), 1)])), (lefts, rights)]);
+    (job.kind, job.limit) = ("inner", 2);
+    let (found, report) = job.run();
+    let row = |id, name: &str, line| (Some(id), Some(name.to_owned()), Some(line));
+    assert_eq!(sorted(found.unwrap()), [row(0, "name of 0", 1), row(1, "a", 11), row(3, "c", 13)]);
+    let told = report.rejects.first.iter().map(|reject| {
+        let file = reject.file.rsplit('/').next().unwrap().to_owned();
+        (file, reject.row, reject.column.clone().unwrap(), reject.column_number.unwrap(), reject.value.clone())
+    });
+    let told: Vec<_> = told.into_iter().collect();
+    let reject = |file: &str, row, column: &str, number, value: &str| {
+        (file.to_owned(), row, column.to_owned(), number, value.to_owned())
+    };
+    assert_eq!(told, [reject("left.1", 2, "id", 1, "x"), reject("right.1", 5, "line", 2, "no")]);
+    let by_column: Vec<_> = report.rejects.by_column.iter().map(|kind| kind.column.clone().unwrap()).collect();
+    assert_eq!(by_column, ["id", "line"]);
+    job.limit = 0;
+    let error = job.run().1.error.unwrap();
+    assert_eq!(error.kind, ErrorKind::RejectLimit);
+}
+
+#[test]
+fn the_first_row_against_the_order_is_named() {
+    let many = |end: u64| (0..end).map(Some).collect::<Vec<_>>();
+    // Rows before it that are rejected, comments, a header; the row before it is in another block.
+    let lines = |last: u64| {
+        let mut text = right((0..2000).map(|id| (Some(id), id)));
+        text.push_str(&format!("1999,x\n# nothing\n,5\n{last},7\n"));
+        text
+    };
+    let mut repeated = left(many(1500));
+    repeated.push_str("x|bad\n|nobody\n1499|again\n");
+    for (pair, row, before, file, what, found) in [
+        (
+            (left(many(10)), lines(1998)),
+            2005,
+            2001,
+            "right.0",
+            "rows of `lines` are not in the order that join `joined` needs",
+            "of = 1998 behind of = 1999 of row 2001",
+        ),
+        (
+            (repeated, right([])),
+            1503,
+            1500,
+            "left.0",
+            "two rows of `people`, the left side of join `joined`, have one key",
+            "id = 1499, as row 1500",
+        ),
+    ] {
+        let mut job = Job::of(vec![pair]);
+        job.limit = 9;
+        let (failed, report) = job.run();
+        let error = report.error.unwrap();
+        assert_eq!(failed.unwrap_err(), error);
+        assert_eq!((error.kind, error.what.as_str(), error.found.as_deref()), (ErrorKind::Source, what, Some(found)));
+        let at = error.at.unwrap();
+        assert!(at.file.ends_with(file), "{}", at.file);
+        assert_eq!(at.row, Some(row), "behind {before}");
+        assert!(error.hint.is_some());
+    }
+}
+
+#[test]
+fn a_key_in_two_pairs_is_refused() {
+    let ids = |from: u64, to: u64| left((from..to).map(Some));
+    let of = |from: u64, to: u64| right((from..to).map(|id| (Some(id), id)));
+    let job =
+        |pairs: [(String, String); 3]| Job { kind: "inner", streams: 2, is_null: true, ..Job::of(pairs.to_vec()) };
+    // The order of pairs, pairs without a key and those with one side only do not matter.
+    let apart = job([(ids(50, 90), of(40, 60)), (left([None]), String::new()), (ids(0, 40), of(0, 30))]);
+    assert_eq!(apart.run().1.status, Status::Ok);
+    // Row 40 of the right side stands in the last pair, its left row in the first one: they would not meet.
+    let torn = job([(ids(40, 90), of(41, 60)), (left([None]), String::new()), (ids(0, 40), of(0, 41))]);
+    let error = torn.run().1.error.unwrap();
+    assert_eq!(error.kind, ErrorKind::Source);
+    assert_eq!(error.what, "files of join `joined` are no pairs: two of them have keys in common");
+    let found = error.found.unwrap();
+    let folder = torn.folder.path().display();
+    assert_eq!(found, format!("id = 40 to id = 89 in {folder}/left.0, id = 0 to id = 40 in {folder}/left.2"));
+    assert!(error.at.unwrap().file.ends_with("left.2"));
+}
+
+#[test]
+fn what_cannot_be_together_with_a_join_is_refused() {
+    type Change = fn(&mut FlowSpec);
+    let changes: [(Change, &str); 8] = [
+        (|flow| flow.streams = 3, "join `joined`: 4 blocks are fewer than the 6 that 3 streams hold"),
+        (|flow| drop(flow.source.files.pop()), "join `joined`: 1 left files are not pairs with 0 right ones"),
+        (
+            |flow| {
+                let mut second = flow.source.slices[0].clone();
+                second.number = 3;
+                flow.source.slices.push(second);
+            },
+            "join `joined`: a file of a pair cannot be cut",
+        ),
+        (
+            |flow| flow.source.files[1].stream = Some(serde_json::from_value(json!({"wait_seconds": 1})).unwrap()),
+            "join `joined`: a pipe cannot be in a pair",
+        ),
+        (
+            |flow| flow.source.committed = [(1, Default::default())].into(),
+            "join `joined`: generated rows, committed slices and epochs cannot be in pairs",
+        ),
+        (
+            |flow| {
+                flow.sink = SinkSpec::Arrow { columns: vec![], position: Some("at".to_owned()), place_column: None };
+            },
+            "join `joined`: joined rows have no positions, and are not sent by COPY",
+        ),
+        (
+            |flow| flow.join.as_mut().unwrap().keys[0][1] = "nothing".to_owned(),
+            "join `joined`: its right rows have no column `nothing`",
+        ),
+        (
+            |flow| flow.join.as_mut().unwrap().columns[1].name = "id".to_owned(),
+            "join `joined`: column name `id` stands twice",
+        ),
+    ];
+    for (change, text) in changes {
+        let job = Job::of(vec![pair(1, 10)]);
+        let mut plan = job.plan();
+        change(&mut plan);
+        let error = Flow::new(plan).err().expect(text);
+        assert_eq!((error.kind, error.what), (ErrorKind::Specification, format!("flow test: {text}")));
+    }
+}
+
+#[test]
+fn keys_of_unlike_types_are_refused() {
+    let job = Job::of(vec![pair(1, 10)]);
+    let mut plan = job.plan();
+    plan.join.as_mut().unwrap().keys[0][0] = "name".to_owned();
+    let error = Flow::new(plan).err().unwrap();
+    assert_eq!(error.what, "flow test: join `joined`: keys of the types string and int32 cannot be compared");
+}
+
+#[test]
+fn a_flow_that_joins_can_be_cancelled() {
+    let mut job = Job::of((0..4).map(|number| pair(number, 3000)).collect());
+    job.streams = 2;
+    let flow = Flow::new(job.plan()).unwrap();
+    let reader = flow.take_reader().unwrap();
+    let (sender, first) = mpsc::channel();
+    flow.start().unwrap();
+    let consumer = std::thread::spawn(move || {
+        let mut reader = reader;
+        let _ = sender.send(reader.next().map(|batch| batch.is_ok()));
+        // Behind an error it goes on with errors.
+        reader.find(Result::is_err).is_some()
+    });
+    assert_eq!(first.recv_timeout(PATIENCE).unwrap(), Some(true));
+    flow.cancel("enough");
+    let report = flow.join(PATIENCE).expect("the flow hangs");
+    assert!(consumer.join().unwrap());
+    assert_eq!(report.status, Status::Cancelled);
+}

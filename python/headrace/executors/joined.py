@@ -1,0 +1,93 @@
+"""The accounts of a join: what became of the rows of both sides, and how many came out.
+
+The ledger has none of them. What a resumed run says of a table that an earlier attempt has completed, it reads in the
+run folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from headrace.model import SIDES
+from headrace.planning import DataFlowPlan
+
+_COUNTS: Final = ("rows", "unmatched", "filtered", "null_keys")
+_ENDING: Final = "joined.json"
+
+
+def join_accounts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The member `join` of a table in the summary; None without a join, or without a result.
+
+    Of each side: rows = matched + unmatched, and what is filtered of the unmatched goes no further. `rows_out`: a right
+    row meets one left row at most, so that the matched right rows and the unmatched that are kept are all that can come
+    out.
+    """
+    if plan.join is None or not result:
+        return None
+    join = plan.join.join
+    sides: dict[str, dict[str, Any]] = {}
+    for side, source in (("left", join.left), ("right", join.right)):
+        own = [item for item in result["slices"] if plan.join.side_of(int(item["file"])) == side]
+        counts = {name: sum(int(item["join"][name]) for item in own if item.get("join")) for name in _COUNTS}
+        sums = {name: sum(int(item[name]) for item in own) for name in ("lines", "skipped", "rejected")}
+        sides[side] = {
+            "source": source.name,
+            "lines": sums["lines"],
+            "rows_skipped": sums["skipped"],
+            "rows_rejected": sums["rejected"],
+            **counts,
+            "matched": counts["rows"] - counts["unmatched"],
+        }
+    kept = sum(int(own["unmatched"]) - int(own["filtered"]) for own in sides.values())
+    return {"name": join.name, "type": join.kind, "rows_out": int(sides["right"]["matched"]) + kept, **sides}
+
+
+def added_joins(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of two flows of one task together."""
+    sides: dict[str, Any] = {
+        side: {name: value if name == "source" else value + other[side][name] for name, value in one[side].items()}
+        for side in SIDES
+    }
+    return {**one, "rows_out": int(one["rows_out"]) + int(other["rows_out"]), **sides}
+
+
+def without_rows(one: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a flow that has read nothing."""
+    sides: dict[str, Any] = {
+        side: {name: value if name == "source" else 0 for name, value in one[side].items()} for side in SIDES
+    }
+    return {**one, "rows_out": 0, **sides}
+
+
+def keep_joined(folder: Path, plan: DataFlowPlan, result: Mapping[str, Any]) -> None:
+    """Writes them beside the rejects of the task, before its commit. That it cannot fails no load: then only they are
+    not known behind a resume.
+    """
+    accounts = join_accounts(plan, result)
+    if accounts is None:
+        return
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        path = _path(folder, plan.file_stem)
+        waiting = path.with_name(f".{path.name}")
+        waiting.write_text(json.dumps(accounts), encoding="utf-8")
+        waiting.replace(path)
+
+
+def kept_joined(folder: Path, file_stem: str, loaded: int, rejected: int) -> dict[str, Any] | None:
+    """Those of a task that has ended, if they fit the rows that the ledger has; else None."""
+    try:
+        kept: dict[str, Any] = json.loads(_path(folder, file_stem).read_text(encoding="utf-8"))
+        sides = kept["left"], kept["right"]
+        fits = int(kept["rows_out"]) == loaded and sum(int(own["rows_rejected"]) for own in sides) == rejected
+    except (OSError, ValueError, KeyError, TypeError):  # taken away
+        return None
+    return kept if fits else None
+
+
+def _path(folder: Path, file_stem: str) -> Path:
+    return folder / f"{file_stem}.{_ENDING}"

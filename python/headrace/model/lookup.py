@@ -1,0 +1,70 @@
+"""Columns of a lookup whose references and types are resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.model.data_type import DataType
+
+# Stands for the type of a column whose table was not looked at yet.
+NOT_DESCRIBED: Final = DataType.parse("string")
+
+
+@dataclass(frozen=True, slots=True)
+class LookupColumn:
+    """A column of the rows of a lookup."""
+
+    name: str
+    type: DataType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table that a lookup reads. `type` is None if no column of rows can hold its values."""
+
+    name: str
+    type: DataType | None
+    native_type: str
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LookupTable:
+    """A table that a lookup reads, as it is when its flow is planned. `rows`: about as many it has, None if nobody
+    knows.
+    """
+
+    columns: tuple[TableColumn, ...]
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LookupKey:
+    """A column of the rows, and the column of the lookup that it is compared with."""
+
+    column: str
+    lookup_column: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddedColumn:
+    """A column that rows get. `lookup_column` is where its values come from, `lookup` the name of the transform.
+
+    `default`: canonical text of what rows get that find nothing; None for NULL, and where they are rejects, which
+    `rejects_misses` says. `lookup_nullable`: whether the column of the lookup may be NULL.
+    """
+
+    name: str
+    type: DataType
+    lookup: str
+    lookup_column: str
+    lookup_nullable: bool
+    default: str | None
+    rejects_misses: bool = False
+
+    @property
+    def nullable(self) -> bool:
+        """Whether rows may get NULL."""
+        return self.lookup_nullable or (self.default is None and not self.rejects_misses)

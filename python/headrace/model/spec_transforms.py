@@ -1,0 +1,235 @@
+"""The models of transforms: what may happen to rows between their source and their destination."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    PlainValidator,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
+
+from headrace.model.settings import SettingKind, SpecModel, own_error, setting
+from headrace.model.spec_files import FilePatterns, LayoutSetting
+from headrace.model.spec_joins import JoinTransformSpec
+from headrace.model.table_names import check_table
+from headrace.model.taken_columns import TakenColumns
+
+_SETTING = SettingKind.SETTING
+_SCALAR_SCHEMA: Final[list[dict[str, Any]]] = [{"type": name} for name in ("string", "number", "boolean", "null")]
+_OF_FILES: Final = ("connection", "files", "layout")
+# What belongs together, by what tells it from the others.
+_TOGETHER: Final = {"query": ("query",), "table": ("connection", "table")}
+_ALL: Final = (*_OF_FILES, *_TOGETHER)
+_SOURCES: Final = (
+    "`connection` of type files, `files` and `layout`; `connection` of type duckdb and `table`; or `query` alone"
+)
+REJECT: Final = "reject"
+
+
+def _check_keys(keys: object) -> object:
+    if isinstance(keys, list):
+        raise own_error(
+            "it is not said which columns are compared",
+            expected="column of the rows: column of the lookup",
+            hint="Write both names, also if they are the same: `on: {name: name}`.",
+        )
+    if not isinstance(keys, Mapping):
+        return keys
+    if not keys:
+        raise own_error(
+            "the lookup has no key", expected="column of the rows: column of the lookup", hint="Name the key columns."
+        )
+    return keys
+
+
+def _no_match_tag(value: object) -> str:
+    # `{expr: ...}` stands in place of a word.
+    return "<default>" if isinstance(value, (Mapping, SpecModel)) and set(value) != {"expr"} else "<reject>"
+
+
+def _check_reject(value: object) -> object:
+    if value == "default":
+        raise own_error(
+            "it is not said which values rows get that find nothing",
+            expected="a mapping with the key default",
+            hint="Write `no_match: {default: VALUE}`; a value such as -1 or null shows later which rows they were.",
+        )
+    if value == "output":
+        raise own_error(
+            "rows that find nothing cannot go to an output of their own",
+            expected="reject, or a mapping with the key default",
+            hint="With `no_match: reject` they are rejects, as bad rows of files: `headrace rejects` shows them.",
+        )
+    if value != REJECT:
+        raise own_error(
+            "this is not what can become of rows that find nothing",
+            expected="reject, or a mapping with the key default",
+            hint="Write `no_match: reject` or `no_match: {default: VALUE}`.",
+        )
+    return value
+
+
+def _check_default(value: object) -> object:
+    if isinstance(value, Mapping):
+        for name, own in value.items():
+            if not _is_scalar(own):
+                raise own_error("this is not a single value", expected=_SCALAR, path=(name,))
+        if not value:
+            raise own_error("no column has a default", expected="column: value, for each column that is added")
+        return dict(value)
+    if not _is_scalar(value):
+        raise own_error("this is not a single value", expected=f"{_SCALAR}; or column: value")
+    return value
+
+
+_SCALAR: Final = "a text, a number, a date, true, false or null"
+
+
+def _is_scalar(value: object) -> bool:
+    return value is None or isinstance(value, (str, int, Decimal, date))
+
+
+Default = Annotated[
+    Any,
+    PlainValidator(_check_default),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                *_SCALAR_SCHEMA,
+                {"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": _SCALAR_SCHEMA}},
+            ]
+        }
+    ),
+]
+
+
+class NoMatchSpec(SpecModel):
+    """What rows get that find nothing."""
+
+    default: Default = setting(
+        "The value that they get: one for all columns that are added, or one for each by its new name. `null` is NULL.",
+        kind=_SETTING,
+    )
+
+
+NoMatch = Annotated[
+    Annotated[NoMatchSpec, Tag("<default>")]
+    | Annotated[Literal["reject"], BeforeValidator(_check_reject), Tag("<reject>")],
+    Discriminator(_no_match_tag),
+]
+
+
+class LookupSpec(SpecModel):
+    """Columns that each row gets from the one row of other files, of a table or of a query that has its key.
+
+    A row finds nothing if no row of the lookup has its key, or a column of its key is NULL.
+    """
+
+    connection: str | None = setting(
+        "Name of a connection of type files; or of type duckdb, for a table.", default=None, kind=_SETTING
+    )
+    files: FilePatterns | None = setting(
+        "One file name or pattern, or a list, below its folder. Files that can be read again: no pipes, no standard "
+        "input, no `{stream}`.",
+        default=None,
+        kind=_SETTING,
+    )
+    layout: LayoutSetting | None = setting("Name of their layout, or the layout itself.", default=None, kind=_SETTING)
+    table: Annotated[str, AfterValidator(check_table)] | None = setting(
+        "In place of files: a table or view, `table` or `schema.table`, as it is when the flow starts.",
+        default=None,
+        kind=_SETTING,
+    )
+    query: str | None = setting(
+        "In place of files: one query in DuckDB SQL that computes its rows, such as a calendar or a small map. It runs "
+        "in a database of its own, without tables, files and network. `$name` stands for the value of a variable or "
+        "parameter.",
+        default=None,
+        kind=SettingKind.SQL,
+        min_length=1,
+    )
+    on: Annotated[dict[str, str], BeforeValidator(_check_keys)] = setting(
+        "The key: column of the rows: column of the lookup. Whole numbers are compared with one another, decimals of "
+        "one scale, texts byte by byte (without trailing blanks if one side is char(n)), dates, times, booleans, bytes "
+        "and uuids with themselves; floats and json are no keys.",
+        kind=_SETTING,
+    )
+    add: TakenColumns = setting(
+        "The columns that rows get. New name: column of the lookup; or a list of columns that keep their names.",
+        kind=_SETTING,
+    )
+    no_match: NoMatch = setting(
+        "What becomes of rows that find nothing: they are rejects, or get a default.", default=REJECT, kind=_SETTING
+    )
+    duplicates: Literal["error", "first"] = setting(
+        "What is done about rows of the lookup with one key: the run fails, and names both; or the first of them is "
+        "found, in the order of the files' names and of the rows in them, or in that of the query, which has ORDER BY "
+        "then; and the others are counted.",
+        default="error",
+        kind=_SETTING,
+    )
+    case: Literal["exact", "ignore"] = setting(
+        "Whether texts are equal whose letters differ only in case, as `STRASSE` and `strasse` do, one letter for one.",
+        default="exact",
+        kind=_SETTING,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_source(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        if "sql" in value:
+            raise own_error(
+                "the rows of a lookup come from files, a table or a query, and not from `sql`",
+                expected=_SOURCES,
+                hint="Write `query`, without a connection, or make a table or view of it.",
+                path=("sql",),
+            )
+        wanted = next((own for name, own in _TOGETHER.items() if name in value), _OF_FILES)
+        strange = next((name for name in _ALL if name in value and name not in wanted), None)
+        kind = "of a query without a connection" if wanted == ("query",) else "of a table"
+        if strange is not None:
+            raise own_error(
+                f"the rows of a lookup are those {kind}, and `{strange}` is given too",
+                expected=_SOURCES,
+                hint=f"Remove `{strange}`, or write the rows to a file first.",
+                path=(strange,),
+            )
+        missing = [name for name in wanted if name not in value]
+        if missing:
+            raise own_error(
+                f"it is not said which rows the lookup has: `{missing[0]}` is missing",
+                expected=_SOURCES,
+                hint=f"Add `{missing[0]}`."
+                if len(missing) < len(wanted)
+                else "Name files with their layout, or a table, or write a query.",
+            )
+        return value
+
+
+class LookupTransformSpec(SpecModel):
+    """Rows get columns of other rows."""
+
+    input: str = setting("Name of the source or transform whose rows arrive here.", kind=_SETTING)
+    lookup: LookupSpec = setting("Columns from the rows of other files, of a table or of a query, found by their keys.")
+
+
+def _transform_tag(value: object) -> str:
+    joins = isinstance(value, JoinTransformSpec) or (isinstance(value, Mapping) and "join" in value)
+    return "<join>" if joins else "<lookup>"
+
+
+TransformSpec = Annotated[
+    Annotated[LookupTransformSpec, Tag("<lookup>")] | Annotated[JoinTransformSpec, Tag("<join>")],
+    Discriminator(_transform_tag),
+]

@@ -1,0 +1,215 @@
+"""What a lookup is in a plan: the columns of the rows that look for something, its memory, what the core is told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace import units
+from headrace.errors import MemoryLimitError, TypeMismatchError
+from headrace.model import AddedColumn, Column, DataType, FileSource, Lookup, key_family
+from headrace.planning.lookup_reading import LookupReading, planned_reading
+from headrace.planning.memory import MemorySplit, memory_for_lookups, value_bytes
+from headrace.planning.run_facts import RunFacts
+from headrace.planning.source_snapshot import SourceSnapshot
+
+# Bytes for each row of an index while it is built, beside its columns: number and key of the row are there as long as
+# the table is filled, which takes up to 15.6 bytes in its worst form (crates/transform/src/lookup).
+_ENTRY_BYTES: Final = 32
+# A text or a composite key is kept beside its hash.
+_LENGTH_BYTES: Final = 4
+# What the builder of a stream holds back: 256 partitions of 64 entries of 12 bytes.
+_BUILDER_BYTES: Final = 256 * 64 * 12
+# What an index takes whatever its rows are: a builder, and a first chunk of each column.
+_LEAST_BYTES: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class LookupPlan:
+    """One lookup of a data flow. `reading`: how its rows are read; `inputs`: the types of the key columns in the rows
+    that arrive.
+
+    `bytes`: what its rows need at most, while they are read; of an unknown number of rows nothing is known. `not_null`:
+    columns that go into one that is NOT NULL.
+    """
+
+    lookup: Lookup
+    reading: LookupReading
+    inputs: tuple[DataType, ...]
+    bytes: int
+    not_null: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The name of the transform."""
+        return self.lookup.name
+
+    @property
+    def no_match(self) -> str:
+        """What becomes of rows that find nothing: reject or default."""
+        return "reject" if self.lookup.rejects_misses else "default"
+
+    def transform_spec(self) -> dict[str, Any]:
+        """The member of `transforms` of a flow spec."""
+        added = [
+            {"name": column.name, "type": column.type.to_core(), "nullable": self._may_be_null(column)}
+            for column in self.lookup.added
+        ]
+        keys = [key.column for key in self.lookup.keys]
+        return {"name": self.name, "lookup": {"keys": keys, "added": added, "no_match": self.no_match}}
+
+    def _may_be_null(self, column: AddedColumn) -> bool:
+        return column.nullable and column.name not in self.not_null
+
+    def core_spec(self, budget_bytes: int, run: RunFacts | None) -> dict[str, Any]:
+        """The spec of `core.Lookup`."""
+        lookup = self.lookup
+        keys = zip(lookup.keys, self.inputs, strict=True)
+        return {
+            "name": lookup.name,
+            **self.reading.core_spec(run),
+            "keys": [{"column": key.lookup_column, "input": own.to_core()} for key, own in keys],
+            "added": [{"column": column.lookup_column, "default": column.default} for column in lookup.added],
+            "keeps_first": lookup.keeps_first,
+            "ignores_case": lookup.ignores_case,
+            "streams": self.reading.streams,
+            "budget_bytes": budget_bytes,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "name": self.name,
+            "kind": "lookup",
+            **self.reading.to_dict(),
+            "streams": self.reading.streams,
+            "no_match": self.no_match,
+            "duplicates": "first" if self.lookup.keeps_first else "error",
+            "case": "ignore" if self.lookup.ignores_case else "exact",
+            "on": {key.column: key.lookup_column for key in self.lookup.keys},
+            "added": [
+                {
+                    "name": column.name,
+                    "from": column.lookup_column,
+                    "type": str(column.type),
+                    "nullable": self._may_be_null(column),
+                    "default": column.default,
+                }
+                for column in self.lookup.added
+            ],
+            "rows": self.reading.rows,
+            "bytes": self.bytes,
+            "text": self.text(),
+        }
+
+    def text(self) -> str:
+        """One sentence for plans."""
+        about, words = self.reading.rows, self.reading.words
+        rows = f"rows of {words}" if about is None else f"about {units.plural(about, 'row')} of {words}"
+        size = "" if about is None else f", up to {units.size(self.bytes)} while they are read"
+        added = ", ".join(f"{column.name} {column.type}" for column in self.lookup.added)
+        return f"{self.name}: {rows}{size}; adds {added}; no match: {_no_match(self.lookup)}"
+
+
+def plan_lookups(
+    lookups: Sequence[Lookup],
+    sources: Sequence[SourceSnapshot],
+    types: Mapping[str, DataType],
+    streams: int,
+    memory_bytes: int,
+    table_name: str,
+    not_null: Collection[str],
+) -> tuple[LookupPlan, ...]:
+    """The lookups of a data flow. `types`: those as which the columns of its rows are read; `sources`: what each lookup
+    reads; `memory_bytes`: the budget of the run; `not_null`: columns of rows that go into a column that is NOT NULL.
+
+    Raises TypeMismatchError if the target lets a key be read as something that the lookup has not, SourceError for
+    files of which no such rows can be made.
+    """
+    known = dict(types)
+    plans = []
+    for lookup, source in zip(lookups, sources, strict=True):
+        reading = planned_reading(lookup, source, streams, memory_bytes)
+        inputs = tuple(known[key.column] for key in lookup.keys)
+        _check_keys(lookup, inputs, table_name)
+        known |= {column.name: column.type for column in lookup.added}
+        never_null = frozenset(column.name for column in lookup.added if column.name in not_null)
+        plans.append(LookupPlan(lookup, reading, inputs, _estimated_bytes(lookup, reading), never_null))
+    return tuple(plans)
+
+
+def key_columns_made(lookups: Sequence[Lookup], made: Sequence[Column]) -> dict[str, DataType]:
+    """Columns that are made because a lookup asks for them, whether or not they are loaded."""
+    asked = {key.column for lookup in lookups for key in lookup.keys}
+    return {column.name: column.type for column in made if column.name in asked}
+
+
+def source_notes(plans: Sequence[LookupPlan]) -> list[str]:
+    """What is to be said of the files of lookups."""
+    return [f"lookup {plan.name}: {note}" for plan in plans for note in plan.reading.source.notes]
+
+
+def memory_notes(plans: Sequence[LookupPlan], memory: MemorySplit) -> list[str]:
+    """What is to be said of the memory of lookups, which may be too little.
+
+    Raises MemoryLimitError if there is none for them.
+    """
+    if not plans:
+        return []
+    needed = sum(plan.bytes for plan in plans)
+    names = ", ".join(f"`{plan.name}`" for plan in plans)
+    set_memory = f"`memory: {-(-memory_for_lookups(memory, needed) // 1_000_000)} MB`"
+    if memory.lookup_bytes < _LEAST_BYTES * len(plans):
+        raise MemoryLimitError(
+            f"the memory budget has no room for {'lookup' if len(plans) == 1 else 'lookups'} {names} beside the rows",
+            found=f"memory: {memory.total_bytes // 1_000_000} MB",
+            expected=f"about {units.size(needed)} for them",
+            hint=f"Set {set_memory} in the package, or use fewer streams.",
+        )
+    if needed <= memory.lookup_bytes:
+        return []
+    return [
+        f"{names} may need up to {units.size(needed)}, and there are {units.size(memory.lookup_bytes)}: the run fails "
+        f"when these are used up; {set_memory} is enough"
+    ]
+
+
+def _check_keys(lookup: Lookup, inputs: Sequence[DataType], table_name: str) -> None:
+    columns = lookup.types
+    for key, own in zip(lookup.keys, inputs, strict=True):
+        theirs = columns[key.lookup_column]
+        if key_family(own) != key_family(theirs):
+            raise TypeMismatchError(
+                f"lookup `{lookup.name}` cannot be found by `{key.column}`",
+                found=f"`{key.column}` is read as {own}, because table {table_name} holds no more; "
+                f"`{key.lookup_column}` of the lookup is {theirs}",
+                hint=f"Declare `{key.lookup_column}` as {own} in the {_place(lookup)}, or change the table.",
+            )
+
+
+def _place(lookup: Lookup) -> str:
+    return "layout of the lookup" if isinstance(lookup.source, FileSource) else "lookup, by CAST"
+
+
+def _estimated_bytes(lookup: Lookup, reading: LookupReading) -> int:
+    types = lookup.types
+    keys = [types[key.lookup_column] for key in lookup.keys]
+    row = _ENTRY_BYTES + sum(value_bytes(column.type) for column in lookup.added)
+    if len(keys) > 1 or value_bytes(keys[0]) > 8:
+        row += _LENGTH_BYTES + sum(value_bytes(key) for key in keys)
+    row += reading.made_bytes
+    has_texts = any(key_family(own) is None or _is_text(own) for own in [*keys, *(own.type for own in lookup.added)])
+    texts = reading.text_bytes if has_texts else 0
+    return (reading.rows or 0) * row + texts + reading.streams * _BUILDER_BYTES
+
+
+def _is_text(data_type: DataType) -> bool:
+    return data_type.kind in ("string", "char", "varchar", "bytes")
+
+
+def _no_match(lookup: Lookup) -> str:
+    if lookup.rejects_misses:
+        return "reject"
+    values = ["NULL" if column.default is None else column.default or "''" for column in lookup.added]
+    return values[0] if len(set(values)) == 1 else ", ".join(values)

@@ -1,0 +1,76 @@
+"""What a source of rows offers, looked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class SourceSnapshot:
+    """What a source offers, looked at once. `files` and `slices` have the members of a flow spec.
+
+    `generate` is the flow spec's member of that name when the rows are generated instead of read. `may_be_empty`: a
+    source without one data row is loaded too. `row_bytes`: about as long is a row of the files. `lookups`: what those
+    of the data flow read, in the order of its transforms. `pairs`: as many files of a join are the left ones, and as
+    many behind them the right ones; None without a join.
+    """
+
+    name: str
+    files: list[dict[str, Any]]
+    slices: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
+    generate: dict[str, Any] | None = None
+    may_be_empty: bool = True
+    row_bytes: float = 1.0
+    lookups: tuple[SourceSnapshot, ...] = ()
+    pairs: int | None = None
+    sides_may_be_empty: tuple[bool, bool] = (True, True)
+
+    @property
+    def bytes_total(self) -> int:
+        """Bytes of files to read, compressed or not; 0 when they are generated, or not known."""
+        return 0 if self.streams else sum(int(file["size_bytes"]) for file in self.files)
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths of all files, as columns that are made show them."""
+        return [str((file.get("origin") or file)["path"]) for file in self.files]
+
+    @property
+    def streams(self) -> list[str]:
+        """Paths of what can be read once only: named pipes, and `-` for standard input."""
+        return [str(file["path"]) for file in self.files if file.get("stream")]
+
+    @property
+    def groups(self) -> int:
+        """What streams can take, one by one: slices, or pairs of files of which one is not empty."""
+        if self.pairs is None:
+            return len(self.slices)
+        return len({item["file"] % self.pairs for item in self.slices})
+
+    @property
+    def compressions(self) -> list[str]:
+        """How files are compressed, as far as that is known: each way once."""
+        found = dict.fromkeys(str(file.get("compression", "none")) for file in self.files)
+        return [name for name in found if name not in ("none", "auto")]
+
+    def decoding_bytes(self, streams: int) -> int:
+        """Memory that decodes, or holds footers back, at the same time, at most."""
+        last = {item["file"]: index for index, item in enumerate(self.slices)}
+        needed = (
+            _decoding_bytes(self.files[item["file"]], is_last=last[item["file"]] == index)
+            for index, item in enumerate(self.slices)
+        )
+        return sum(sorted(needed, reverse=True)[:streams])
+
+    def to_core(self) -> dict[str, Any]:
+        """The `source` member of a flow spec."""
+        source: dict[str, Any] = {"files": self.files, "slices": self.slices}
+        return source if self.generate is None else {"generate": self.generate, **source}
+
+
+def _decoding_bytes(file: dict[str, Any], *, is_last: bool) -> int:
+    """What one stream needs of a slice of it beside its blocks; the last slice holds the footer."""
+    held = (file.get("held") or {}) if is_last else {}
+    return int(file.get("decoder_bytes", 0)) + int(held.get("memory_bytes", 0))

@@ -1,0 +1,46 @@
+"""Joins: what became of the rows of both sides of each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.model import SIDES
+from headrace.report.markup import Markup, element
+from headrace.report.run_files import RunFiles
+from headrace.report.tables import Column, table
+from headrace.report.values import Document, document, documents, text, whole
+from headrace.report.wording import count
+
+_COLUMNS: Final = (
+    Column("table: join: source", words=True),
+    Column("rows"),
+    Column("rejected"),
+    Column("to the join"),
+    Column("matched"),
+    Column("without a match"),
+    Column("left out"),
+    Column("no key"),
+)
+_COUNTS: Final = ("rows", "matched", "unmatched", "filtered", "null_keys")
+_MOST: Final = 200
+
+
+def joins(run: RunFiles) -> Markup | None:
+    """All joins of the run; None if it has none."""
+    found = [own for own in documents(run.summary, "tables") if document(own, "join")]
+    if not found:
+        return None
+    rows = [_row(own, side) for own in found[:_MOST] for side in SIDES]
+    parts = [element("h3", "Joins"), table(_COLUMNS, rows, caption="Rows of both sides of each join", cards=True)]
+    if len(found) > _MOST:
+        parts.append(element("p", f"and {len(found) - _MOST:,} more: summary.json"))
+    return element("div", *parts, class_="chart")
+
+
+def _row(of_table: Document, side: str) -> list[str]:
+    join = document(of_table, "join")
+    own = document(join, side)
+    name = ": ".join((text(of_table, "table") or "?", text(join, "name") or "?", text(own, "source") or "?"))
+    rejected, came = whole(own, "rows_rejected"), whole(own, "rows")
+    read = None if rejected is None or came is None else rejected + came
+    return [name, count(read), count(rejected), *(count(whole(own, each)) for each in _COUNTS)]

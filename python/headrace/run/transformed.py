@@ -1,0 +1,77 @@
+"""What the transforms of a data flow have done: for the summary, and for what its user should know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from headrace import units
+from headrace.executors import FlowOutcome
+from headrace.planning import DataFlowPlan, LookupPlan
+
+_COUNTS: Final = ("rows", "matched", "defaulted", "rejected", "null_keys")
+
+
+def lookup_notices(lookup: LookupPlan, report: Mapping[str, Any]) -> list[str]:
+    """What is unusual about a lookup that was read: the core's report of it."""
+    name, rows, null_keys, ignored = (
+        lookup.name,
+        int(report["rows"]),
+        int(report["null_keys"]),
+        int(report["values_ignored"]),
+    )
+    notices = []
+    if rows == 0:
+        become = "are rejects" if lookup.lookup.rejects_misses else "get its default"
+        notices.append(f"lookup `{name}` has no rows that can be found: all rows {become}")
+    if report["duplicates"]:
+        were = "was" if report["duplicates"] == 1 else "were"
+        rows_left_out = units.plural(int(report["duplicates"]), "row")
+        notices.append(f"lookup `{name}`: {rows_left_out} {were} left out, because a row before has the key")
+    if null_keys:
+        were = "was" if null_keys == 1 else "were"
+        notices.append(f"lookup `{name}`: {units.plural(null_keys, 'row')} without a key {were} left out")
+    if ignored:
+        were = "was" if ignored == 1 else "were"
+        notices.append(f"lookup `{name}`: {units.plural(ignored, 'value')} {were} ignored, as its layout says")
+    return notices
+
+
+def transform_accounts(plan: DataFlowPlan, outcome: FlowOutcome) -> list[dict[str, Any]]:
+    """The member `transforms` of a table in the summary: rows of all slices that were read, and the lookups.
+    `slices_not_counted`: those whose rows an earlier attempt has committed, without a reject.
+    """
+    slices = outcome.result["slices"] if outcome.result else []
+    busy = outcome.result.get("transforms", []) if outcome.result else []
+    uncounted = [item for item in slices if item.get("stream") is None and not item.get("transforms")]
+    counted = [item["transforms"] for item in slices if item.get("transforms")]
+    accounts = []
+    for number, own in enumerate(plan.lookups):
+        report = outcome.lookups[number] if number < len(outcome.lookups) else None
+        accounts.append(
+            {
+                "name": own.name,
+                "no_match": own.no_match,
+                **{count: sum(int(item[number][count]) for item in counted) for count in _COUNTS},
+                "slices_not_counted": len(uncounted),
+                "busy_seconds": round(float(busy[number]["busy_seconds"]), 6) if number < len(busy) else 0.0,
+                "lookup": None if report is None else {"files": own.reading.source.paths, **report},
+            }
+        )
+    return accounts
+
+
+def added_accounts(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Those of two flows of one task together; of lookups nothing is told, because each flow has its own."""
+    if not one or not other:
+        return [{**account, "lookup": None} for account in one or other]
+    return [
+        {
+            "name": left["name"],
+            "no_match": left["no_match"],
+            **{count: left[count] + right[count] for count in (*_COUNTS, "slices_not_counted")},
+            "busy_seconds": round(left["busy_seconds"] + right["busy_seconds"], 6),
+            "lookup": None,
+        }
+        for left, right in zip(one, other, strict=True)
+    ]

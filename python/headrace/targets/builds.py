@@ -1,0 +1,27 @@
+"""How the query of a build is divided into statements that run side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.targets.sql import Command
+
+
+@dataclass(frozen=True)
+class QueryDivision:
+    """What a package says. `table`: by the places of its rows; `column`: by the hash of this one of the query; neither:
+    not at all. `parts`: None if the destination chooses, but no more than `most_parts`.
+    """
+
+    table: str | None = None
+    column: str | None = None
+    parts: int | None = None
+    most_parts: int = 1
+
+
+@dataclass(frozen=True)
+class QueryParts:
+    """The statements, whose rows together are those of the query, each once. `notes`: what their user should know."""
+
+    commands: tuple[Command, ...]
+    notes: tuple[str, ...] = ()

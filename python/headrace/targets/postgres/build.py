@@ -1,0 +1,225 @@
+"""A table that is filled with the rows of a query of the same database: a load whose rows no writer sends.
+
+Sessions of their own insert into the hidden table, with the settings and the lock that make whoever takes the run over
+end them first; everything before and behind that is a load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from headrace.errors import HeadraceError, SqlError
+from headrace.planning import WHOLE_TABLE, DataFlowPlan, QueryColumn
+from headrace.targets.base import Flow, LoadTimes, Notice, Settle
+from headrace.targets.postgres import ddl
+from headrace.targets.postgres.catalog import column_types, find_relation, query_columns
+from headrace.targets.postgres.connection import (
+    BEGIN,
+    Connection,
+    one_value,
+    roll_back,
+    rows_done,
+    sql,
+    transaction,
+)
+from headrace.targets.postgres.control import Control
+from headrace.targets.postgres.ddl import begin_unit
+from headrace.targets.postgres.failures import explained, statement_failure
+from headrace.targets.postgres.finishing import NOTHING
+from headrace.targets.postgres.ledger import Ledger
+from headrace.targets.postgres.load import TableLoad
+from headrace.targets.postgres.names import TableName, staging_name
+from headrace.targets.postgres.side_by_side import SideBySide
+from headrace.targets.postgres.sql_values import written
+from headrace.targets.postgres.staging import TableStaging
+from headrace.targets.postgres.sweep import drop_staging
+from headrace.targets.query_flow import QueryFlow
+from headrace.targets.sql import Command, interrupted
+
+# The number of the query in the ledger, where data flows have slices.
+_QUERY_SLICE: Final = 1
+_DESCRIBED: Final = "headrace_described"
+_ALIAS: Final = "headrace_query"
+# Scans of several sessions may meet in the middle of a table; each part is to see the same order.
+_FROM_THE_START: Final = "SET LOCAL synchronize_seqscans = off"
+
+
+def describe_query(
+    connect: Callable[[], Connection], query: Command, schema: str, is_cancelled: Callable[[], bool]
+) -> Sequence[QueryColumn]:
+    """The columns of a query, with the types that the server gives a table made of it. That table is in `schema`, and
+    nobody ever sees it. Raises SqlError if the server refuses.
+    """
+    connection = connect()
+    table = TableName(schema, f"{_DESCRIBED}_{connection.process_id()}")
+    try:
+        with interrupted(is_cancelled, connection.cancel):
+            connection.execute("BEGIN")
+            connection.query(f"CREATE TABLE {table.sql} AS\n{query.text}\nWITH NO DATA", _values(query))
+            relation = find_relation(connection, table)
+            columns = query_columns(connection, "" if relation is None else relation.oid)
+            roll_back(connection)
+            return columns
+    except HeadraceError as error:
+        raise statement_failure(error) from error
+    finally:
+        connection.close()
+
+
+def drop_earlier(control: Connection, ledger: Ledger | None, hidden_schema: str, run_id: str, table: TableName) -> None:
+    """Drops what an earlier attempt of the run has staged: it belongs to another moment."""
+    drop_staging(control, ledger, hidden_schema, run_id, [staging_name(run_id, table, WHOLE_TABLE)])
+
+
+class BuildLoad(TableLoad):
+    """One build. See `TableLoad`; nothing of what it has staged is kept: another attempt sees another moment."""
+
+    def __init__(
+        self,
+        control: Control,
+        ledger: Ledger | None,
+        run_id: str,
+        plan: DataFlowPlan,
+        staging: TableStaging,
+        connect: Callable[[], Connection],
+        shown_name: str,
+        lock_timeout_seconds: float,
+        notice: Notice,
+        is_cancelled: Callable[[], bool],
+        parts: Sequence[Command],
+    ) -> None:
+        super().__init__(
+            control, ledger, run_id, plan, staging, connect, shown_name, lock_timeout_seconds, notice, is_cancelled
+        )
+        self._what = f"building table {shown_name}"
+        self._can_be_resumed = False
+        self._parts = parts
+        self._lengths = _lengths(control, plan, staging)
+        self._temporary_bytes = 0
+
+    def built(self) -> LoadTimes:
+        """All of it."""
+        if len(self._parts) == 1:
+            flow = _Statements(self._connect, [partial(self._fill, self._parts[0], "", None)], self._is_cancelled)
+            return self._with_temporary(self.run(flow, flow.settled))
+        with exported_snapshot(self._connect, self._parts[0], self._is_cancelled) as snapshot:
+            names = [f"part {number} of {len(self._parts)}: " for number in range(1, len(self._parts) + 1)]
+            jobs = [partial(self._fill, part, name, snapshot) for part, name in zip(self._parts, names, strict=True)]
+            flow = _Statements(self._connect, jobs, self._is_cancelled)
+            return self._with_temporary(self.run(flow, flow.settled))
+
+    def _with_temporary(self, times: LoadTimes) -> LoadTimes:
+        return replace(times, temporary_bytes=self._temporary_bytes)
+
+    def _flow_ended(self, flow: Flow, settle: Settle) -> dict[str, Any]:
+        before = temporary_bytes(self._control)
+        result = super()._flow_ended(flow, settle)
+        self._temporary_bytes = max(0, temporary_bytes(self._control) - before)
+        if self._ledger is not None:
+            with self._control.cancellable(self._is_cancelled), transaction(self._control):
+                self._ledger.commit_unit(
+                    self._run_id, self._plan.task, WHOLE_TABLE, _QUERY_SLICE, int(result["slices"][0]["out"])
+                )
+        return result
+
+    def _worth_keeping(self, error: BaseException) -> Collection[str]:
+        return ()
+
+    def _fill(self, part: Command, name: str, snapshot: str | None, connection: Connection) -> int:
+        """Inserts the rows of a part; their number. `snapshot`: what all parts see, if there are several."""
+        staging = self._staging.tables[0]
+        if snapshot is None:
+            connection.execute(begin_unit(self._run_id, staging.create))
+        else:
+            connection.execute(begin_unit(self._run_id, [_FROM_THE_START], snapshot=snapshot))
+        text = ddl.insert_query(staging.table, self._plan, part.text, _ALIAS, self._lengths)
+        with self._of_query(name):
+            done = connection.query(text, _values(part))
+        if self._ledger is not None:
+            Ledger(connection, self._ledger.schema, self._ledger.attempt).require_current(self._run_id)
+        connection.execute("COMMIT")
+        # What it has spilled is to be known when all have ended.
+        connection.execute("SELECT pg_catalog.pg_stat_force_next_flush()")
+        return rows_done(done.tag)
+
+    @contextmanager
+    def _of_query(self, name: str) -> Iterator[None]:
+        """The server's words about the user's query are not about a row of a source."""
+        try:
+            yield
+        except HeadraceError as error:
+            problem = statement_failure(error)
+            if isinstance(problem, SqlError):
+                problem.what = f"{self._what}: {name}{problem.what}{NOTHING}"
+                problem.args = (problem.what,)
+            raise problem from error
+
+
+class _Statements(QueryFlow):
+    """The statements of a build, side by side. The first failure, or `cancel`, ends them all."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        jobs: Sequence[Callable[[Connection], int]],
+        is_cancelled: Callable[[], bool],
+    ) -> None:
+        super().__init__()
+        self._work = SideBySide(connect, jobs, len(jobs))
+        self._is_cancelled = is_cancelled
+
+    def cancel(self, reason: str) -> None:
+        self._work.stop(SqlError(reason))
+
+    def settled(self, rows_inserted: int | None) -> dict[str, Any]:
+        self.ended(sum(self._work.run(self._is_cancelled)))
+        return super().settled(rows_inserted)
+
+
+@contextmanager
+def exported_snapshot(
+    connect: Callable[[], Connection], query: Command, is_cancelled: Callable[[], bool]
+) -> Iterator[str]:
+    """The name of a snapshot that other sessions can take over as long as the block lasts.
+
+    Its session keeps what the query reads from being replaced meanwhile: planning has locked it, before the snapshot is
+    taken. Otherwise some parts could find another table by the same name.
+    """
+    connection = connect()
+    try:
+        try:
+            with interrupted(is_cancelled, connection.cancel):
+                connection.execute(BEGIN)
+                connection.query(f"EXPLAIN {query.text}", _values(query))
+                name = one_value(connection, "SELECT pg_catalog.pg_export_snapshot()")
+        except HeadraceError as error:
+            raise explained(error, "taking the snapshot of a build") from error
+        yield name or ""
+    finally:
+        connection.close()
+
+
+def temporary_bytes(connection: Connection) -> int:
+    """What the sessions of the database have spilled until now."""
+    return int(one_value(connection, sql("temporary_bytes")) or 0)
+
+
+def _lengths(connection: Connection, plan: DataFlowPlan, staging: TableStaging) -> dict[str, int]:
+    """Of columns of the table into which longer texts may come, what they hold."""
+    if staging.relation is None:
+        return {}
+    types = {name: found.type for name, found in column_types(connection, staging.relation.oid).items()}
+    lengths = {name: found.length for name, found in types.items() if found.kind == "varchar"}
+    return {
+        column.target: length
+        for column in plan.columns
+        if (length := lengths.get(column.target)) is not None and (column.type.length or length + 1) > length
+    }
+
+
+def _values(query: Command) -> list[str | None]:
+    return [written(value) for value in query.values]

@@ -1,0 +1,154 @@
+"""Divides the query of a build into statements for sessions that share one snapshot.
+
+By a table: each part is the query behind a CTE that has the table's name and a range of its rows, by their places. The
+name of a CTE comes before that of a table, so the query itself stays as it is. By a column: each part asks for rows
+with some hashes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from headrace import units
+from headrace.errors import HeadraceError, TargetError
+from headrace.planning import QueryColumn, counted
+from headrace.targets.builds import QueryDivision, QueryParts
+from headrace.targets.postgres import row_wise
+from headrace.targets.postgres.connection import Connection, one_row, one_value, roll_back, sql
+from headrace.targets.postgres.failures import statement_failure
+from headrace.targets.postgres.names import TableName, quote
+from headrace.targets.postgres.sql_values import written
+from headrace.targets.sql import Command, interrupted
+
+_ALIAS: Final = "headrace_divided"
+_QUERY: Final = "headrace_query"
+_HASH: Final = "hash_record"
+# Less is not worth a session.
+_LEAST_PAGES: Final = 1_024
+# For the session that holds the snapshot, the control session, and others.
+_OTHER_SESSIONS: Final = 3
+# No part may have a plan with workers, whose share of the work would be another one each time.
+_SETTINGS: Final = "SET LOCAL max_parallel_workers_per_gather = 0"
+
+
+def divide(
+    connect: Callable[[], Connection],
+    query: Command,
+    division: QueryDivision,
+    columns: Sequence[QueryColumn],
+    what: str,
+    is_cancelled: Callable[[], bool],
+) -> QueryParts:
+    """The statements of the parts. Raises TargetError if the query cannot be divided so."""
+    if division.table is None and division.column is None:
+        return QueryParts((query,))
+    connection = connect()
+    try:
+        with interrupted(is_cancelled, connection.cancel):
+            dividing = _Dividing(connection, query, division, what)
+            return dividing.by_table() if division.table is not None else dividing.by_column(columns)
+    finally:
+        connection.close()
+
+
+class _Dividing:
+    def __init__(self, connection: Connection, query: Command, division: QueryDivision, what: str) -> None:
+        self._connection = connection
+        self._query = query
+        self._division = division
+        self._what = what
+        self._by = division.table or division.column or ""
+
+    def by_table(self) -> QueryParts:
+        """Ranges of about the same number of pages; the last one is open, for those that come meanwhile."""
+        found = one_row(self._connection, sql("plain_table"), (quote(self._by),))
+        if found is None:
+            raise self._refused("there is no table of that name in the search_path", "Write it as in FROM.")
+        schema, kind, children = str(found[0]), str(found[1]), found[2] == "t"
+        pages = int(found[3] or 0)
+        if kind != "r" or children:
+            reason = "other tables inherit from it" if kind == "r" else "it is no plain table"
+            raise self._refused(reason, "Name a plain table of the query, or divide by the hash of a column.")
+        table = TableName(schema, self._by)
+        plan = self._plan(_of_range(self._query.text, table, 0, None))
+        self._require(row_wise.why_not_same(plan, _QUERY))
+        if row_wise.has_no_rows(plan):
+            return QueryParts((self._query,), ("1 part: the query has no rows, whatever is in its tables",))
+        self._require(row_wise.why_not_by_table(plan, table.schema, table.name))
+        parts, note = self._parts(plan, max(1, pages // _LEAST_PAGES))
+        bounds = [pages * number // parts for number in range(parts)]
+        ends: list[int | None] = [*bounds[1:], None]
+        texts = [_of_range(self._query.text, table, low, high) for low, high in zip(bounds, ends, strict=True)]
+        return self._made(
+            texts, f"{counted(parts, 'part')} of about {counted(pages // parts, 'page')} of {table}{note}"
+        )
+
+    def by_column(self, columns: Sequence[QueryColumn]) -> QueryParts:
+        """As many hashes each."""
+        if self._by not in [column.name for column in columns]:
+            raise self._refused(
+                f"the query gives {', '.join(column.name for column in columns)}", "Name a column of the query."
+            )
+        plan = self._plan(_of_hash(self._query.text, self._by, 0, 2))
+        self._require(row_wise.why_not_same(plan, _QUERY))
+        self._require(row_wise.why_not_by_column(plan, _HASH))
+        parts, note = self._parts(plan, None)
+        texts = [_of_hash(self._query.text, self._by, number, parts) for number in range(parts)]
+        return self._made(texts, f"{counted(parts, 'part')} by the hash of {self._by}{note}")
+
+    def _made(self, texts: Sequence[str], note: str) -> QueryParts:
+        if len(texts) == 1:
+            return QueryParts((self._query,), (note,))
+        return QueryParts(tuple(Command(text, self._query.values) for text in texts), (note,))
+
+    def _require(self, reason: str | None) -> None:
+        if reason is not None:
+            raise self._refused(reason, "Divide it otherwise, or leave `by` out: then it is one statement.")
+
+    def _refused(self, reason: str, hint: str) -> TargetError:
+        way = "the places of rows of table" if self._division.table is not None else "the hash of column"
+        return TargetError(f"{self._what}: its query cannot be divided by {way} `{self._by}`", found=reason, hint=hint)
+
+    def _parts(self, plan: row_wise.Node, most_by_size: int | None) -> tuple[int, str]:
+        """How many, and why, as the end of a note."""
+        wanted = self._division.parts
+        memory, all_memory = (int(value or 0) for value in one_row(self._connection, sql("work_memory")) or ["0", "0"])
+        memory *= row_wise.memory_nodes(plan)
+        if wanted is not None:
+            return wanted, self._memory_note(wanted, memory)
+        free = int(one_value(self._connection, sql("free_sessions")) or 1) - _OTHER_SESSIONS
+        by_memory = all_memory // 2 // memory if memory else self._division.most_parts
+        bounds = [self._division.most_parts, free, by_memory, most_by_size or self._division.most_parts]
+        parts = max(1, min(bounds))
+        return parts, self._memory_note(parts, memory)
+
+    def _memory_note(self, parts: int, memory: int) -> str:
+        return f"; hashes and sorts of all of them: up to {units.size(parts * memory)} by work_mem" if memory else ""
+
+    def _plan(self, text: str) -> row_wise.Node:
+        """The plan of a part."""
+        asked = f"EXPLAIN (VERBOSE, FORMAT JSON)\nWITH {_QUERY} AS (\n{text}\n)\nSELECT * FROM {_QUERY}"
+        try:
+            self._connection.execute(f"BEGIN; {_SETTINGS}")
+            found = one_value(self._connection, asked, [written(value) for value in self._query.values])
+            roll_back(self._connection)
+        except HeadraceError as error:
+            raise statement_failure(error) from error
+        plans: list[dict[str, Any]] = json.loads(found or "[]")
+        plan: row_wise.Node = plans[0]["Plan"]
+        return plan
+
+
+def _of_range(query: str, table: TableName, low: int, high: int | None) -> str:
+    """The query over the rows in some pages of a table. `high`: the page behind the last one; None: up to the end."""
+    below = "" if high is None else f" AND ctid < '({high},0)'::pg_catalog.tid"
+    rows = f"SELECT * FROM {table.sql} WHERE ctid >= '({low},0)'::pg_catalog.tid{below}"
+    return f"WITH {quote(table.name)} AS NOT MATERIALIZED ({rows})\nSELECT * FROM (\n{query}\n) AS {_ALIAS}"
+
+
+def _of_hash(query: str, column: str, number: int, parts: int) -> str:
+    """The rows of the query whose hash is in one of so many parts."""
+    hashed = f"pg_catalog.{_HASH}(ROW({_ALIAS}.{quote(column)})) & 2147483647"
+    return f"SELECT * FROM (\n{query}\n) AS {_ALIAS}\nWHERE pg_catalog.mod({hashed}, {parts}) = {number}"

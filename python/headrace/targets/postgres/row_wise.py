@@ -1,0 +1,145 @@
+"""Whether a query can be divided, as its plan shows it: pure functions over what EXPLAIN says.
+
+A query is divided by the rows of a table if its result over all of them is that over some of them and that over the
+others, taken together: nothing above the scan may look at several rows of it. It is divided by a column of its result
+if the condition is asked before anything is done that costs, and each part would see the same rows of everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+Node = Mapping[str, Any]
+
+# Joins that keep, of the rows of a side, each with all that it finds: by type, the sides of which that is true.
+_KEEPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Inner": ("Outer", "Inner"),
+    "Left": ("Outer",),
+    "Right": ("Inner",),
+    "Semi": ("Outer",),
+    "Anti": ("Outer",),
+    "Right Semi": ("Inner",),
+    "Right Anti": ("Inner",),
+}
+# What looks at one row after the other, or gives rows on as they are.
+_ROW_WISE: Final = frozenset(
+    {
+        "Nested Loop", "Hash Join", "Merge Join", "Hash", "Sort", "Incremental Sort", "Materialize", "Memoize",
+        "Result", "Subquery Scan", "ProjectSet",
+    }
+)  # fmt: skip
+_WHY_NOT: Final[Mapping[str, str]] = {
+    "Aggregate": "an aggregate, GROUP BY or DISTINCT over it needs all its rows",
+    "Group": "a GROUP BY over it needs all its rows",
+    "Unique": "a DISTINCT over it needs all its rows",
+    "WindowAgg": "a window function over it needs all its rows",
+    "SetOp": "INTERSECT or EXCEPT over it needs all its rows",
+    "Append": "it is one side of a UNION, whose other side every part would give again",
+    "Merge Append": "it is one side of a UNION, whose other side every part would give again",
+    "Recursive Union": "a recursive query goes over it",
+}
+# What may take other rows in each session, wherever it stands.
+_ARBITRARY: Final[Mapping[str, str]] = {
+    "Limit": "LIMIT takes the rows that come first, and these may be others in each part",
+    "WindowAgg": "a window function numbers rows in an order that may be another one in each part",
+    "Sample Scan": "TABLESAMPLE takes other rows in each part",
+    "Foreign Scan": "a foreign table shows another moment to each part",
+}
+_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
+_OF_TRANSACTION: Final = re.compile(
+    r"\b(?:now|transaction_timestamp|statement_timestamp|txid_current\w*|pg_current_\w+|pg_backend_pid)\(|"
+    r"\b(?:CURRENT_DATE|CURRENT_TIME|CURRENT_TIMESTAMP|LOCALTIME|LOCALTIMESTAMP)\b"
+)
+_MEMORY_NODES: Final = frozenset({"Hash", "Sort", "Aggregate", "Materialize", "Memoize"})
+_TEXTS: Final = ("Output", "Filter", "Join Filter", "Hash Cond", "Merge Cond", "Index Cond", "One-Time Filter")
+
+
+def why_not_same(plan: Node, query_name: str) -> str | None:
+    """Why parts of the query would not see the same; None if they do. `query_name`: the name that the query has as a
+    CTE, which the server keeps apart if it calls volatile functions.
+    """
+    for node in nodes(plan):
+        kind = str(node.get("Node Type"))
+        if kind == "CTE Scan" and node.get("CTE Name") == query_name:
+            return "it calls a volatile function, such as random() or nextval(), or locks rows"
+        if kind in _ARBITRARY:
+            return _ARBITRARY[kind]
+        said = _OF_TRANSACTION.search(_LITERAL.sub("''", _texts(node)))
+        if said is not None:
+            return f"{said[0].rstrip('(')} is another one in each part: bind it, with `$name` of a variable"
+    return None
+
+
+def why_not_by_table(plan: Node, schema: str, table: str) -> str | None:
+    """Why the query is not row-wise in a table that it is given a range of; None if it is."""
+    paths = [path for path in _paths(plan) if _is_of(path[-1], schema, table)]
+    if not paths:
+        return "no statement reads it: the table is not in the plan"
+    if len(paths) > 1:
+        return f"it is read {len(paths)} times"
+    (path,) = paths
+    if "ctid" not in f"{path[-1].get('TID Cond', '')}{path[-1].get('Filter', '')}":
+        return "the query does not read it by this name: write it in FROM without its schema, outside of views"
+    for above, below in pairwise(path):
+        reason = _why_not_row_wise(above, str(below.get("Parent Relationship")))
+        if reason is not None:
+            return reason
+    return None
+
+
+def why_not_by_column(plan: Node, function: str) -> str | None:
+    """Why each part would do the work of all; None if it does not. `function`: of the condition of the part alone."""
+    for node in nodes(plan):
+        kind = str(node.get("Node Type"))
+        if function in str(node.get("Filter", "")) and kind in ("Aggregate", "Group", "Subquery Scan", "CTE Scan"):
+            return "its value is known only behind a GROUP BY, DISTINCT or subquery, so each part would do all the work"
+    return None
+
+
+def has_no_rows(plan: Node) -> bool:
+    """Whether the server knows, without looking, that there are none."""
+    return plan.get("Node Type") == "Result" and plan.get("One-Time Filter") == "false"
+
+
+def memory_nodes(plan: Node) -> int:
+    """How many operators of a plan may take `work_mem` each."""
+    return sum(str(node.get("Node Type")) in _MEMORY_NODES for node in nodes(plan))
+
+
+def nodes(plan: Node) -> Iterator[Node]:
+    """All nodes, the upper ones first."""
+    for path in _paths(plan):
+        yield path[-1]
+
+
+def _paths(plan: Node, above: Sequence[Node] = ()) -> Iterator[Sequence[Node]]:
+    path = (*above, plan)
+    yield path
+    for child in plan.get("Plans", ()):
+        yield from _paths(child, path)
+
+
+def _why_not_row_wise(above: Node, side: str) -> str | None:
+    kind = str(above.get("Node Type"))
+    if side in ("InitPlan", "SubPlan"):
+        return "a subquery reads it, whose answer depends on all its rows"
+    if kind not in _ROW_WISE:
+        return _WHY_NOT.get(kind, f"the plan has {kind} above it")
+    join = above.get("Join Type")
+    if join is None or side in _KEEPS.get(str(join), ()):
+        return None
+    if join in ("Semi", "Right Semi", "Anti", "Right Anti"):
+        return "it is only looked up, by IN, EXISTS or the like: rows would be found in several parts"
+    return f"it is on a side of an outer join ({join}) of which rows may be missing"
+
+
+def _is_of(node: Node, schema: str, table: str) -> bool:
+    return node.get("Relation Name") == table and node.get("Schema") == schema
+
+
+def _texts(node: Node) -> str:
+    found = [node.get(name, "") for name in _TEXTS]
+    return " ".join(" ".join(map(str, text)) if isinstance(text, list) else str(text) for text in found)

@@ -1,0 +1,358 @@
+"""Joins of files: the rows that DuckDB's own join gives, whatever the streams; order, pairs, rejects, messages."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import sys
+import textwrap
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.integration.driver import Ended, Project
+from tests.snapshots import assert_snapshot
+
+PACKAGE = """
+headrace: 1
+package: sales
+parameters:
+  streams: {type: integer, default: 4}
+  memory: {type: string, default: 1GB}
+  orders: {type: list, default: ["orders.*"]}
+  lines: {type: list, default: ["lines.*"]}
+  limit: {type: integer, default: 0}
+  target: {type: string, default: replace}
+connections:
+  inbox: {type: files, path: inbox}
+  warehouse: {type: duckdb, path: warehouse.duckdb, lock_timeout_seconds: 1}
+layouts:
+  orders:
+    delimiter: "|"
+    columns:
+      - {name: o_key, type: int64}
+      - {name: o_clerk, type: string}
+      - {name: o_day, type: date}
+  lines:
+    delimiter: ","
+    header: skip
+    columns:
+      - {name: l_number, type: int32, nullable: false}
+      - {name: l_key, type: int32}
+      - {name: l_price, type: "decimal(9,2)"}
+streams: ${streams}
+memory: ${memory}
+tasks:
+  load:
+    data_flow:
+      rejects: {limit: "${limit}"}
+      sources:
+        orders: {connection: inbox, files: "${orders}", layout: orders}
+        lines: {connection: inbox, files: "${lines}", layout: lines}
+      transforms:
+        joined: {join: {left: orders, right: lines, on: {o_key: l_key}, TYPE
+                        right_columns: {number: l_number, price: l_price, line_key: l_key}}}
+      destinations:
+        sales: {input: joined, connection: warehouse, table: sales, target: "${target}"}
+"""
+JOIN = """
+SELECT o_key, o_clerk, o_day, l_number AS number, l_price AS price, l_key AS line_key
+FROM read_csv('{inbox}/orders.*', delim='|', header=false, auto_detect=false, quote='', escape='', columns={{
+     'o_key': 'BIGINT', 'o_clerk': 'VARCHAR', 'o_day': 'DATE'}}) AS o
+{kind} JOIN read_csv('{inbox}/lines.*', delim=',', header=true, auto_detect=false, quote='', escape='', columns={{
+     'l_number': 'INTEGER', 'l_key': 'INTEGER', 'l_price': 'DECIMAL(9,2)'}}) AS l ON o_key = l_key
+"""
+TYPES = ("inner", "left", "right", "full")
+PAIRS, ORDERS = 7, 9_000
+HEADER = "number,key,price\n"
+
+
+def of_type(kind: str, package: str = PACKAGE) -> str:
+    return package.replace("TYPE", f"type: {kind},")
+
+
+def order(key: int) -> str:
+    nobody = "|nobody|\n" if key % 97 == 0 else ""
+    return (
+        nobody + f"{key}|{'' if key % 5 == 0 else f'Clerk of {key % 1000}'}|2024-{key % 12 + 1:02}-{key % 28 + 1:02}\n"
+    )
+
+
+def lines(key: int) -> str:
+    """None of each third order, some of no order."""
+    count = 0 if key % 3 == 0 else key % 6
+    own = "".join(f"{10 * key + number},{key},{number}.{key % 100:02}\n" for number in range(count))
+    return own + (f"{key},,0.5\n" if key % 89 == 0 else "")
+
+
+def write_files(project: Project) -> None:
+    """Pairs of very different size; one without orders, one with an empty file."""
+    for pair in range(PAIRS):
+        begin, end = pair * 20_000, pair * 20_000 + pair * ORDERS // PAIRS
+        orders = "" if pair == 3 else "".join(map(order, range(begin, end)))
+        project.file(f"orders.{pair}", orders)
+        project.file(f"lines.{pair}", "" if pair == 5 else HEADER + "".join(map(lines, range(begin + 1, end + 7))))
+
+
+@pytest.fixture
+def sales(project: Project) -> Project:
+    project.package(of_type("inner"))
+    write_files(project)
+    return project
+
+
+def expected(project: Project, kind: str) -> list[tuple[Any, ...]]:
+    sql = JOIN.format(inbox=project.folder / "inbox", kind=kind)
+    return rows_of(f"{sql} ORDER BY ALL")
+
+
+def rows_of(sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        return connection.execute(sql).fetchall()
+
+
+def stored(project: Project) -> list[tuple[Any, ...]]:
+    return project.query("SELECT * FROM sales ORDER BY ALL")
+
+
+def headrace(project: Project, *arguments: str) -> Ended:
+    return project.command([sys.executable, "-m", "headrace", *arguments, "--runs-dir", "runs"])
+
+
+def joined(ended: Ended) -> dict[str, Any]:
+    (table,) = ended.succeeded()["tables"]
+    account: dict[str, Any] = table["join"]
+    return account
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_rows_are_those_of_a_join_in_sql(sales: Project, kind: str) -> None:
+    sales.package(of_type(kind))
+    wanted = expected(sales, kind)
+    accounts = []
+    for streams in (1, 16):
+        ended = sales.run(streams=streams)
+        assert stored(sales) == wanted, streams
+        accounts.append(joined(ended))
+    assert accounts[0] == accounts[1]
+    account, summary = accounts[0], ended.summary
+    assert (account["name"], account["type"], account["rows_out"]) == ("joined", kind, len(wanted))
+    read = [sales.query(f"SELECT count(*) FROM ({side})")[0][0] for side in sides(sales)]
+    assert [account[side]["rows"] for side in ("left", "right")] == read
+    for side in ("left", "right"):
+        own = account[side]
+        assert own["rows"] == own["matched"] + own["unmatched"]
+        assert own["null_keys"] > 0
+        assert own["filtered"] == (0 if kind in (side, "full") else own["unmatched"])
+    assert summary["rows_filtered"] == account["left"]["filtered"] + account["right"]["filtered"]
+    assert summary["rows_read"] == sum(read)
+
+
+def sides(project: Project) -> tuple[str, str]:
+    inbox = project.folder / "inbox"
+    return (
+        f"FROM read_csv('{inbox}/orders.*', delim='|', header=false, auto_detect=false, columns="
+        "{'a': 'BIGINT', 'b': 'VARCHAR', 'c': 'DATE'})",
+        f"FROM read_csv('{inbox}/lines.*', delim=',', header=true, auto_detect=false, columns="
+        "{'a': 'INTEGER', 'b': 'INTEGER', 'c': 'DECIMAL(9,2)'})",
+    )
+
+
+def test_compressed_files_are_joined(sales: Project) -> None:
+    wanted = expected(sales, "inner")
+    for path in (sales.folder / "inbox").glob("lines.*"):
+        (path.parent / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    sales.run(streams=3).succeeded()
+    assert stored(sales) == wanted
+
+
+def test_a_small_budget_is_enough(sales: Project) -> None:
+    ended = sales.run(streams=16, memory="400MB")
+    assert len(stored(sales)) == joined(ended)["rows_out"]
+    assert ended.summary["tables"][0]["memory"]["overdraft_blocks"] == 0
+
+
+def test_lookups_find_by_columns_of_both_sides(sales: Project) -> None:
+    looking = PACKAGE.replace(
+        "      destinations:",
+        """\
+        priced:
+          input: joined
+          lookup: {query: "SELECT number, 10 * number AS tenfold FROM range(100000) AS r(number) WHERE number % 2 = 0",
+                   on: {number: number}, add: [tenfold], no_match: {default: -1}}
+        clerked:
+          input: priced
+          lookup: {query: "VALUES ('Clerk of 7', 'seven')", on: {o_clerk: col0}, add: {who: col1},
+                   no_match: {default: null}}
+      destinations:""",
+    ).replace("input: joined, connection", "input: clerked, connection")
+    sales.package(of_type("full", looking))
+    ended = sales.run()
+    count = joined(ended)["rows_out"]
+    (table,) = ended.summary["tables"]
+    assert [transform["rows"] for transform in table["transforms"]] == [count, count]
+    assert [transform["slices_not_counted"] for transform in table["transforms"]] == [0, 0]
+    assert len(stored(sales)) == count
+    wrong = """SELECT count(*) FROM sales WHERE tenfold <> CASE WHEN number < 100000 AND number % 2 = 0
+               THEN 10 * number ELSE -1 END OR (who IS NOT NULL) <> coalesce(o_clerk = 'Clerk of 7', false)"""
+    assert sales.query(wrong) == [(0,)]
+    assert sales.query("SELECT count(*) > 0 FROM sales WHERE who = 'seven'") == [(True,)]
+
+
+def test_rows_that_are_no_rows_are_rejects_of_their_own_files(sales: Project) -> None:
+    sales.file("orders.1", "20001|a|2024-01-01\n20002|b|2024-02-30\n20004|c|\n")
+    sales.file("lines.1", HEADER + "1,20001,1.0\n2,20001,x\n3,20002,1\n4,20004,7\n")
+    refused = sales.run()
+    assert refused.exit_code == 1
+    assert "orders.1, row 2" in refused.error
+    ended = sales.run(limit=5)
+    account = joined(ended)
+    assert (account["left"]["rows_rejected"], account["right"]["rows_rejected"]) == (1, 1)
+    # The line of an order that was rejected has met none.
+    kept = "SELECT o_key, number FROM sales WHERE o_key BETWEEN 20000 AND 30000 ORDER BY ALL"
+    assert sales.query(kept) == [(20001, 1), (20004, 4)]
+    rejects = headrace(sales, "rejects", "last", "--json").summary["tables"][0]["first"]
+    assert [(reject["file"].rsplit("/")[-1], reject["row"], reject["column"]) for reject in rejects] == [
+        ("orders.1", 2, "o_day"),
+        ("lines.1", 3, "l_price"),
+    ]
+    shown = headrace(sales, "rejects", "last")
+    assert "repair a copy" not in shown.stdout
+    assert "cannot be replayed" in headrace(sales, "replay", "last").error
+    assert "have come out of a join" in headrace(sales, "verify", "last").stdout
+
+
+def test_a_table_that_is_there_narrows_and_rejects(sales: Project) -> None:
+    sales.execute(
+        "CREATE TABLE sales (o_key BIGINT, o_clerk VARCHAR NOT NULL, o_day DATE, number INTEGER NOT NULL, "
+        "price DECIMAL(9,2), line_key INTEGER)"
+    )
+    ended = sales.run(limit=10_000)
+    # NULL is a reject in its file also where the row would have met none.
+    clerks = sum(not row[1] for row in rows_of(sides(sales)[0]))
+    assert joined(ended)["left"]["rows_rejected"] == clerks > 0
+    assert stored(sales) == [row for row in expected(sales, "inner") if row[1]]
+    sales.package(of_type("left"))
+    assert_snapshot("join_not_null", sales.stable(sales.run(limit=10_000).error))
+
+
+UNFIT = {
+    "descends": ("lines.1", HEADER + "1,20001,1\n2,20003,1\n3,20002,1\n"),
+    "repeats": ("orders.1", "20001|a|\n20001|b|\n"),
+    "torn": ("orders.1", "20001|a|\n40001|b|\n"),
+    "no_pair": ("orders.9", "1|a|\n"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(UNFIT))
+def test_files_that_do_not_fit(project: Project, name: str) -> None:
+    project.package(of_type("inner"))
+    for pair, key in ((1, 20001), (2, 40001)):
+        project.file(f"orders.{pair}", f"{key}|a|\n{key + 1}|b|\n")
+        project.file(f"lines.{pair}", f"{HEADER}{pair},{key},1\n")
+    assert joined(project.run())["rows_out"] == 2
+    before = stored(project)
+    file, text = UNFIT[name]
+    project.file(file, text)
+    ended = project.run(streams=1)
+    assert ended.exit_code != 0
+    assert_snapshot(f"join_{name}", project.stable(ended.error))
+    assert stored(project) == before
+
+
+def test_a_side_without_rows_is_refused_unless_it_may_be(project: Project) -> None:
+    allowing = PACKAGE.replace("lines: {connection: inbox,", "lines: {connection: inbox, empty: allow,")
+    project.package(of_type("left"))
+    project.file("orders.1", "1|a|\n2|b|\n")
+    project.file("lines.1", HEADER + "1,1,1\n")
+    assert joined(project.run())["rows_out"] == 2
+    for text in (HEADER, ""):
+        project.file("lines.1", text)
+        ended = project.run()
+        assert (ended.exit_code, len(stored(project))) == (1, 2)
+        assert "for source `lines`" in ended.error
+    project.file("lines.1", HEADER)
+    project.package(of_type("left", allowing))
+    assert joined(project.run())["rows_out"] == 2
+    assert [row[3] for row in stored(project)] == [None, None]
+    # What one side allows the other one need not.
+    project.file("orders.1", "")
+    assert "source file is empty" in project.run().error
+
+
+def test_a_side_without_files(project: Project) -> None:
+    skipping = PACKAGE.replace("lines: {connection: inbox,", "lines: {connection: inbox, missing: skip,")
+    project.file("orders.1", "1|a|\n")
+    project.package(of_type("inner", skipping))
+    (skipped,) = project.run().succeeded()["skipped"]
+    assert "lines.*" in skipped["skipped"]
+    project.package(of_type("left", skipping))
+    assert "1 file of `orders`: orders.1; 0 files of `lines`" in project.run().error
+    (project.inbox / "orders.1").unlink()
+    # The other side must have files whatever this one allows.
+    project.package(of_type("inner", skipping))
+    assert "orders.*" in project.run().error
+
+
+def test_joins_of_a_long_loop_are_added_up(project: Project) -> None:
+    head, body = of_type("inner").replace('target: "${target}"', "target: append").split("  load:\n")
+    loop = "  turns:\n    foreach:\n      item: turn\n      range: {from: 1, to: 103}\n      tasks:\n        load:\n"
+    project.package(head + loop + textwrap.indent(body, "      "))
+    project.file("orders.1", "1|a|\n")
+    project.file("lines.1", HEADER + "1,1,1\n2,1,1\n3,2,1\n")
+    summary = project.run().succeeded()
+    assert (summary["rows_loaded"], summary["rows_filtered"], summary["rows_read"]) == (206, 103, 412)
+    folded = summary["tables"][-1]
+    assert (folded["flows"], folded["join"]["rows_out"], folded["join"]["right"]["rows"]) == (3, 6, 9)
+    assert headrace(project, "report", "last", "--output", "report.html").exit_code == 0
+    assert "do not balance" not in (project.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_plan_says_which_files_are_pairs(sales: Project) -> None:
+    shown = sales.command([sys.executable, "-m", "headrace", "plan", "package.yaml"])
+    assert_snapshot("join_plan", sales.stable(shown.stdout))
+
+
+def test_a_run_that_was_killed_goes_on(sales: Project) -> None:
+    second = (
+        PACKAGE.split("tasks:\n", 1)[1].replace("  load:", "  load_again:", 1).replace("table: sales,", "table: again,")
+    )
+    sales.package(of_type("full", PACKAGE + second))
+    wanted = expected(sales, "full")
+    with sales.started(sales.arguments()) as running:
+        sales.wait_for_event(running, "task_finished", table="sales")
+        running.signal(signal.SIGKILL)
+        running.wait()
+    ended = sales.resume()
+    summary = ended.succeeded()
+    assert stored(sales) == wanted
+    assert sales.query("SELECT * FROM again ORDER BY ALL") == wanted
+    first, other = summary["tables"]
+    assert first["join"] == other["join"]
+    assert [first[name] for name in ("rows_read", "rows_loaded", "lines")] == [
+        other[name] for name in ("rows_read", "rows_loaded", "lines")
+    ]
+
+
+def test_a_run_can_be_cancelled(sales: Project) -> None:
+    with sales.started(sales.arguments()) as running:
+        sales.wait_for_event(running, "task_started")
+        running.signal(signal.SIGINT)
+        ended = running.wait()
+    assert ended.exit_code in (0, 130)
+    assert sales.tables() == ([] if ended.exit_code else ["main.sales"])
+
+
+def test_the_accounts_are_shown_and_kept(sales: Project) -> None:
+    ended = sales.command([argument for argument in sales.arguments() if argument != "--json"])
+    assert ended.exit_code == 0
+    account = next(part for part in ended.stdout.split("\n\n") if "came out" in part)
+    assert_snapshot("join_accounts", account)
+    assert headrace(sales, "report", "last", "--output", "report.html").exit_code == 0
+    page = (sales.folder / "report.html").read_text(encoding="utf-8")
+    assert "do not balance" not in page
+    events = [json.dumps(event) for event in sales.events() if event["event"] == "task_finished"]
+    assert any('"rows_out"' in event for event in events)
