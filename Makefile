@@ -47,6 +47,10 @@ demo: build ## build, generate 108 MB of TPC-H text, load it into demo/tpch.duck
 test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (about 35 minutes on 2 cores)
 	@$(call IN_VENV,.venv-ci) .ci/steps all
 
+.PHONY: test-every-case
+test-every-case: .venv-ci/.requirements ## the same, with every case on every version of the server and every instruction set
+	@HEADRACE_EVERY_CASE=1 $(call IN_VENV,.venv-ci) .ci/steps all
+
 .PHONY: lint
 lint: .venv-ci/.requirements ## only the checks that run nothing: format, lints, types, layers
 	@$(call IN_VENV,.venv-ci) .ci/steps lint
