@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from headrace.errors import HeadraceError, SourceError
@@ -26,6 +26,7 @@ from headrace.planning import (
     engine_bytes,
     is_partitioned,
 )
+from headrace.run.lookup_tables import database_sources
 from headrace.run.redact import Redactor
 from headrace.run.reject_tables import RejectTables, table_key
 from headrace.run.tasks import nameable_flows
@@ -39,7 +40,7 @@ _DATABASES = ("duckdb", "postgres")
 
 @dataclass(frozen=True)
 class Destination:
-    """One database that the package loads into, or that other tasks use.
+    """One database that the package loads into, or that other tasks use, or that lookups read.
 
     `error`: why it could not be opened. `tables_found` of `tables` exist; `problems` are those of the place and of its
     tables.
@@ -61,20 +62,26 @@ def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
     redactor = Redactor(package.secrets)
     places: dict[tuple[str, str], Connection] = {}
     by_place: dict[tuple[str, str], list[DataFlowTask]] = {}
+    read: dict[tuple[str, str], Connection] = {}
     for part in (package, *_packages_inside(package)):
         for flow, when in nameable_flows(part):
             if when:
                 connection = flow.destination.connection
                 refuse_two_ways(places.setdefault(target_key(connection), connection), connection)
                 by_place.setdefault(target_key(connection), []).append(flow)
+                for source in database_sources(flow):
+                    read.setdefault(target_key(source.connection), source.connection)
         for name in part.used:
             used = part.connections.get(name)
             if used is not None and used.type in _DATABASES:
                 refuse_two_ways(places.setdefault(target_key(used), used), used)
-    for place, connection in places.items():
+    for place, connection in read.items():
+        refuse_two_ways(places.get(place, connection), connection)
+    for place, connection in {**read, **places}.items():
         flows = by_place.get(place, [])
+        is_only_read = place not in places
         try:
-            yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows)))
+            yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows, is_only_read)))
         except HeadraceError as error:
             yield Destination(connection.name, connection.type, redactor.error(error))
 
@@ -85,7 +92,9 @@ def _packages_inside(package: BoundPackage) -> Iterator[BoundPackage]:
         yield from _packages_inside(child.known)
 
 
-def _inspected(package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask]) -> Destination:
+def _inspected(
+    package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask], is_only_read: bool
+) -> Destination:
     capabilities = capabilities_of(connection)
     options = OpenOptions(
         engine_bytes=engine_bytes(package.memory_bytes, capabilities.memory_share),
@@ -99,6 +108,9 @@ def _inspected(package: BoundPackage, connection: Connection, flows: Sequence[Da
         inspection = target.inspect(
             max((declared_partitions(flow, capabilities, package.streams) for flow in flows), default=0)
         )
+        if is_only_read:
+            # Whatever stands against loads does not matter.
+            inspection = replace(inspection, problems=(), settings=())
         found, problems = _tables(target, flows)
         return Destination(
             connection.name,
