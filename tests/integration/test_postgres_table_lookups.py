@@ -308,3 +308,21 @@ def test_plan_and_check_tell_of_tables_and_queries(facts: PostgresProject) -> No
     source = flow["transforms"][0]["source"]
     assert (source["name"], source["connection"]) == ("keyed", "warehouse")
     assert source["query"].startswith("SELECT $prefix || p_key")
+
+
+def test_a_large_table_is_read_by_several_sessions(facts: PostgresProject) -> None:
+    """Rows are few for its pages; those of the last range are no fewer than the others."""
+    facts.execute(
+        "DROP TABLE parts",
+        "CREATE TABLE parts (p_key bigint, p_sk int, p_name text) WITH (fillfactor = 10)",
+        "INSERT INTO parts SELECT n, n * 3 + 1, 'part''s ' || n FROM generate_series(0, 49999) AS n",
+    )
+    (task,) = json.loads(headrace(facts, "plan", "--json").stdout)["tasks"]
+    ended = facts.run("--streams", "4")
+    own = keyed(ended)
+    assert (own["lookup"]["rows"], own["matched"]) == (50_000, LINES)
+    run_id = ended.succeeded()["run_id"]
+    said = [text for text in facts.target.cluster.log_text().splitlines() if run_id[-6:] in text and "ctid" in text]
+    assert task["transforms"][0]["sessions"] == len({text.partition("WHERE ctid")[2] for text in said}) == 3
+    one = keyed(facts.run("--streams", "1"))
+    assert one["lookup"]["fingerprint"] == own["lookup"]["fingerprint"]

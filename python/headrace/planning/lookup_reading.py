@@ -261,9 +261,10 @@ class DatabaseReading:
         return _stream_spec(word, self.columns, range(len(self.columns)))
 
     def to_dict(self) -> dict[str, Any]:
+        own = {"connection": self.of.connection.name, "sessions": self.sessions}
         if not isinstance(self.of, TableSource):
-            return {"connection": self.of.connection.name, "query": self.of.query.written}
-        return {"connection": self.of.connection.name, "schema": self.of.schema, "table": self.of.table}
+            return {**own, "query": self.of.query.written}
+        return {**own, "schema": self.of.schema, "table": self.of.table}
 
     @property
     def _is_remote(self) -> bool:

@@ -51,7 +51,7 @@ fn a_statement_is_described_and_not_executed() {
 #[test]
 fn rows_come_in_batches_with_the_columns_that_are_wanted() {
     for server in servers() {
-        for count in [0, 1, 16_384, 40_000] {
+        for count in [0_usize, 1, 16_384, 40_000] {
             // The second column is of a type that has no binary form.
             let sql = "SELECT n::int8, NULL::aclitem, 'row ' || n FROM generate_series(1, $1::int) AS n";
             let batches = all(&mut rows(server, sql, &[Some(&count.to_string())])).unwrap();
