@@ -53,6 +53,11 @@ CREATE = (
     "CREATE TABLE parts AS SELECT n::bigint AS p_key, n * 3 + 1 AS p_sk, 'part''s ' || n AS p_name "
     f"FROM generate_series(0, {PARTS - 1}) AS n"
 )
+# Rows are few for its pages, which are worth three sessions.
+LARGE_PARTS = (
+    "CREATE TABLE parts (p_key bigint, p_sk int, p_name text) WITH (fillfactor = 10)",
+    "INSERT INTO parts SELECT n, n * 3 + 1, 'part''s ' || n FROM generate_series(0, 49999) AS n",
+)
 FOUND = (
     "SELECT count(*), count(*) FILTER (WHERE part_sk = part * 3 + 1 AND part_name = 'part''s ' || part), "
     "count(*) FILTER (WHERE part_sk = -1 AND part_name IS NULL) FROM facts"

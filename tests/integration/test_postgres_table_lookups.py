@@ -12,6 +12,7 @@ from tests.integration.table_lookup_scenes import (
     ALL,
     CREATE,
     FOUND,
+    LARGE_PARTS,
     LINES,
     LOOKUP,
     MATCHED,
@@ -311,12 +312,7 @@ def test_plan_and_check_tell_of_tables_and_queries(facts: PostgresProject) -> No
 
 
 def test_a_large_table_is_read_by_several_sessions(facts: PostgresProject) -> None:
-    """Rows are few for its pages; those of the last range are no fewer than the others."""
-    facts.execute(
-        "DROP TABLE parts",
-        "CREATE TABLE parts (p_key bigint, p_sk int, p_name text) WITH (fillfactor = 10)",
-        "INSERT INTO parts SELECT n, n * 3 + 1, 'part''s ' || n FROM generate_series(0, 49999) AS n",
-    )
+    facts.execute("DROP TABLE parts", *LARGE_PARTS)
     (task,) = json.loads(headrace(facts, "plan", "--json").stdout)["tasks"]
     ended = facts.run("--streams", "4")
     own = keyed(ended)
