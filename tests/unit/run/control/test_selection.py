@@ -91,7 +91,7 @@ def flow(table: str) -> str:
 
 def asking(table: str, connection: str = "connection: w, ") -> str:
     """A flow with a lookup of a query."""
-    query = f"{{{connection}query: SELECT 1 AS k, 2 AS v, on: {{id: k}}, add: [v], no_match: {{default: 0}}}}"
+    query = f'{{{connection}query: "SELECT 1 AS k, 2 AS v", on: {{id: k}}, add: [v], no_match: {{default: 0}}}}'
     transforms = f"transforms: {{t: {{input: s, lookup: {query}}}}}\n      destinations: {{d: {{input: t"
     return flow(table).replace("destinations: {d: {input: s", transforms)
 
