@@ -141,6 +141,15 @@ def test_a_connection_that_is_only_read_gets_no_ledger(facts: PostgresProject) -
     checked = headrace(facts, "check", "--connect", "--json")
     opened = {own["connection"]: own["problems"] for own in json.loads(checked.stdout)["destinations"]}
     assert opened == {"other": [], "warehouse": []}
+    facts.package(
+        PACKAGE.replace("input: keyed, connection: warehouse", "input: keyed, connection: other").replace(
+            LOOKUP, QUERY.replace("FROM parts", "FROM prats")
+        )
+    )
+    checked = headrace(facts, "check", "--connect", "--json")
+    problem = 'lookup keyed: PostgreSQL refused (relation "prats" does not exist (SQLSTATE 42P01))'
+    opened = {own["connection"]: own["problems"] for own in json.loads(checked.stdout)["destinations"]}
+    assert (checked.exit_code, opened) == (1, {"other": [], "warehouse": [problem]})
 
 
 def container(*members: str) -> str:

@@ -290,3 +290,8 @@ def test_plan_and_check_tell_of_tables(facts: Project) -> None:
     (flow,) = json.loads(checked.stdout)["data_flows"]
     assert flow["transforms"][0]["source"] == {"name": "keyed", "connection": "warehouse", "table": "parts"}
     assert Path(facts.folder / "master.duckdb").exists() is False
+    facts.package(PACKAGE.replace(LOOKUP, "{connection: master, table: parts,"))
+    checked = facts.command([*headrace, "check", "package.yaml", "--connect", "--json"])
+    opened = {own["connection"]: own["problems"] for own in json.loads(checked.stdout)["destinations"]}
+    assert opened == {"warehouse": [], "master": ["lookup keyed reads main.parts, which does not exist"]}
+    assert Path(facts.folder / "master.duckdb").exists() is False

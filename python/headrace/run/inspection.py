@@ -10,12 +10,14 @@ from headrace.errors import HeadraceError, SourceError
 from headrace.model import (
     BoundPackage,
     Connection,
+    DatabaseSource,
     DataFlowTask,
     FileSource,
     HashPartition,
     ListPartition,
     Quantiles,
     RangePartition,
+    TableSource,
 )
 from headrace.model.load import usable_cpus
 from headrace.planning import (
@@ -62,7 +64,7 @@ def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
     redactor = Redactor(package.secrets)
     places: dict[tuple[str, str], Connection] = {}
     by_place: dict[tuple[str, str], list[DataFlowTask]] = {}
-    read: dict[tuple[str, str], Connection] = {}
+    read: dict[tuple[str, str], list[DatabaseSource]] = {}
     for part in (package, *_packages_inside(package)):
         for flow, when in nameable_flows(part):
             if when:
@@ -70,18 +72,19 @@ def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
                 refuse_two_ways(places.setdefault(target_key(connection), connection), connection)
                 by_place.setdefault(target_key(connection), []).append(flow)
                 for source in database_sources(flow):
-                    read.setdefault(target_key(source.connection), source.connection)
+                    read.setdefault(target_key(source.connection), []).append(source)
         for name in part.used:
             used = part.connections.get(name)
             if used is not None and used.type in _DATABASES:
                 refuse_two_ways(places.setdefault(target_key(used), used), used)
-    for place, connection in read.items():
-        refuse_two_ways(places.get(place, connection), connection)
-    for place, connection in {**read, **places}.items():
-        flows = by_place.get(place, [])
-        is_only_read = place not in places
+    for place, sources in read.items():
+        for source in sources:
+            refuse_two_ways(places.get(place, source.connection), source.connection)
+    only_read = {place: sources for place, sources in read.items() if place not in places}
+    for place, connection in [*places.items(), *((place, own[0].connection) for place, own in only_read.items())]:
+        flows, sources = by_place.get(place, []), only_read.get(place, [])
         try:
-            yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows, is_only_read)))
+            yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows, sources)))
         except HeadraceError as error:
             yield Destination(connection.name, connection.type, redactor.error(error))
 
@@ -93,8 +96,9 @@ def _packages_inside(package: BoundPackage) -> Iterator[BoundPackage]:
 
 
 def _inspected(
-    package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask], is_only_read: bool
+    package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask], sources: Sequence[DatabaseSource]
 ) -> Destination:
+    """`sources`: of a place that is only read, what lookups read there."""
     capabilities = capabilities_of(connection)
     options = OpenOptions(
         engine_bytes=engine_bytes(package.memory_bytes, capabilities.memory_share),
@@ -108,10 +112,11 @@ def _inspected(
         inspection = target.inspect(
             max((declared_partitions(flow, capabilities, package.streams) for flow in flows), default=0)
         )
-        if is_only_read:
-            # Whatever stands against loads does not matter.
-            inspection = replace(inspection, problems=(), settings=())
         found, problems = _tables(target, flows)
+        if sources:
+            # Whatever stands against loads does not matter; and nobody makes there what is missing.
+            inspection = replace(inspection, problems=(), settings=())
+            problems = _unreadable(target, sources)
         return Destination(
             connection.name,
             connection.type,
@@ -138,6 +143,22 @@ def _tables(target: Target, flows: Sequence[DataFlowTask]) -> tuple[int, list[st
             detail = f" ({error.found})" if error.found else ""
             problems.append(f"{error.what}{detail}")
     return found, list(dict.fromkeys(problems))
+
+
+def _unreadable(target: Target, sources: Sequence[DatabaseSource]) -> list[str]:
+    """What lookups cannot read, one sentence each."""
+    problems = []
+    for source in sources:
+        try:
+            if not isinstance(source, TableSource):
+                target.lookup_query(source.query)
+            elif target.lookup_table(source.schema, source.table) is None:
+                schema = source.schema or target.default_schema
+                problems.append(f"lookup {source.name} reads {schema}.{source.table}, which does not exist")
+        except HeadraceError as error:
+            detail = f" ({error.found})" if error.found else ""
+            problems.append(f"lookup {source.name}: {error.what}{detail}")
+    return list(dict.fromkeys(problems))
 
 
 def declared_partitions(flow: DataFlowTask, capabilities: Capabilities, streams: int) -> int:
