@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 
 import pytest
 
@@ -331,3 +332,31 @@ def test_a_large_table_is_read_by_several_sessions(facts: PostgresProject) -> No
     assert task["transforms"][0]["sessions"] == len({text.partition("WHERE ctid")[2] for text in said}) == 3
     one = keyed(facts.run("--streams", "1"))
     assert one["lookup"]["fingerprint"] == own["lookup"]["fingerprint"]
+
+
+def test_a_replay_finds_rows_of_the_table_that_came_meanwhile(facts: PostgresProject) -> None:
+    default = ",\n                   no_match: {default: {part_sk: -1, part_name: null}}}"
+    assert default in PACKAGE
+    facts.package(PACKAGE.replace(default, "}").replace("limit: 100}", "limit: 20000}"))
+    (table,) = facts.run().succeeded()["tables"]
+    assert (table["rows_loaded"], table["rows_rejected"]) == (MATCHED, LINES - MATCHED)
+    facts.execute("INSERT INTO parts SELECT n, n * 3 + 1, 'part''s ' || n FROM generate_series(3000, 3999) AS n")
+    command = [sys.executable, "-m", "headrace"]
+    facts.command([*command, "rejects", "--runs-dir", "runs", "last", "--copy", "again.csv"])
+    again = facts.command([*command, "replay", "--runs-dir", "runs", "--json", "last", "again.csv"])
+    (table,) = again.succeeded()["tables"]
+    assert (table["rows_loaded"], table["rows_rejected"]) == (LINES - MATCHED, 0)
+    assert facts.query(FOUND) == [(str(LINES), str(LINES), "0")]
+
+
+def test_turns_of_a_loop_ask_with_their_own_values(facts: PostgresProject) -> None:
+    head, _, flow = PACKAGE.partition("tasks:\n")
+    query = QUERY.replace("$least", "$least AND p_key % 2 = CAST($turn AS bigint)")
+    inside = "".join(f"        {text}\n" for text in flow.replace(LOOKUP, query).splitlines())
+    loop = "  both:\n    foreach:\n      item: turn\n      in: [0, 1]\n      tasks:\n"
+    inside = inside.replace("table: facts", 'table: "facts_${turn}"')
+    facts.package(f"{head}tasks:\n{loop}{inside}")
+    facts.run().succeeded()
+    right = "bool_and(part % 2 = {0} AND part_sk = part * 3 + 1) FROM facts_{0} WHERE part_sk >= 0"
+    for turn in (0, 1):
+        assert facts.query(f"SELECT count(*) > 1000, {right.format(turn)}") == [("t", "t")]
