@@ -42,6 +42,8 @@ BROKEN = {
     "no_memory": Broken(_LONG, arguments=("--set", "memory=80MB")),
     "query_refused": Broken(query=("FROM parts", "FROM prats")),
     "query_of_numeric": Broken(query=("p_key, p_sk,", "p_key, p_sk / 3.0 AS p_sk,")),
+    "query_of_bpchar": Broken(query=("$prefix || p_key AS p_name", "CAST($prefix AS bpchar) AS p_name")),
+    "query_of_show": Broken(query=(QUERY.split('"')[1], "SHOW work_mem -- $prefix $least")),
     "query_fails": Broken(query=("p_key, p_sk,", "p_key, 1 / (p_sk - 1) AS p_sk,")),
     "query_with_names_twice": Broken(query=("p_key AS unread", "p_key + 1 AS p_key")),
     "query_writes": Broken(_SPOIL, query=("p_key AS unread", "spoil() AS unread")),

@@ -28,7 +28,7 @@ from headrace.targets.sql import Command, interrupted
 
 _NO_ROWS: Final = frozenset({"sequence", "composite type", "index"})
 # Of types that no column of rows has, those whose name alone does not say why.
-_WORDS: Final = {"numeric": "numeric without precision and scale", "character": "character without a length"}
+_WORDS: Final = {"numeric": "numeric without precision and scale", "bpchar": "bpchar without a length"}
 
 
 def lookup_table(connection: Connection, table: TableName) -> LookupTable | None:
@@ -59,9 +59,9 @@ def lookup_query(connect: Connect, query: DatabaseQuery, is_cancelled: Callable[
             connection.execute(BEGIN_LOOKUP)
             command = command_of(query)
             described = described_columns(connection, command.text)
-            compared = _compared(connection, command, described)
-            # As the server finds errors that nobody sees before it plans the query, such as a missing right.
+            # The server finds errors that nobody sees before it plans the query, such as a missing right.
             _estimated_rows(connection, command)
+            compared = _compared(connection, command, described)
     except HeadraceError as error:
         raise statement_failure(error) from error
     finally:
