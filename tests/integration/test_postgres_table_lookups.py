@@ -275,6 +275,19 @@ def test_a_lost_connection_can_be_tried_again(facts: PostgresProject) -> None:
     assert "reading table warehouse.public.slow for lookup `keyed`" in failed[0]["error"]["what"]
 
 
+def test_a_place_that_was_lost_is_asked_again(facts: PostgresProject) -> None:
+    """Its control session has ended since it was loaded into, which the first try finds out."""
+    facts.file("parts.csv", "".join(f"{key}|{key * 3 + 1}|part's {key}\n" for key in range(PARTS)))
+    head, _, flow = PACKAGE.partition("tasks:\n")
+    first = "".join(f"  {text}\n" for text in LOAD_PARTS.splitlines())
+    ending = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%control'"
+    lost = f'  lost: {{after: new_parts, sql: {{connection: warehouse, text: "{ending}"}}}}\n'
+    flow = flow.replace("  load:", "  load:\n    after: lost\n    retry: {times: 1, wait_seconds: 0}", 1)
+    flow = flow.replace("input: keyed, connection: warehouse", "input: keyed, connection: other")
+    facts.package(f"{head}tasks:\n{first}{lost}{flow}")
+    assert keyed(facts.run())["matched"] == MATCHED
+
+
 def test_a_resumed_run_needs_the_table_of_its_first_rows(facts: PostgresProject) -> None:
     late = LINES * 3 // 4
     facts.execute(f"CREATE TABLE facts (line bigint, part int, part_sk int, part_name text, CHECK (line <> {late}))")

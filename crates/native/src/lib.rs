@@ -197,7 +197,10 @@ impl Lookup {
         is_cancelled: Py<PyAny>,
     ) -> PyResult<Self> {
         let spec: StreamLookupSpec = from_json("lookup", spec_json)?;
-        let sources = rows.iter().map(|rows| rows.take().map(Batches::Session)).collect::<Option<Vec<_>>>();
+        let sources = rows
+            .iter()
+            .map(|rows| rows.take().map(|rows| Batches::Session(Box::new(rows))))
+            .collect::<Option<Vec<_>>>();
         let sources = sources
             .ok_or_else(|| to_python(&EngineError::new(ErrorKind::Internal, "rows of a session were taken already")))?;
         let lookup = until(py, is_cancelled, |must_end| EngineLookup::of_batches(&spec, sources, must_end))?;

@@ -46,6 +46,7 @@ def described(
     notes: dict[str, str] = {}
     for source in database_sources(task):
         with targets.reading(source.connection) as target:
+            target.recover()
             if isinstance(source, TableSource):
                 own, is_changed_before = _table(task, source, target, targets, after)
             else:

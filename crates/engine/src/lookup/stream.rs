@@ -23,7 +23,7 @@ pub enum Batches {
     /// A stream of another program in this process.
     Stream(Box<dyn RecordBatchReader + Send>),
     /// A session of a server.
-    Session(BinaryRows),
+    Session(Box<BinaryRows>),
 }
 
 /// Why not all rows are in the index.
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
         Ok(place.row)
     }
 
-    fn append_session(&self, build: &LookupBuild, mut rows: BinaryRows, number: u32) -> Result<u64, Failure> {
+    fn append_session(&self, build: &LookupBuild, mut rows: Box<BinaryRows>, number: u32) -> Result<u64, Failure> {
         rows.stop_when(self.must_end.clone());
         let mut builder = build.builder()?;
         let mut place = RowPlace { slice: number, row: 0 };

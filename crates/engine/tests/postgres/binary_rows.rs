@@ -134,7 +134,7 @@ fn spec(members: Value) -> StreamLookupSpec {
 }
 
 fn lookup(server: &Server, members: Value, statements: &[&str]) -> Result<Lookup, CoreError> {
-    let sources = statements.iter().map(|sql| Batches::Session(rows(server, sql, &[]))).collect();
+    let sources = statements.iter().map(|sql| Batches::Session(Box::new(rows(server, sql, &[])))).collect();
     Lookup::of_batches(&spec(members), sources, &mut || false)
 }
 
