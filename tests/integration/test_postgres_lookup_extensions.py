@@ -46,7 +46,7 @@ def test_texts_that_the_database_compares_otherwise(facts: PostgresProject, comp
     facts.package(f"{before}          lookup: {{connection: warehouse, {rows}, {keys}}}{after}")
     ended = facts.run()
     assert ended.exit_code == 1
-    assert_snapshot(f"postgres_lookup_{compares}", facts.stable(ended.error))
+    assert_snapshot(f"postgres_lookup_{compares}_{of}", facts.stable(ended.error))
     for case, found in (("exact", 0), ("ignore", LINES)):
         facts.package(f"{before}          lookup: {{connection: warehouse, {rows}, {keys}, case: {case}}}{after}")
         assert keyed(facts.run())["matched"] == found
