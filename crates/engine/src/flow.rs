@@ -140,7 +140,7 @@ impl Flow {
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let held = spec.streams.saturating_mul(if spec.join.is_some() { 2 } else { 1 });
         let queue_batches = (spec.memory.blocks.saturating_sub(held) / 2).max(1);
-        let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?.map(Arc::new);
+        let router = Router::of(&spec)?.map(Arc::new);
         let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), &transforms, router.as_ref())?;
         Ok(Self::of(spec, outcome, transforms, router, sink, reader))
     }
@@ -150,9 +150,22 @@ impl Flow {
     /// # Errors
     /// `Specification` when it contradicts itself.
     pub(crate) fn into_sink(spec: FlowSpec, sink: Arc<dyn Sink>) -> Result<Self, CoreError> {
+        Self::into_sink_through(spec, Vec::new(), sink)
+    }
+
+    /// The same with the indexes of its lookups.
+    ///
+    /// # Errors
+    /// `Specification` when it contradicts itself or the indexes.
+    pub(crate) fn into_sink_through(
+        spec: FlowSpec,
+        lookups: Vec<Arc<Lookup>>,
+        sink: Arc<dyn Sink>,
+    ) -> Result<Self, CoreError> {
         spec.check()?;
-        let transforms = Arc::new(Transforms::new(&spec, Vec::new())?);
-        Ok(Self::of(Arc::new(spec), Arc::default(), transforms, None, sink, None))
+        let transforms = Arc::new(Transforms::new(&spec, lookups)?);
+        let router = Router::of(&spec)?.map(Arc::new);
+        Ok(Self::of(Arc::new(spec), Arc::default(), transforms, router, sink, None))
     }
 
     fn of(
@@ -164,14 +177,11 @@ impl Flow {
         reader: Option<BatchReader>,
     ) -> Self {
         return_large_memory();
-        let groups = match &spec.join {
-            Some(join) => join.pairs(&spec.source),
-            None => sink.groups(&spec.source.to_load().cloned().collect::<Vec<_>>()),
-        };
+        let (committed, to_load): (Vec<_>, Vec<_>) = spec.units().into_iter().partition(|unit| spec.is_committed(unit));
         // First of all the rejects that are known to come: they may be too many.
-        let first = spec.source.to_reject().map(|slice| vec![slice.clone()]).collect();
-        let queue = Queue::new(groups, &spec.source.epochs, first);
-        let known = spec.source.known().map(|(slice, known)| SliceReport::known(slice, known)).collect();
+        let (first, known): (Vec<_>, Vec<_>) = committed.into_iter().partition(|unit| spec.needs_reading(unit));
+        let queue = Queue::new(sink.groups(to_load), &spec.source.epochs, first);
+        let known = known.iter().flatten().filter_map(|slice| spec.source.known(slice)).collect();
         let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
             outcome,

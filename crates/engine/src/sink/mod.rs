@@ -19,6 +19,7 @@ use crate::measure::{ConsumerMeasure, WriterMeasure};
 use crate::meter::Doing;
 use crate::meter::StreamMeter;
 use crate::outcome::Outcome;
+use crate::queue::Group;
 use crate::report::{ColumnReport, SinkReport, SliceReport};
 use crate::routing::Router;
 use crate::spec::{FlowSpec, SinkSpec, SliceSpec};
@@ -29,9 +30,10 @@ pub trait Sink: Send + Sync {
     /// The writer of one stream.
     fn writer(&self) -> Box<dyn Writer>;
 
-    /// The slices in groups that one stream has to take together, in this order.
-    fn groups(&self, slices: &[SliceSpec]) -> Vec<Vec<SliceSpec>> {
-        slices.iter().map(|slice| vec![slice.clone()]).collect()
+    /// What one stream has to take together, in this order. `units`: slices that go together whatever the sink is: single ones, or
+    /// those of pairs.
+    fn groups(&self, units: Vec<Group>) -> Vec<Group> {
+        units
     }
 
     /// Indexes in the layout of the only columns that the batches shall have; `None` for all.
