@@ -109,6 +109,16 @@ def test_however_the_rows_are_loaded(sales: PostgresProject, clauses: str) -> No
         assert sales.leftovers() == []
 
 
+def test_a_transaction_of_two_flows_with_joins(sales: PostgresProject) -> None:
+    head, _, flow = of_type("full").partition("tasks:\n")
+    again = flow.replace("  load:", "  again:", 1).replace("table: sales", "table: again")
+    members = "".join(f"      {text}\n" for text in (flow + again).splitlines())
+    sales.package(f"{head}tasks:\n  both:\n    sequence:\n      transaction: warehouse\n      tasks:\n{members}")
+    sales.run().succeeded()
+    assert loaded(sales) == wanted(sales, "full")
+    assert sales.query("SELECT count(*) FROM (TABLE sales EXCEPT ALL TABLE again) AS other") == [("0",)]
+
+
 def test_rows_outside_of_the_partitions_are_rejects_where_they_stand(sales: PostgresProject) -> None:
     clause = "load: staged, partition: {range: {column: o_key, every: 40000, from: 20000, to: 100000}}"
     loading(sales, "right", f"table: sales, target: replace, {clause}}}")
@@ -197,18 +207,28 @@ def stopped(sales: PostgresProject, package: str = PACKAGE) -> None:
     assert 0 < int(str(committed[0][0])) < 2 * PAIRS
 
 
-@pytest.mark.parametrize("package", [PACKAGE, LOOKING], ids=["plain", "lookup"])
-def test_a_resumed_run_goes_on_behind_the_pairs_that_are_committed(sales: PostgresProject, package: str) -> None:
-    """The constraint is about the largest pair, which comes first of all: it comes last by its number of rows."""
+@pytest.mark.parametrize("case", ["plain", "lookup", "forgotten"])
+def test_a_resumed_run_goes_on_behind_the_pairs_that_are_committed(sales: PostgresProject, case: str) -> None:
+    """What is known of them stands in the run folder; they are read again for their rejects, or if it is lost."""
+    package = LOOKING if case == "lookup" else PACKAGE
     write_pairs_of_falling_size(sales)
     stopped(sales, package)
+    (kept,) = sales.runs.glob("*/rejects/sales.pairs")
+    if case == "forgotten":
+        kept.write_text("no line of ours\n")
     sales.resume().succeeded()
     rows = expected(sales, "full")
-    good = rows if package is PACKAGE else [row for row in rows if row[1] and int(row[1][9:]) % 10]
+    good = [row for row in rows if row[1] and int(row[1][9:]) % 10] if package is LOOKING else rows
     assert loaded(sales) == as_text(good)
     (table,) = summary(sales)["tables"]
     assert (table["rows_loaded"], table["rows_rejected"]) == (len(good), len(rows) - len(good))
-    assert table["join"]["rows_out"] == len(rows)
+    join = table["join"]
+    assert join["rows_out"] == len(rows)
+    # A line for each order, and one more.
+    assert join["left"]["rows"] + join["right"]["rows"] == table["rows_read"] == 2 * len(rows) - 1
+    total = sum(path.stat().st_size for path in sales.inbox.glob("[ol]*.*"))
+    assert (table["bytes_read"] == total) == (case != "plain")
+    assert [transform["slices_not_counted"] for transform in table["transforms"]] == [0] * (case == "lookup")
     assert sales.leftovers() == []
 
 

@@ -28,7 +28,7 @@ use crate::sink::arrow::BatchReader;
 use crate::sink::{self, Sink};
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
-use crate::stream::{self, BLOCK_OVERHEAD_BYTES, JoinedRanges};
+use crate::stream::{self, BLOCK_OVERHEAD_BYTES, JoinedRanges, KeptPairs};
 use crate::transforms::Transforms;
 
 /// The slab of a block is at most this many times as large as its text: 16 bytes for an empty text field, which takes at least
@@ -75,6 +75,8 @@ pub struct Shared {
     slices: Mutex<Vec<SliceReport>>,
     /// Keys of the pairs of files that were joined.
     pub joined: JoinedRanges,
+    /// What is known of them, for an attempt that follows.
+    pub kept_pairs: KeptPairs,
     streams: Mutex<Vec<StreamReport>>,
     /// Of all streams, once the flow has started.
     meters: Mutex<Vec<Arc<StreamMeter>>>,
@@ -179,9 +181,25 @@ impl Flow {
         return_large_memory();
         let (committed, to_load): (Vec<_>, Vec<_>) = spec.units().into_iter().partition(|unit| spec.is_committed(unit));
         // First of all the rejects that are known to come: they may be too many.
-        let (first, known): (Vec<_>, Vec<_>) = committed.into_iter().partition(|unit| spec.needs_reading(unit));
+        let (mut first, known): (Vec<_>, Vec<_>) = committed.into_iter().partition(|unit| spec.needs_reading(unit));
+        let (joined, kept_pairs) = (JoinedRanges::default(), KeptPairs::open(&spec));
+        let mut accounts = Vec::new();
+        for unit in known {
+            if spec.join.is_none() {
+                accounts.extend(unit.iter().filter_map(|slice| spec.source.known(slice)));
+                continue;
+            }
+            // Of a pair the ledger does not tell all.
+            match kept_pairs.of(&spec, &unit) {
+                Some(pair) => {
+                    accounts.extend(pair.slices);
+                    // They were compared when they were read.
+                    drop(pair.keys.map(|keys| joined.add(keys)));
+                }
+                None => first.push(unit),
+            }
+        }
         let queue = Queue::new(sink.groups(to_load), &spec.source.epochs, first);
-        let known = known.iter().flatten().filter_map(|slice| spec.source.known(slice)).collect();
         let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
             outcome,
@@ -196,8 +214,9 @@ impl Flow {
             filling_large_row: AtomicUsize::new(0),
             row_counts: RowCounts::new(&spec),
             queue,
-            slices: Mutex::new(known),
-            joined: JoinedRanges::default(),
+            slices: Mutex::new(accounts),
+            joined,
+            kept_pairs,
             streams: Mutex::default(),
             meters: Mutex::default(),
             active: AtomicUsize::new(0),

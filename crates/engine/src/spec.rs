@@ -466,11 +466,10 @@ impl FlowSpec {
         unit.first().is_some_and(|slice| self.source.committed.contains_key(&slice.number))
     }
 
-    /// Whether what was committed is read once more: for rejects and ignored values, of which the destination keeps the numbers
-    /// only, and for what it keeps not at all of pairs: how many rows they are, and their keys, that no other pair may have.
+    /// Whether what was committed is read once more, for rejects and ignored values: the destination keeps their numbers only.
     pub fn needs_reading(&self, unit: &[SliceSpec]) -> bool {
         let committed = |slice: &SliceSpec| self.source.committed.get(&slice.number);
-        self.join.is_some() || unit.iter().filter_map(committed).any(CommittedSlice::needs_reading)
+        unit.iter().filter_map(committed).any(CommittedSlice::needs_reading)
     }
 
     /// The layout of a file, by its index.

@@ -1,5 +1,6 @@
 //! A stream: takes slices from the queue, has them read, and sends their rows on.
 
+mod kept_pairs;
 mod pair;
 mod ranges;
 mod reader;
@@ -18,6 +19,7 @@ use crate::report::{SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed, Writer};
 use crate::spec::{CommittedSlice, SliceSpec};
 use crate::transforms::{Refusal, Remaining};
+pub use kept_pairs::KeptPairs;
 use pair::Pair;
 pub use ranges::JoinedRanges;
 pub use reader::BLOCK_OVERHEAD_BYTES;

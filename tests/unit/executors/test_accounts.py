@@ -174,12 +174,12 @@ SPOILED_JOINS: dict[str, Spoil] = {
         spoil_join(3, unmatched=30, filtered=30)(result),
     ),
     "not_told": lambda result: result["slices"][2].pop("join"),
-    "rejected_behind": lambda result: (reject_behind(result), result["slices"][0].update(out=960)),
-    "rejected_before": lambda result: (reject_behind(result), spoil_join(2, rejected=0)(result)),
+    "rejected_behind": lambda result: (result["slices"][2]["join"].update(rejected=5), spoil_join(rejected=0)(result)),
+    "rejected_before": lambda result: spoil_join(2, rejected=1)(reject_behind(result)),
 }
 
 
-def reject_behind(result: dict[str, Any]) -> None:
+def reject_behind(result: dict[str, Any]) -> dict[str, Any]:
     """Five rows that have come out of the first pair are rejects of its right file."""
     pair = result["slices"][0], result["slices"][2]
     pair[1]["join"]["rejected"] = pair[1]["rejected"] = 5
@@ -187,6 +187,7 @@ def reject_behind(result: dict[str, Any]) -> None:
     pair[0]["out"] -= 5
     result["sink"]["rows"] -= 5
     result["rejects"]["count"] += 5
+    return result
 
 
 def test_rows_that_are_rejected_behind_a_join_are_rows_of_a_side() -> None:

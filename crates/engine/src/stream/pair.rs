@@ -9,6 +9,7 @@ use headrace_transform::lookup::KeyValue;
 use headrace_types::{CoreError, ErrorKind, Layout, Location, RowColumn};
 
 use super::Sending;
+use super::kept_pairs::KeptPair;
 use super::ranges::JoinedRange;
 use super::reader::{Gone, Progress, Reader, Rows};
 use crate::flow::{Flow, Shared};
@@ -115,36 +116,48 @@ impl<'a> Pair<'a> {
             return Ok(false);
         }
         ended.into_iter().collect::<Result<(), _>>()?;
-        self.check_range(first, &opened)?;
-        self.end(opened, sending)?;
+        let keys = self.range(first, &opened);
+        keys.iter().try_for_each(|keys| self.check_range(keys))?;
+        self.end(opened, keys, sending)?;
         Ok(true)
     }
 
+    /// The keys of a pair, if it has any.
+    fn range(&self, first: &SliceSpec, opened: &Opened<'_>) -> Option<JoinedRange> {
+        let keys = opened.join.range()?;
+        let shown = [keys.first(), keys.last()].map(|key| self.shown(Side::Left, key));
+        Some(JoinedRange { file: first.file, keys: keys.codes(), shown })
+    }
+
     /// Refuses keys that another pair has, too.
-    fn check_range(&self, first: &SliceSpec, opened: &Opened<'_>) -> Result<(), CoreError> {
-        let Some(keys) = opened.join.range() else { return Ok(()) };
-        let own = JoinedRange { file: first.file, keys };
+    fn check_range(&self, own: &JoinedRange) -> Result<(), CoreError> {
         let Some(other) = self.shared.joined.add(own.clone()) else { return Ok(()) };
-        let [before, behind] =
-            if self.spec.pair_of(own.file) < self.spec.pair_of(other.file) { [own, other] } else { [other, own] };
+        let is_first = self.spec.pair_of(own.file) < self.spec.pair_of(other.file);
+        let [before, behind] = if is_first { [own, &other] } else { [&other, own] };
         let path =
             |file: usize| self.shared.spec.source.files.get(file).map(|file| file.path.as_str()).unwrap_or_default();
         let shown = |range: &JoinedRange| {
-            let [first, last] = [range.keys.first(), range.keys.last()].map(|key| self.shown(Side::Left, key));
+            let [first, last] = &range.shown;
             format!("{first} to {last} in {}", path(range.file))
         };
         let what = format!("files of join `{}` are no pairs: two of them have keys in common", self.spec.name);
         Err(CoreError::new(ErrorKind::Source, what)
             .at_file(path(behind.file))
-            .found(format!("{}, {}", shown(&before), shown(&behind)))
+            .found(format!("{}, {}", shown(before), shown(behind)))
             .expected("each key in one pair of files only, and no others between the keys of a pair")
             .hint("Cut both sources at the same keys, or write each of them as one file."))
     }
 
     /// The accounts of both slices; what came out is told by the first of them.
-    fn end(&mut self, opened: Opened<'_>, sending: &mut Sending<'_>) -> Result<(), CoreError> {
+    fn end(
+        &mut self,
+        opened: Opened<'_>,
+        keys: Option<JoinedRange>,
+        sending: &mut Sending<'_>,
+    ) -> Result<(), CoreError> {
         let Opened { progress, join, rejected, out, transforms, .. } = opened;
         let mut came_out = Some((out, transforms));
+        let mut ended = Vec::new();
         for (side, progress) in Side::BOTH.into_iter().zip(progress) {
             let Some(mut progress) = progress else { continue };
             self.readers[side.index()].close(&mut progress)?;
@@ -153,10 +166,14 @@ impl<'a> Pair<'a> {
             let rejected = rejected[side.index()];
             progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys, rejected });
             (progress.account.out, progress.account.transforms) = came_out.take().unwrap_or_default();
-            self.meter.turn_to(Doing::Write);
-            sending.end_slice(&progress)?;
-            self.shared.end_slice(progress.account);
+            ended.push(progress);
         }
+        self.meter.turn_to(Doing::Write);
+        let slices = ended.iter().map(|progress| progress.account.clone()).collect();
+        // Before any of it can be committed.
+        self.shared.kept_pairs.keep(&KeptPair { slices, keys });
+        ended.iter().try_for_each(|progress| sending.end_slice(progress))?;
+        ended.into_iter().for_each(|progress| self.shared.end_slice(progress.account));
         Ok(())
     }
 

@@ -32,7 +32,7 @@ use arrow_schema::ArrowError;
 
 pub use error::{Disorder, JoinError, Reason};
 pub use input::InputCounts;
-pub use range::KeyRange;
+pub use range::{CodeRange, KeyRange};
 pub use spec::{JoinKey, JoinKind, JoinSpec, OutputColumn, Side};
 
 use crate::lookup::keys::KeyPlan;
