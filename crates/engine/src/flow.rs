@@ -18,7 +18,7 @@ use crate::lookup::Lookup;
 use crate::memory_pool::{MemoryPool, return_large_memory};
 use crate::meter::StreamMeter;
 use crate::outcome::{Outcome, lock};
-use crate::queue::Queue;
+use crate::queue::{Group, Queue};
 use crate::rejects::{LongRow, RejectStore, SliceRejects};
 use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
 use crate::routing::Router;
@@ -120,6 +120,38 @@ impl Drop for FillingLargeRow<'_> {
     }
 }
 
+/// What there is to do.
+struct Work {
+    /// Units whose rows are to be sent.
+    to_load: Vec<Group>,
+    /// Those that come before: rejects that are known to come may be too many.
+    first: Vec<Group>,
+    /// Accounts of what nobody has to read again.
+    known: Vec<SliceReport>,
+}
+
+impl Work {
+    fn of(spec: &FlowSpec, joined: &JoinedRanges, kept_pairs: &KeptPairs) -> Self {
+        let mut work = Work { to_load: Vec::new(), first: Vec::new(), known: Vec::new() };
+        for unit in spec.units() {
+            if !spec.is_committed(&unit) {
+                work.to_load.push(unit);
+            } else if spec.needs_reading(&unit) {
+                work.first.push(unit);
+            } else if spec.join.is_none() {
+                work.known.extend(unit.iter().filter_map(|slice| spec.source.known(slice)));
+            } else if let Some(pair) = kept_pairs.of(spec, &unit) {
+                work.known.extend(pair.slices);
+                // They were compared when they were read.
+                pair.keys.into_iter().for_each(|keys| drop(joined.add(keys)));
+            } else {
+                work.first.push(unit);
+            }
+        }
+        work
+    }
+}
+
 impl Flow {
     /// A flow without lookups.
     ///
@@ -179,26 +211,8 @@ impl Flow {
         reader: Option<BatchReader>,
     ) -> Self {
         return_large_memory();
-        let (committed, to_load): (Vec<_>, Vec<_>) = spec.units().into_iter().partition(|unit| spec.is_committed(unit));
-        // First of all the rejects that are known to come: they may be too many.
-        let (mut first, known): (Vec<_>, Vec<_>) = committed.into_iter().partition(|unit| spec.needs_reading(unit));
         let (joined, kept_pairs) = (JoinedRanges::default(), KeptPairs::open(&spec));
-        let mut accounts = Vec::new();
-        for unit in known {
-            if spec.join.is_none() {
-                accounts.extend(unit.iter().filter_map(|slice| spec.source.known(slice)));
-                continue;
-            }
-            // Of a pair the ledger does not tell all.
-            match kept_pairs.of(&spec, &unit) {
-                Some(pair) => {
-                    accounts.extend(pair.slices);
-                    // They were compared when they were read.
-                    drop(pair.keys.map(|keys| joined.add(keys)));
-                }
-                None => first.push(unit),
-            }
-        }
+        let Work { to_load, first, known } = Work::of(&spec, &joined, &kept_pairs);
         let queue = Queue::new(sink.groups(to_load), &spec.source.epochs, first);
         let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
@@ -214,7 +228,7 @@ impl Flow {
             filling_large_row: AtomicUsize::new(0),
             row_counts: RowCounts::new(&spec),
             queue,
-            slices: Mutex::new(accounts),
+            slices: Mutex::new(known),
             joined,
             kept_pairs,
             streams: Mutex::default(),

@@ -14,13 +14,16 @@ use crate::outcome::{Outcome, lock};
 use crate::report::{ColumnReport, SinkReport};
 use crate::sink::{Origin, Placed, Sink, Writer};
 use crate::spec::{
-    FlowSpec, JoinColumn, JoinSide, JoinSpec, KeepRejects, MemorySpec, RejectSpec, SinkSpec, SourceSpec,
+    FlowSpec, JoinColumn, JoinSide, JoinSpec, KeepRejects, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec,
 };
 use crate::transforms::Transforms;
 
 /// What the made columns of a side hold.
 const MADE: [MadeFrom; 2] = [MadeFrom::RowNumber, MadeFrom::ByteOffset];
 const SIDES: [JoinSide; 2] = [JoinSide::Left, JoinSide::Right];
+
+/// Row and byte of the left and the right one; none of one that is missing.
+type Places = [Option<[u64; 2]>; 2];
 
 /// A row of a pair, as the server tells it.
 #[derive(Debug, Clone, Copy)]
@@ -33,24 +36,41 @@ pub struct JoinedRow {
     pub place: Option<u32>,
 }
 
-/// Where a row stands: at its right row, if it has one, and beside it the place of its left one. Both files, if the row is not found
-/// any more.
-///
-/// # Errors
-/// Those of reading the source.
+/// Where a row stands: at its right row, if it has one, and beside it the place of its left one. Both files, if it is not found any
+/// more.
 pub fn locate(
     spec: &FlowSpec,
     join: &JoinSpec,
     transforms: &Transforms,
     outcome: &Outcome,
     wanted: JoinedRow,
-) -> Result<Option<Location>, CoreError> {
-    let Some(pair) = join.pairs(&spec.source).into_iter().find(|pair| pair[0].number == wanted.slice) else {
-        return Ok(None);
+) -> Option<Location> {
+    let pair = join.pairs(&spec.source).into_iter().find(|pair| pair[0].number == wanted.slice)?;
+    // What the error is about matters more than why its place is not known.
+    let found = find(spec, &pair, transforms, outcome, wanted).ok().flatten();
+    let at = |side: usize, place: Option<[u64; 2]>| {
+        let slice = pair.iter().find(|slice| join.side_of(slice.file).index() == side)?;
+        let path = spec.source.files[slice.file].path.clone();
+        let [row, byte] = place.map_or([None, None], |place| place.map(Some));
+        Some(Location { file: path, row, byte, joined_with: None })
     };
+    let [left, right] = match found {
+        None => [0, 1].map(|side| at(side, None)),
+        Some(places) => [0, 1].map(|side| places[side].and_then(|place| at(side, Some(place)))),
+    };
+    beside(right, left)
+}
+
+/// Row and byte of the left and the right one.
+fn find(
+    spec: &FlowSpec,
+    pair: &[SliceSpec],
+    transforms: &Transforms,
+    outcome: &Outcome,
+    wanted: JoinedRow,
+) -> Result<Option<Places>, CoreError> {
     let alone = FlowSpec {
-        source: SourceSpec { slices: pair.clone(), committed: Default::default(), ..spec.source.clone() },
-        join: Some(Box::new(join.clone())),
+        source: SourceSpec { slices: pair.to_vec(), committed: Default::default(), ..spec.source.clone() },
         sink: SinkSpec::Null,
         streams: 1,
         affinity: Vec::new(),
@@ -64,19 +84,7 @@ pub fn locate(
     // Behind the row nobody reads on: what the report says then does not matter.
     flow.run("the flow was stopped", &mut || outcome.stopped() || lock(&sink.found).is_some())?;
     let found = lock(&sink.found).take();
-    let at = |side: usize, place: Option<[u64; 2]>| {
-        let file = |file: usize| join.side_of(file).index() == side;
-        let slice = pair.iter().find(|slice| file(slice.file))?;
-        let path = spec.source.files[slice.file].path.clone();
-        let [row, byte] = place.map_or([None, None], |place| place.map(Some));
-        Some(Location { file: path, row, byte, joined_with: None })
-    };
-    Ok(match found {
-        None => beside(at(1, None), at(0, None)),
-        Some([left, right]) => {
-            beside(right.and_then(|place| at(1, Some(place))), left.and_then(|place| at(0, Some(place))))
-        }
-    })
+    Ok(found)
 }
 
 /// One place, with the other one beside it.
@@ -112,8 +120,7 @@ fn with_places(mut spec: FlowSpec) -> Result<(FlowSpec, usize), CoreError> {
 struct FindRow {
     wanted: JoinedRow,
     first: usize,
-    /// Row and byte of the left and the right one.
-    found: Mutex<Option<[Option<[u64; 2]>; 2]>>,
+    found: Mutex<Option<Places>>,
 }
 
 struct FindSink(Arc<FindRow>);
@@ -172,8 +179,8 @@ impl Writer for FindWriter {
     }
 }
 
-/// Row and byte of the left and the right one.
-fn places(batch: &RecordBatch, first: usize, row: usize) -> [Option<[u64; 2]>; 2] {
+/// Those of a row of the batch.
+fn places(batch: &RecordBatch, first: usize, row: usize) -> Places {
     let value = |column: usize| {
         let values = batch.column(column).as_primitive_opt::<Int64Type>()?;
         values.is_valid(row).then(|| values.value(row) as u64)

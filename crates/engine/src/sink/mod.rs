@@ -147,8 +147,20 @@ pub struct Origin {
     pub first_line: u64,
     /// First byte of that block in the file.
     pub at_byte: u64,
-    /// Bytes of the block that were parsed.
+    /// Bytes of the block that were parsed; none of joined rows, which stand in two files.
     pub bytes: u64,
+}
+
+impl Origin {
+    /// Rows of a pair, whose first slice this is.
+    pub fn of_pair(slice: u32) -> Self {
+        Origin { slice, first_line: 0, at_byte: 0, bytes: 0 }
+    }
+
+    /// Whether they are rows of a pair.
+    pub fn is_joined(&self) -> bool {
+        self.bytes == 0
+    }
 }
 
 /// The sink of a flow, behind its transforms; `router` finds the places of its rows, if they have any.

@@ -252,7 +252,7 @@ impl<'a> Pair<'a> {
             return Ok(true);
         }
         self.meter.turn_to(Doing::Write);
-        sending.write(placed, Origin { slice: first.number, first_line: 0, at_byte: 0, bytes: 0 })
+        sending.write(placed, Origin::of_pair(first.number))
     }
 
     /// A row of a side that stands for a joined one. What is wrong may stand in the other one.
@@ -333,6 +333,7 @@ impl<'a> Pair<'a> {
             layout: layout.clone(),
             join: None,
             transforms: Vec::new(),
+            routing: None,
             sink: SinkSpec::Locate { rows: rows.to_vec(), ended: Vec::new() },
             streams: 1,
             affinity: Vec::new(),

@@ -313,9 +313,9 @@ fn rejects_stand_in_their_own_files() {
     assert_eq!(error.kind, ErrorKind::RejectLimit);
 }
 
-/// A place for lines of 1,000 and above alone.
-fn from_line_1000() -> Option<Value> {
-    Some(json!({"column": "line", "method": {"range": [{"minimum": "1000", "end": null}]}}))
+/// A place for lines from this one on alone.
+fn from_line(number: u64) -> Option<Value> {
+    Some(json!({"column": "line", "method": {"range": [{"minimum": number.to_string(), "end": null}]}}))
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn rows_refused_behind_a_join_are_rejects_of_the_rows_that_they_stand_for() {
     for (streams, block_bytes) in [(1, 4096), (16, 4096), (2, 1 << 20)] {
         let mut job = Job::of(pairs.clone());
         job.memory = MemorySpec { block_bytes, blocks: 2 * streams, max_row_bytes: 1 << 20 };
-        (job.streams, job.routing, job.limit) = (streams, from_line_1000(), 100_000);
+        (job.streams, job.routing, job.limit) = (streams, from_line(1000), 100_000);
         let (found, report) = job.run();
         assert_eq!(sorted(found.unwrap()), sorted(wanted.clone()));
         let (left, right) = (counts(&report, 6, false), counts(&report, 6, true));
@@ -369,7 +369,7 @@ fn rows_refused_behind_a_join_are_rejects_of_the_rows_that_they_stand_for() {
 fn committed_pairs_are_read_for_their_rejects_and_nothing_of_them_is_sent() {
     let pairs: Vec<_> = (0..3).map(|number| pair(number, 200)).collect();
     let mut job = Job::of(pairs.clone());
-    (job.routing, job.limit, job.is_null) = (from_line_1000(), 100_000, true);
+    (job.routing, job.limit, job.is_null) = (from_line(1000), 100_000, true);
     let whole = job.run().1;
     let known =
         |slice: &headrace_engine::report::SliceReport| (slice.number, [slice.out, slice.rejected, slice.skipped]);
@@ -423,7 +423,7 @@ fn the_first_row_against_the_order_is_named() {
         ),
     ] {
         let mut job = Job::of(vec![pair]);
-        job.limit = 9;
+        (job.kind, job.limit, job.routing) = ("inner", 9, from_line(0));
         let (failed, report) = job.run();
         let error = report.error.unwrap();
         assert_eq!(failed.unwrap_err(), error);

@@ -194,7 +194,7 @@ impl Base {
         let place = (self.sink.way != Way::Plain).then_some(place);
         if let Some(join) = &self.flow.join {
             let wanted = JoinedRow { slice: origin.slice, row, place };
-            return joined_row::locate(&self.flow, join, &self.transforms, &self.outcome, wanted);
+            return Ok(joined_row::locate(&self.flow, join, &self.transforms, &self.outcome, wanted));
         }
         let ended = lock(&self.ended).clone();
         locate(&self.flow, &ended, origin, row, Counted { columns: None, transforms: &self.transforms, place })
