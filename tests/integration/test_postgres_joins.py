@@ -96,6 +96,7 @@ def test_the_rows_are_those_of_a_join_in_sql(sales: PostgresProject, kind: str) 
         "target: replace, commit: {rows: 2000}",
         "target: replace, load: staged, partition: {hash: {column: o_key, parts: 4}}",
         "target: replace, load: staged, partition: {hash: {column: number, parts: 3}}",
+        "target: replace, load: staged, partition: {hash: {column: o_clerk, parts: 1}}",
         "target: replace, load: staged, "
         "partition: {list: {column: o_day, values: {first: [2024-01-01], none: [null]}}, outside: default}",
     ],
@@ -131,12 +132,15 @@ def test_rows_outside_of_the_partitions_are_rejects_where_they_stand(sales: Post
 
 
 def test_rows_that_find_nothing_are_rejects_where_they_stand(sales: PostgresProject) -> None:
-    loading(sales, "inner", DESTINATION, LOOKING)
+    stored = LOOKING.replace('rejects: {limit: "${limit}"}', 'rejects: {limit: "${limit}", table: bad}')
+    loading(sales, "inner", DESTINATION, stored)
     (table,) = sales.run(limit=1_000_000).succeeded()["tables"]
     rows = expected(sales, "inner")
     good = [row for row in rows if row[1] and int(row[1][9:]) % 10]
     assert loaded(sales) == as_text(good)
     assert (table["rows_rejected"], table["join"]["right"]["rejected_behind"]) == (len(rows) - len(good),) * 2
+    kept = sales.query("SELECT count(*), count(DISTINCT (file, row_byte)), min(code), max(code) FROM bad")
+    assert kept == [(str(len(rows) - len(good)),) * 2 + ("HR602",) * 2]
     refused = sales.run(streams=1)
     assert refused.exit_code == 1
     assert loaded(sales) == as_text(good)
