@@ -43,13 +43,13 @@ pub fn locate(
     let text = read_block(spec, slice, origin)?;
     if file.stream.is_some() {
         // It cannot be read again.
-        return Ok(Some(Location { file: file.path.clone(), row: None, byte: None }));
+        return Ok(Some(Location { file: file.path.clone(), ..Location::default() }));
     }
     let mut parser = match counted.columns {
         Some(columns) => LineParser::of_columns(&spec.layout, file, columns)?,
         None => LineParser::of_file(&spec.layout, file)?,
     };
-    let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
+    let router = Router::of(spec)?;
     let mut scanner = file.scanner(&spec.layout)?;
     let (mut start, mut rows_before) = (0, 0);
     for line in 0.. {
@@ -69,6 +69,7 @@ pub fn locate(
                     file: file.path.clone(),
                     row: Some(before + origin.first_line + line + 1),
                     byte: Some(origin.at_byte + spec.layout.encoding.source_bytes(&text[..start])),
+                    ..Location::default()
                 }));
             }
             rows_before += 1;

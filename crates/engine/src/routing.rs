@@ -7,11 +7,11 @@ use arrow_array::{ArrayRef, RecordBatch};
 use headrace_transform::partition::{
     HashKey, HashPartitions, Key, Keys, ListPartitions, Method, OUTSIDE, Range, RangePartitions, Routed,
 };
-use headrace_types::{ColumnType, CoreError, ErrorKind, Layout};
+use headrace_types::{ColumnType, CoreError, ErrorKind, RowSchema};
 
 use crate::key_column::parse_value;
 use crate::sink::Placed;
-use crate::spec::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
+use crate::spec::{FlowSpec, HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
 
 /// Most places: their numbers, and the memory of counts per batch, stay small.
 const MOST_PLACES: u32 = 1 << 16;
@@ -24,17 +24,31 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router for batches of the layout.
+    /// The router of a flow, if its rows have places.
     ///
     /// # Errors
-    /// `Specification` for a column that the layout has not or whose type the method does not know, keys that the type does
+    /// Those of [`Router::new`].
+    pub fn of(spec: &FlowSpec) -> Result<Option<Router>, CoreError> {
+        let Some(routing) = &spec.routing else { return Ok(None) };
+        let router = Router::new(&spec.first_schema()?, routing)?;
+        if spec.join.is_none() && router.column >= spec.layout.columns.len() {
+            // What would be rejected has no field.
+            return Err(refused(format!("column `{}` is made", routing.column)));
+        }
+        Ok(Some(router))
+    }
+
+    /// A router by a column of the rows in front of the transforms.
+    ///
+    /// # Errors
+    /// `Specification` for a column that these rows have not or whose type the method does not know, keys that the type does
     /// not accept, ranges or lists that overlap, and too many places.
-    pub fn new(layout: &Layout, spec: &RoutingSpec) -> Result<Router, CoreError> {
+    pub fn new(rows: &RowSchema, spec: &RoutingSpec) -> Result<Router, CoreError> {
         let name = &spec.column;
-        let Some(column) = layout.columns.iter().position(|column| column.name == *name) else {
-            return Err(refused(format!("column `{name}` is not in the layout")));
+        let Some(column) = rows.index_of(name) else {
+            return Err(refused(format!("the rows have no column `{name}`")));
         };
-        let column_type = layout.columns[column].column_type;
+        let column_type = rows.columns()[column].column_type;
         let (own, default) = (spec.method.places(), spec.default);
         let count = default.map_or(own, |place| own.max(place.saturating_add(1) as usize));
         let count = u32::try_from(count).ok().filter(|count| *count <= MOST_PLACES);
@@ -246,6 +260,7 @@ mod tests {
 
     use super::*;
     use crate::line_parser::LineParser;
+    use headrace_types::Layout;
 
     /// Places of the texts of one nullable column; -1 outside.
     fn places(column_type: Value, method: Value, default: Option<u32>, texts: &str) -> Vec<i64> {
@@ -254,7 +269,7 @@ mod tests {
         let mut layout = Layout { delimiter: "|".to_owned(), qualifier: Some('"'), columns, ..Layout::default() };
         layout.columns.push(Column::new("key", column_type, true));
         let spec = serde_json::from_value(json!({"column": "key", "method": method, "default": default})).unwrap();
-        let router = Router::new(&layout, &spec).unwrap();
+        let router = Router::new(&RowSchema::of(&layout), &spec).unwrap();
         let text: String = texts.split(',').map(|text| format!("1|{text}\n")).collect();
         let batch = LineParser::new(&layout).unwrap().rows(text.as_bytes()).unwrap().remove(0);
         let mut places = Vec::new();

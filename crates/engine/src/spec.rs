@@ -6,6 +6,7 @@ use headrace_generate::TpchTable;
 use headrace_types::{CoreError, Encoding, ErrorKind, Layout, RowEnd, RowSchema};
 use serde::{Deserialize, Serialize};
 
+use crate::queue::Group;
 use crate::report::SliceReport;
 use crate::row_position::RowPosition;
 use crate::text_hash::TextHash;
@@ -271,16 +272,9 @@ impl SourceSpec {
         other.map(|slice| format!("slice {slice} is in no epoch, or is none"))
     }
 
-    /// The committed slices that are read once more, for their rejects and ignored values: the destination keeps their numbers
-    /// only.
-    pub fn to_reject(&self) -> impl Iterator<Item = &SliceSpec> {
-        self.slices.iter().filter(|slice| self.committed.get(&slice.number).is_some_and(CommittedSlice::needs_reading))
-    }
-
-    /// The committed slices of which everything is known, and what.
-    pub fn known(&self) -> impl Iterator<Item = (&SliceSpec, &CommittedSlice)> {
-        let committed = self.slices.iter().filter_map(|slice| Some((slice, self.committed.get(&slice.number)?)));
-        committed.filter(|(_, known)| !known.needs_reading())
+    /// The account of a slice that was committed.
+    pub fn known(&self, slice: &SliceSpec) -> Option<SliceReport> {
+        self.committed.get(&slice.number).map(|known| SliceReport::known(slice, known))
     }
 }
 
@@ -457,6 +451,25 @@ impl FlowSpec {
             let unwanted = numbers.filter(|number| !wanted.contains(number));
             self.source.committed.extend(unwanted.map(|number| (number, CommittedSlice::default())));
         }
+    }
+
+    /// The slices that go together whatever the sink is: each one alone, or those of pairs.
+    pub fn units(&self) -> Vec<Group> {
+        match &self.join {
+            Some(join) => join.pairs(&self.source),
+            None => self.source.slices.iter().map(|slice| vec![slice.clone()]).collect(),
+        }
+    }
+
+    /// Whether an earlier attempt has committed what goes together.
+    pub fn is_committed(&self, unit: &[SliceSpec]) -> bool {
+        unit.first().is_some_and(|slice| self.source.committed.contains_key(&slice.number))
+    }
+
+    /// Whether what was committed is read once more, for rejects and ignored values: the destination keeps their numbers only.
+    pub fn needs_reading(&self, unit: &[SliceSpec]) -> bool {
+        let committed = |slice: &SliceSpec| self.source.committed.get(&slice.number);
+        unit.iter().filter_map(committed).any(CommittedSlice::needs_reading)
     }
 
     /// The layout of a file, by its index.

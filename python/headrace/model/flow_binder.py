@@ -37,7 +37,7 @@ from headrace.model.spec_data_flow import (
     GenerateSourceSpec,
 )
 from headrace.model.spec_joins import JoinSpec, JoinTransformSpec
-from headrace.model.spec_partition import PartitionSpec
+from headrace.model.spec_partition import PartitionSpec, RangePartitionSpec
 from headrace.model.spec_transforms import TransformSpec
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.task import Task
@@ -87,14 +87,12 @@ class FlowBinder:
         is_wrong = None in sources.values() or (joined is None and _joins(spec))
         if is_wrong or source is None or destination is None or transforms is None:
             return None
-        if joined is not None and self._rejects_joined(transforms, joined, path):
-            return None
         added = [column for lookup in transforms for column in lookup.added]
         columns = source.layout.columns if joined is None else joined.columns
         self._check_columns(destination, columns, added, (*destination_path, "columns"))
-        if joined is not None and not self._takes_joined(destination, destination_spec, joined, destination_path):
+        if joined is not None and not self._divides_joined(destination_spec, joined, destination_path):
             return None
-        destination = self._partitioned(destination, destination_spec, source, added, destination_path)
+        destination = self._partitioned(destination, destination_spec, source, columns, added, destination_path)
         return DataFlowTask(
             instance,
             task.name,
@@ -140,44 +138,33 @@ class FlowBinder:
             return self._joins.bind(name, own, (*path, "transforms", name, "join"), sources, spec.transforms)
         return None
 
-    def _rejects_joined(self, transforms: Sequence[Lookup], joined: Join, path: DocumentPath) -> bool:
-        """Whether joined rows would be rejects, which stand in a file."""
-        found = [lookup for lookup in transforms if lookup.rejects_misses]
-        for lookup in found:
+    def _divides_joined(self, spec: DestinationSpec, joined: Join, path: DocumentPath) -> bool:
+        """Whether joined rows can be divided as the destination says: nobody looks at their keys before they meet."""
+        clause = spec.partition
+        if clause is None:
+            return True
+        rows = f"the rows of the join `{show_name(joined.name)}`"
+        if spec.commit is not None:
             self._problems.add(
                 self._document,
-                (*path, "transforms", lookup.name, "lookup"),
-                f"rows that find nothing in the lookup `{show_name(lookup.name)}` cannot be rejects, because those of "
-                f"the join `{show_name(joined.name)}` stand in no file",
-                expected="`no_match: {default: VALUE}`",
-                hint="Give them a default, such as -1 or null.",
-            )
-        return bool(found)
-
-    def _takes_joined(self, destination: Destination, spec: DestinationSpec, joined: Join, path: DocumentPath) -> bool:
-        """Whether the destination can do without the places and positions of rows, which joined ones do not have."""
-        connection = destination.connection
-        if connection.type == "postgres":
-            self._problems.add(
-                self._document,
-                (*path, "connection"),
-                f"the rows of the join `{show_name(joined.name)}` cannot go to PostgreSQL yet",
-                found=f"`{show_name(connection.name)}` of type postgres",
-                expected="a connection of type duckdb or null",
-                hint="Use a `lookup` in place of the join, or join the loaded tables with a task of kind `build`.",
-            )
-            return False
-        key = next((key for key in ("partition", "commit") if getattr(spec, key) is not None), None)
-        if key is not None:
-            self._problems.add(
-                self._document,
-                (*path, key),
-                f"the rows of the join `{show_name(joined.name)}` stand in no file, which `{key}` needs",
-                expected=f"a destination without `{key}`",
-                hint="Use a `lookup` in place of the join, or leave it out.",
+                (*path, "commit"),
+                f"{rows} cannot be committed on the way into partitions, which all pairs of files fill together",
+                expected="`commit` or `partition`",
+                hint="Leave one of them out.",
                 at_key=True,
             )
-        return key is None
+            return False
+        looked_for = None if clause.range is None else _looked_for(clause.range)
+        if looked_for is not None:
+            self._problems.add(
+                self._document,
+                (*path, "partition", "range"),
+                f"{rows} cannot be divided by {looked_for}: their keys are not known before they meet",
+                expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
+                hint="Give the bounds, or leave `partition` out.",
+                at_key=True,
+            )
+        return looked_for is None
 
     def _describe(self, way: _Way) -> Describe:
         """Binds the transforms once more, when the tables of lookups are known."""
@@ -299,15 +286,16 @@ class FlowBinder:
         destination: Destination,
         spec: DestinationSpec,
         source: Source,
+        columns: Sequence[Column | JoinedColumn],
         added: Sequence[AddedColumn],
         path: DocumentPath,
     ) -> Destination:
-        """The destination with its partitions, which the layout has a say in."""
+        """The destination with its partitions, which the columns of its rows have a say in."""
         clause = None
         is_divided = spec.partition is not None and spec.partition.column is not None
         if spec.partition is not None and not self._is_by_added(destination, spec.partition, added, path):
             binder = PartitionBinder(self._document, self._problems, (*path, "partition"))
-            clause = binder.bind(spec.partition, source, destination.columns, is_reload=bool(spec.partitions))
+            clause = binder.bind(spec.partition, source, columns, destination.columns, is_reload=bool(spec.partitions))
         if spec.partitions is not None and not is_divided:
             self._problems.add(
                 self._document,
@@ -317,6 +305,17 @@ class FlowBinder:
                 hint="Add `partition`, or remove `partitions`.",
             )
         return replace(destination, partition=clause, partitions=tuple(spec.partitions or ()))
+
+
+def _looked_for(spec: RangePartitionSpec) -> str | None:
+    """What asks the source for its keys; None for bounds that are written."""
+    if isinstance(spec.bounds, list):
+        return None
+    if spec.parts is not None:
+        return "`parts`"
+    if spec.every is None:
+        return "a range for each file"
+    return "`every` without `from` and `to`" if spec.from_ is None or spec.to is None else None
 
 
 def _joins(spec: DataFlowSpec) -> dict[str, JoinSpec]:

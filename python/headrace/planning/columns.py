@@ -162,7 +162,6 @@ def _match_table(
 ) -> None:
     by_key = {capabilities.name_key(column.name): column for column in table.columns}
     filled: dict[str, str] = {}
-    joins = any(isinstance(column, JoinedColumn) for _, column in pairs)
     for name, column in pairs:
         target = by_key.get(capabilities.name_key(name))
         if target is None:
@@ -177,8 +176,6 @@ def _match_table(
         filled[target.name] = column.name
         if isinstance(column, AddedColumn):
             _check_added(column, target, mapping, differences)
-            if joins and column.nullable and not target.nullable:
-                _refuse_late_null(column, target, differences)
             continue
         is_alone = sum(_origin(source) == _origin(column) for _, source in pairs) == 1
         longest = None if isinstance(column, JoinedColumn) else longest_text(column, file_paths)
@@ -232,14 +229,6 @@ def _check_added(column: AddedColumn, target: CatalogColumn, mapping: ColumnMapp
             f"a NULL that lookup `{column.lookup}` finds for `{column.name}` is a reject, because `{target.name}` is "
             "NOT NULL"
         )
-
-
-def _refuse_late_null(column: AddedColumn, target: CatalogColumn, differences: Differences) -> None:
-    """A joined row stands in no file, so that it cannot be rejected."""
-    differences.add(
-        f"`{target.name}`: the table has NOT NULL, and the lookup `{column.lookup}` may find NULL for a joined row",
-        f"Declare `{column.lookup_column}` as `nullable: false` in the layout{_of(column)}.",
-    )
 
 
 def _origin(column: RowColumn) -> object:

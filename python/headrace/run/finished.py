@@ -49,7 +49,7 @@ class FinishedTable:
         came = (
             sum(item.loaded for item in slices)
             if self.join is None
-            else sum(int(self.join[side]["rows"]) for side in SIDES)
+            else sum(int(self.join[side]["rows"]) - int(self.join[side]["rejected_behind"]) for side in SIDES)
         )
         return came + sum(item.rejected for item in slices)
 

@@ -37,19 +37,21 @@ impl Transforms {
             return Err(refused(format!("{} lookups for {} transforms", lookups.len(), spec.transforms.len())));
         }
         let mut schema = spec.first_schema()?;
+        // A key that was made or added stands in no field.
+        let fields = if spec.join.is_some() { schema.columns().len() } else { spec.layout.columns.len() };
         let stages = spec.transforms.iter().zip(lookups).map(|(transform, lookup)| {
             let before = schema.clone();
             transform.extend(&mut schema).map_err(refused)?;
-            let probe = Probe::new(&spec.layout, &before, transform, &schema, lookup)
+            let probe = Probe::new(fields, &before, transform, &schema, lookup)
                 .map_err(|text| refused(format!("transform `{}`: {text}", transform.name)))?;
             Ok(Stage { name: transform.name.clone(), probe, busy_nanoseconds: AtomicU64::new(0) })
         });
-        let transforms = stages.collect::<Result<_, _>>().map(Transforms)?;
-        match transforms.0.iter().find(|stage| spec.join.is_some() && stage.probe.refuses()) {
-            // It stands in no file, where it could be rejected.
-            Some(stage) => Err(refused(format!("transform `{}` would reject joined rows", stage.name))),
-            None => Ok(transforms),
-        }
+        stages.collect::<Result<_, _>>().map(Transforms)
+    }
+
+    /// The indexes of all, in their order.
+    pub fn lookups(&self) -> Vec<Arc<Lookup>> {
+        self.0.iter().map(|stage| stage.probe.lookup().clone()).collect()
     }
 
     /// Whether rows stay what the parser has made of them.

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::filter::FilterBuilder;
 use headrace_transform::lookup::Probed;
-use headrace_types::{Layout, RowSchema, Rule};
+use headrace_types::{RowSchema, Rule};
 
 use super::refused::{Refusal, Remaining};
 use crate::lookup::Lookup;
@@ -26,12 +26,12 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// For rows of `before`, which are rows of `behind` then; `layout`: of the source.
+    /// For rows of `before`, which are rows of `behind` then; the first `fields` columns of them stand in a file.
     ///
     /// # Errors
     /// A sentence about an index that does not fit the rows.
     pub fn new(
-        layout: &Layout,
+        fields: usize,
         before: &RowSchema,
         transform: &TransformSpec,
         behind: &RowSchema,
@@ -45,8 +45,7 @@ impl Probe {
         let no_match = || {
             let by = if spec.keys.len() > 1 { format!(" by {}", listed(&spec.keys)) } else { String::new() };
             Refusal {
-                // A key that was made or added stands in no field.
-                column: keys.first().copied().filter(|&key| key < layout.columns.len()),
+                column: keys.first().copied().filter(|&key| key < fields),
                 rule: Rule::NoMatch,
                 note: Some(format!("lookup `{name}`{by}").into()),
             }
@@ -64,6 +63,11 @@ impl Probe {
             lookup,
             keys,
         })
+    }
+
+    /// Its index.
+    pub fn lookup(&self) -> &Arc<Lookup> {
+        &self.lookup
     }
 
     /// Whether rows may be refused.
