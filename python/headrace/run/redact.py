@@ -63,6 +63,7 @@ class Redactor:
         error.found = None if error.found is None else self.text(error.found)
         error.expected = None if error.expected is None else self.text(error.expected)
         error.hint = None if error.hint is None else self.text(error.hint)
+        error.server = None if error.server is None else self.data(error.server)
         return error
 
     def _data(self, data: Any, *, user_named: bool) -> Any:

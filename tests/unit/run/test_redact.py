@@ -55,9 +55,11 @@ def test_what_a_user_calls_as_we_call_our_own_is_redacted(name: str) -> None:
 
 def test_an_error_is_redacted_in_place() -> None:
     error = TargetError("x hunter22", at={"url": "a://b:cc@d"}, found="hunter22", expected="hunter22", hint="hunter22")
+    error.server = {"sqlstate": "22P02", "message": 'invalid input syntax for type integer: "hunter22"'}
     same = REDACTOR.error(error)
     assert same is error
-    assert "hunter22" not in same.render() + str(same) + repr(same)
+    assert "hunter22" not in same.render() + str(same) + repr(same) + str(same.to_dict())
+    assert same.to_dict()["server"]["sqlstate"] == "22P02"
     assert same.at == {"url": "a://b:***@d"}
 
 
