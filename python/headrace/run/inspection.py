@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -28,9 +28,11 @@ from headrace.planning import (
     engine_bytes,
     is_partitioned,
 )
+from headrace.run.control.selection import Selection
+from headrace.run.early import early_flows
 from headrace.run.lookup_tables import database_sources
 from headrace.run.redact import Redactor
-from headrace.run.reject_tables import RejectTables, table_key
+from headrace.run.reject_tables import RejectTables, TableKey, table_key
 from headrace.run.tasks import nameable_flows
 from headrace.run.waiting import on_worker
 from headrace.sources.globbing import find_files
@@ -57,6 +59,14 @@ class Destination:
     problems: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Looks:
+    """What lookups read of a place."""
+
+    sources: Sequence[DatabaseSource]
+    is_only_read: bool
+
+
 def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
     """Each database that the tasks use, those of packages inside too, opened for reading and closed again. Nothing is
     changed.
@@ -65,6 +75,9 @@ def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
     places: dict[tuple[str, str], Connection] = {}
     by_place: dict[tuple[str, str], list[DataFlowTask]] = {}
     read: dict[tuple[str, str], list[DatabaseSource]] = {}
+    # Of places that are loaded into, what nothing can change before it is read.
+    settled: dict[tuple[str, str], list[DatabaseSource]] = {}
+    early = early_flows(package, Selection()).early
     for part in (package, *_packages_inside(package)):
         for flow, when in nameable_flows(part):
             if when:
@@ -73,6 +86,8 @@ def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
                 by_place.setdefault(target_key(connection), []).append(flow)
                 for source in database_sources(flow):
                     read.setdefault(target_key(source.connection), []).append(source)
+                    if part is package and flow.definition in early:
+                        settled.setdefault(target_key(source.connection), []).append(source)
         for name in part.used:
             used = part.connections.get(name)
             if used is not None and used.type in _DATABASES:
@@ -82,9 +97,10 @@ def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
             refuse_two_ways(places.get(place, source.connection), source.connection)
     only_read = {place: sources for place, sources in read.items() if place not in places}
     for place, connection in [*places.items(), *((place, own[0].connection) for place, own in only_read.items())]:
-        flows, sources = by_place.get(place, []), only_read.get(place, [])
+        looks = _Looks(only_read.get(place) or settled.get(place, []), is_only_read=place in only_read)
         try:
-            yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows, sources)))
+            flows = by_place.get(place, [])
+            yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows, looks)))
         except HeadraceError as error:
             yield Destination(connection.name, connection.type, redactor.error(error))
 
@@ -96,9 +112,8 @@ def _packages_inside(package: BoundPackage) -> Iterator[BoundPackage]:
 
 
 def _inspected(
-    package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask], sources: Sequence[DatabaseSource]
+    package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask], looks: _Looks
 ) -> Destination:
-    """`sources`: of a place that is only read, what lookups read there."""
     capabilities = capabilities_of(connection)
     options = OpenOptions(
         engine_bytes=engine_bytes(package.memory_bytes, capabilities.memory_share),
@@ -113,10 +128,11 @@ def _inspected(
             max((declared_partitions(flow, capabilities, package.streams) for flow in flows), default=0)
         )
         found, problems = _tables(target, flows)
-        if sources:
+        if looks.is_only_read:
             # Whatever stands against loads does not matter; and nobody makes there what is missing.
             inspection = replace(inspection, problems=(), settings=())
-            problems = _unreadable(target, sources)
+        loaded = {table_key(target, flow.destination, flow.destination.table) for flow in flows}
+        problems += _unreadable(target, looks.sources, loaded)
         return Destination(
             connection.name,
             connection.type,
@@ -145,13 +161,15 @@ def _tables(target: Target, flows: Sequence[DataFlowTask]) -> tuple[int, list[st
     return found, list(dict.fromkeys(problems))
 
 
-def _unreadable(target: Target, sources: Sequence[DatabaseSource]) -> list[str]:
-    """What lookups cannot read, one sentence each."""
+def _unreadable(target: Target, sources: Sequence[DatabaseSource], loaded: Collection[TableKey]) -> list[str]:
+    """What lookups cannot read, one sentence each. `loaded`: tables that the package makes if they are missing."""
     problems = []
     for source in sources:
         try:
             if not isinstance(source, TableSource):
                 target.lookup_query(source.query)
+            elif table_key(target, source, source.table) in loaded:
+                continue
             elif target.lookup_table(source.schema, source.table) is None:
                 schema = source.schema or target.default_schema
                 problems.append(f"lookup {source.name} reads {schema}.{source.table}, which does not exist")
