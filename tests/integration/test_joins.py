@@ -70,6 +70,22 @@ def sides(project: Project) -> tuple[str, str]:
     )
 
 
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "load: staged, partition: {hash: {column: o_key, parts: 3}}",
+        "load: view, partition: {list: {column: o_day, values: {first: [2024-01-01], none: [null]}}, outside: default}",
+    ],
+)
+def test_joined_rows_are_divided(sales: Project, clauses: str) -> None:
+    """Twice, because the second run finds the table of the first."""
+    package = of_type("full").replace("table: sales, ", f"table: sales, {clauses}, ")
+    sales.package(package)
+    for streams in (3, 2):
+        sales.run(streams=streams).succeeded()
+        assert stored(sales) == expected(sales, "full")
+
+
 def test_compressed_files_are_joined(sales: Project) -> None:
     wanted = expected(sales, "inner")
     for path in (sales.folder / "inbox").glob("lines.*"):

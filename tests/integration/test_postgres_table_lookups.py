@@ -83,6 +83,7 @@ VALUES = {
     "n1": ("numeric(9,2)", "'-1234567.89', '0.00'"),
     "n2": ("numeric(38,10)", "'9999999999999999999999999999.9999999999', '-0.0000000001'"),
     "n3": ("numeric(18,0)", "'999999999999999999', '10000'"),
+    "n4": ("numeric(2,5)", "'0.00012', '-0.00099'"),
     "f4": ("real", "'1.5', 'NaN'"),
     "f8": ("double precision", "'-1e300', 'Infinity'"),
     "b": ("boolean", "'t', 'f'"),
@@ -151,6 +152,44 @@ def test_a_connection_that_is_only_read_gets_no_ledger(facts: PostgresProject) -
     problem = 'lookup keyed: PostgreSQL refused (relation "prats" does not exist (SQLSTATE 42P01))'
     opened = {own["connection"]: own["problems"] for own in json.loads(checked.stdout)["destinations"]}
     assert (checked.exit_code, opened) == (1, {"other": [], "warehouse": [problem]})
+
+
+def test_check_names_what_lookups_cannot_read_where_the_package_loads(facts: PostgresProject) -> None:
+    """But not what a task before makes."""
+
+    def problems(package: str) -> list[str]:
+        facts.package(package)
+        checked = headrace(facts, "check", "--connect", "--json")
+        (own,) = json.loads(checked.stdout)["destinations"]
+        found: list[str] = own["problems"]
+        assert checked.exit_code == (1 if found else 0)
+        return found
+
+    assert problems(PACKAGE.replace(LOOKUP, QUERY)) == []
+    facts.execute("ALTER TABLE parts RENAME TO all_parts")
+    refused = 'lookup keyed: PostgreSQL refused (relation "parts" does not exist (SQLSTATE 42P01))'
+    assert problems(PACKAGE.replace(LOOKUP, QUERY)) == [refused]
+    assert problems(PACKAGE) == ["lookup keyed reads public.parts, which does not exist"]
+    head, _, flow = PACKAGE.partition("tasks:\n")
+    flow = flow.replace("  load:", "  load:\n    after: new_parts", 1)
+    first = "".join(f"  {text}\n" for text in LOAD_PARTS.splitlines())
+    make = '  new_parts: {sql: {connection: warehouse, text: "CREATE TABLE parts (p_key int)"}}\n'
+    for before in (first, make):
+        assert problems(f"{head}tasks:\n{before}{flow}") == []
+        assert problems(f"{head}tasks:\n{before}{flow.replace(LOOKUP, QUERY)}") == []
+
+
+def test_who_may_read_some_columns_looks_rows_up_in_them(facts: PostgresProject) -> None:
+    facts.target.psql(
+        "CREATE TABLE staff AS SELECT *, 1 AS salary FROM parts; GRANT SELECT (p_key, p_sk, p_name) ON staff TO loader"
+    )
+    facts.package(PACKAGE.replace("table: parts", "table: staff"))
+    assert keyed(facts.run())["matched"] == MATCHED
+    assert facts.query(FOUND) == [ALL]
+    facts.package(PACKAGE.replace("table: parts", "table: staff").replace("part_sk: p_sk", "part_sk: salary"))
+    ended = facts.run()
+    assert ended.exit_code == 1
+    assert "reading table warehouse.public.staff for lookup `keyed`: the user has not the right" in ended.error
 
 
 def container(*members: str) -> str:

@@ -24,6 +24,11 @@ class DatabaseQuery:
         return self.script.text
 
     @property
+    def at(self) -> dict[str, object]:
+        """Where it stands, as errors have it."""
+        return self.script.at(self.statement.offset)
+
+    @property
     def is_ordered(self) -> bool:
         """Whether its rows have an order."""
         return self.statement.is_ordered

@@ -93,9 +93,8 @@ def _query(source: DatabaseQuerySource, target: Target) -> LookupTable:
     try:
         return target.lookup_query(source.query)
     except SqlError as error:
-        at = source.query.script.at(source.query.statement.offset)
         what = f"the query of lookup `{source.name}`: {error.what}"
-        refused = SqlError(what, at=at, found=error.found, expected=error.expected, hint=error.hint)
+        refused = SqlError(what, at=source.query.at, found=error.found, expected=error.expected, hint=error.hint)
         refused.server = error.server
         raise refused from error
 

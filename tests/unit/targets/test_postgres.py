@@ -203,7 +203,8 @@ def test_quoting() -> None:
 
 
 def test_types() -> None:
-    modifiers = {"numeric_recv": [-1, (15 << 16) + 2 + 4, (50 << 16) + 4, (5 << 16) + (2048 - 2) + 4]}
+    numbers = [(15, 2), (50, 0), (5, 2048 - 2), (2, 5)]
+    modifiers = {"numeric_recv": [-1, *((precision << 16) + scale + 4 for precision, scale in numbers)]}
     modifiers |= {name: [-1, 7] for name in ("varcharrecv", "bpcharrecv")}
     modifiers |= {name: [-1, 6, 3] for name in ("time_recv", "timestamp_recv", "timestamptz_recv")}
     others = ["int2recv", "int4recv", "int8recv", "float4recv", "float8recv", "boolrecv", "date_recv", "textrecv"]

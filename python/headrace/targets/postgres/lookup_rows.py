@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from headrace.errors import CancelledError, HeadraceError, TargetBusyError, TargetError
+from headrace.errors import CancelledError, HeadraceError, TargetError
 from headrace.model import DatabaseQuery, DatabaseSource, LookupColumn, TableSource
 from headrace.targets.base import RowStream
 from headrace.targets.postgres.connection import Connection, array, one_row, one_value, sql
@@ -73,13 +73,16 @@ class _Reading:
         self._connect = connect
         self._table = table
         self._columns = columns
+        self._name = f"lookup `{source.name}`"
+        self._at: dict[str, object] | None = None
         if isinstance(source, TableSource):
             assert table is not None
             self._command = Command(select([column.name for column in columns], table))
-            self._shown = f"reading table {source.connection.name}.{table} for lookup `{source.name}`"
+            self._shown = f"reading table {source.connection.name}.{table} for {self._name}"
         else:
             self._command = command_of(source.query)
-            self._shown = f"the query of lookup `{source.name}`"
+            self._shown = f"the query of {self._name}"
+            self._at = source.query.at
         self._lock = threading.Lock()
         self._opened: list[LookupConnection] = []
         self._is_cancelled = False
@@ -117,14 +120,15 @@ class _Reading:
         ]
 
     def failure(self, error: HeadraceError) -> HeadraceError:
-        """What the server has said, with what it was asked for; others say it themselves."""
-        if isinstance(error, CancelledError) or (error.server is None and not isinstance(error, TargetBusyError)):
+        """What has stopped it, with what the server was asked for; what is about rows says itself of which lookup."""
+        if isinstance(error, CancelledError) or self._name in error.what:
             return error
         if self._table is not None:
             return explained(error, self._shown)
         problem = statement_failure(error)
         problem.what = f"{self._shown}: {problem.what}"
         problem.args = (problem.what,)
+        problem.at = problem.at or self._at
         return problem
 
     def _open(self) -> LookupConnection:

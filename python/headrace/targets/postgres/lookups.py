@@ -10,7 +10,7 @@ from typing import Final
 from headrace.errors import HeadraceError
 from headrace.model import DatabaseQuery, LookupTable, TableColumn
 from headrace.targets.postgres.catalog import find_relation
-from headrace.targets.postgres.connection import Connection, array, one_row, snapshot, sql
+from headrace.targets.postgres.connection import Connection, array, one_row, snapshot, sql, texts
 from headrace.targets.postgres.failures import statement_failure
 from headrace.targets.postgres.lookup_rows import (
     BEGIN_LOOKUP,
@@ -45,7 +45,9 @@ def lookup_table(connection: Connection, table: TableName) -> LookupTable | None
             # Nobody holds other tables to it.
             may_be_null = nullable == "t" or not is_table
             columns.append(_column(name or "", found, native or "", may_be_null, compares))
-        about = _estimated_rows(connection, Command(select([column.name for column in columns], table)))
+        # Somebody who may not read all columns may not need all of them; without any the server says what is missing.
+        readable = texts(connection, sql("readable_columns"), (relation.oid,)) or [column.name for column in columns]
+        about = _estimated_rows(connection, Command(select(readable, table)))
         plain, pages = one_row(connection, sql("is_plain"), (relation.oid,)) or [None, None]
         parts = max(1, int(pages or 0) // LEAST_PAGES) if plain == "t" else 1
         return LookupTable(tuple(columns), about if is_table else None, is_plain=plain == "t", parts=parts)

@@ -7,7 +7,7 @@ and types of extensions come down to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.model import DataType
@@ -108,7 +108,12 @@ def readable_type(receive: str | None, modifier: int) -> ServerType | None:
     if receive == "bpcharrecv" and modifier == _NO_MODIFIER:
         return None  # trailing blanks mean nothing in it, and it does not say how many there are
     found = server_type(receive, modifier)
-    return None if found is None or (found.type.precision or 0) > _MOST_DIGITS else found
+    if found is None or max(found.type.precision or 0, found.type.scale or 0) > _MOST_DIGITS:
+        return None
+    if found.type.kind == "decimal" and (found.type.scale or 0) > (found.type.precision or 0):
+        # All digits are behind the point, and the first of them are zeros.
+        found = replace(found, type=DataType("decimal", precision=found.type.scale, scale=found.type.scale))
+    return found
 
 
 def _always(kind: str) -> Callable[[int], DataType | None]:
