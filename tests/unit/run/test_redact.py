@@ -59,7 +59,7 @@ def test_an_error_is_redacted_in_place() -> None:
     same = REDACTOR.error(error)
     assert same is error
     assert "hunter22" not in same.render() + str(same) + repr(same) + str(same.to_dict())
-    assert same.to_dict()["server"]["sqlstate"] == "22P02"
+    assert same.server is not None and same.server["sqlstate"] == "22P02"
     assert same.at == {"url": "a://b:***@d"}
 
 
