@@ -272,7 +272,7 @@ def test_a_side_without_files(project: Project) -> None:
     (skipped,) = project.run().succeeded()["skipped"]
     assert "lines.*" in skipped["skipped"]
     project.package(of_type("left", skipping))
-    assert "1 file of `orders`: orders.1; 0 files of `lines`" in project.run().error
+    assert "1 file of `orders`: orders.1; 0 files of `lines`\n" in project.run().error
     (project.inbox / "orders.1").unlink()
     # The other side must have files whatever this one allows.
     project.package(of_type("inner", skipping))

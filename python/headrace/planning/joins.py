@@ -53,7 +53,8 @@ def paired(join: Join, left: SourceSnapshot, right: SourceSnapshot) -> SourceSna
 def _files(source: SourceSnapshot) -> str:
     names = [basename(path) for path in source.paths]
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"{counted(len(names), 'file')} of `{source.name}`: {', '.join(names[:_LISTED])}{more}"
+    listed = f": {', '.join(names[:_LISTED])}{more}" if names else ""
+    return f"{counted(len(names), 'file')} of `{source.name}`{listed}"
 
 
 def _pairs_note(join: Join, left: SourceSnapshot, right: SourceSnapshot) -> str:
