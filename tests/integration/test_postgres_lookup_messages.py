@@ -25,6 +25,7 @@ class Broken:
 
 _ALTER = "ALTER TABLE parts ALTER"
 _SPOIL = "CREATE FUNCTION spoil() RETURNS bigint LANGUAGE sql AS 'DELETE FROM parts RETURNING p_key'"
+_VIEW = "ALTER TABLE parts RENAME TO all_parts; CREATE VIEW parts AS SELECT {} AS p_key, p_sk, p_name FROM all_parts"
 _LONG = "INSERT INTO parts SELECT n + 5000, 1, repeat('a long text', 20) || n FROM generate_series(0, 99999) n"
 _INFINITE = "UPDATE parts SET p_sk = 'infinity' WHERE p_key = 7"
 BROKEN = {
@@ -39,6 +40,9 @@ BROKEN = {
     "infinity": Broken(f"{_ALTER} p_sk TYPE date USING '2024-01-01'; {_INFINITE}", has_no_default=True),
     "year": Broken(f"{_ALTER} p_sk TYPE timestamp USING '10000-01-01'", has_no_default=True),
     "duplicate_key": Broken("INSERT INTO parts SELECT p_key % 10, p_sk, p_name FROM parts WHERE p_key < 20"),
+    "view_fails": Broken(_VIEW.format("1 / (p_key - 1)")),
+    "view_fails_in_the_plan": Broken(_VIEW.format("1 / 0 + p_key")),
+    "view_writes": Broken(f"{_SPOIL}; {_VIEW.format('spoil()')}"),
     "no_memory": Broken(_LONG, arguments=("--set", "memory=80MB")),
     "query_refused": Broken(query=("FROM parts", "FROM prats")),
     "query_of_numeric": Broken(query=("p_key, p_sk,", "p_key, p_sk / 3.0 AS p_sk,")),

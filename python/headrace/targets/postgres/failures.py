@@ -76,6 +76,11 @@ _STATEMENT_HINTS: Final[Mapping[str, str]] = {
     VALUES_NOT_TAKEN: _NO_VALUES,
     "42P02": _NO_VALUES,
 }
+# By code, or its class: of rows that are read.
+_READING_HINTS: Final[Mapping[str, str]] = {
+    "22": "Mend the row or the view, or look rows up by a query that leaves such rows out.",
+    "25006": "Nothing can be changed while rows are read: look them up in a table, or by a query that only reads.",
+}
 
 
 def explained(error: HeadraceError, what: str, consequence: str = "") -> HeadraceError:
@@ -96,6 +101,17 @@ def explained(error: HeadraceError, what: str, consequence: str = "") -> Headrac
         found=server_words(server),
         hint=advice.hint or _text(server, "hint"),
     )
+    changed.server = dict(server)
+    return changed
+
+
+def reading_failure(error: HeadraceError, what: str) -> HeadraceError:
+    """As `explained`, for rows that are read: nothing is stored, and values are those of the server."""
+    server, code = fields_of(error), sqlstate(error)
+    hint = _READING_HINTS.get(code) or _READING_HINTS.get(code[:2])
+    if server is None or hint is None:
+        return explained(error, what)
+    changed = TargetError(f"{what}: PostgreSQL refused", at=error.at, found=server_words(server), hint=hint)
     changed.server = dict(server)
     return changed
 

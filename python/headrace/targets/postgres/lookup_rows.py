@@ -12,7 +12,7 @@ from headrace.errors import CancelledError, HeadraceError, TargetError
 from headrace.model import DatabaseQuery, DatabaseSource, LookupColumn, TableSource
 from headrace.targets.base import RowStream
 from headrace.targets.postgres.connection import Connection, array, one_row, one_value, sql
-from headrace.targets.postgres.failures import explained, statement_failure
+from headrace.targets.postgres.failures import reading_failure, statement_failure
 from headrace.targets.postgres.names import TableName, literal, quote
 from headrace.targets.postgres.sql_values import type_name, written
 from headrace.targets.postgres.types import ServerType, readable_type
@@ -124,7 +124,7 @@ class _Reading:
         if isinstance(error, CancelledError) or self._name in error.what:
             return error
         if self._table is not None:
-            return explained(error, self._shown)
+            return reading_failure(error, self._shown)
         problem = statement_failure(error)
         problem.what = f"{self._shown}: {problem.what}"
         problem.args = (problem.what,)

@@ -58,7 +58,7 @@ from headrace.targets.postgres.connection import (
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.dividing import divide
 from headrace.targets.postgres.exchange import Exchange, NamedExchange
-from headrace.targets.postgres.failures import explained, ledger_failure
+from headrace.targets.postgres.failures import explained, ledger_failure, reading_failure
 from headrace.targets.postgres.group import group_transaction, refuse_alone
 from headrace.targets.postgres.hidden_tables import planned_units
 from headrace.targets.postgres.inspection import inspect_server
@@ -135,7 +135,7 @@ class PostgresTarget(ClosedBehind):
             with self._control.cancellable(self._options.is_cancelled):
                 return lookup_table(self._control, name)
         except HeadraceError as error:
-            raise explained(error, f"looking at table {self._model.name}.{name}") from error
+            raise reading_failure(error, f"looking at table {self._model.name}.{name}") from error
 
     def lookup_query(self, query: DatabaseQuery) -> LookupTable:
         return lookup_query(self._connect_for_lookup(), query, self._options.is_cancelled)
