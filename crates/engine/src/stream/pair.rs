@@ -29,6 +29,16 @@ pub struct Pair<'a> {
     spec: &'a JoinSpec,
     join: join::JoinSpec,
     readers: [Reader<'a>; 2],
+    notes: Vec<NoteOfOther>,
+}
+
+/// What is said of rows because of a column of those that they have met: made once, and not for each of them.
+struct NoteOfOther {
+    /// What is said of the column itself.
+    note: Option<Arc<str>>,
+    /// Index of the column behind the join.
+    column: usize,
+    text: Arc<str>,
 }
 
 /// What a side has to give.
@@ -66,6 +76,7 @@ impl<'a> Pair<'a> {
             spec,
             join: spec.resolved(left).map_err(refused)?.0,
             readers: [Reader::new(shared, meter, left, None)?, Reader::new(shared, meter, &spec.right, None)?],
+            notes: Vec::new(),
         })
     }
 
@@ -230,7 +241,7 @@ impl<'a> Pair<'a> {
 
     /// Sends joined rows on. False when the flow was stopped.
     fn send(
-        &self,
+        &mut self,
         first: &SliceSpec,
         batch: RecordBatch,
         opened: &mut Opened<'_>,
@@ -256,21 +267,30 @@ impl<'a> Pair<'a> {
     }
 
     /// A row of a side that stands for a joined one. What is wrong may stand in the other one.
-    fn refused_row(&self, side: Side, number: u32, refusal: Refusal, file: &FileSpec) -> RefusedRow {
+    fn refused_row(&mut self, side: Side, number: u32, refusal: Refusal, file: &FileSpec) -> RefusedRow {
         let fields = self.spec.layout(&self.shared.spec.layout, side).columns.len();
-        let column = refusal.column.and_then(|column| self.join.columns.get(column).zip(self.spec.columns.get(column)));
-        let mut own = None;
-        let mut note = refusal.note.clone();
-        match column {
-            Some((found, _)) if found.side == side => own = Some(found.column).filter(|&column| column < fields),
-            Some((found, named)) => {
-                let source = &self.spec.sources[found.side.index()];
-                let by = format!("by `{}` of `{source}`", named.column);
-                note = Some(note.map_or_else(|| by.clone(), |note| format!("{note} {by}")).into());
-            }
-            None => {}
-        }
+        let found = refusal.column.and_then(|column| Some((column, self.join.columns.get(column)?)));
+        let (own, note) = match found {
+            Some((_, found)) if found.side == side => (Some(found.column).filter(|&own| own < fields), refusal.note),
+            Some((column, _)) => (None, Some(self.note_of_other(refusal.note, column))),
+            None => (None, refusal.note),
+        };
         Refusal { note, ..refusal }.of_row(number, |_| own.map(|column| file.field(column)))
+    }
+
+    /// What is said of rows because of a column behind the join that their other ones have.
+    fn note_of_other(&mut self, note: Option<Arc<str>>, column: usize) -> Arc<str> {
+        let known = self.notes.iter().find(|known| known.column == column && known.note == note);
+        if let Some(known) = known {
+            return known.text.clone();
+        }
+        let by = self.spec.columns.get(column).map_or_else(String::new, |named| {
+            let source = &self.spec.sources[join::Side::from(named.side).index()];
+            format!("by `{}` of `{source}`", named.column)
+        });
+        let text: Arc<str> = note.as_ref().map_or_else(|| by.clone(), |note| format!("{note} {by}")).into();
+        self.notes.push(NoteOfOther { note, column, text: text.clone() });
+        text
     }
 
     fn internal(&self, error: &dyn std::fmt::Display) -> CoreError {

@@ -199,9 +199,9 @@ impl BadRows {
         self.notes.get(usize::from(bad.note?)).map(AsRef::as_ref)
     }
 
-    /// A flow has few notes, of many rows.
+    /// There are few notes, of many rows; the same one may have been made anew for each.
     fn place_of(&mut self, note: Arc<str>) -> u16 {
-        let known = self.notes.iter().position(|own| Arc::ptr_eq(own, &note));
+        let known = self.notes.iter().position(|own| *own == note);
         known.unwrap_or_else(|| {
             self.notes.push(note);
             self.notes.len() - 1
@@ -365,5 +365,22 @@ fn cut<C: Convert>(
             debug_assert!(!is_cut_again);
             C::Value::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_is_made_anew_for_each_row_is_kept_once() {
+        let mut bad = BadRows::default();
+        let notes = ["by one", "by another", "by a third"];
+        for row in 0..30 {
+            bad.refuse(row, None, Rule::NoMatch, Some(notes[row % 3].into()));
+        }
+        assert_eq!(bad.notes.len(), 3);
+        let said: Vec<_> = bad.found.iter().filter_map(|own| bad.note(own)).collect();
+        assert_eq!(said, notes.repeat(10));
     }
 }
