@@ -20,8 +20,19 @@ class QueryDivision:
 
 
 @dataclass(frozen=True)
+class DividedTable:
+    """A table that consists of others, by the destination's own names for them. `tables`: itself and all of those."""
+
+    name: str
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class QueryParts:
-    """The statements, whose rows together are those of the query, each once. `notes`: what their user should know."""
+    """The statements, whose rows together are those of the query, each once. `notes`: what their user should know.
+    `divided`: the tables that all of them must find.
+    """
 
     commands: tuple[Command, ...]
     notes: tuple[str, ...] = ()
+    divided: DividedTable | None = None

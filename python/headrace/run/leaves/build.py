@@ -130,7 +130,7 @@ class _Building:
         context, started, cpu_started = self._context, time.monotonic(), time.process_time()
         times, result, failure = None, None, None
         try:
-            times = self._target.build(context.run_id, plan, parts.commands, context.cancellation.is_set)
+            times = self._target.build(context.run_id, plan, parts, context.cancellation.is_set)
             if times.temporary_bytes:
                 spilled = _SPILLED.format(units.size(times.temporary_bytes))
                 context.notice(spilled)

@@ -12,9 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from headrace.errors import HeadraceError, SqlError
+from headrace.errors import HeadraceError, SqlError, TargetBusyError
 from headrace.planning import WHOLE_TABLE, DataFlowPlan, QueryColumn
 from headrace.targets.base import Flow, LoadTimes, Notice, Settle
+from headrace.targets.builds import DividedTable, QueryParts
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import column_types, find_relation, query_columns
 from headrace.targets.postgres.connection import (
@@ -90,14 +91,15 @@ class BuildLoad(TableLoad):
         lock_timeout_seconds: float,
         notice: Notice,
         is_cancelled: Callable[[], bool],
-        parts: Sequence[Command],
+        parts: QueryParts,
     ) -> None:
         super().__init__(
             control, ledger, run_id, plan, staging, connect, shown_name, lock_timeout_seconds, notice, is_cancelled
         )
         self._what = f"building table {shown_name}"
         self._can_be_resumed = False
-        self._parts = parts
+        self._parts = parts.commands
+        self._divided = parts.divided
         self._lengths = _lengths(control, plan, staging)
         self._temporary_bytes = 0
 
@@ -106,7 +108,7 @@ class BuildLoad(TableLoad):
         if len(self._parts) == 1:
             flow = _Statements(self._connect, [partial(self._fill, self._parts[0], "", None)], self._is_cancelled)
             return self._with_temporary(self.run(flow, flow.settled))
-        with exported_snapshot(self._connect, self._parts[0], self._is_cancelled) as snapshot:
+        with exported_snapshot(self._connect, self._parts[0], self._is_cancelled, self._divided) as snapshot:
             names = [f"part {number} of {len(self._parts)}: " for number in range(1, len(self._parts) + 1)]
             jobs = [partial(self._fill, part, name, snapshot) for part, name in zip(self._parts, names, strict=True)]
             flow = _Statements(self._connect, jobs, self._is_cancelled)
@@ -182,9 +184,13 @@ class _Statements(QueryFlow):
 
 @contextmanager
 def exported_snapshot(
-    connect: Callable[[], Connection], query: Command, is_cancelled: Callable[[], bool]
+    connect: Callable[[], Connection],
+    query: Command,
+    is_cancelled: Callable[[], bool],
+    divided: DividedTable | None = None,
 ) -> Iterator[str]:
-    """The name of a snapshot that other sessions can take over as long as the block lasts.
+    """The name of a snapshot that other sessions can take over as long as the block lasts. Raises TargetBusyError if
+    `divided` consists of other tables by now.
 
     Its session keeps what the query reads from being replaced meanwhile: planning has locked it, before the snapshot is
     taken. Otherwise some parts could find another table by the same name.
@@ -196,11 +202,24 @@ def exported_snapshot(
                 connection.execute(BEGIN)
                 connection.query(f"EXPLAIN {query.text}", _values(query))
                 name = one_value(connection, "SELECT pg_catalog.pg_export_snapshot()")
+                if divided is not None:
+                    _refuse_other_tables(connection, divided)
         except HeadraceError as error:
             raise explained(error, "taking the snapshot of a build") from error
         yield name or ""
     finally:
         connection.close()
+
+
+def _refuse_other_tables(connection: Connection, divided: DividedTable) -> None:
+    """Behind the locks of planning and the snapshot: whatever comes from now on is in no part."""
+    found = connection.query(sql("divided_table"), (divided.name,)).rows
+    if tuple(str(row[6]) for row in found) != divided.tables:
+        raise TargetBusyError(
+            f"table {divided.name} was changed while the query was divided",
+            found="partitions that came or went",
+            hint="Run again.",
+        )
 
 
 def temporary_bytes(connection: Connection) -> int:

@@ -364,9 +364,7 @@ class PostgresTarget(ClosedBehind):
         what = f"task {task}"
         return divide(self._connect_for_sql(task), query, division, columns, what, is_cancelled)
 
-    def build(
-        self, run_id: str, plan: DataFlowPlan, parts: Sequence[Command], is_cancelled: Callable[[], bool]
-    ) -> LoadTimes:
+    def build(self, run_id: str, plan: DataFlowPlan, parts: QueryParts, is_cancelled: Callable[[], bool]) -> LoadTimes:
         shown, hidden = self._shown(plan), self._hidden_schema(plan)
         try:
             drop_earlier(self._control, self._ledger, hidden, run_id, self._name(plan.schema, plan.table))
