@@ -72,6 +72,7 @@ def _set(settings: Document) -> Iterator[str]:
 def _build(settings: Document) -> Iterator[str]:
     yield f"{written(settings['target'])} {written(settings['table'])}"
     yield written(settings["file"]) if settings.get("file") else " ".join(written(settings.get("select")).split())
+    yield from division(settings.get("partition"))
     yield f"on {written(settings['connection'])}"
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
+from headrace.model.spec_partition import PartitionSpec
 from headrace.model.table_names import check_table
 
 _VALUE = SettingKind.VALUE
@@ -75,6 +76,11 @@ class BuildSpec(SpecModel):
         min_length=1,
     )
 
+    partition: PartitionSpec | None = setting(
+        "How the table is divided, as in data flows: by `hash`, by `list`, or by `range` with bounds that are written. "
+        "The server brings each row into its partition. A row that no partition takes fails the build.",
+        default=None,
+    )
     parts: Annotated[
         int | Literal["auto"],
         Field(union_mode="left_to_right"),
@@ -101,5 +107,26 @@ class BuildSpec(SpecModel):
                 "several parts need something by which the query is divided",
                 expected="`by: {table: NAME}` or `by: {hash: COLUMN}`",
                 path=("parts",),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_partition(self) -> Self:
+        """Nothing reads a query twice, to look for keys first."""
+        ranges = None if self.partition is None else self.partition.range
+        if self.partition is not None and self.partition.keep is not None:
+            raise own_error(
+                "`keep` is for tables to which rows are appended",
+                expected="`keep` left out",
+                path=("partition", "keep"),
+            )
+        if ranges is None:
+            return self
+        ends = (ranges.from_, ranges.to)
+        if not isinstance(ranges.bounds, list) and not (ranges.every is not None and None not in ends):
+            raise own_error(
+                "the bounds of the ranges are not written, and the keys of a query are not known before it",
+                expected="`bounds` as a list of keys, or `every` with `from` and `to`",
+                path=("partition", "range"),
             )
         return self

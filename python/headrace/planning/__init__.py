@@ -1,5 +1,6 @@
 """Pure planning: what a run will do, as data. Nothing here opens a file or a connection."""
 
+from headrace.planning.build_partitions import own_partitions
 from headrace.planning.builds import Build, QueryColumn, plan_build
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
@@ -109,6 +110,7 @@ __all__ = [
     "key_question",
     "lookup_engine_bytes",
     "memory_for_lookups",
+    "own_partitions",
     "own_tables",
     "plan_build",
     "plan_data_flow",

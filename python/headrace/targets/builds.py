@@ -30,9 +30,10 @@ class DividedTable:
 @dataclass(frozen=True)
 class QueryParts:
     """The statements, whose rows together are those of the query, each once. `notes`: what their user should know.
-    `divided`: the tables that all of them must find.
+    `divided`: the tables that all of them must find; `by_hash`: the query, and the column by whose hash it is divided.
     """
 
     commands: tuple[Command, ...]
     notes: tuple[str, ...] = ()
     divided: DividedTable | None = None
+    by_hash: tuple[Command, str] | None = None

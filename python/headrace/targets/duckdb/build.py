@@ -11,14 +11,15 @@ from typing import Any
 
 import duckdb
 
-from headrace.errors import HeadraceError, SqlError
-from headrace.model.duckdb_types import data_type
-from headrace.planning import DataFlowPlan, QueryColumn
+from headrace.errors import HeadraceError, SqlError, TargetError
+from headrace.model.duckdb_types import data_type, native_type
+from headrace.planning import CatalogColumn, DataFlowPlan, QueryColumn
 from headrace.targets.base import Flow, LoadTimes
 from headrace.targets.duckdb import ddl
 from headrace.targets.duckdb.filling import Filling
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import TableLoad
+from headrace.targets.duckdb.rules import belongs
 from headrace.targets.duckdb.sql_sessions import DuckdbSqlSessions, statement_failure
 from headrace.targets.duckdb.whole_table import WholeTable
 from headrace.targets.query_flow import QueryFlow
@@ -92,7 +93,26 @@ class _QueryRows:
         row = (self._cursor.execute(text) if self._waits else self._of_query(text)).fetchone()
         if self._waits:
             self._cursor.execute(ddl.drop_table(_WAITING))
+        self._refuse_outside()
         return int(row[0]) if row else 0
+
+    def _refuse_outside(self) -> None:
+        """The rows of one table obey the declared partitions, too. It has no others: a build keeps none."""
+        planned = self._plan.partitioning
+        if planned is None:
+            return
+        key = CatalogColumn(planned.column, planned.type, native_type(planned.type), nullable=True)
+        condition = belongs(planned.partitions[0].rule, key, ())
+        keys = f"SELECT CAST({ddl.quote(key.name)} AS VARCHAR) FROM {ddl.table_name(self._plan)}"
+        row = self._cursor.execute(f"{keys} WHERE ({condition}) IS NOT TRUE LIMIT 1").fetchone()
+        if row is not None:
+            table = f"{self._plan.connection}.{self._plan.table}"
+            raise TargetError(
+                f"building table {table}: no partition takes a row; nothing was made visible",
+                found=f"`{key.name}` = {'null' if row[0] is None else row[0]}",
+                expected="a key that belongs into one of the partitions",
+                hint="Leave the row out of the query, declare a partition for its key, or set `outside: default`.",
+            )
 
     def _reads_table(self) -> bool:
         """Whether the table may be among those that the query reads, by itself or through views: its name is somewhere

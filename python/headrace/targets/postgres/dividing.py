@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace import units
 from headrace.errors import HeadraceError, TargetError
-from headrace.planning import QueryColumn, counted
+from headrace.planning import HashRule, QueryColumn, counted
 from headrace.targets.builds import DividedTable, QueryDivision, QueryParts
 from headrace.targets.postgres import row_wise
+from headrace.targets.postgres.catalog import find_relation
 from headrace.targets.postgres.connection import Connection, one_row, one_value, roll_back, sql
 from headrace.targets.postgres.failures import statement_failure
 from headrace.targets.postgres.names import TableName, quote
@@ -117,7 +118,8 @@ class _Dividing:
         self._require(row_wise.why_not_by_column(plan, _HASH))
         parts, note = self._parts(plan, None)
         texts = [_of_hash(self._query.text, self._by, number, parts) for number in range(parts)]
-        return self._made(texts, f"{counted(parts, 'part')} by the hash of {self._by}{note}")
+        made = self._made(texts, f"{counted(parts, 'part')} by the hash of {self._by}{note}")
+        return replace(made, by_hash=(self._query, self._by))
 
     def _made(self, texts: Sequence[str], note: str) -> QueryParts:
         if len(texts) == 1:
@@ -192,3 +194,28 @@ def _of_hash(query: str, column: str, number: int, parts: int) -> str:
     """The rows of the query whose hash is in one of so many parts."""
     hashed = f"pg_catalog.{_HASH}(ROW({_ALIAS}.{quote(column)})) & 2147483647"
     return f"SELECT * FROM (\n{query}\n) AS {_ALIAS}\nWHERE pg_catalog.mod({hashed}, {parts}) = {number}"
+
+
+@dataclass(frozen=True)
+class HashKey:
+    """What the hash of a partitioned table is made of: `oid` is the table's, `type` that of its key, as SQL."""
+
+    oid: str
+    type: str
+
+
+def hash_key_of(connection: Connection, table: TableName, column: str) -> HashKey:
+    """Asked of a session without a snapshot of before the table was made."""
+    relation = find_relation(connection, table)
+    oid = "" if relation is None else relation.oid
+    return HashKey(oid, one_value(connection, sql("column_type"), (oid, column)) or "")
+
+
+def of_partitions(query: str, column: str, key: HashKey, rules: Sequence[HashRule]) -> str:
+    """The rows of the query that belong into some partitions by the hash of a column."""
+    value = f"CAST({_ALIAS}.{quote(column)} AS {key.type})"
+    belongs = " OR ".join(
+        f"pg_catalog.satisfies_hash_partition({key.oid}::pg_catalog.oid, {rule.modulus}, {rule.remainder}, {value})"
+        for rule in rules
+    )
+    return f"SELECT * FROM (\n{query}\n) AS {_ALIAS}\nWHERE {belongs}"
