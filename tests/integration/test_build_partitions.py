@@ -65,7 +65,10 @@ def test_a_divided_table_has_the_rows_of_the_query(project: BuildProject, clause
     table = table_of(project.run().succeeded())
     assert not project.differences(PLAIN)
     if not isinstance(project.project, PostgresProject):
-        assert (table["partitions"], table["notes"][0]) == ([], "duckdb divides no table: the rows are in one")
+        assert (table["partitions"], table["notes"][0]) == (
+            [],
+            "no partitions are made in duckdb: the rows are in one table",
+        )
         return
     number = {HASH: 8, RANGE: 3, LIST: 3}[clause]
     there = partitions(project)
@@ -153,7 +156,7 @@ def test_a_table_that_is_divided_otherwise(on_postgres: BuildProject, made: str,
     ended = project.run()
     assert ended.exit_code == 1
     assert found in ended.error
-    assert "Correct `partition` of the build; or leave it out" in ended.error
+    assert "Correct `partition` of the build, or leave it out" in ended.error
     assert leftovers(project) == []
 
 

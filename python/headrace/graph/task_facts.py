@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from headrace import units
-from headrace.graph.words import condition, over, written
+from headrace.graph.words import condition, division, over, written
 
 Document = Mapping[str, Any]
 _FILE_OPERATIONS: Final = {

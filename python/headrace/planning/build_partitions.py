@@ -21,10 +21,10 @@ from headrace.planning.target_table import TargetTable
 from headrace.planning.ways import Choice
 
 _BY_SERVER: Final = Choice("server", "the server brings each row into its partition")
-_ONE_TABLE: Final = "{} divides no table: the rows are in one"
+_ONE_TABLE: Final = "no partitions are made in {}: the rows are in one table"
 # A build has no `load`, and its partitions have no destination of a data flow.
 _WITHOUT: Final = (
-    "Correct `partition` of the build; or leave it out: then the rows are moved into the partitions that the table has."
+    "Correct `partition` of the build, or leave it out: then the table is filled as it is, divided or not."
 )
 
 
