@@ -160,6 +160,19 @@ def test_a_table_that_is_divided_otherwise(on_postgres: BuildProject, made: str,
     assert leftovers(project) == []
 
 
+def test_triggers_do_not_fire_for_partitions_and_so_they_are_refused(on_postgres: BuildProject) -> None:
+    project = on_postgres
+    project.project.execute(
+        "CREATE TABLE sales (id bigint, name varchar(20), amount numeric(15,2)) PARTITION BY HASH (id)",
+        "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+        "CREATE TRIGGER seen AFTER INSERT ON sales FOR EACH ROW EXECUTE FUNCTION nothing()",
+    )
+    project.tasks(build(PLAIN, target="replace", more=HASH))
+    error = project.run().error
+    assert "the triggers of table warehouse.sales do not fire for rows that come as partitions" in error
+    assert "Correct `partition` of the build, or leave it out" in error
+
+
 @pytest.mark.parametrize(
     ("clause", "found"),
     [

@@ -57,9 +57,9 @@ class BuildSpec(SpecModel):
     table: Annotated[str, AfterValidator(check_table)] = setting(
         "`table` or `schema.table`; created if it does not exist.", kind=_VALUE
     )
-    target: Literal["create", "replace"] = setting(
-        "What happens to existing rows: `create` fails if the table exists, `replace` exchanges them and keeps grants, "
-        "comments, constraints, indexes and dependent views.",
+    target: Literal["create", "append", "replace"] = setting(
+        "What happens to existing rows: `create` fails if the table exists, `append` leaves them, `replace` exchanges "
+        "them and keeps grants, comments, constraints, indexes and dependent views.",
         kind=_VALUE,
     )
     select: str | None = setting(

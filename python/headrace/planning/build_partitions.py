@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +25,7 @@ from headrace.planning.ways import Choice
 
 _BY_SERVER: Final = Choice("server", "the server brings each row into its partition")
 _ONE_TABLE: Final = "no partitions are made in {}: the rows are in one table"
-# A build has no `load`, and its partitions have no destination of a data flow.
+_OF_LOADS: Final = re.compile("`load: single`|of destination")
 _WITHOUT: Final = (
     "Correct `partition` of the build, or leave it out: then the table is filled as it is, divided or not."
 )
@@ -50,16 +53,21 @@ def divide_build(
         notes += [OUTSIDE_FAILS_BUILD] * (whole is not None)
         return BuildDivision(whole=whole)
     check_tablespaces(table.destination, table.capabilities, table.name)
+    if table.catalog is not None:
+        column = Column(name=key.source, type=key.type)
+        check_partitioning(table.catalog, clause, column, table.capabilities, (table.name, table.destination.name))
+    return BuildDivision(divide(table, source, key, KeyFacts(cpus=cpus), notes, _BY_SERVER))
+
+
+@contextmanager
+def hints_for_builds() -> Iterator[None]:
+    """What is refused of partitions is that of loads, but a build has none of the settings that their hints name."""
     try:
-        if table.catalog is not None:
-            column = Column(name=key.source, type=key.type)
-            names = (table.name, table.destination.name)
-            check_partitioning(table.catalog, clause, column, table.capabilities, names)
-        division = divide(table, source, key, KeyFacts(cpus=cpus), notes, _BY_SERVER)
+        yield
     except TargetError as error:
-        error.hint = _WITHOUT
+        if error.hint is not None and _OF_LOADS.search(error.hint):
+            error.hint = _WITHOUT
         raise
-    return BuildDivision(division)
 
 
 def own_partitions(partitioning: Partitioning | None, column: str | None, parts: int) -> list[list[HashRule]] | None:

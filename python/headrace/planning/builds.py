@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from headrace.errors import TypeMismatchError
 from headrace.model import Connection, DataType, Destination, PartitionClause, RejectLimits
-from headrace.planning.build_partitions import divide_build, own_partitions
+from headrace.planning.build_partitions import divide_build, hints_for_builds, own_partitions
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogTable
 from headrace.planning.columns import ColumnMapping, Differences, check_unfilled
@@ -49,7 +49,7 @@ class Build:
     connection: Connection
     schema: str | None
     table: str
-    target: Literal["create", "replace"]
+    target: Literal["create", "append", "replace"]
     partition: PartitionClause | None = None
     by_hash: str | None = None
 
@@ -83,7 +83,8 @@ def plan_build(
         slices=[{"number": 1, "file": 0, "begin_byte": 0, "end_byte": 0}],
     )
     notes = list(mapping.notes)
-    divided = divide_build(table, mapping, source, cpus, notes)
+    with hints_for_builds():
+        divided = divide_build(table, mapping, source, cpus, notes)
     partitioning = divided.whole if divided.division is None else divided.division.partitioning
     if own_partitions(partitioning, build.by_hash, parts) is not None:
         notes.append("each session gives the rows of partitions of its own")
@@ -91,7 +92,8 @@ def plan_build(
     load = "single" if divided.division is None else "staged"
     staging = Staging()
     if capabilities.hidden_tables:
-        staging = plan_staging(table, load, source, divided.division, parts, commits=False)
+        with hints_for_builds():
+            staging = plan_staging(table, load, source, divided.division, parts, commits=False, by_query=True)
     return DataFlowPlan(
         task=build.task,
         connection=build.connection.name,

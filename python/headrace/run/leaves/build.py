@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from headrace import units
-from headrace.errors import HeadraceError, SqlError
+from headrace.errors import HeadraceError, LedgerError, SqlError
 from headrace.executors import FlowOutcome
 from headrace.model.load import usable_cpus
 from headrace.model.scripts import use_of
@@ -19,6 +19,7 @@ from headrace.run.leaves.base import LeafContext, LeafResult
 from headrace.run.leaves.build_partition import partition_of_build
 from headrace.run.sql.prepared import PreparedStatement, prepare, read_sql
 from headrace.run.sql.wording import placed, redacted
+from headrace.run.tasks import earlier_names
 from headrace.targets import LoadTimes, QueryDivision, QueryParts, Target, result_of_query
 
 _SHOWN_CHARACTERS: Final = 70
@@ -43,7 +44,7 @@ class BuildLeaf:
 
     def describe(self, settings: BuildSpec) -> Sequence[str]:
         """Table and query."""
-        does = {"create": "create", "replace": "replace the rows of"}[settings.target]
+        does = {"create": "create", "append": "append to", "replace": "replace the rows of"}[settings.target]
         how = f"{_partitions(settings)}{_division(settings)}"
         first = f"{does} {settings.connection}.{settings.table}{how}, exactly once with a ledger"
         if settings.file is not None:
@@ -99,6 +100,8 @@ class _Building:
             )
             self._context.services.built_before(done)
             return self._result(LoadTimes(0, 0, 0, sum(item.loaded for item in done.slices.values())), was_done=True)
+        if self._settings.target == "append":
+            self._refuse_appended()
         query = self._query()
         plan, parts = self._plan(query)
         for note in plan.notes:
@@ -106,6 +109,16 @@ class _Building:
         if not progress.recorded:
             self._target.record_slices(self._context.run_id, plan)
         return self._result(self._built(plan, parts, query))
+
+    def _refuse_appended(self) -> None:
+        """Raises LedgerError if the task has appended its rows under one of its earlier names in this run."""
+        for name in earlier_names(self._context.instance):
+            if self._target.task_progress(self._context.run_id, name).finished:
+                raise LedgerError(
+                    f"task {self._context.instance} has appended rows, and would append them again, because a task "
+                    "before it, which had failed, is done anew",
+                    hint="Start a new run with --abandon, once the rows are removed.",
+                )
 
     def _query(self) -> PreparedStatement:
         context = self._context

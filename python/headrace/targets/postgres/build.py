@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from headrace.errors import HeadraceError, LedgerError, SqlError, TargetBusyError
+from headrace.errors import HeadraceError, LedgerError, SqlError, TargetBusyError, TargetError
 from headrace.planning import ALL_PARTITIONS, WHOLE_TABLE, DataFlowPlan, HashRule, QueryColumn, own_partitions
 from headrace.targets.base import Flow, LoadTimes, Notice, Settle
 from headrace.targets.builds import DividedTable, QueryParts
@@ -109,7 +109,13 @@ class BuildLoad(TableLoad):
         self._temporary_bytes = 0
 
     def built(self) -> LoadTimes:
-        """All of it."""
+        """All of it. Raises TargetError for rows that could be appended twice."""
+        if self._plan.target == "append" and self._ledger is None:
+            raise TargetError(
+                f"{self._what}: rows cannot be appended exactly once without a ledger",
+                found="`target: append`, and `ledger: off` of the connection",
+                hint="Leave `ledger: off` out, or use `target: replace`.",
+            )
         if len(self._parts) == 1:
             flow = _Statements(self._connect, [partial(self._fill, self._parts[0], "", None, ())], self._is_cancelled)
             return self._with_temporary(self.run(flow, flow.settled))
