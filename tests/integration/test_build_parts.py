@@ -34,7 +34,6 @@ MAKE = (
     "INSERT INTO part SELECT n, 'part ' || n FROM generate_series(0, 5) n",
     "CREATE TABLE marked (id bigint NOT NULL)",
     "INSERT INTO marked SELECT n FROM generate_series(1, 20000, 3) n UNION ALL SELECT 3 FROM generate_series(1, 3)",
-    "CREATE TABLE divided (id bigint) PARTITION BY RANGE (id)",
     "CREATE VIEW seen AS SELECT * FROM line",
     "ANALYZE",
 )
@@ -121,9 +120,9 @@ def test_a_query_that_is_not_row_wise_is_refused(project: BuildProject, query: s
 
 @pytest.mark.parametrize(
     ("table", "reason"),
-    [("divided", "no plain table"), ("seen", "no plain table"), ("nothing", "no table of that name")],
+    [("seen", "no table with rows"), ("nothing", "no table of that name")],
 )
-def test_what_is_no_plain_table_divides_nothing(project: BuildProject, table: str, reason: str) -> None:
+def test_what_is_no_table_divides_nothing(project: BuildProject, table: str, reason: str) -> None:
     project.tasks(build(f"SELECT id FROM {'line' if table == 'nothing' else table}", more=f"by: {{table: {table}}}"))
     assert reason in project.run().error
 
@@ -224,7 +223,7 @@ def test_all_parts_see_one_moment(database: Database) -> None:
         plan = plan_build(build, columns, None, target.capabilities, target.default_schema, 3)
         target.record_slices(run.run_id, plan)
         before, is_building = opened, True
-        times = target.build(run.run_id, plan, parts.commands, never)
+        times = target.build(run.run_id, plan, parts, never)
         is_building = False
         assert opened == before + 4  # the one that holds the snapshot, and three parts
     seen = f"SELECT id FROM line WHERE id < {(before + 2) * 100_000}"

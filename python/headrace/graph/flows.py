@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from headrace import units
 from headrace.graph.parts import Box, Line
-from headrace.graph.words import written
+from headrace.graph.words import division, written
 from headrace.model import DataFlowTask, FileSource
 
 Document = Mapping[str, Any]
@@ -106,15 +106,8 @@ def _destination(identity: str, name: str, destination: Document, known: Sequenc
     table = tables.pop() if len(tables) == 1 else written(destination.get("table"))
     ways = [text for key in ("target", "load") if (text := one(key)) is not None]
     facts = [f"{table} in {written(destination.get('connection'))}", ", ".join(ways)]
-    facts += _division(_mapping(destination.get("partition")))
+    facts += division(destination.get("partition"))
     return Box(identity, "table", name, "table", tuple(fact for fact in facts if fact))
-
-
-def _division(partition: Document) -> Iterator[str]:
-    for strategy in ("range", "list", "hash"):
-        if strategy in partition:
-            column = _mapping(partition[strategy]).get("column")
-            yield f"divided by {strategy}{f' of {column}' if isinstance(column, str) else ''}"
 
 
 def _reject_facts(rejects: Document) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from headrace import units
-from headrace.graph.words import condition, over, written
+from headrace.graph.words import condition, division, over, written
 
 Document = Mapping[str, Any]
 _FILE_OPERATIONS: Final = {
@@ -72,6 +72,7 @@ def _set(settings: Document) -> Iterator[str]:
 def _build(settings: Document) -> Iterator[str]:
     yield f"{written(settings['target'])} {written(settings['table'])}"
     yield written(settings["file"]) if settings.get("file") else " ".join(written(settings.get("select")).split())
+    yield from division(settings.get("partition"))
     yield f"on {written(settings['connection'])}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Document = Mapping[str, Any]
@@ -33,6 +33,15 @@ def over(settings: Document) -> str:
         step = f" by {own['step']}" if "step" in own else ""
         text = f"{written(own['from'])} to {written(own['to'])}{step}"
     return f"{names} over {text}"
+
+
+def division(partition: object) -> Iterator[str]:
+    """How a table is divided, from its `partition` clause; nothing without one."""
+    clause = partition if isinstance(partition, Mapping) else {}
+    for strategy in ("range", "list", "hash"):
+        if strategy in clause:
+            column = clause[strategy].get("column") if isinstance(clause[strategy], Mapping) else None
+            yield f"divided by {strategy}{f' of {column}' if isinstance(column, str) else ''}"
 
 
 def written(value: object) -> str:

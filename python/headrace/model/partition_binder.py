@@ -45,7 +45,7 @@ class PartitionBinder:
     def bind(
         self,
         spec: PartitionSpec,
-        source: Source,
+        source: Source | None,
         columns: Sequence[RowColumn],
         mapping: Mapping[str, str] | None,
         *,
@@ -107,7 +107,7 @@ class PartitionBinder:
         spec: RangePartitionSpec,
         name: str,
         column: RowColumn,
-        source: Source,
+        source: Source | None,
         settings: PartitionSettings,
         path: DocumentPath,
     ) -> RangePartition | None:
@@ -131,7 +131,7 @@ class PartitionBinder:
             return None if every is None else RangePartition(name, every, settings=settings)
         return RangePartition(name, "files" if spec.parts is None else Quantiles(spec.parts), settings=settings)
 
-    def _can_be_found(self, spec: RangePartitionSpec, source: Source, path: DocumentPath) -> bool:
+    def _can_be_found(self, spec: RangePartitionSpec, source: Source | None, path: DocumentPath) -> bool:
         """Rows that are generated cannot be looked at before."""
         is_given = isinstance(spec.bounds, list) or (spec.every and spec.from_ is not None and spec.to is not None)
         if is_given or not isinstance(source, GenerateSource):
@@ -145,9 +145,9 @@ class PartitionBinder:
         )
         return False
 
-    def _ends_can_be_found(self, source: Source, path: DocumentPath) -> bool:
+    def _ends_can_be_found(self, source: Source | None, path: DocumentPath) -> bool:
         """Whether the last row of a file can: with a qualifier only who has read all of it knows where it begins."""
-        if source.layout.qualifier is None or isinstance(source, GenerateSource):
+        if source is None or source.layout.qualifier is None or isinstance(source, GenerateSource):
             return True
         self._problems.add(
             self._document,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
+from headrace.model.spec_partition import PartitionSpec
 from headrace.model.table_names import check_table
 
 _VALUE = SettingKind.VALUE
@@ -23,7 +24,8 @@ class DivisionSpec(SpecModel):
     """By what the rows of a query are divided: by those of one of its tables, or by a column of its result."""
 
     table: str | None = setting(
-        "A plain table, named as in FROM: each session reads a range of its pages. The query must be row-wise in it: "
+        "A table, named as in FROM: each session reads a range of its pages, or the same range in each of its "
+        "partitions. The query must be row-wise in it: "
         "no GROUP BY, DISTINCT, LIMIT or window function above it, and not on the side of an outer join that may be "
         "missing. EXPLAIN decides; what is in the way is named.",
         default=None,
@@ -55,9 +57,9 @@ class BuildSpec(SpecModel):
     table: Annotated[str, AfterValidator(check_table)] = setting(
         "`table` or `schema.table`; created if it does not exist.", kind=_VALUE
     )
-    target: Literal["create", "replace"] = setting(
-        "What happens to existing rows: `create` fails if the table exists, `replace` exchanges them and keeps grants, "
-        "comments, constraints, indexes and dependent views.",
+    target: Literal["create", "append", "replace"] = setting(
+        "What happens to existing rows: `create` fails if the table exists, `append` leaves them, `replace` exchanges "
+        "them and keeps grants, comments, constraints, indexes and dependent views.",
         kind=_VALUE,
     )
     select: str | None = setting(
@@ -74,6 +76,11 @@ class BuildSpec(SpecModel):
         min_length=1,
     )
 
+    partition: PartitionSpec | None = setting(
+        "How the table is divided, as in data flows: by `hash`, by `list`, or by `range` with bounds that are written. "
+        "The server brings each row into its partition. A row that no partition takes fails the build.",
+        default=None,
+    )
     parts: Annotated[
         int | Literal["auto"],
         Field(union_mode="left_to_right"),
@@ -100,5 +107,26 @@ class BuildSpec(SpecModel):
                 "several parts need something by which the query is divided",
                 expected="`by: {table: NAME}` or `by: {hash: COLUMN}`",
                 path=("parts",),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_partition(self) -> Self:
+        """Nothing reads a query twice, to look for keys first."""
+        ranges = None if self.partition is None else self.partition.range
+        if self.partition is not None and self.partition.keep is not None:
+            raise own_error(
+                "`keep` is for tables to which rows are appended",
+                expected="`keep` left out",
+                path=("partition", "keep"),
+            )
+        if ranges is None:
+            return self
+        ends = (ranges.from_, ranges.to)
+        if not isinstance(ranges.bounds, list) and not (ranges.every is not None and None not in ends):
+            raise own_error(
+                "the bounds of the ranges are not written, and the keys of a query are not known before it",
+                expected="`bounds` as a list of keys, or `every` with `from` and `to`",
+                path=("partition", "range"),
             )
         return self

@@ -1,5 +1,6 @@
 """Pure planning: what a run will do, as data. Nothing here opens a file or a connection."""
 
+from headrace.planning.build_partitions import hints_for_builds, own_partitions
 from headrace.planning.builds import Build, QueryColumn, plan_build
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
@@ -103,12 +104,14 @@ __all__ = [
     "counted",
     "display_name",
     "engine_bytes",
+    "hints_for_builds",
     "is_enforced",
     "is_partitioned",
     "key_column",
     "key_question",
     "lookup_engine_bytes",
     "memory_for_lookups",
+    "own_partitions",
     "own_tables",
     "plan_build",
     "plan_data_flow",

@@ -4,13 +4,14 @@ hidden tables, switch and ledger are those of loads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Literal
 
 from headrace.errors import TypeMismatchError
-from headrace.model import Connection, DataType, Destination, RejectLimits
+from headrace.model import Connection, DataType, Destination, PartitionClause, RejectLimits
+from headrace.planning.build_partitions import divide_build, hints_for_builds, own_partitions
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogTable
 from headrace.planning.columns import ColumnMapping, Differences, check_unfilled
@@ -40,13 +41,17 @@ class QueryColumn:
 
 @dataclass(frozen=True)
 class Build:
-    """What a package says of a build. `task`: its id in the run."""
+    """What a package says of a build. `task`: its id in the run; `by_hash`: the column of the query by which it is
+    divided among sessions.
+    """
 
     task: str
     connection: Connection
     schema: str | None
     table: str
-    target: Literal["create", "replace"]
+    target: Literal["create", "append", "replace"]
+    partition: PartitionClause | None = None
+    by_hash: str | None = None
 
 
 def plan_build(
@@ -56,40 +61,56 @@ def plan_build(
     capabilities: Capabilities,
     default_schema: str | None,
     parts: int = 1,
+    *,
+    taken_names: Collection[str] = (),
+    cpus: int = 1,
 ) -> DataFlowPlan:
-    """The plan of a build. `catalog`: the table as it is now, None if there is none.
+    """The plan of a build. `catalog`: the table as it is now, None if there is none; `taken_names`: all names of its
+    schema; `cpus`: the default number of partitions by hash.
 
     Raises TargetError for what the table forbids, and TypeMismatchError naming every column that does not fit.
     """
-    destination = Destination("build", build.connection, build.schema, build.table, build.target, load="single")
-    table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema))
-    check_existing(table, "single")
+    load: Literal["staged", "single"] = "single" if build.partition is None else "staged"
+    destination = Destination(
+        "build", build.connection, build.schema, build.table, build.target, load=load, partition=build.partition
+    )
+    table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
+    check_existing(table, load)
     mapping = _map(table, columns)
     source = SourceSnapshot(
         "query",
         files=[{"path": QUERY, "size_bytes": 0, "modified_ns": 0}],
         slices=[{"number": 1, "file": 0, "begin_byte": 0, "end_byte": 0}],
     )
-    staging = (
-        plan_staging(table, "single", source, None, parts, commits=False) if capabilities.hidden_tables else Staging()
-    )
+    notes = list(mapping.notes)
+    with hints_for_builds():
+        divided = divide_build(table, mapping, source, cpus, notes)
+    partitioning = divided.whole if divided.division is None else divided.division.partitioning
+    if own_partitions(partitioning, build.by_hash, parts) is not None:
+        notes.append("each session gives the rows of partitions of its own")
+    # Where a partition is no table of its own, none is staged.
+    load = "single" if divided.division is None else "staged"
+    staging = Staging()
+    if capabilities.hidden_tables:
+        with hints_for_builds():
+            staging = plan_staging(table, load, source, divided.division, parts, commits=False, by_query=True)
     return DataFlowPlan(
         task=build.task,
         connection=build.connection.name,
         schema=build.schema or default_schema,
         table=catalog.name if catalog else build.table,
         target=build.target,
-        load="single",
+        load=load,
         switch=staging.switch,
-        partitioning=None,
+        partitioning=partitioning,
         staging=staging.tables,
         options=destination.options,
         streams=parts,
         source=source,
         layout={"columns": []},
         columns=tuple(mapping.columns),
-        steps=plan_steps(table, staging, None, len(source.slices), commits=False),
-        notes=tuple(mapping.notes),
+        steps=plan_steps(table, staging, partitioning, len(source.slices), commits=False),
+        notes=tuple(notes),
         memory=_NO_MEMORY,
         sink_kind=capabilities.sink_kind,
         rejects=RejectLimits(),

@@ -13,7 +13,7 @@ from headrace.planning.existing import check_dropped
 from headrace.planning.hash_parts import hash_parts
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.list_parts import list_parts
-from headrace.planning.outside_keys import OUTSIDE_FAILS
+from headrace.planning.outside_keys import OUTSIDE_FAILS, OUTSIDE_FAILS_BUILD
 from headrace.planning.part_names import part_names
 from headrace.planning.partition_key import bounds_of_files
 from headrace.planning.partitioning import (
@@ -34,7 +34,7 @@ from headrace.planning.reload import reloaded_parts
 from headrace.planning.rolling_window import Window, newest, nothing_goes
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.target_table import TargetTable
-from headrace.planning.ways import choose_way
+from headrace.planning.ways import Choice, choose_way
 from headrace.planning.wording import counted
 
 # Measured with two indexes on the table.
@@ -51,9 +51,17 @@ class Division:
 
 
 def divide(
-    table: TargetTable, source: SourceSnapshot, key: OutputColumn, facts: KeyFacts, notes: list[str]
+    table: TargetTable,
+    source: SourceSnapshot,
+    key: OutputColumn,
+    facts: KeyFacts,
+    notes: list[str],
+    by_query: Choice | None = None,
 ) -> Division:
-    """Raises TargetError for a table or a declaration that cannot be, before row 1."""
+    """`by_query`: the way of rows that a query gives in the target itself, so that nobody else sees them.
+
+    Raises TargetError for a table or a declaration that cannot be, before row 1.
+    """
     clause = table.destination.partition
     assert clause is not None
     kept = staying(table)
@@ -82,10 +90,11 @@ def divide(
         notes += _notes_of_window(window, clause)
     parts = window.parts + default
     strategy = strategy_of(clause)
-    choice = choose_way(parts, strategy, key, table.catalog, table.capabilities, files)
+    choice = by_query or choose_way(parts, strategy, key, table.catalog, table.capabilities, files)
     partitions = _named(table, parts, clause.settings.tablespaces)
-    judge = _judge(table, parts, strategy, choice.way, facts)
-    notes += _notes(table, parts, partitions, key, clause, choice.way, judge)
+    judge: Judge = "target" if by_query else _judge(table, parts, strategy, choice.way, facts)
+    outside = OUTSIDE_FAILS_BUILD if by_query else OUTSIDE_FAILS
+    notes += _notes(table, parts, partitions, key, clause, choice.way, judge, outside)
     notes.append(_NO_KEY if parts[0].action == "discard" else choice.reason)
     partitioning = Partitioning(
         strategy,
@@ -224,7 +233,9 @@ def _notes(
     clause: PartitionClause,
     way: Way,
     judge: Judge,
+    outside: str,
 ) -> list[str]:
+    """`outside`: what is said of rows that no partition takes, if only the target knows them."""
     notes = []
     if key.type.kind == "timestamptz" and not isinstance(clause, HashPartition):
         notes.append(f"bounds, periods and values of `{key.target}` are in UTC")
@@ -239,7 +250,7 @@ def _notes(
             notes.append("`outside: default` has no effect on partitions that are loaded anew")
     filled = [partition.table for partition in partitions if partition.action == "insert"]
     if judge == "target" and not (is_hash or takes_all):
-        notes.append(OUTSIDE_FAILS)
+        notes.append(outside)
     if filled and way == "merged":
         notes.append(f"{counted(len(filled), 'existing partition')} may take rows: {', '.join(filled)}")
     elif filled:

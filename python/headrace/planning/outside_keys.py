@@ -17,6 +17,7 @@ from headrace.planning.wording import counted
 OUTSIDE_FAILS: Final = (
     "a row that no partition takes fails the load: only the server knows it, and takes all rows of a COPY or none"
 )
+OUTSIDE_FAILS_BUILD: Final = "a row that no partition takes fails the build"
 # Given keys and the values of lists: those of the keys that equal no value. None: it cannot be asked.
 Unlisted = Callable[[Sequence[str], Sequence[str]], Sequence[str] | None]
 

@@ -29,14 +29,23 @@ class Staging:
 
 
 def plan_staging(
-    table: TargetTable, load: str, source: SourceSnapshot, division: Division | None, streams: int, *, commits: bool
+    table: TargetTable,
+    load: str,
+    source: SourceSnapshot,
+    division: Division | None,
+    streams: int,
+    *,
+    commits: bool,
+    by_query: bool = False,
 ) -> Staging:
     """The staging tables of one data flow of a target with hidden tables, and the switch.
 
     `load` is how the rows really travel; `division` belongs to `staged`. `commits`: rows are committed before the last
-    one has arrived. Raises TargetError for what the table forbids, before row 1.
+    one has arrived; `by_query`: they are those of a query in the target, of which nothing is kept if it fails.
+
+    Raises TargetError for what the table forbids, before row 1.
     """
-    switch, why = _switch(table, load)
+    switch, why = _switch(table, load, by_query=by_query)
     if division is not None:
         tables = _partition_tables(table, division, source, streams, commits)
         # What happens to partitions that exist stands in the notes of the division.
@@ -75,7 +84,7 @@ def _what_is_switched(table: TargetTable, partitioning: Partitioning) -> str:
     return f"the partitions {place} in one transaction"
 
 
-def _switch(table: TargetTable, load: str) -> tuple[SwitchMode, str]:
+def _switch(table: TargetTable, load: str, *, by_query: bool) -> tuple[SwitchMode, str]:
     """How the staging tables become the target, and why, as a note."""
     catalog, target = table.catalog, table.destination.target
     if load == "view":
@@ -84,6 +93,8 @@ def _switch(table: TargetTable, load: str) -> tuple[SwitchMode, str]:
         return "attach", ""
     if catalog is None:
         return "schema", "the table is new: it is loaded out of sight and moved into its schema"
+    if target == "append" and by_query:
+        return "move", "rows are loaded out of sight and moved into the table, which keeps those that it has"
     if target == "append":
         return "none", "rows are appended straight to the table: each writer commits a transaction of its own"
     hanging = catalog.prevents_rename or (("its partitions",) if catalog.partitioning else ())

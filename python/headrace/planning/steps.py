@@ -144,7 +144,9 @@ def _switched(table: TargetTable, staging: Staging, partitioning: Partitioning |
     how = {
         "schema": f"make it table {table.name}",
         "rename": f"let it take the place of {table.name}",
-        "move": f"empty {table.name} and move the rows there",
+        "move": f"empty {table.name} and move the rows there"
+        if table.destination.target == "replace"
+        else f"move the rows into {table.name}",
         "view": f"make {table.name} the view of them",
     }[staging.switch]
     return [*steps, Step("switch", f"{how}: the rows become visible in this one transaction")]

@@ -413,10 +413,8 @@ class Target(Protocol):
         cannot be divided so.
         """
 
-    def build(
-        self, run_id: str, plan: DataFlowPlan, parts: Sequence[Command], is_cancelled: Callable[[], bool]
-    ) -> LoadTimes:
-        """Fills the table of the plan with the rows of the statements, whose columns are those of the plan, in the
+    def build(self, run_id: str, plan: DataFlowPlan, parts: QueryParts, is_cancelled: Callable[[], bool]) -> LoadTimes:
+        """Fills the table of the plan with the rows of the parts, whose columns are those of the plan, in the
         steps of a load; all see the same moment. On any error nothing of it becomes visible.
         """
 

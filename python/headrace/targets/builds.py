@@ -20,8 +20,20 @@ class QueryDivision:
 
 
 @dataclass(frozen=True)
+class DividedTable:
+    """A table that consists of others, by the destination's own names for them. `tables`: itself and all of those."""
+
+    name: str
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class QueryParts:
-    """The statements, whose rows together are those of the query, each once. `notes`: what their user should know."""
+    """The statements, whose rows together are those of the query, each once. `notes`: what their user should know.
+    `divided`: the tables that all of them must find; `by_hash`: the query, and the column by whose hash it is divided.
+    """
 
     commands: tuple[Command, ...]
     notes: tuple[str, ...] = ()
+    divided: DividedTable | None = None
+    by_hash: tuple[Command, str] | None = None

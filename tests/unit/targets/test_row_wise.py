@@ -27,7 +27,7 @@ def child(node: dict[str, Any], side: str) -> dict[str, Any]:
 
 
 def why(plan: dict[str, Any]) -> str | None:
-    return why_not_by_table(plan, "public", "line")
+    return why_not_by_table(plan, {("public", "line"), ("public", "line_1"), ("old", "line_2")})
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,7 @@ def test_joins_keep_some_sides(join: str, sides: tuple[str, ...]) -> None:
         assert why(above("Sort", child(plan, "Outer"))) == why(plan)
 
 
-@pytest.mark.parametrize(
-    "kind", ["Aggregate", "Unique", "WindowAgg", "Append", "Gather", "Foreign Scan", "Of later versions"]
-)
+@pytest.mark.parametrize("kind", ["Aggregate", "Unique", "WindowAgg", "Gather", "Foreign Scan", "Of later versions"])
 def test_what_is_not_known_to_be_row_wise_is_not(kind: str) -> None:
     assert why(above("Sort", child(above(kind, child(LINE, "Outer")), "Outer"))) is not None
 
@@ -70,6 +68,31 @@ def test_the_table_is_read_once_in_its_range() -> None:
     assert "without its schema" in str(why({**LINE, "TID Cond": "", "Filter": "(id > 1)"}))
     twice = above("Nested Loop", child(LINE, "Outer"), child(LINE, "Inner"), **{"Join Type": "Inner"})
     assert why(twice) == "it is read 2 times"
+
+
+def of_table(name: str, schema: str = "public", side: str = "Member") -> dict[str, Any]:
+    return child({**LINE, "Schema": schema, "Relation Name": name}, side)
+
+
+def test_a_table_may_consist_of_others() -> None:
+    parts = of_table("line_1"), above("Sort", of_table("line_2", "old", "Outer"), **{"Parent Relationship": "Member"})
+    for kind in ("Append", "Merge Append"):
+        both = above(kind, *parts)
+        assert why(both) is None
+        assert why(above("Hash Join", child(both, "Outer"), child(PART, "Inner"), **{"Join Type": "Left"})) is None
+        assert "GROUP BY" in str(why(above("Aggregate", child(both, "Outer"))))
+        assert "UNION" in str(why(above(kind, *parts, child(PART, "Member"))))
+    assert "in FROM" in str(why(above("Append", parts[0], {**of_table("line_2", "old"), "TID Cond": ""})))
+
+
+def test_two_of_its_tables_that_meet_are_read_twice() -> None:
+    meet = above("Nested Loop", of_table("line_1", side="Outer"), of_table("line_2", "old", "Inner"))
+    assert why({**meet, "Join Type": "Inner"}) == "it is read 2 times"
+    assert why(above("Append", child({**meet, "Join Type": "Inner"}, "Member"))) == "it is read 2 times"
+
+
+def test_sides_of_a_union_that_all_read_it() -> None:
+    assert why(above("Append", child(LINE, "Member"), child(LINE, "Member"))) is None
 
 
 def test_what_parts_would_not_see_alike() -> None:

@@ -8,15 +8,18 @@ from dataclasses import replace
 from typing import Any, Final
 
 from headrace import units
-from headrace.errors import HeadraceError, SqlError
+from headrace.errors import HeadraceError, LedgerError, SqlError
 from headrace.executors import FlowOutcome
+from headrace.model.load import usable_cpus
 from headrace.model.scripts import use_of
 from headrace.model.spec_build import BuildSpec
 from headrace.model.sql_text import SqlTextError, split_statements
 from headrace.planning import Build, DataFlowPlan, FinishedTask, plan_build
 from headrace.run.leaves.base import LeafContext, LeafResult
+from headrace.run.leaves.build_partition import partition_of_build
 from headrace.run.sql.prepared import PreparedStatement, prepare, read_sql
 from headrace.run.sql.wording import placed, redacted
+from headrace.run.tasks import earlier_names
 from headrace.targets import LoadTimes, QueryDivision, QueryParts, Target, result_of_query
 
 _SHOWN_CHARACTERS: Final = 70
@@ -41,8 +44,9 @@ class BuildLeaf:
 
     def describe(self, settings: BuildSpec) -> Sequence[str]:
         """Table and query."""
-        does = {"create": "create", "replace": "replace the rows of"}[settings.target]
-        first = f"{does} {settings.connection}.{settings.table}{_division(settings)}, exactly once with a ledger"
+        does = {"create": "create", "append": "append to", "replace": "replace the rows of"}[settings.target]
+        how = f"{_partitions(settings)}{_division(settings)}"
+        first = f"{does} {settings.connection}.{settings.table}{how}, exactly once with a ledger"
         if settings.file is not None:
             return [f"{first}, with the rows of {settings.file}"]
         try:
@@ -50,6 +54,15 @@ class BuildLeaf:
         except SqlTextError:
             lines = []
         return [f"{first}, with the rows of:", *lines]
+
+
+def _partitions(settings: BuildSpec) -> str:
+    spec = settings.partition
+    if spec is None or spec.column is None:
+        return ""
+    parts = "" if spec.hash is None or spec.hash.parts is None else f", {spec.hash.parts} parts"
+    strategy = "hash" if spec.hash else "list" if spec.list else "range"
+    return f", divided by {strategy} ({spec.column}{parts})"
 
 
 def _division(settings: BuildSpec) -> str:
@@ -87,6 +100,8 @@ class _Building:
             )
             self._context.services.built_before(done)
             return self._result(LoadTimes(0, 0, 0, sum(item.loaded for item in done.slices.values())), was_done=True)
+        if self._settings.target == "append":
+            self._refuse_appended()
         query = self._query()
         plan, parts = self._plan(query)
         for note in plan.notes:
@@ -94,6 +109,16 @@ class _Building:
         if not progress.recorded:
             self._target.record_slices(self._context.run_id, plan)
         return self._result(self._built(plan, parts, query))
+
+    def _refuse_appended(self) -> None:
+        """Raises LedgerError if the task has appended its rows under one of its earlier names in this run."""
+        for name in earlier_names(self._context.instance):
+            if self._target.task_progress(self._context.run_id, name).finished:
+                raise LedgerError(
+                    f"task {self._context.instance} has appended rows, and would append them again, because a task "
+                    "before it, which had failed, is done anew",
+                    hint="Start a new run with --abandon, once the rows are removed.",
+                )
 
     def _query(self) -> PreparedStatement:
         context = self._context
@@ -119,10 +144,27 @@ class _Building:
             divided = target.divide_query(query.command, division, columns, context.instance, is_cancelled)
         except SqlError as error:
             raise placed(error, context.instance, query.at) from error
-        build = Build(context.instance, self._connection, self._schema, self._table, self._settings.target)
-        catalog = target.catalog(self._schema, self._table)
-        number = len(divided.commands)
-        plan = plan_build(build, columns, catalog, target.capabilities, target.default_schema, number)
+        document, path = context.package.binder.surroundings.document, (*context.task.own_path, "partition")
+        clause = partition_of_build(self._settings.partition, columns, document, path)
+        build = Build(
+            context.instance,
+            self._connection,
+            self._schema,
+            self._table,
+            self._settings.target,
+            clause,
+            division.column,
+        )
+        plan = plan_build(
+            build,
+            columns,
+            target.catalog(self._schema, self._table),
+            target.capabilities,
+            target.default_schema,
+            len(divided.commands),
+            taken_names=target.names_in_schema(self._schema) if target.capabilities.makes_parts else (),
+            cpus=usable_cpus(),
+        )
         return replace(plan, notes=(*divided.notes, *plan.notes)), divided
 
     def _built(self, plan: DataFlowPlan, parts: QueryParts, query: PreparedStatement) -> LoadTimes:
@@ -130,7 +172,7 @@ class _Building:
         context, started, cpu_started = self._context, time.monotonic(), time.process_time()
         times, result, failure = None, None, None
         try:
-            times = self._target.build(context.run_id, plan, parts.commands, context.cancellation.is_set)
+            times = self._target.build(context.run_id, plan, parts, context.cancellation.is_set)
             if times.temporary_bytes:
                 spilled = _SPILLED.format(units.size(times.temporary_bytes))
                 context.notice(spilled)

@@ -11,20 +11,21 @@ from typing import Any
 
 import duckdb
 
-from headrace.errors import HeadraceError, SqlError
-from headrace.model.duckdb_types import data_type
-from headrace.planning import DataFlowPlan, QueryColumn
+from headrace.errors import HeadraceError, SqlError, TargetError
+from headrace.model.duckdb_types import data_type, native_type
+from headrace.planning import CatalogColumn, DataFlowPlan, Partitioning, QueryColumn
 from headrace.targets.base import Flow, LoadTimes
 from headrace.targets.duckdb import ddl
 from headrace.targets.duckdb.filling import Filling
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import TableLoad
+from headrace.targets.duckdb.rules import belongs
 from headrace.targets.duckdb.sql_sessions import DuckdbSqlSessions, statement_failure
 from headrace.targets.duckdb.whole_table import WholeTable
 from headrace.targets.query_flow import QueryFlow
 from headrace.targets.sql import Command
 
-# The rows of a query that reads the table which it replaces.
+# The rows of a query that reads the table which it replaces, or of which some may be refused.
 _WAITING = "temp.headrace_built"
 _UNTYPED = '"NULL"'
 
@@ -82,17 +83,40 @@ class _QueryRows:
     def step(self, kind: str, result: dict[str, Any] | None) -> bool:
         if kind == "delete_rows" and self._reads_table():
             # Behind the DELETE it would find nothing.
-            self._waits = True
-            self._of_query(f"CREATE TEMP TABLE {_WAITING} AS\n{self._query.text}")
+            self._wait()
         return self._whole.step(kind, result)
 
     def insert(self) -> int:
+        if self._plan.partitioning is not None:
+            # Those that the table has may be outside.
+            self._wait()
+            self._refuse_outside(self._plan.partitioning)
         source = f"FROM {_WAITING}" if self._waits else f"FROM (\n{self._query.text}\n) AS headrace_query"
         text = ddl.insert_from(self._plan, ddl.table_name(self._plan), source)
         row = (self._cursor.execute(text) if self._waits else self._of_query(text)).fetchone()
         if self._waits:
             self._cursor.execute(ddl.drop_table(_WAITING))
         return int(row[0]) if row else 0
+
+    def _wait(self) -> None:
+        if not self._waits:
+            self._of_query(f"CREATE TEMP TABLE {_WAITING} AS\n{self._query.text}")
+        self._waits = True
+
+    def _refuse_outside(self, planned: Partitioning) -> None:
+        """The rows of one table obey the declared partitions, too."""
+        key = CatalogColumn(planned.source, planned.type, native_type(planned.type), nullable=True)
+        condition = belongs(planned.partitions[0].rule, key, ())
+        keys = f"SELECT CAST({ddl.quote(key.name)} AS VARCHAR) FROM {_WAITING}"
+        row = self._cursor.execute(f"{keys} WHERE ({condition}) IS NOT TRUE LIMIT 1").fetchone()
+        if row is not None:
+            table = f"{self._plan.connection}.{self._plan.table}"
+            raise TargetError(
+                f"building table {table}: no partition takes a row; nothing was made visible",
+                found=f"`{planned.column}` = {'null' if row[0] is None else row[0]}",
+                expected="a key that belongs into one of the partitions",
+                hint="Leave the row out of the query, declare a partition for its key, or set `outside: default`.",
+            )
 
     def _reads_table(self) -> bool:
         """Whether the table may be among those that the query reads, by itself or through views: its name is somewhere

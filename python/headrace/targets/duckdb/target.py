@@ -220,10 +220,8 @@ class DuckdbTarget(ClosedBehind):
         note = ("DuckDB divides a query by itself: `by` and `parts` have no effect",) if is_written else ()
         return QueryParts((query,), note)
 
-    def build(
-        self, run_id: str, plan: DataFlowPlan, parts: Sequence[Command], is_cancelled: Callable[[], bool]
-    ) -> LoadTimes:
-        (query,) = parts
+    def build(self, run_id: str, plan: DataFlowPlan, parts: QueryParts, is_cancelled: Callable[[], bool]) -> LoadTimes:
+        (query,) = parts.commands
         return build_table(self._sessions(run_id), self._path, run_id, plan, query, is_cancelled)
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:

@@ -126,9 +126,7 @@ class NullTarget(WithoutLookupRows, ClosedBehind):
     ) -> QueryParts:
         return QueryParts((query,))
 
-    def build(
-        self, run_id: str, plan: DataFlowPlan, parts: Sequence[Command], is_cancelled: Callable[[], bool]
-    ) -> LoadTimes:
+    def build(self, run_id: str, plan: DataFlowPlan, parts: QueryParts, is_cancelled: Callable[[], bool]) -> LoadTimes:
         raise TargetError("a connection of type null executes no SQL", hint="Choose another connection.")
 
     def row_search(self, plan: DataFlowPlan, error: HeadraceError) -> RowSearch | None:

@@ -12,9 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from headrace.errors import HeadraceError, SqlError
-from headrace.planning import WHOLE_TABLE, DataFlowPlan, QueryColumn
+from headrace.errors import HeadraceError, LedgerError, SqlError, TargetBusyError, TargetError
+from headrace.planning import ALL_PARTITIONS, WHOLE_TABLE, DataFlowPlan, HashRule, QueryColumn, own_partitions
 from headrace.targets.base import Flow, LoadTimes, Notice, Settle
+from headrace.targets.builds import DividedTable, QueryParts
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import column_types, find_relation, query_columns
 from headrace.targets.postgres.connection import (
@@ -28,6 +29,7 @@ from headrace.targets.postgres.connection import (
 )
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.ddl import begin_unit
+from headrace.targets.postgres.dividing import HashKey, hash_key_of, of_partitions
 from headrace.targets.postgres.failures import explained, statement_failure
 from headrace.targets.postgres.finishing import NOTHING
 from headrace.targets.postgres.ledger import Ledger
@@ -36,7 +38,7 @@ from headrace.targets.postgres.names import TableName, staging_name
 from headrace.targets.postgres.side_by_side import SideBySide
 from headrace.targets.postgres.sql_values import written
 from headrace.targets.postgres.staging import TableStaging
-from headrace.targets.postgres.sweep import drop_staging
+from headrace.targets.postgres.sweep import drop_staging, staged_of
 from headrace.targets.query_flow import QueryFlow
 from headrace.targets.sql import Command, interrupted
 
@@ -71,8 +73,10 @@ def describe_query(
 
 
 def drop_earlier(control: Connection, ledger: Ledger | None, hidden_schema: str, run_id: str, table: TableName) -> None:
-    """Drops what an earlier attempt of the run has staged: it belongs to another moment."""
-    drop_staging(control, ledger, hidden_schema, run_id, [staging_name(run_id, table, WHOLE_TABLE)])
+    """Drops what an earlier attempt of the run has staged, in whatever partitions: it belongs to another moment."""
+    named = [staging_name(run_id, table, partition) for partition in (WHOLE_TABLE, ALL_PARTITIONS)]
+    names = dict.fromkeys([*staged_of(control, hidden_schema, run_id, table), *named])
+    drop_staging(control, ledger, hidden_schema, run_id, list(names))
 
 
 class BuildLoad(TableLoad):
@@ -90,53 +94,89 @@ class BuildLoad(TableLoad):
         lock_timeout_seconds: float,
         notice: Notice,
         is_cancelled: Callable[[], bool],
-        parts: Sequence[Command],
+        parts: QueryParts,
     ) -> None:
         super().__init__(
             control, ledger, run_id, plan, staging, connect, shown_name, lock_timeout_seconds, notice, is_cancelled
         )
         self._what = f"building table {shown_name}"
         self._can_be_resumed = False
-        self._parts = parts
+        self._parts = parts.commands
+        self._divided = parts.divided
+        self._by_hash = parts.by_hash
+        self._hash_key: HashKey | None = None
         self._lengths = _lengths(control, plan, staging)
         self._temporary_bytes = 0
 
     def built(self) -> LoadTimes:
-        """All of it."""
+        """All of it. Raises TargetError for rows that could be appended twice."""
+        if self._plan.target == "append" and self._ledger is None:
+            raise TargetError(
+                f"{self._what}: rows cannot be appended exactly once without a ledger",
+                found="`target: append`, and `ledger: off` of the connection",
+                hint="Leave `ledger: off` out, or use `target: replace`.",
+            )
         if len(self._parts) == 1:
-            flow = _Statements(self._connect, [partial(self._fill, self._parts[0], "", None)], self._is_cancelled)
+            flow = _Statements(self._connect, [partial(self._fill, self._parts[0], "", None, ())], self._is_cancelled)
             return self._with_temporary(self.run(flow, flow.settled))
-        with exported_snapshot(self._connect, self._parts[0], self._is_cancelled) as snapshot:
+        with exported_snapshot(self._connect, self._parts[0], self._is_cancelled, self._divided) as snapshot:
             names = [f"part {number} of {len(self._parts)}: " for number in range(1, len(self._parts) + 1)]
-            jobs = [partial(self._fill, part, name, snapshot) for part, name in zip(self._parts, names, strict=True)]
+            jobs = [
+                partial(self._fill, part, name, snapshot, rules)
+                for part, name, rules in zip(self._parts, names, self._own_partitions(), strict=True)
+            ]
             flow = _Statements(self._connect, jobs, self._is_cancelled)
             return self._with_temporary(self.run(flow, flow.settled))
+
+    def _own_partitions(self) -> Sequence[Sequence[HashRule]]:
+        """By part; none where each may give rows of every partition."""
+        column = None if self._by_hash is None else self._by_hash[1]
+        found = own_partitions(self._plan.partitioning, column, len(self._parts))
+        return [()] * len(self._parts) if found is None else found
 
     def _with_temporary(self, times: LoadTimes) -> LoadTimes:
         return replace(times, temporary_bytes=self._temporary_bytes)
 
     def _flow_ended(self, flow: Flow, settle: Settle) -> dict[str, Any]:
+        planned = self._plan.partitioning
+        if planned is not None and self._staging.parent is not None and self._by_hash is not None:
+            self._hash_key = hash_key_of(self._control, self._staging.parent, planned.column)
         before = temporary_bytes(self._control)
         result = super()._flow_ended(flow, settle)
         self._temporary_bytes = max(0, temporary_bytes(self._control) - before)
         if self._ledger is not None:
             with self._control.cancellable(self._is_cancelled), transaction(self._control):
                 self._ledger.commit_unit(
-                    self._run_id, self._plan.task, WHOLE_TABLE, _QUERY_SLICE, int(result["slices"][0]["out"])
+                    self._run_id,
+                    self._plan.task,
+                    self._plan.staging[0].partition,
+                    _QUERY_SLICE,
+                    int(result["slices"][0]["out"]),
                 )
         return result
+
+    def _consequence(self, error: HeadraceError) -> str:
+        return "" if isinstance(error, LedgerError) else NOTHING
 
     def _worth_keeping(self, error: BaseException) -> Collection[str]:
         return ()
 
-    def _fill(self, part: Command, name: str, snapshot: str | None, connection: Connection) -> int:
-        """Inserts the rows of a part; their number. `snapshot`: what all parts see, if there are several."""
-        staging = self._staging.tables[0]
+    def _fill(
+        self, part: Command, name: str, snapshot: str | None, rules: Sequence[HashRule], connection: Connection
+    ) -> int:
+        """Inserts the rows of a part; their number. `snapshot`: what all parts see, if there are several; `rules`: of
+        the partitions that are its own.
+        """
+        parent, only = self._staging.parent, self._staging.tables[0]
         if snapshot is None:
-            connection.execute(begin_unit(self._run_id, staging.create))
+            connection.execute(begin_unit(self._run_id, only.create if self._plan.staging[0].owned else ()))
         else:
             connection.execute(begin_unit(self._run_id, [_FROM_THE_START], snapshot=snapshot))
-        text = ddl.insert_query(staging.table, self._plan, part.text, _ALIAS, self._lengths)
+        if rules and self._hash_key is not None and self._by_hash is not None:
+            query, column = self._by_hash
+            part = Command(of_partitions(query.text, column, self._hash_key, rules), query.values)
+        into = only.table if parent is None else parent
+        text = ddl.insert_query(into, self._plan, part.text, _ALIAS, self._lengths)
         with self._of_query(name):
             done = connection.query(text, _values(part))
         if self._ledger is not None:
@@ -182,9 +222,13 @@ class _Statements(QueryFlow):
 
 @contextmanager
 def exported_snapshot(
-    connect: Callable[[], Connection], query: Command, is_cancelled: Callable[[], bool]
+    connect: Callable[[], Connection],
+    query: Command,
+    is_cancelled: Callable[[], bool],
+    divided: DividedTable | None = None,
 ) -> Iterator[str]:
-    """The name of a snapshot that other sessions can take over as long as the block lasts.
+    """The name of a snapshot that other sessions can take over as long as the block lasts. Raises TargetBusyError if
+    `divided` consists of other tables by now.
 
     Its session keeps what the query reads from being replaced meanwhile: planning has locked it, before the snapshot is
     taken. Otherwise some parts could find another table by the same name.
@@ -196,11 +240,24 @@ def exported_snapshot(
                 connection.execute(BEGIN)
                 connection.query(f"EXPLAIN {query.text}", _values(query))
                 name = one_value(connection, "SELECT pg_catalog.pg_export_snapshot()")
+                if divided is not None:
+                    _refuse_other_tables(connection, divided)
         except HeadraceError as error:
             raise explained(error, "taking the snapshot of a build") from error
         yield name or ""
     finally:
         connection.close()
+
+
+def _refuse_other_tables(connection: Connection, divided: DividedTable) -> None:
+    """Behind the locks of planning and the snapshot: whatever comes from now on is in no part."""
+    found = connection.query(sql("divided_table"), (divided.name,)).rows
+    if tuple(str(row[6]) for row in found) != divided.tables:
+        raise TargetBusyError(
+            f"table {divided.name} was changed while the query was divided",
+            found="partitions that came or went",
+            hint="Run again.",
+        )
 
 
 def temporary_bytes(connection: Connection) -> int:

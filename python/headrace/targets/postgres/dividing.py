@@ -8,14 +8,16 @@ with some hashes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace import units
 from headrace.errors import HeadraceError, TargetError
-from headrace.planning import QueryColumn, counted
-from headrace.targets.builds import QueryDivision, QueryParts
+from headrace.planning import HashRule, QueryColumn, counted
+from headrace.targets.builds import DividedTable, QueryDivision, QueryParts
 from headrace.targets.postgres import row_wise
+from headrace.targets.postgres.catalog import find_relation
 from headrace.targets.postgres.connection import Connection, one_row, one_value, roll_back, sql
 from headrace.targets.postgres.failures import statement_failure
 from headrace.targets.postgres.names import TableName, quote
@@ -25,6 +27,11 @@ from headrace.targets.sql import Command, interrupted
 _ALIAS: Final = "headrace_divided"
 _QUERY: Final = "headrace_query"
 _HASH: Final = "hash_record"
+# Kinds of tables: with rows of their own, and divided ones, which have none.
+_PLAIN: Final = "r"
+_READ_BY_PAGES: Final = frozenset({_PLAIN, "p"})
+_OTHERWISE: Final = "Divide it otherwise, or leave `by` out: then it is one statement."
+_NO_TABLE: Final = "it is no table with rows that have places"
 # Less is not worth a session.
 _LEAST_PAGES: Final = 1_024
 # For the session that holds the snapshot, the control session, and others.
@@ -62,28 +69,43 @@ class _Dividing:
         self._by = division.table or division.column or ""
 
     def by_table(self) -> QueryParts:
-        """Ranges of about the same number of pages; the last one is open, for those that come meanwhile."""
-        found = one_row(self._connection, sql("plain_table"), (quote(self._by),))
-        if found is None:
+        """Ranges of about the same number of pages; the last one is open, for those that come meanwhile. Of a table
+        that is divided, or from which others inherit, each part reads the range in every one of its tables.
+        """
+        found = self._connection.query(sql("divided_table"), (quote(self._by),)).rows
+        if not found:
             raise self._refused("there is no table of that name in the search_path", "Write it as in FROM.")
-        schema, kind, children = str(found[0]), str(found[1]), found[2] == "t"
-        pages = int(found[3] or 0)
-        if kind != "r" or children:
-            reason = "other tables inherit from it" if kind == "r" else "it is no plain table"
-            raise self._refused(reason, "Name a plain table of the query, or divide by the hash of a column.")
+        schema, wrong = str(found[0][0]), [row for row in found if row[4] not in _READ_BY_PAGES]
+        if wrong:
+            reason = _NO_TABLE if wrong[0] == found[0] else f"{wrong[0][2]}.{wrong[0][3]} is a foreign table"
+            raise self._refused(reason, "Name a table of the query, or divide by the hash of a column.")
         table = TableName(schema, self._by)
-        plan = self._plan(_of_range(self._query.text, table, 0, None))
+        names = [(str(row[2]), str(row[3])) for row in found]
+        pages = [int(row[5] or 0) for row in found]
+        oids = tuple(str(row[6]) for row in found)
+        divided = DividedTable(table.sql, oids) if len(oids) > 1 else None
+        plan = self._plan(_of_range(self._query.text, table, divided, 0, None))
         self._require(row_wise.why_not_same(plan, _QUERY))
         if row_wise.has_no_rows(plan):
             return QueryParts((self._query,), ("1 part: the query has no rows, whatever is in its tables",))
-        self._require(row_wise.why_not_by_table(plan, table.schema, table.name))
-        parts, note = self._parts(plan, max(1, pages // _LEAST_PAGES))
-        bounds = [pages * number // parts for number in range(parts)]
+        self._require(row_wise.why_not_by_table(plan, names))
+        if divided is not None:
+            self._refuse_only(plan, names)
+        parts, note = self._parts(plan, max(1, sum(pages) // _LEAST_PAGES))
+        bounds = page_bounds(pages, parts)
         ends: list[int | None] = [*bounds[1:], None]
-        texts = [_of_range(self._query.text, table, low, high) for low, high in zip(bounds, ends, strict=True)]
-        return self._made(
-            texts, f"{counted(parts, 'part')} of about {counted(pages // parts, 'page')} of {table}{note}"
-        )
+        texts = [_of_range(self._query.text, table, divided, low, high) for low, high in zip(bounds, ends, strict=True)]
+        size = counted(sum(pages) // parts, "page")
+        stored = [row for row in found if row[4] == _PLAIN]
+        where = f", in each of its {counted(len(stored), 'table')}" if len(stored) > 1 else ""
+        made = self._made(texts, f"{counted(parts, 'part')} of about {size} of {table}{where}{note}")
+        return replace(made, divided=divided)
+
+    def _refuse_only(self, plan: row_wise.Node, tables: Collection[row_wise.TableKey]) -> None:
+        """The server overlooks ONLY in front of what is the name of a CTE."""
+        read = row_wise.tables_read(self._plan(self._query.text), tables)
+        if read != row_wise.tables_read(plan, tables):
+            raise self._refused("the query reads ONLY it, without its parts", _OTHERWISE)
 
     def by_column(self, columns: Sequence[QueryColumn]) -> QueryParts:
         """As many hashes each."""
@@ -96,7 +118,8 @@ class _Dividing:
         self._require(row_wise.why_not_by_column(plan, _HASH))
         parts, note = self._parts(plan, None)
         texts = [_of_hash(self._query.text, self._by, number, parts) for number in range(parts)]
-        return self._made(texts, f"{counted(parts, 'part')} by the hash of {self._by}{note}")
+        made = self._made(texts, f"{counted(parts, 'part')} by the hash of {self._by}{note}")
+        return replace(made, by_hash=(self._query, self._by))
 
     def _made(self, texts: Sequence[str], note: str) -> QueryParts:
         if len(texts) == 1:
@@ -105,7 +128,7 @@ class _Dividing:
 
     def _require(self, reason: str | None) -> None:
         if reason is not None:
-            raise self._refused(reason, "Divide it otherwise, or leave `by` out: then it is one statement.")
+            raise self._refused(reason, _OTHERWISE)
 
     def _refused(self, reason: str, hint: str) -> TargetError:
         way = "the places of rows of table" if self._division.table is not None else "the hash of column"
@@ -141,10 +164,29 @@ class _Dividing:
         return plan
 
 
-def _of_range(query: str, table: TableName, low: int, high: int | None) -> str:
-    """The query over the rows in some pages of a table. `high`: the page behind the last one; None: up to the end."""
+def page_bounds(pages: Sequence[int], parts: int) -> list[int]:
+    """The first page of each part, the same in tables of so many pages each, so that about as many pages of all of them
+    lie between two bounds.
+    """
+    wanted = [sum(pages) * number // parts for number in range(parts)]
+    bounds: list[int] = []
+    begin, before, sizes = 0, 0, sorted(pages)
+    for position, size in enumerate(sizes):
+        # Up to the end of this one, so many tables have as many pages as it.
+        alike = len(sizes) - position
+        while len(bounds) < parts and wanted[len(bounds)] < before + alike * (size - begin):
+            bounds.append(begin + (wanted[len(bounds)] - before) // alike)
+        begin, before = size, before + alike * (size - begin)
+    return bounds + [begin] * (parts - len(bounds))
+
+
+def _of_range(query: str, table: TableName, divided: DividedTable | None, low: int, high: int | None) -> str:
+    """The query over the rows in some pages of a table. `high`: the page behind the last one; None: up to the end.
+    `divided`: its tables; one that becomes a partition when some parts have begun would not be read by all of them.
+    """
     below = "" if high is None else f" AND ctid < '({high},0)'::pg_catalog.tid"
-    rows = f"SELECT * FROM {table.sql} WHERE ctid >= '({low},0)'::pg_catalog.tid{below}"
+    known = "" if divided is None else f" AND tableoid IN ({', '.join(divided.tables)})"
+    rows = f"SELECT * FROM {table.sql} WHERE ctid >= '({low},0)'::pg_catalog.tid{below}{known}"
     return f"WITH {quote(table.name)} AS NOT MATERIALIZED ({rows})\nSELECT * FROM (\n{query}\n) AS {_ALIAS}"
 
 
@@ -152,3 +194,28 @@ def _of_hash(query: str, column: str, number: int, parts: int) -> str:
     """The rows of the query whose hash is in one of so many parts."""
     hashed = f"pg_catalog.{_HASH}(ROW({_ALIAS}.{quote(column)})) & 2147483647"
     return f"SELECT * FROM (\n{query}\n) AS {_ALIAS}\nWHERE pg_catalog.mod({hashed}, {parts}) = {number}"
+
+
+@dataclass(frozen=True)
+class HashKey:
+    """What the hash of a partitioned table is made of: `oid` is the table's, `type` that of its key, as SQL."""
+
+    oid: str
+    type: str
+
+
+def hash_key_of(connection: Connection, table: TableName, column: str) -> HashKey:
+    """Asked of a session without a snapshot of before the table was made."""
+    relation = find_relation(connection, table)
+    oid = "" if relation is None else relation.oid
+    return HashKey(oid, one_value(connection, sql("column_type"), (oid, column)) or "")
+
+
+def of_partitions(query: str, column: str, key: HashKey, rules: Sequence[HashRule]) -> str:
+    """The rows of the query that belong into some partitions by the hash of a column."""
+    value = f"CAST({_ALIAS}.{quote(column)} AS {key.type})"
+    belongs = " OR ".join(
+        f"pg_catalog.satisfies_hash_partition({key.oid}::pg_catalog.oid, {rule.modulus}, {rule.remainder}, {value})"
+        for rule in rules
+    )
+    return f"SELECT * FROM (\n{query}\n) AS {_ALIAS}\nWHERE {belongs}"

@@ -8,11 +8,13 @@ if the condition is asked before anything is done that costs, and each part woul
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 Node = Mapping[str, Any]
+# Schema and name.
+TableKey = tuple[str, str]
 
 # Joins that keep, of the rows of a side, each with all that it finds: by type, the sides of which that is true.
 _KEEPS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -37,10 +39,11 @@ _WHY_NOT: Final[Mapping[str, str]] = {
     "Unique": "a DISTINCT over it needs all its rows",
     "WindowAgg": "a window function over it needs all its rows",
     "SetOp": "INTERSECT or EXCEPT over it needs all its rows",
-    "Append": "it is one side of a UNION, whose other side every part would give again",
-    "Merge Append": "it is one side of a UNION, whose other side every part would give again",
     "Recursive Union": "a recursive query goes over it",
 }
+# Members of which each reads some of the rows: tables of a divided one, or sides of a UNION.
+_SIDE_BY_SIDE: Final = frozenset({"Append", "Merge Append"})
+_OTHER_SIDE: Final = "it is one side of a UNION, whose other side every part would give again"
 # What may take other rows in each session, wherever it stands.
 _ARBITRARY: Final[Mapping[str, str]] = {
     "Limit": "LIMIT takes the rows that come first, and these may be others in each part",
@@ -73,21 +76,29 @@ def why_not_same(plan: Node, query_name: str) -> str | None:
     return None
 
 
-def why_not_by_table(plan: Node, schema: str, table: str) -> str | None:
-    """Why the query is not row-wise in a table that it is given a range of; None if it is."""
-    paths = [path for path in _paths(plan) if _is_of(path[-1], schema, table)]
+def why_not_by_table(plan: Node, tables: Collection[TableKey]) -> str | None:
+    """Why the query is not row-wise in a table that it is given a range of; None if it is. `tables`: schemas and names
+    of those in which its rows are: the table itself, or the tables into which it is divided.
+    """
+    paths = [path for path in _paths(plan) if _is_of(path[-1], tables)]
     if not paths:
         return "no statement reads it: the table is not in the plan"
-    if len(paths) > 1:
-        return f"it is read {len(paths)} times"
-    (path,) = paths
-    if "ctid" not in f"{path[-1].get('TID Cond', '')}{path[-1].get('Filter', '')}":
+    times = _times_read(plan, tables)
+    if times > 1:
+        return f"it is read {times} times"
+    if not all("ctid" in f"{path[-1].get('TID Cond', '')}{path[-1].get('Filter', '')}" for path in paths):
         return "the query does not read it by this name: write it in FROM without its schema, outside of views"
-    for above, below in pairwise(path):
-        reason = _why_not_row_wise(above, str(below.get("Parent Relationship")))
-        if reason is not None:
-            return reason
-    return None
+    found = (
+        _why_not_row_wise(above, str(below.get("Parent Relationship")), tables)
+        for path in paths
+        for above, below in pairwise(path)
+    )
+    return next((reason for reason in found if reason is not None), None)
+
+
+def tables_read(plan: Node, tables: Collection[TableKey]) -> Collection[TableKey]:
+    """Which of these tables a plan reads."""
+    return {(str(node["Schema"]), str(node["Relation Name"])) for node in nodes(plan) if _is_of(node, tables)}
 
 
 def why_not_by_column(plan: Node, function: str) -> str | None:
@@ -122,10 +133,20 @@ def _paths(plan: Node, above: Sequence[Node] = ()) -> Iterator[Sequence[Node]]:
         yield from _paths(child, path)
 
 
-def _why_not_row_wise(above: Node, side: str) -> str | None:
+def _times_read(node: Node, tables: Collection[TableKey]) -> int:
+    """How many different rows of the table may come together: of members that stand side by side, those of one."""
+    children = [_times_read(child, tables) for child in node.get("Plans", ())]
+    together = max if node.get("Node Type") in _SIDE_BY_SIDE else sum
+    return int(_is_of(node, tables)) + (together(children) if children else 0)
+
+
+def _why_not_row_wise(above: Node, side: str, tables: Collection[TableKey]) -> str | None:
     kind = str(above.get("Node Type"))
     if side in ("InitPlan", "SubPlan"):
         return "a subquery reads it, whose answer depends on all its rows"
+    if kind in _SIDE_BY_SIDE:
+        members = [child for child in above.get("Plans", ()) if child.get("Parent Relationship") == "Member"]
+        return None if all(_times_read(member, tables) for member in members) else _OTHER_SIDE
     if kind not in _ROW_WISE:
         return _WHY_NOT.get(kind, f"the plan has {kind} above it")
     join = above.get("Join Type")
@@ -136,8 +157,8 @@ def _why_not_row_wise(above: Node, side: str) -> str | None:
     return f"it is on a side of an outer join ({join}) of which rows may be missing"
 
 
-def _is_of(node: Node, schema: str, table: str) -> bool:
-    return node.get("Relation Name") == table and node.get("Schema") == schema
+def _is_of(node: Node, tables: Collection[TableKey]) -> bool:
+    return (node.get("Schema"), node.get("Relation Name")) in tables
 
 
 def _texts(node: Node) -> str:

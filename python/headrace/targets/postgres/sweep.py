@@ -73,6 +73,15 @@ def sweep_staging(
                 drop_staging(connection, ledger, hidden_schema, run_id, names)
 
 
+def staged_of(connection: Connection, hidden_schema: str, run_id: str, table: TableName) -> list[str]:
+    """Names of all hidden tables that a run has made for a table, whatever was planned."""
+    return [
+        name
+        for name in texts(connection, sql("tables_in_schema"), (hidden_schema,))
+        if (parsed := parse_staging_name(name)) and (parsed.run_id, parsed.table_key) == (run_id, table_key(table))
+    ]
+
+
 def drop_staging(
     connection: Connection, ledger: Ledger | None, hidden_schema: str, run_id: str, names: Sequence[str]
 ) -> None:

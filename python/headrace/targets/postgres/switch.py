@@ -57,7 +57,7 @@ class Switch:
             case "rename":
                 self._rename()
             case "move":
-                self._move(self._locked())
+                self._move(self._locked() if self._plan.target == "replace" else self._relation(self._target))
             case "attach":
                 self._attach()
             case "view":

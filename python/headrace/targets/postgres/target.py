@@ -20,7 +20,7 @@ from headrace.model import (
     PostgresConnection,
     TableSource,
 )
-from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, QueryColumn
+from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, QueryColumn, hints_for_builds
 from headrace.targets.base import (
     ClosedBehind,
     DestinationWatcher,
@@ -364,14 +364,13 @@ class PostgresTarget(ClosedBehind):
         what = f"task {task}"
         return divide(self._connect_for_sql(task), query, division, columns, what, is_cancelled)
 
-    def build(
-        self, run_id: str, plan: DataFlowPlan, parts: Sequence[Command], is_cancelled: Callable[[], bool]
-    ) -> LoadTimes:
+    def build(self, run_id: str, plan: DataFlowPlan, parts: QueryParts, is_cancelled: Callable[[], bool]) -> LoadTimes:
         shown, hidden = self._shown(plan), self._hidden_schema(plan)
         try:
             drop_earlier(self._control, self._ledger, hidden, run_id, self._name(plan.schema, plan.table))
             staging = TableStaging(self._control, run_id, plan, hidden)
-            staging.check()
+            with hints_for_builds():
+                staging.check()
         except HeadraceError as error:
             raise explained(error, f"preparing table {shown}") from error
         timeout, notice = self._model.lock_timeout_seconds, self._options.notice
