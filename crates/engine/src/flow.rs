@@ -29,7 +29,7 @@ use crate::sink::{self, Sink};
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
 use crate::stream::{self, BLOCK_OVERHEAD_BYTES, JoinedRanges};
-use crate::transforms::Transforms;
+use crate::transforms::{Transforms, Window};
 
 /// The slab of a block is at most this many times as large as its text: 16 bytes for an empty text field, which takes at least
 /// its delimiter, a validity bit, and the texts whose doubled qualifiers were made single.
@@ -134,13 +134,13 @@ impl Flow {
     pub fn with_lookups(mut spec: FlowSpec, lookups: Vec<Arc<Lookup>>) -> Result<Self, CoreError> {
         spec.check()?;
         spec.leave_out_unwanted();
-        let transforms = Arc::new(Transforms::new(&spec, lookups)?);
-        let spec = Arc::new(spec);
         let outcome = Arc::new(Outcome::default());
+        let transforms = Arc::new(Transforms::new(&spec, lookups, outcome.clone())?);
+        let spec = Arc::new(spec);
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let held = spec.streams.saturating_mul(if spec.join.is_some() { 2 } else { 1 });
         let queue_batches = (spec.memory.blocks.saturating_sub(held) / 2).max(1);
-        let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?.map(Arc::new);
+        let router = Router::of_flow(&spec)?.map(Arc::new);
         let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), &transforms, router.as_ref())?;
         Ok(Self::of(spec, outcome, transforms, router, sink, reader))
     }
@@ -151,8 +151,9 @@ impl Flow {
     /// `Specification` when it contradicts itself.
     pub(crate) fn into_sink(spec: FlowSpec, sink: Arc<dyn Sink>) -> Result<Self, CoreError> {
         spec.check()?;
-        let transforms = Arc::new(Transforms::new(&spec, Vec::new())?);
-        Ok(Self::of(Arc::new(spec), Arc::default(), transforms, None, sink, None))
+        let outcome = Arc::new(Outcome::default());
+        let transforms = Arc::new(Transforms::new(&spec, Vec::new(), outcome.clone())?);
+        Ok(Self::of(Arc::new(spec), outcome, transforms, None, sink, None))
     }
 
     fn of(
@@ -269,6 +270,17 @@ impl Flow {
     /// them waits on, however long nothing moves on its connection.
     pub fn seen_at_work(&self, processes: &[i32]) {
         self.shared.sink.seen_at_work(processes);
+    }
+
+    /// The next rows that a query is to be run over, as soon as there are some; from any thread, any number of them. None when the
+    /// flow has ended, or was stopped.
+    pub fn next_window(&self) -> Option<Window> {
+        self.shared.transforms.windows().next(|| lock(&self.shared.report).is_some())
+    }
+
+    /// Whether the flow was stopped, or has failed.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.outcome.stopped()
     }
 
     /// Live counters.

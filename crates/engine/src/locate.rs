@@ -2,8 +2,9 @@
 //! the start of a COPY; nobody keeps the places of all rows for that rare case.
 
 use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
 use headrace_transform::partition::OUTSIDE;
-use headrace_types::{CoreError, Location};
+use headrace_types::{CoreError, ErrorKind, Location};
 
 use crate::line_parser::{Line, LineParser};
 use crate::report::SliceReport;
@@ -49,50 +50,66 @@ pub fn locate(
         Some(columns) => LineParser::of_columns(&spec.layout, file, columns)?,
         None => LineParser::of_file(&spec.layout, file)?,
     };
-    let router = spec.routing.as_ref().map(|routing| Router::new(&spec.layout, routing)).transpose()?;
     let mut scanner = file.scanner(&spec.layout)?;
-    let (mut start, mut rows_before) = (0, 0);
+    // Line and first byte of each row, and the rows.
+    let (mut places, mut batches) = (Vec::new(), Vec::new());
+    let mut start = 0;
     for line in 0.. {
         let rest = &text[start..];
         let length = match scanner.next_row_end(rest) {
             Some(end) => end + 1,
-            None if rest.is_empty() => return Ok(None),
+            None if rest.is_empty() => break,
             None => rest.len(),
         };
-        if let Line::Row(batch) = parser.parse(&rest[..length])?
-            && passes(counted.transforms, &batch)?
-            && went_to(counted.place, router.as_ref(), &batch)?
-        {
-            if rows_before == row {
-                let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
-                return Ok(Some(Location {
-                    file: file.path.clone(),
-                    row: Some(before + origin.first_line + line + 1),
-                    byte: Some(origin.at_byte + spec.layout.encoding.source_bytes(&text[..start])),
-                }));
-            }
-            rows_before += 1;
+        if let Line::Row(batch) = parser.parse(&rest[..length])? {
+            places.push((line, start));
+            batches.push(batch);
         }
         start += length;
     }
-    Ok(None)
+    let Some(number) = number_of(spec, batches, row, counted)? else { return Ok(None) };
+    let (line, start) = places[number];
+    let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
+    Ok(Some(Location {
+        file: file.path.clone(),
+        row: Some(before + origin.first_line + line + 1),
+        byte: Some(origin.at_byte + spec.layout.encoding.source_bytes(&text[..start])),
+    }))
 }
 
-/// Whether the one row of the batch passes all transforms.
-fn passes(transforms: &Transforms, batch: &RecordBatch) -> Result<bool, CoreError> {
-    if !transforms.refuse() {
-        return Ok(true);
-    }
-    let left = transforms.apply(batch.clone(), &mut transforms.no_counts(), &mut Remaining::default())?;
-    Ok(left.is_some())
-}
-
-/// Whether the one row of the batch went to that place, or to any.
-fn went_to(place: Option<u32>, router: Option<&Router>, batch: &RecordBatch) -> Result<bool, CoreError> {
-    let Some(router) = router else { return Ok(true) };
-    let mut places = Vec::new();
-    router.places(batch, &mut places)?;
-    Ok(places.iter().all(|own| *own != OUTSIDE && place.is_none_or(|place| place == *own)))
+/// Which of the rows, each a batch of its own, is the `row`-th of those that are counted.
+fn number_of(
+    spec: &FlowSpec,
+    batches: Vec<RecordBatch>,
+    row: u64,
+    counted: Counted<'_>,
+) -> Result<Option<usize>, CoreError> {
+    let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(None) };
+    let internal = |error| CoreError::new(ErrorKind::Internal, format!("rows of a block: {error}"));
+    let rows = concat_batches(&schema, &batches).map_err(internal)?;
+    let mut remaining = Remaining::default();
+    let transforms = counted.transforms;
+    let left = if transforms.drop_rows() || spec.routing.is_some() {
+        transforms.apply(rows, &mut transforms.no_counts(), &mut remaining)?
+    } else {
+        Some(rows)
+    };
+    let Some(left) = left else { return Ok(None) };
+    let places = match Router::of_flow(spec)? {
+        None => None,
+        Some(router) => {
+            let mut places = Vec::new();
+            router.places(&left, &mut places)?;
+            Some(places)
+        }
+    };
+    let goes = |number: &usize| {
+        let place = places.as_ref().map(|places| places[*number]);
+        place.is_none_or(|own| own != OUTSIDE && counted.place.is_none_or(|place| place == own))
+    };
+    let found = (0..left.num_rows()).filter(goes).nth(row as usize);
+    let number = |left: usize| remaining.numbers().map_or(left, |numbers| numbers[left] as usize);
+    Ok(found.map(number))
 }
 
 fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<u8>, CoreError> {

@@ -7,11 +7,11 @@ use arrow_array::{ArrayRef, RecordBatch};
 use headrace_transform::partition::{
     HashKey, HashPartitions, Key, Keys, ListPartitions, Method, OUTSIDE, Range, RangePartitions, Routed,
 };
-use headrace_types::{ColumnType, CoreError, ErrorKind, Layout};
+use headrace_types::{ColumnType, CoreError, ErrorKind, RowSchema};
 
 use crate::key_column::parse_value;
 use crate::sink::Placed;
-use crate::spec::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
+use crate::spec::{FlowSpec, HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
 
 /// Most places: their numbers, and the memory of counts per batch, stay small.
 const MOST_PLACES: u32 = 1 << 16;
@@ -19,22 +19,34 @@ const MOST_PLACES: u32 = 1 << 16;
 /// Finds the places of rows; shared by all streams.
 pub struct Router {
     column: usize,
+    /// The field of a row of the file that it is.
+    field: Option<usize>,
     method: Method,
     count: u32,
 }
 
 impl Router {
-    /// A router for batches of the layout.
+    /// A router for the rows that the sink gets; none if they have no places.
     ///
     /// # Errors
-    /// `Specification` for a column that the layout has not or whose type the method does not know, keys that the type does
+    /// Those of [`Router::new`].
+    pub fn of_flow(flow: &FlowSpec) -> Result<Option<Router>, CoreError> {
+        let Some(spec) = &flow.routing else { return Ok(None) };
+        let (schema, fields) = flow.row_fields()?;
+        Router::new(&schema, &fields, spec).map(Some)
+    }
+
+    /// A router for batches of these columns; `fields`: of a row of the file, as which it is refused.
+    ///
+    /// # Errors
+    /// `Specification` for a column that the rows have not or whose type the method does not know, keys that the type does
     /// not accept, ranges or lists that overlap, and too many places.
-    pub fn new(layout: &Layout, spec: &RoutingSpec) -> Result<Router, CoreError> {
+    pub fn new(schema: &RowSchema, fields: &[Option<usize>], spec: &RoutingSpec) -> Result<Router, CoreError> {
         let name = &spec.column;
-        let Some(column) = layout.columns.iter().position(|column| column.name == *name) else {
-            return Err(refused(format!("column `{name}` is not in the layout")));
+        let Some(column) = schema.index_of(name) else {
+            return Err(refused(format!("the rows have no column `{name}`")));
         };
-        let column_type = layout.columns[column].column_type;
+        let column_type = schema.columns()[column].column_type;
         let (own, default) = (spec.method.places(), spec.default);
         let count = default.map_or(own, |place| own.max(place.saturating_add(1) as usize));
         let count = u32::try_from(count).ok().filter(|count| *count <= MOST_PLACES);
@@ -59,12 +71,12 @@ impl Router {
             }
             MethodSpec::AllBut(keys) => Method::List(all_but(column_type, keys)?),
         };
-        Ok(Router { column, method, count })
+        Ok(Router { column, field: fields.get(column).copied().flatten(), method, count })
     }
 
-    /// Index of the column that decides.
-    pub fn column(&self) -> usize {
-        self.column
+    /// Field of a row of the file that decides, if it is one.
+    pub fn field(&self) -> Option<usize> {
+        self.field
     }
 
     /// Number of places.
@@ -254,7 +266,7 @@ mod tests {
         let mut layout = Layout { delimiter: "|".to_owned(), qualifier: Some('"'), columns, ..Layout::default() };
         layout.columns.push(Column::new("key", column_type, true));
         let spec = serde_json::from_value(json!({"column": "key", "method": method, "default": default})).unwrap();
-        let router = Router::new(&layout, &spec).unwrap();
+        let router = Router::new(&RowSchema::of(&layout), &[Some(0)], &spec).unwrap();
         let text: String = texts.split(',').map(|text| format!("1|{text}\n")).collect();
         let batch = LineParser::new(&layout).unwrap().rows(text.as_bytes()).unwrap().remove(0);
         let mut places = Vec::new();

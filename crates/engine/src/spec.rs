@@ -18,7 +18,7 @@ mod transforms;
 pub use join::{JoinColumn, JoinKind, JoinSide, JoinSpec};
 pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
-pub use transforms::{NoMatch, ProbeSpec, TransformSpec};
+pub use transforms::{ComputedColumn, NoMatch, Operation, ProbeSpec, QuerySpec, TransformSpec};
 
 /// One data flow.
 #[derive(Debug, Clone, Deserialize)]
@@ -236,6 +236,9 @@ pub struct CommittedSlice {
     pub loaded: u64,
     /// Rows rejected.
     pub rejected: u64,
+    /// Rows that queries have left out.
+    #[serde(default)]
+    pub filtered: u64,
     /// Header and blank lines.
     pub skipped: u64,
     /// Values of loaded rows that were ignored: NULL or cut instead of what stands in the file.
@@ -480,12 +483,28 @@ impl FlowSpec {
     /// # Errors
     /// `Specification` for transforms that do not fit the rows before them.
     pub fn row_schema(&self) -> Result<RowSchema, CoreError> {
+        Ok(self.row_fields()?.0)
+    }
+
+    /// The field of a row of the file that each column in front of the transforms is; none for columns that are no field.
+    pub fn first_fields(&self, schema: &RowSchema) -> Vec<Option<usize>> {
+        let fields = if self.join.is_some() { 0 } else { self.layout.columns.len() };
+        (0..schema.columns().len()).map(|column| (column < fields).then_some(column)).collect()
+    }
+
+    /// Columns of the rows that the sink gets, and the field of a row of the file that each of them is.
+    ///
+    /// # Errors
+    /// `Specification` for transforms that do not fit the rows before them.
+    pub fn row_fields(&self) -> Result<(RowSchema, Vec<Option<usize>>), CoreError> {
         let mut schema = self.first_schema()?;
-        self.transforms
-            .iter()
-            .try_for_each(|transform| transform.extend(&mut schema))
-            .map_err(|text| self.refused(text))?;
-        Ok(schema)
+        let mut fields = self.first_fields(&schema);
+        for transform in &self.transforms {
+            let before = schema.clone();
+            transform.extend(&mut schema).map_err(|text| self.refused(text))?;
+            transform.follow_fields(&before, &mut fields);
+        }
+        Ok((schema, fields))
     }
 
     fn refused(&self, text: String) -> CoreError {

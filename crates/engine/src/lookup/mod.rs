@@ -9,7 +9,7 @@
 //! | `arriving` | columns of a stream as columns of rows |
 //! | `refusals` | why there is no index, with the places of rows |
 
-mod arriving;
+pub(crate) mod arriving;
 mod refusals;
 mod sink;
 mod spec;

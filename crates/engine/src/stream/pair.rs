@@ -166,6 +166,7 @@ impl<'a> Pair<'a> {
             progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys });
             let is_first = came_out.is_some();
             (progress.account.out, progress.account.transforms) = came_out.take().unwrap_or_default();
+            progress.account.count_filtered();
             self.meter.turn_to(Doing::Write);
             if is_first {
                 sending.writer.end_slice(&progress.account)?;

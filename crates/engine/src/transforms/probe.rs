@@ -6,12 +6,12 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::filter::FilterBuilder;
 use headrace_transform::lookup::Probed;
-use headrace_types::{Layout, RowSchema, Rule};
+use headrace_types::{RowSchema, Rule};
 
 use super::refused::{Refusal, Remaining};
 use crate::lookup::Lookup;
 use crate::report::TransformCounts;
-use crate::spec::{NoMatch, TransformSpec};
+use crate::spec::{NoMatch, ProbeSpec};
 
 /// A lookup, and the columns of the rows that it is for.
 pub struct Probe {
@@ -26,27 +26,26 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// For rows of `before`, which are rows of `behind` then; `layout`: of the source.
+    /// For rows of `before`, which are rows of `behind` then; `fields`: of a row of the file, that the columns before it are.
     ///
     /// # Errors
     /// A sentence about an index that does not fit the rows.
     pub fn new(
-        layout: &Layout,
+        name: &str,
+        spec: &ProbeSpec,
         before: &RowSchema,
-        transform: &TransformSpec,
+        fields: &[Option<usize>],
         behind: &RowSchema,
         lookup: Arc<Lookup>,
     ) -> Result<Self, String> {
-        let spec = &transform.lookup;
         let keys: Vec<_> = spec.keys.iter().filter_map(|key| before.index_of(key)).collect();
         let types: Vec<_> = keys.iter().map(|&key| before.columns()[key].column_type).collect();
         lookup.fits(&types, spec)?;
-        let name = &transform.name;
         let no_match = || {
             let by = if spec.keys.len() > 1 { format!(" by {}", listed(&spec.keys)) } else { String::new() };
             Refusal {
                 // A key that was made or added stands in no field.
-                column: keys.first().copied().filter(|&key| key < layout.columns.len()),
+                column: keys.first().and_then(|&key| fields[key]),
                 rule: Rule::NoMatch,
                 note: Some(format!("lookup `{name}`{by}").into()),
             }

@@ -24,7 +24,7 @@ pub struct Remaining {
     /// Of each row that is left, its number in the batch of the parser; none as long as all are left.
     numbers: Option<Vec<u32>>,
     /// Number in the batch of the parser, place of the refusal.
-    refused: Vec<(u32, u16)>,
+    refused: Vec<(u32, u32)>,
     refusals: Vec<Refusal>,
 }
 
@@ -32,7 +32,7 @@ impl Remaining {
     /// Refuses rows, by their numbers among those that are left. They are left until [`Remaining::keep`] is told of them.
     pub fn refuse(&mut self, rows: impl IntoIterator<Item = u32>, refusal: &Refusal) {
         let number = |row: u32| self.numbers.as_ref().map_or(row, |numbers| numbers[row as usize]);
-        let place = self.refusals.len() as u16; // two for each transform, and one
+        let place = self.refusals.len() as u32;
         self.refused.extend(rows.into_iter().map(|row| (number(row), place)));
         self.refusals.push(refusal.clone());
     }
@@ -48,6 +48,11 @@ impl Remaining {
         });
     }
 
+    /// Of each row that is left, its number in the batch of the parser; none as long as all are left.
+    pub fn numbers(&self) -> Option<&[u32]> {
+        self.numbers.as_deref()
+    }
+
     /// How many were refused.
     pub fn refused_rows(&self) -> u64 {
         self.refused.len() as u64
@@ -58,7 +63,7 @@ impl Remaining {
         self.refused.sort_unstable();
         let refusals = self.refusals;
         self.refused.into_iter().map(move |(number, place)| {
-            let Refusal { column, rule, note } = refusals[usize::from(place)].clone();
+            let Refusal { column, rule, note } = refusals[place as usize].clone();
             RefusedRow { number, column: column.map(|column| file.field(column)), rule, note }
         })
     }
