@@ -19,12 +19,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
 from headrace.executors.accounts import check_accounts, refuse_empty
 from headrace.executors.ignored import keep_ignored
 from headrace.executors.joined import keep_joined
+from headrace.executors.sql_instances import QueriedFlow, Shown, sql_instances
 from headrace.planning import DataFlowPlan
 from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle
 
@@ -83,9 +84,13 @@ class FlowOutcome:
 class LocalExecutor:
     """Executes plans one after the other, in this process."""
 
-    def __init__(self, create_flow: CreateFlow, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self, create_flow: CreateFlow, poll_seconds: float = POLL_SECONDS, shown: Shown = lambda text: text
+    ) -> None:
+        """`shown`: takes secrets out of what the engines of queries say."""
         self._create_flow = create_flow
         self._poll_seconds = poll_seconds
+        self._shown = shown
 
     def run(
         self,
@@ -112,7 +117,7 @@ class LocalExecutor:
         load = _Load(run_id, plan, target, flow, Path(rejects_folder), self._poll_seconds)
         cancelled = False
         watch_error: Exception | None = None
-        with measuring(flow):
+        with measuring(flow), sql_instances(plan, cast(QueriedFlow, flow), self._shown):
             try:
                 cancelled = self._watch(load, flow, progress, cancel)
             except KeyboardInterrupt:

@@ -74,6 +74,23 @@ def embedded_database(query: EmbeddedQuery, memory_bytes: int) -> Iterator[duckd
     """A database for the query, with its values. What DuckDB raises in the block becomes an EmbeddedQueryError."""
     import duckdb
 
+    try:
+        with bare_database(query, memory_bytes) as connection:
+            yield connection
+    except (duckdb.PermissionException, duckdb.CatalogException) as error:
+        hint = "A query without `connection` sees no files and no tables: it computes its rows."
+        raise EmbeddedQueryError(message_of(error), hint) from error
+    except duckdb.Error as error:
+        raise EmbeddedQueryError(message_of(error)) from error
+
+
+@contextmanager
+def bare_database(
+    query: EmbeddedQuery, memory_bytes: int, settings: Sequence[str] = ()
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database for the query, with its values and further settings."""
+    import duckdb
+
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -89,14 +106,9 @@ def embedded_database(query: EmbeddedQuery, memory_bytes: int) -> Iterator[duckd
     try:
         for number, (sql_type, value) in enumerate(query.values, start=1):
             connection.execute(f"SET VARIABLE headrace_{number} = CAST($1 AS {sql_type})", [value])
-        for setting in (*_SETTINGS, "SET lock_configuration = true"):
+        for setting in (*_SETTINGS, *settings, "SET lock_configuration = true"):
             connection.execute(setting)
         yield connection
-    except (duckdb.PermissionException, duckdb.CatalogException) as error:
-        hint = "A query without `connection` sees no files and no tables: it computes its rows."
-        raise EmbeddedQueryError(message_of(error), hint) from error
-    except duckdb.Error as error:
-        raise EmbeddedQueryError(message_of(error)) from error
     finally:
         connection.close()
 

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
-from headrace.errors import SqlError
 from headrace.model.bound import FileSource, QuerySource, TableSource
-from headrace.model.bound_sql import bound_text
+from headrace.model.bound_query import bound_query
 from headrace.model.connections import FilesConnection
 from headrace.model.duckdb_types import described_type
-from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, described, parameter
+from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, described
 from headrace.model.layout import Layout
 from headrace.model.lookup import LookupColumn, LookupTable
 from headrace.model.named_things import NamedThings
+from headrace.model.native_casts import cast_of
 from headrace.model.problems import ProblemCollector
-from headrace.model.scope import Scope, is_unknown
-from headrace.model.script import Script, script_of_package
+from headrace.model.scope import Scope
 from headrace.model.spec_files import STREAM_PLACEHOLDER
 from headrace.model.spec_transforms import LookupSpec
-from headrace.model.sql_checks import ScriptUse, check_script
-from headrace.model.sql_text import Statement
 from headrace.model.suggest import quote, show_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
 LayoutOf = Callable[[str | Layout, DocumentPath], Layout | None]
-
-_CASTS: Final = {"HUGEINT": "DECIMAL(38,0)", "UHUGEINT": "DECIMAL(38,0)", "UBIGINT": "DECIMAL(20,0)"}
-_WHOLE_NUMBER: Final = re.compile(r"U?(TINYINT|SMALLINT|INTEGER)")
-_MOMENT: Final = re.compile(r"TIMESTAMP_(S|MS|NS)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +133,7 @@ class LookupRowsBinder:
 
     def _query(self, name: str, spec: LookupSpec, text: str, path: DocumentPath, scope: Scope) -> LookupRows | None:
         own: DocumentPath = (*path, "query")
-        script = script_of_package(text, self._document, own)
-        statements, problems = check_script(script, ScriptUse(names=tuple(scope.values), query_of="the data flow"))
-        self._problems.extend(problems)
-        if problems or any(is_unknown(scope.values[place.name]) for place in statements[0].placeholders):
-            return None
-        query = self._bound(script, statements[0], own, scope)
+        query = bound_query(text, self._document, own, scope, self._problems)
         found = None if query is None else self._described(query, own)
         if query is None or found is None or not self._is_usable(spec, query, found, path):
             return None
@@ -155,22 +141,6 @@ class LookupRowsBinder:
         columns = {column: LookupColumn(column, known, True) for column, known in typed.items() if known is not None}
         places = {column: place for place, (column, _) in enumerate(found)}
         return LookupRows(QuerySource(name, query, places, columns), columns, "query", "Convert one of them by CAST.")
-
-    def _bound(self, script: Script, statement: Statement, path: DocumentPath, scope: Scope) -> EmbeddedQuery | None:
-        types: list[str] = []
-
-        def placed(number: int, sql_type: str, _value: object) -> str:
-            types.append(sql_type)
-            return parameter(number)
-
-        try:
-            text, values = bound_text(script, statement, scope, placed)
-        except SqlError as error:
-            self._problems.add(
-                self._document, path, error.what, found=error.found, expected=error.expected, hint=error.hint
-            )
-            return None
-        return EmbeddedQuery(text, script.text, tuple(zip(types, values, strict=True)), statement.is_ordered)
 
     def _described(self, query: EmbeddedQuery, path: DocumentPath) -> list[tuple[str, str]] | None:
         try:
@@ -206,12 +176,6 @@ class LookupRowsBinder:
                     hint="Give one of them another name, with AS.",
                 )
             elif column in native and described_type(native[column]) is None:
-                hint = f"Write CAST({column} AS {_cast(native[column])}) AS {column}."
+                hint = f"Write CAST({column} AS {cast_of(native[column])}) AS {column}."
                 self._unusable("query", column, native[column], (*path, "query"), hint)
         return len(self._problems) == before
-
-
-def _cast(native: str) -> str:
-    if _WHOLE_NUMBER.fullmatch(native):
-        return "BIGINT"
-    return "TIMESTAMP" if _MOMENT.fullmatch(native) else _CASTS.get(native, "VARCHAR")

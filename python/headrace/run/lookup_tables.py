@@ -29,7 +29,7 @@ def described(
 
     Raises BindingError for columns that a table has not or that do not fit, TargetError for a table that is not there.
     """
-    sources = [lookup.source for lookup in task.transforms if isinstance(lookup.source, TableSource)]
+    sources = [lookup.source for lookup in task.lookups if isinstance(lookup.source, TableSource)]
     if task.describe is None:
         return task, {}
     tables: dict[str, LookupTable] = {}

@@ -88,10 +88,11 @@ def with_lookups() -> tuple[DataFlowPlan, dict[str, Any]]:
         "defaulted": 10,
         "rejected": 0,
         "null_keys": 2,
+        "filtered": 0,
     }
     for item in result["slices"]:
         item["transforms"] = [dict(counts), dict(counts)]
-    return replace(fake_flow.plan(SLICES), lookups=(lookup, again)), result
+    return replace(fake_flow.plan(SLICES), transforms=(lookup, again)), result
 
 
 def test_rows_that_no_partition_takes_are_rejects_behind_the_transforms() -> None:

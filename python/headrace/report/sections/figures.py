@@ -42,7 +42,8 @@ class FlowAccount:
             return None
         lines = 0 if self.lines is None or self.skipped is None else self.lines - self.skipped - self.rows
         if self.into_join is not None and self.out_of_join is not None:
-            return abs(lines) + abs(self.rows - self.rejected - self.into_join) + abs(self.out_of_join - self.loaded)
+            left = self.out_of_join - self.filtered - self.loaded
+            return abs(lines) + abs(self.rows - self.rejected - self.into_join) + abs(left)
         return abs(lines) + abs(self.rows - self.rejected - self.filtered - self.loaded)
 
     @property

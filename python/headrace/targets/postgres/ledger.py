@@ -24,7 +24,7 @@ from headrace.targets.postgres.failures import ledger_failure
 from headrace.targets.postgres.names import TableName, ledger_lock_key, literal, quote
 
 # A ledger that has it has everything.
-_NEWEST_COLUMN: Final = ("lineage", "slices_hash")
+_NEWEST_COLUMN: Final = ("commit", "rows_filtered")
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
 # Who takes a run over does not wait for its writers, but ends them.
@@ -111,8 +111,8 @@ class Ledger:
         rows = self._connection.query(self._sql("committed_slices"), (run_id, task)).rows
         slices = {}
         for *numbers, text_hash in rows:
-            number, loaded, rejected, skipped, ignored = (int(value or 0) for value in numbers)
-            slices[number] = CommittedSlice(loaded, rejected, skipped, ignored, text_hash)
+            number, loaded, rejected, skipped, ignored, filtered = (int(value or 0) for value in numbers)
+            slices[number] = CommittedSlice(loaded, rejected, skipped, ignored, text_hash, filtered)
         finished = slices.pop(SWITCHED_SLICE, None) is not None
         begun = bool(slices) or bool(self.committed_units(run_id, task))
         return TaskProgress(recorded, finished, slices, begun)
