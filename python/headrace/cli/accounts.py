@@ -92,7 +92,7 @@ def render_accounts(tables: Sequence[Document], *, width: int) -> str:
     A table that was not loaded has no accounts: what its streams had done when it stopped is an accident.
     """
     loaded = [table for table in tables if table["status"] == "success"]
-    sums = {name: sum(table[name] for table in loaded) for name in _SUMMED}
+    sums = {name: sum(table.get(name, 0) for table in loaded) for name in _SUMMED}
     total = _account_cells({"table": "total", "status": "success", **sums})
     rows = [_account_cells(table) for table in tables]
     columns = list(_COLUMNS)
@@ -113,7 +113,7 @@ def _account_cells(table: Document) -> list[str]:
         units.count(table["rows_skipped"]),
         units.count(table["rows_read"]),
         units.count(table["rows_rejected"]),
-        units.count(table["rows_filtered"]),
+        units.count(table.get("rows_filtered", 0)),
         units.count(table["rows_loaded"]),
         f"{seconds:.2f}",
         units.megabytes_per_second(table["bytes_read"], seconds),
@@ -216,7 +216,7 @@ def render_transforms(tables: Sequence[Document], *, width: int) -> str:
     sums: dict[tuple[str, str, str, str | None], dict[str, int]] = {}
     for table in tables:
         for transform in table.get("transforms", ()) if table["status"] == "success" else ():
-            key = (table["table"], transform["kind"], transform["name"], transform["no_match"])
+            key = (table["table"], transform.get("kind", "lookup"), transform["name"], transform["no_match"])
             known = sums.setdefault(key, dict.fromkeys(_FOUND, 0))
             known.update({count: known[count] + transform.get(count, 0) for count in _FOUND})
     lines = []

@@ -98,14 +98,19 @@ class _Instance:
     def run(self) -> None:
         """Answers windows until there are no more."""
         with ExitStack() as stack:
-            stack.callback(self._close)
-            while (window := self._flow.next_window()) is not None:
-                try:
-                    self._query(window.transform(), stack).answer(window, self._shown)
-                except Exception as error:  # whatever it is, the stream must not wait for ever
-                    text = error.found or error.what if isinstance(error, RowQueryError) else str(error)
-                    with suppress(Exception):  # it has been answered
-                        window.failed("other", self._shown(message_of(text)))
+            try:
+                while (window := self._flow.next_window()) is not None:
+                    self._answer(window, stack)
+            finally:
+                self._close()  # before the connections are: what is closed cannot be interrupted
+
+    def _answer(self, window: Window, stack: ExitStack) -> None:
+        try:
+            self._query(window.transform(), stack).answer(window, self._shown)
+        except Exception as error:  # whatever it is, the stream must not wait for ever
+            text = error.found or error.what if isinstance(error, RowQueryError) else str(error)
+            with suppress(Exception):  # it has been answered
+                window.failed("other", self._shown(message_of(text)))
 
     def interrupt(self) -> None:
         """Ends what runs now, from any thread."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.errors import SqlError
 from headrace.model.bound_sql import bound_text
 from headrace.model.embedded_query import EmbeddedQuery, parameter
@@ -12,10 +14,23 @@ from headrace.model.sql_checks import ScriptUse, check_script
 from headrace.model.yaml_reader import Document, DocumentPath
 
 
+# Greatest value of BIGINT and one. Whole numbers of parameters are HUGEINT, of which expressions have types that no
+# column has.
+_MOST: Final = 2**63
+
+
 def bound_query(
-    text: str, document: Document, path: DocumentPath, scope: Scope, problems: ProblemCollector
+    text: str,
+    document: Document,
+    path: DocumentPath,
+    scope: Scope,
+    problems: ProblemCollector,
+    *,
+    types_are_fixed: bool = False,
 ) -> EmbeddedQuery | None:
-    """None with a problem, or if a value in it is not known yet. `path`: of the setting."""
+    """None with a problem, or if a value in it is not known yet. `path`: of the setting. `types_are_fixed`: those of
+    expressions do not depend on values, as they do in DuckDB, for which 5 is narrower than 5,000,000,000.
+    """
     script = script_of_package(text, document, path)
     statements, found = check_script(script, ScriptUse(names=tuple(scope.values), query_of="the data flow"))
     problems.extend(found)
@@ -23,9 +38,10 @@ def bound_query(
         return None
     types: list[str] = []
 
-    def placed(number: int, sql_type: str, _value: object) -> str:
-        types.append(sql_type)
-        return parameter(number)
+    def placed(number: int, sql_type: str, value: object) -> str:
+        is_narrow = types_are_fixed and sql_type == "HUGEINT" and isinstance(value, int) and -_MOST <= value < _MOST
+        types.append("BIGINT" if is_narrow else sql_type)
+        return f"CAST({parameter(number)} AS {types[-1]})" if types_are_fixed else parameter(number)
 
     try:
         bound, values = bound_text(script, statements[0], scope, placed)

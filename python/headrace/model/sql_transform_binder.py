@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headrace.model.bound_query import bound_query
 from headrace.model.data_type import DataType
@@ -45,10 +45,9 @@ class SqlTransformBinder:
         """None with a problem, or if a value in it is not known yet. `columns`: those of its rows, None if they are not
         known; `path`: of the setting `sql`.
         """
-        query = bound_query(spec.sql, self._document, path, scope, self._problems)
+        query = bound_query(spec.sql, self._document, path, scope, self._problems, types_are_fixed=True)
         if query is None:
             return None
-        query = replace(query, values=tuple(_narrow(*value) for value in query.values))
         known = None if columns is None else _known(columns)
         if columns is None or known is None:
             return SqlTransform(name, spec.input, query.written, None)
@@ -65,12 +64,6 @@ class SqlTransformBinder:
             nullable, field = (True, None) if before is None else (before.nullable, before.field)
             outputs.append(ComputedColumn(own.name, own.type, nullable, name, own.origin, field))
         return SqlTransform(name, spec.input, query.written, rows, tuple(outputs))
-
-
-def _narrow(sql_type: str, value: object) -> tuple[str, object]:
-    """Whole numbers of parameters are HUGEINT, which makes expressions of types that no column has."""
-    fits = sql_type == "HUGEINT" and isinstance(value, int) and -(2**63) <= value < 2**63
-    return ("BIGINT" if fits else sql_type), value
 
 
 def _known(columns: Mapping[str, FlowColumn]) -> list[RowColumnType] | None:

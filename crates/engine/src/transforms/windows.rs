@@ -77,10 +77,11 @@ impl Windows {
         self.sender.send(Window { transform, rows, answer }).map_err(|_| lost())?;
         loop {
             match answered.recv_timeout(POLL) {
-                Ok(answer) => return Ok(answer),
-                Err(RecvTimeoutError::Timeout) if self.outcome.stopped() => {
+                // A query that was interrupted has failed, but that is no error of its own.
+                Ok(_) | Err(RecvTimeoutError::Timeout) if self.outcome.stopped() => {
                     return Err(CoreError::new(ErrorKind::Cancelled, "the flow was stopped"));
                 }
+                Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(lost()),
             }

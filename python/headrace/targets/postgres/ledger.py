@@ -151,7 +151,7 @@ class Ledger:
 
     def commit_statement(self, run_id: str, task: str) -> str:
         """The last statement of a unit before COMMIT, with $1 partition, $2 slices, $3 rows loaded, $4 rows rejected,
-        $5 header and blank lines, $6 bytes of text, $7 values ignored, $8 hashes of texts.
+        $5 header and blank lines, $6 bytes of text, $7 values ignored, $8 rows filtered, $9 hashes of texts.
 
         It inserts as many rows as there are slices, or none if another attempt or a sweep has taken the run over.
         """
@@ -159,7 +159,7 @@ class Ledger:
 
     def commit_unit(self, run_id: str, task: str, partition: str, number: int, rows: int) -> None:
         """Writes the commit row of one slice that has nothing but rows. Belongs into a transaction."""
-        values = (partition, f"{{{number}}}", f"{{{rows}}}", *["{0}"] * 4, "{NULL}")
+        values = (partition, f"{{{number}}}", f"{{{rows}}}", *["{0}"] * 5, "{NULL}")
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
             raise fenced_off(run_id, self.schema)
