@@ -13,7 +13,6 @@ from headrace.model.script import script_of_package
 from headrace.model.sql_checks import ScriptUse, check_script
 from headrace.model.yaml_reader import Document, DocumentPath
 
-
 # Greatest value of BIGINT and one. Whole numbers of parameters are HUGEINT, of which expressions have types that no
 # column has.
 _MOST: Final = 2**63

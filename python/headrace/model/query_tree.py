@@ -122,10 +122,11 @@ class _Walk:
         if kind == "JOIN":
             if self._reads(table["right"], parts):
                 both = self._reads(table["left"], parts)
+                if both:
+                    raise not_row_wise("a join of the rows with themselves")
                 raise not_row_wise(
-                    "a join of the rows with themselves"
-                    if both
-                    else f"`{self._name}` on the right side of a join; it must be the first one of FROM"
+                    f"`{self._name}` on the right side of a join",
+                    f"Write it first: `FROM {self._name} JOIN ...`, or `LEFT JOIN`.",
                 )
             self._check_side(table["right"])
             carried = self._from(table["left"], parts)

@@ -122,9 +122,9 @@ def _described(
     if numbered != [*found, (ROW_NUMBER, "UINTEGER")]:
         raise RowQueryError(
             "the query cannot be followed row by row",
-            ", ".join(f"{column} {native}" for column, native in numbered),
-            ", ".join(f"{column} {native}" for column, native in found),
-            "Write it without what gives columns by their names or places, such as COLUMNS and `*` with conditions.",
+            "columns that are chosen by a pattern, by a condition or by their places",
+            "columns with their names",
+            "Name the columns, or write `*` without conditions.",
         )
     outputs = _outputs(found, tree.outputs, columns)
     computed = [f"c{place}" for place, own in enumerate(outputs) if own.origin is None]

@@ -20,11 +20,11 @@ class RowQueryError(ValueError):
         self.hint = hint
 
 
-def not_row_wise(found: str) -> RowQueryError:
+def not_row_wise(found: str, hint: str = IN_THE_DESTINATION) -> RowQueryError:
     """Of one that needs more than a row at a time; `found`: what it has that does."""
     return RowQueryError(
         "the query needs more than one row at a time",
         found,
         "columns computed of each row, WHERE, CASE, and joins with small constant tables",
-        IN_THE_DESTINATION,
+        hint,
     )

@@ -130,7 +130,11 @@ impl Query {
     ) -> Result<Option<RecordBatch>, CoreError> {
         let Computed { numbers, columns, mut bad } = self.run(batch, windows)?;
         if let Some(bad) = bad.first().filter(|_| !self.refuses) {
-            return Err(self.failed(ErrorKind::Source, bad.refusal.note.as_deref().unwrap_or_default().to_owned()));
+            let note = bad.refusal.note.as_deref().unwrap_or_default();
+            let text = note.strip_prefix(&self.prefix()).unwrap_or(note);
+            return Err(self.failed(ErrorKind::Source, text.to_owned()).hint(
+                "Joined rows stand in no file, so that none is a reject: let `sql` provide for it, with CASE or TRY.",
+            ));
         }
         bad.sort_by_key(|bad| bad.number);
         bad.dedup_by_key(|bad| bad.number);
@@ -353,8 +357,12 @@ impl Query {
         }
     }
 
+    fn prefix(&self) -> String {
+        format!("transform `{}`: ", self.name)
+    }
+
     fn bad(&self, number: u32, text: &str) -> Bad {
-        let note = format!("transform `{}`: {text}", self.name);
+        let note = format!("{}{text}", self.prefix());
         Bad { number, refusal: Refusal { column: None, rule: Rule::Expression, note: Some(note.into()) } }
     }
 
