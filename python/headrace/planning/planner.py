@@ -157,6 +157,7 @@ def plan_data_flow(
             commits=commit is not None,
             rejects=reject_table,
             joins=task.join is not None,
+            filters=task.computes,
         ),
         notes=tuple(notes),
         memory=memory,

@@ -13,7 +13,7 @@ use headrace_engine::Flow;
 use headrace_engine::lookup::{Lookup, LookupSpec, StreamLookupSpec};
 use headrace_engine::report::{FlowReport, Status, TransformCounts};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{RoutingSpec, SinkSpec, TransformSpec};
+use headrace_engine::spec::{Operation, RoutingSpec, SinkSpec, TransformSpec};
 use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -501,7 +501,8 @@ fn rejects_of_lookups_say_what_was_looked_for() {
     let mut both = files.spec.clone();
     both["keys"] =
         json!([{"column": "code", "input": {"kind": "int64"}}, {"column": "name", "input": {"kind": "string"}}]);
-    job.transforms[0].lookup.keys = vec!["id".to_owned(), "name".to_owned()];
+    let Operation::Lookup(probe) = &mut job.transforms[0].operation else { panic!("a lookup") };
+    probe.keys = vec!["id".to_owned(), "name".to_owned()];
     job.limit = 10;
     let (_, report) = run(&job, vec![build(&both).unwrap()]);
     assert_eq!(report.rejects.first[0].message, "no match in lookup `priced` by `id` and `name` for column `id` (1)");
