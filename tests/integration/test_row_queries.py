@@ -80,7 +80,8 @@ def few(project: Project) -> Project:
 
 def judged(few: Project, sql: str) -> tuple[list[int], list[int]]:
     """Ids of the rows that come out when each is alone, and of those that fail."""
-    loaded, failed = [], []
+    loaded: list[int] = []
+    failed: list[int] = []
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute(f"CREATE TABLE all_orders AS {source(few.inbox)}")
         for (number,) in connection.execute("SELECT id FROM all_orders ORDER BY id").fetchall():

@@ -117,13 +117,15 @@ class LocalExecutor:
         load = _Load(run_id, plan, target, flow, Path(rejects_folder), self._poll_seconds)
         cancelled = False
         watch_error: Exception | None = None
-        with measuring(flow), sql_instances(plan, cast(QueriedFlow, flow), self._shown):
+        with measuring(flow):
             try:
-                cancelled = self._watch(load, flow, progress, cancel)
+                with sql_instances(plan, cast(QueriedFlow, flow), self._shown):
+                    cancelled = self._watch(load, flow, progress, cancel)
+                    load.end()
             except KeyboardInterrupt:
                 cancel.set()
                 cancelled = True
-            except Exception as error:  # also: the load's thread could not be started
+            except Exception as error:  # also: a thread could not be started
                 watch_error = error
             result = load.end()
         warnings = load.times.warnings if load.times else ()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from headrace.errors import InternalError
 from headrace.model import RowQueryError, message_of, prepared_rows, row_database
 from headrace.planning import DataFlowPlan, SqlPlan
 
@@ -41,12 +42,15 @@ class QueriedFlow(Protocol):
 
     def next_window(self) -> Window | None: ...
     def is_stopped(self) -> bool: ...
+    def cancel(self, reason: str) -> None: ...
 
 
 @contextmanager
 def sql_instances(plan: DataFlowPlan, flow: QueriedFlow, shown: Shown = lambda text: text) -> Iterator[None]:
-    """Runs the queries of the plan until the flow has ended, or was stopped, which must be so when the block ends.
+    """Runs the queries of the plan until the flow has ended, or was stopped, which must be so when the block ends well.
     `shown`: takes secrets out of DuckDB's messages.
+
+    Raises InternalError if the system gives no thread; the flow is cancelled then.
     """
     if not plan.queries:
         yield
@@ -57,15 +61,25 @@ def sql_instances(plan: DataFlowPlan, flow: QueriedFlow, shown: Shown = lambda t
         threading.Thread(target=own.run, name=f"queries {number}") for number, own in enumerate(instances, start=1)
     ]
     watch = threading.Thread(target=_watch, args=(flow, instances, has_ended), name="watching queries")
-    for thread in (*threads, watch):
-        thread.start()
+    started: list[threading.Thread] = []
     try:
+        for thread in (*threads, watch):
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise InternalError("cannot start a thread for queries", found=str(error)) from error
+            started.append(thread)
         yield
+    except BaseException:
+        flow.cancel("what runs its queries has ended")
+        raise
     finally:
-        for thread in threads:
-            thread.join()
+        for thread in started:
+            if thread is not watch:
+                thread.join()
         has_ended.set()
-        watch.join()
+        if watch in started:
+            watch.join()
 
 
 def _watch(flow: QueriedFlow, instances: list[_Instance], has_ended: threading.Event) -> None:
@@ -159,13 +173,14 @@ class _OpenQuery:
     def answer(self, window: Window, shown: Shown) -> None:
         import duckdb
 
+        if self._rows is None:
+            rows = _Rows(window)
+            self._relation = prepared_rows(self.connection, self._plan.rows, rows)
+            self._rows = rows
+        self._rows.window = window
         # They are about values; `error()` and division by zero are invalid input.
         of_rows = (duckdb.DataError, duckdb.InvalidInputException)
         try:
-            if self._rows is None:
-                self._rows = _Rows(window)
-                self._relation = prepared_rows(self.connection, self._plan.rows, self._rows)
-            self._rows.window = window
             # Only so errors have their classes: a stream would tell texts alone.
             answer = self._relation.materialize().__arrow_c_stream__()
         except of_rows as error:
@@ -175,5 +190,4 @@ class _OpenQuery:
         else:
             window.rows(answer)
         finally:
-            if self._rows is not None:
-                self._rows.window = None
+            self._rows.window = None
