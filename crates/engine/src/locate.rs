@@ -89,7 +89,8 @@ fn number_of(
     let rows = concat_batches(&schema, &batches).map_err(internal)?;
     let mut remaining = Remaining::default();
     let transforms = counted.transforms;
-    let left = if transforms.drop_rows() || spec.routing.is_some() {
+    // Where no query is among them, the column that decides the place of a row is one of the layout.
+    let left = if transforms.drop_rows() {
         transforms.apply(rows, &mut transforms.no_counts(), &mut remaining)?
     } else {
         Some(rows)

@@ -86,9 +86,11 @@ def embedded_database(query: EmbeddedQuery, memory_bytes: int) -> Iterator[duckd
 
 @contextmanager
 def bare_database(
-    query: EmbeddedQuery, memory_bytes: int, settings: Sequence[str] = ()
+    query: EmbeddedQuery, memory_bytes: int, settings: Sequence[str] = (), *, spills: bool = True
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database for the query, with its values and further settings."""
+    """A database for the query, with its values and further settings. `spills`: whether what does not fit into its
+    memory may go to disk.
+    """
     import duckdb
 
     connection = duckdb.connect(
@@ -101,6 +103,7 @@ def bare_database(
             "threads": 1,
             "async_threads": 0,
             "memory_limit": f"{memory_bytes}B",
+            **({} if spills else {"temp_directory": ""}),
         },
     )
     try:

@@ -88,7 +88,7 @@ def described_rows(query: EmbeddedQuery, name: str, columns: Sequence[RowColumnT
 @contextmanager
 def row_database(query: RowQuery, memory_bytes: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """An instance for the query, with its values."""
-    with bare_database(query.query, memory_bytes, _SETTINGS) as connection:
+    with bare_database(query.query, memory_bytes, _SETTINGS, spills=False) as connection:
         yield connection
 
 

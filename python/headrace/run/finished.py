@@ -37,8 +37,8 @@ class FinishedTable:
         slices = task.slices.values()
         rejects = _rejects(sum(item.rejected for item in slices), rejects_folder / task.file_stem)
         ignored = kept_ignored(rejects_folder, task.file_stem, sum(item.ignored for item in slices))
-        loaded, rejected = sum(item.loaded for item in slices), sum(item.rejected for item in slices)
-        join = kept_joined(rejects_folder, task.file_stem, loaded, rejected) if task.is_joined else None
+        came_out, rejected = sum(item.loaded + item.filtered for item in slices), sum(item.rejected for item in slices)
+        join = kept_joined(rejects_folder, task.file_stem, came_out, rejected) if task.is_joined else None
         return cls(task, rejects, ignored, join)
 
     @property
