@@ -253,7 +253,7 @@ fn refused(text: String) -> CoreError {
 
 #[cfg(test)]
 mod tests {
-    use headrace_types::Column;
+    use headrace_types::{Column, Layout};
     use serde_json::{Value, json};
 
     use super::*;

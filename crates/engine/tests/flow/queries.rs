@@ -27,9 +27,9 @@ fn query(columns: Value) -> TransformSpec {
 /// id and name pass, `twice` is computed.
 fn passing() -> TransformSpec {
     query(json!([
-        {"name": "twice", "type": "int64", "nullable": true},
-        {"name": "key", "type": "int64", "nullable": false, "from": "id"},
-        {"name": "name", "type": "string", "nullable": false, "from": "name"},
+        {"name": "twice", "type": {"kind": "int64"}, "nullable": true},
+        {"name": "key", "type": {"kind": "int64"}, "nullable": false, "from": "id"},
+        {"name": "name", "type": {"kind": "string"}, "nullable": false, "from": "name"},
     ]))
 }
 
@@ -192,10 +192,10 @@ fn a_row_that_becomes_several_is_a_reject() {
 #[test]
 fn values_that_no_column_may_have_are_rejects() {
     let columns = json!([
-        {"name": "share", "type": "float64", "nullable": true},
-        {"name": "day", "type": "date", "nullable": true},
-        {"name": "text", "type": {"varchar": {"length": 3}}, "nullable": false},
-        {"name": "key", "type": "int64", "nullable": false, "from": "id"},
+        {"name": "share", "type": {"kind": "float64"}, "nullable": true},
+        {"name": "day", "type": {"kind": "date"}, "nullable": true},
+        {"name": "text", "type": {"kind": "varchar", "length": 3}, "nullable": false},
+        {"name": "key", "type": {"kind": "int64"}, "nullable": false, "from": "id"},
     ]);
     let mut job = Job::of(rows(0, 12)).arrow();
     (job.streams, job.limit, job.transforms) = (1, 100, vec![query(columns)]);
@@ -245,7 +245,7 @@ fn values_that_no_column_may_have_are_rejects() {
 
 #[test]
 fn floats_may_be_odd_where_those_of_the_row_are() {
-    let columns = json!([{"name": "share", "type": "float64", "nullable": true}]);
+    let columns = json!([{"name": "share", "type": {"kind": "float64"}, "nullable": true}]);
     let mut job = Job::of("1|inf\n2|1.5\n").arrow();
     job.layout.columns.truncate(2);
     job.layout.columns[1] = headrace_types::Column::new("ratio", headrace_types::ColumnType::Float64, false);
@@ -349,7 +349,8 @@ fn transforms_that_do_not_fit_are_refused() {
         spec.sink = SinkSpec::Null;
         Flow::new(spec).err().map(|error| error.what)
     };
-    let column = |name: &str, from: &str| json!({"name": name, "type": "int64", "nullable": true, "from": from});
+    let column =
+        |name: &str, from: &str| json!({"name": name, "type": {"kind": "int64"}, "nullable": true, "from": from});
     assert_eq!(
         refused(json!([column("a", "none")])).as_deref(),
         Some("flow test: transform `priced`: its rows have no column `none`")

@@ -239,7 +239,7 @@ fn flows_that_contradict_themselves_are_refused_before_the_first_row() {
 
     let method = |column: &str, method: Value| [("/routing/column", json!(column)), ("/routing/method", method)];
     let range = |minimum: &str, end: &str| json!({"minimum": minimum, "end": end});
-    refused(&method("none", json!({"list": []})), "`none` is not in the layout");
+    refused(&method("none", json!({"list": []})), "the rows have no column `none`");
     refused(&method("id", json!({"range": [range("1", "9"), range("8", "12")]})), "overlap");
     refused(&method("id", json!({"range": [range("9", "9")]})), "range 0 is empty");
     refused(&method("id", json!({"range": [range("9", "x")]})), "not of type int64");
