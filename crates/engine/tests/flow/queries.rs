@@ -85,7 +85,10 @@ fn run(job: &Job, columns: &[&str], answer: impl Fn(&Window) -> Answer + Sync) -
         for batch in reader {
             match batch {
                 Ok(batch) => found.extend(texts(&batch)),
-                Err(error) => drop(core_error(error)),
+                Err(error) => {
+                    drop(core_error(error)); // the report has it, too
+                    break;
+                }
             }
         }
     });
