@@ -182,7 +182,7 @@ impl Query {
     fn pieces(&self, batch: &RecordBatch, windows: &Windows) -> Result<(Vec<RecordBatch>, Vec<Bad>), CoreError> {
         let rows = batch.num_rows();
         let (mut pieces, mut bad) = (Vec::new(), Vec::new());
-        let mut waiting = vec![0..rows];
+        let mut waiting: Vec<Range<usize>> = std::iter::once(0..rows).collect();
         while let Some(range) = waiting.pop() {
             if self.limit.is_some_and(|limit| bad.len() as u64 > limit) {
                 break; // The flow fails: nobody asks what becomes of the others.
