@@ -47,6 +47,10 @@ demo: build ## build, generate 108 MB of TPC-H text, load it into demo/tpch.duck
 test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (about 35 minutes on 2 cores)
 	@$(call IN_VENV,.venv-ci) .ci/steps all
 
+.PHONY: test-every-case
+test-every-case: .venv-ci/.requirements ## the same, with every case on every version of the server and every instruction set
+	@HEADRACE_EVERY_CASE=1 $(call IN_VENV,.venv-ci) .ci/steps all
+
 .PHONY: lint
 lint: .venv-ci/.requirements ## only the checks that run nothing: format, lints, types, layers
 	@$(call IN_VENV,.venv-ci) .ci/steps lint
@@ -67,7 +71,7 @@ TERMINATIONS ?= 50
 .PHONY: soak
 soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments each, plain and divided, and with 50 sessions terminated; divided ones into DuckDB (about 35 minutes)
 	@HEADRACE_REAL_STARTS=1 HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_PACKAGE_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
-		--dist loadfile tests/integration/test_postgres_interruption.py tests/integration/test_postgres_partition_interruption.py \
+		-o faulthandler_timeout=0 --dist loadfile tests/integration/test_postgres_interruption.py tests/integration/test_postgres_partition_interruption.py \
 		tests/integration/test_postgres_declared.py tests/integration/test_duckdb_partition_interruption.py \
 		tests/integration/test_control_interruption.py tests/integration/test_nightly_example.py \
 		-k "test_killed or test_sessions_are_terminated or test_many"

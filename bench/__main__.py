@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import figures, machine
-from bench.data import DataSet, prepare, prepare_joined, prepare_tpch
+from bench.data import DataSet, prepare, prepare_together, prepare_tpch
 from bench.forms import prepare_forms
 from bench.job import Job, Method
 from bench.measure import MeasurementError, command, interleave, run_process
-from bench.methods import METHODS, find, use_cores
+from bench.methods import METHODS, find, make_sales, use_cores
 from bench.prepared import prepare_postgres
+from bench.sales import SOURCES, prepare_ready
 from bench.server import Server
 from bench.tables import LINEITEM, ORDERS, TABLES
 
@@ -183,6 +184,8 @@ def _entry(
         prepare_postgres(sets, server)
     if kind in _FORMS:
         prepare_forms(sets)
+    if kind == "sales":
+        prepare_ready(sets, make_sales)
     if kind in _CHECKED:
         problems |= _check(kind, present, sets[0], cores, server)
     good = [method for method in present if problems.get(method.name) is None]
@@ -226,6 +229,8 @@ def _sets(kind: str, arguments: argparse.Namespace) -> Iterator[tuple[str, str, 
     """Names, descriptions and files of the tables of a kind."""
     if kind == "join":
         yield "ORDERS, LINEITEM", "both tables, 8 pairs of files", list(_joined(arguments.size, arguments.data))
+    elif kind == "sales":
+        yield "sales", "TPC-H, five tables in eight files each", list(_sales(arguments.size, arguments.data))
     elif kind == "memory":
         for scale in _MEMORY_SCALES:
             sets = [prepare_tpch((LINEITEM, ORDERS), scale * arguments.size, arguments.data)]
@@ -236,7 +241,11 @@ def _sets(kind: str, arguments: argparse.Namespace) -> Iterator[tuple[str, str, 
 
 
 def _joined(size: float, data: Path) -> tuple[DataSet, DataSet]:
-    return prepare_joined(ORDERS, LINEITEM, size, data)
+    return prepare_together((LINEITEM, ORDERS), size, data)
+
+
+def _sales(size: float, data: Path) -> tuple[DataSet, DataSet]:
+    return prepare_together(SOURCES, size, data, "sales")
 
 
 def _tables(kind: str, arguments: argparse.Namespace) -> list[str]:
@@ -303,6 +312,9 @@ def _smoke(_: argparse.Namespace) -> None:
             methods, _missing = _without_missing(METHODS[kind])
             if kind == "join":
                 sets = list(_joined(_SMOKE_FACTOR, data))
+            if kind == "sales":
+                sets = list(_sales(_SMOKE_FACTOR, data))[1:]
+                prepare_ready(sets, make_sales)
             if kind in _FORMS:
                 prepare_forms(sets)
             with _server(methods, cores, shared_buffers="128MB") as server:

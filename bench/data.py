@@ -78,9 +78,9 @@ def read_once(file: Path) -> None:
             pass
 
 
-def prepare_tpch(tables: tuple[Table, ...], scale: float, data: Path) -> DataSet:
-    """Several TPC-H tables of one scale in one folder."""
-    folder = data / f"scale-{scale:g}"
+def prepare_tpch(tables: tuple[Table, ...], scale: float, data: Path, name: str = "scale") -> DataSet:
+    """Several TPC-H tables of one scale in one folder, which is called by `name`."""
+    folder = data / f"{name}-{scale:g}"
     stamp = folder / "complete.json"
     if not stamp.exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -91,12 +91,14 @@ def prepare_tpch(tables: tuple[Table, ...], scale: float, data: Path) -> DataSet
     return DataSet(tables[0], folder, tables[1:])
 
 
-def prepare_joined(left: Table, right: Table, scale: float, data: Path) -> tuple[DataSet, DataSet]:
-    """Two TPC-H tables whose files are pairs: the small set has the first ones of both."""
-    whole = prepare_tpch((right, left), scale, data)
-    small = DataSet(right, whole.folder / "small", (left,))
+def prepare_together(
+    tables: tuple[Table, ...], scale: float, data: Path, name: str = "scale"
+) -> tuple[DataSet, DataSet]:
+    """TPC-H tables whose files belong together by their numbers: the small set has the first ones of each."""
+    whole = prepare_tpch(tables, scale, data, name)
+    small = DataSet(tables[0], whole.folder / "small", tables[1:])
     small.folder.mkdir(exist_ok=True)
-    for table in (left, right):
+    for table in tables:
         for file in sorted(whole.folder.glob(f"{table.name}.tbl.*")):
             read_once(file)
             link = small.folder / file.name

@@ -190,6 +190,22 @@ def postgres_text(kind: Mapping[str, Any]) -> str:
     return "\n".join(parts) + _calls(kind)
 
 
+def sales_text(kind: Mapping[str, Any]) -> str:
+    """Every way to the fact table; ratios are of the time for the same sources."""
+    rows = list[list[str]]()
+    for entry in kind["tables"].values():
+        against = ""
+        for item in (item for item in method_figures(entry) if item.slopes):
+            against = item.name if item.base else against
+            client = Spread.of(slope.cpu_seconds_per_gb for slope in item.slopes)
+            server = Spread.of(slope.server_cpu_seconds_per_gb for slope in item.slopes)
+            ratio = "" if item.base else f"{Spread.of(item.faster).text(2)} x `{against}`"
+            rows.append([f"`{item.name}`", item.speed().text(0), client.text(1), server.text(1), ratio])
+    header = ["way", "MB of sources per second", "client CPU-s per GB", "server CPU-s per GB", "faster than it"]
+    size = "".join(_size(entry) + "\n\n" for entry in kind["tables"].values())
+    return size + table_text(header, rows) + _calls(kind)
+
+
 def streams_text(kind: Mapping[str, Any]) -> str:
     """CPU-seconds of 16 streams over those of 2, per destination."""
     rows = list[list[str]]()
@@ -281,6 +297,7 @@ PARTS = {
     "infer": infer_text,
     "gzip": forms_text,
     "join": join_text,
+    "sales": sales_text,
     "memory": memory_text,
 }
 

@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,8 +19,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from bench import forms, postgres, readers
-from bench.data import write_join_package, write_package
+from bench import forms, postgres, readers, sales
+from bench.data import DataSet, write_join_package, write_package
 from bench.job import Job, Method
 from bench.tables import LINEITEM, ORDERS, Table
 
@@ -195,6 +196,33 @@ def join_duckdb(job: Job) -> int:
     return int(rows)
 
 
+# --- sales: the fact table, into a PostgreSQL server ------------------------------------------------------------------
+
+
+def sales_in_flight(job: Job) -> int:
+    """The example, on the way from the files."""
+    return sales.in_flight(job, partial(_run_package, job, _SERVER))
+
+
+def sales_plain(job: Job) -> int:
+    """A plain load of the same rows, which are ready as text."""
+    data = sales.ready(job.data)
+    settings = sales.plain_settings()
+    return int(run_headrace(replace(job, data=data), _SERVER, job.cores, settings=settings)["rows_loaded"])
+
+
+def sales_in_database(job: Job, *, parts: int, counted: bool) -> int:
+    """Tables loaded, then SQL."""
+    return sales.load_then_build(job, partial(_run_package, job, _SERVER), parts=parts, counted=counted)
+
+
+def make_sales(data: DataSet, database: Path) -> None:
+    """The rows of the fact table in a DuckDB file."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        job = Job(data, Path(scratch), 2)
+        sales.in_flight(job, partial(_run_package, job, f"duckdb:{database}"))
+
+
 def _destination(job: Job, into: str) -> str:
     return {"null": "null:", "duckdb": f"duckdb:{job.database}"}.get(into, _SERVER)
 
@@ -213,11 +241,17 @@ def run_headrace(
 
 
 def _run(package: Path, job: Job, destination: str, streams: int) -> dict[str, Any]:
+    arguments = ["--set", f"data={job.data.folder.resolve()}", "--streams", str(streams)]
+    return _run_package(job, destination, package, arguments)
+
+
+def _run_package(job: Job, destination: str, package: Path, more: list[str]) -> dict[str, Any]:
     from headrace.cli.app import app
     from headrace.cli.failures import run_app
 
-    arguments = ["run", str(package), "--set", f"data={job.data.folder.resolve()}"]
-    arguments += ["--connection", f"warehouse={destination}", "--streams", str(streams)]
+    arguments = ["run", str(package), "--connection", f"warehouse={destination}", *more]
+    if "--streams" not in more:
+        arguments += ["--streams", str(job.cores)]
     arguments += ["--runs-dir", str(job.scratch / "runs"), "--json", "--quiet"]
     with contextlib.redirect_stdout(io.StringIO()) as output:
         code = run_app(app, arguments)
@@ -395,6 +429,45 @@ METHODS: dict[str, tuple[Method, ...]] = {
             "duckdb",
             "`read_csv` with all types declared on both sides, `JOIN`, `count` of every column; 1 thread",
             join_duckdb,
+        ),
+    ),
+    "sales": (
+        Method(
+            "in-flight",
+            "headrace",
+            "`headrace run examples/tpch/sales_in_flight.yaml`: numbers dimensions, finds keys on the way",
+            sales_in_flight,
+            base=True,
+            needs_server=True,
+        ),
+        Method(
+            "plain",
+            "headrace",
+            "`headrace run`, the same rows from text that has them ready, into the same partitions",
+            sales_plain,
+            needs_server=True,
+        ),
+        Method(
+            "load-then-sql",
+            "headrace",
+            "`headrace run`, all five tables, dimensions numbered, then the fact table by one SQL statement",
+            partial(sales_in_database, parts=1, counted=True),
+            needs_server=True,
+        ),
+        Method(
+            "build-1",
+            "headrace",
+            "only the last step of that: a `build` task of one part",
+            partial(sales_in_database, parts=1, counted=False),
+            base=True,
+            needs_server=True,
+        ),
+        Method(
+            "build-2",
+            "headrace",
+            "the same by two parts of LINEITEM",
+            partial(sales_in_database, parts=2, counted=False),
+            needs_server=True,
         ),
     ),
     "memory": tuple(

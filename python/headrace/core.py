@@ -159,17 +159,19 @@ class Lookup:
     def __init__(
         self, spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: False, rows: object | None = None
     ) -> None:
-        """Read the files, by several threads, or `rows`, the capsule of an Arrow C stream, by one; keep their keys and
-        the columns that rows get.
+        """Read the files, by several threads, or `rows`, the capsule of an Arrow C stream, by one, or a list of
+        PostgresRows, by one each; keep their keys and the columns that rows get.
 
         The members of `spec` are listed in crates/engine/src/lookup/spec.rs. `is_cancelled` is asked as by `key_scan`.
         Raises SourceError for a row that cannot be read and for a key that two rows have, MemoryLimitError at the
-        first byte above `budget_bytes`, and what reading files raises. A stream that waits is to be stopped by
-        `is_cancelled`, which is asked until it has ended.
+        first byte above `budget_bytes`, and what reading files, or a session, raises. A stream that waits is to be
+        stopped by `is_cancelled`, which is asked until it has ended.
         """
         text = json.dumps(spec)
         if rows is None:
             self.native = _call(_native.Lookup, text, is_cancelled)
+        elif isinstance(rows, list):
+            self.native = _call(_native.Lookup.of_sessions, text, [own.native for own in rows], is_cancelled)
         else:
             self.native = _call(_native.Lookup.of_stream, text, rows, is_cancelled)
 
@@ -284,6 +286,13 @@ class QueryResult(NamedTuple):
     has_more: bool
 
 
+class PostgresRows:
+    """Rows of a statement in binary form, under way to a `Lookup`. Dropped before, their session ends."""
+
+    def __init__(self, native: _native.PostgresRows) -> None:
+        self.native = native
+
+
 class PostgresConnection:
     """One session of a PostgreSQL server, for statements; rows in bulk go through a `Flow`.
 
@@ -320,6 +329,19 @@ class PostgresConnection:
     def next_rows(self, limit: int) -> QueryResult:
         """The next rows of the statement of `first_rows`; without columns and types."""
         return QueryResult(*_call(self._connection.next_rows, limit))
+
+    def describe(self, sql: str) -> list[tuple[str, int, int]]:
+        """Name, oid of the type and type modifier of each column of a statement, which is not executed."""
+        return _call(self._connection.describe, sql)
+
+    def binary_rows(
+        self, sql: str, parameters: Sequence[str | None], count: int, columns: Sequence[Mapping[str, Any]]
+    ) -> PostgresRows:
+        """Begin a statement whose rows have `count` columns. Those of `columns` are wanted, with the members `place`,
+        `type` and `form`. The rows take the session with them: only `cancel` can be called behind that.
+        """
+        text = json.dumps(list(columns))
+        return PostgresRows(_call(self._connection.binary_rows, sql, list(parameters), count, text))
 
     def cancel(self) -> None:
         """End the wait of another thread and ask the server to stop; the connection is unusable afterwards."""

@@ -48,6 +48,12 @@ def tpch_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def brief_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same at scale 0.02 (21 MB), for loads that are repeated often."""
+    return _generated(tmp_path_factory.mktemp("brief"), "0.02", chunks=8)
+
+
+@pytest.fixture(scope="session")
 def small_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All eight tables at scale 0.01, in three chunks."""
     return _generated(tmp_path_factory.mktemp("small"), "0.01", chunks=3)

@@ -17,7 +17,7 @@ from tests.integration.control_flow import NOTHING_TO_RESUME, TARGETS, PackagePr
 from tests.servers.cluster import Cluster
 
 # `make soak` sets this: kills of each package on each target.
-KILLS = int(os.environ.get("HEADRACE_SOAK_PACKAGE_KILLS", "12"))
+KILLS = int(os.environ.get("HEADRACE_SOAK_PACKAGE_KILLS", "4"))
 FILES = 4
 PACKAGE = """\
 headrace: 1

@@ -20,7 +20,7 @@ from tests.integration.driver import Ended, Project
 TABLE = "lineitem"
 AFTERWARDS = ("run", "resume")
 # `make soak` sets it. Divided over the tests below, at least so many in all.
-KILLS = int(os.environ.get("HEADRACE_SOAK_KILLS", "10"))
+KILLS = int(os.environ.get("HEADRACE_SOAK_KILLS", "8"))
 # Until the interpreter has started and the package is read.
 START_SECONDS = 0.3
 YEARS = "range: {column: l_shipdate, every: 1 year}"

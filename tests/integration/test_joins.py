@@ -9,91 +9,11 @@ import sys
 import textwrap
 from typing import Any
 
-import duckdb
 import pytest
 
 from tests.integration.driver import Ended, Project
+from tests.integration.join_scenes import HEADER, PACKAGE, TYPES, expected, of_type, rows_of, write_files
 from tests.snapshots import assert_snapshot
-
-PACKAGE = """
-headrace: 1
-package: sales
-parameters:
-  streams: {type: integer, default: 4}
-  memory: {type: string, default: 1GB}
-  orders: {type: list, default: ["orders.*"]}
-  lines: {type: list, default: ["lines.*"]}
-  limit: {type: integer, default: 0}
-  target: {type: string, default: replace}
-connections:
-  inbox: {type: files, path: inbox}
-  warehouse: {type: duckdb, path: warehouse.duckdb, lock_timeout_seconds: 1}
-layouts:
-  orders:
-    delimiter: "|"
-    columns:
-      - {name: o_key, type: int64}
-      - {name: o_clerk, type: string}
-      - {name: o_day, type: date}
-  lines:
-    delimiter: ","
-    header: skip
-    columns:
-      - {name: l_number, type: int32, nullable: false}
-      - {name: l_key, type: int32}
-      - {name: l_price, type: "decimal(9,2)"}
-streams: ${streams}
-memory: ${memory}
-tasks:
-  load:
-    data_flow:
-      rejects: {limit: "${limit}"}
-      sources:
-        orders: {connection: inbox, files: "${orders}", layout: orders}
-        lines: {connection: inbox, files: "${lines}", layout: lines}
-      transforms:
-        joined: {join: {left: orders, right: lines, on: {o_key: l_key}, TYPE
-                        right_columns: {number: l_number, price: l_price, line_key: l_key}}}
-      destinations:
-        sales: {input: joined, connection: warehouse, table: sales, target: "${target}"}
-"""
-JOIN = """
-SELECT o_key, o_clerk, o_day, l_number AS number, l_price AS price, l_key AS line_key
-FROM read_csv('{inbox}/orders.*', delim='|', header=false, auto_detect=false, quote='', escape='', columns={{
-     'o_key': 'BIGINT', 'o_clerk': 'VARCHAR', 'o_day': 'DATE'}}) AS o
-{kind} JOIN read_csv('{inbox}/lines.*', delim=',', header=true, auto_detect=false, quote='', escape='', columns={{
-     'l_number': 'INTEGER', 'l_key': 'INTEGER', 'l_price': 'DECIMAL(9,2)'}}) AS l ON o_key = l_key
-"""
-TYPES = ("inner", "left", "right", "full")
-PAIRS, ORDERS = 7, 9_000
-HEADER = "number,key,price\n"
-
-
-def of_type(kind: str, package: str = PACKAGE) -> str:
-    return package.replace("TYPE", f"type: {kind},")
-
-
-def order(key: int) -> str:
-    nobody = "|nobody|\n" if key % 97 == 0 else ""
-    return (
-        nobody + f"{key}|{'' if key % 5 == 0 else f'Clerk of {key % 1000}'}|2024-{key % 12 + 1:02}-{key % 28 + 1:02}\n"
-    )
-
-
-def lines(key: int) -> str:
-    """None of each third order, some of no order."""
-    count = 0 if key % 3 == 0 else key % 6
-    own = "".join(f"{10 * key + number},{key},{number}.{key % 100:02}\n" for number in range(count))
-    return own + (f"{key},,0.5\n" if key % 89 == 0 else "")
-
-
-def write_files(project: Project) -> None:
-    """Pairs of very different size; one without orders, one with an empty file."""
-    for pair in range(PAIRS):
-        begin, end = pair * 20_000, pair * 20_000 + pair * ORDERS // PAIRS
-        orders = "" if pair == 3 else "".join(map(order, range(begin, end)))
-        project.file(f"orders.{pair}", orders)
-        project.file(f"lines.{pair}", "" if pair == 5 else HEADER + "".join(map(lines, range(begin + 1, end + 7))))
 
 
 @pytest.fixture
@@ -101,16 +21,6 @@ def sales(project: Project) -> Project:
     project.package(of_type("inner"))
     write_files(project)
     return project
-
-
-def expected(project: Project, kind: str) -> list[tuple[Any, ...]]:
-    sql = JOIN.format(inbox=project.folder / "inbox", kind=kind)
-    return rows_of(f"{sql} ORDER BY ALL")
-
-
-def rows_of(sql: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect() as connection:
-        return connection.execute(sql).fetchall()
 
 
 def stored(project: Project) -> list[tuple[Any, ...]]:
@@ -200,6 +110,62 @@ def test_lookups_find_by_columns_of_both_sides(sales: Project) -> None:
                THEN 10 * number ELSE -1 END OR (who IS NOT NULL) <> coalesce(o_clerk = 'Clerk of 7', false)"""
     assert sales.query(wrong) == [(0,)]
     assert sales.query("SELECT count(*) > 0 FROM sales WHERE who = 'seven'") == [(True,)]
+
+
+def test_rows_that_find_nothing_behind_the_join_are_rejects_where_they_stand(sales: Project) -> None:
+    """At their line; orders without one at the order. A clerk stands in the other file than the line."""
+    looking = PACKAGE.replace(
+        "      destinations:",
+        """\
+        found:
+          input: joined
+          lookup: {query: "FROM range(70000) AS r(number) WHERE number % 2 = 0", on: {number: number}, add: {n: number}}
+        clerked:
+          input: found
+          lookup: {query: "SELECT 'Clerk of ' || range AS c FROM range(900)", on: {o_clerk: c}, add: {who: c}}
+      destinations:""",
+    ).replace("input: joined, connection", "input: clerked, connection")
+    sales.package(of_type("full", looking))
+    accounts = []
+    for streams in (1, 16):
+        ended = sales.run(streams=streams, limit=1_000_000)
+        account = joined(ended)
+        accounts.append((account, ended.summary["tables"][0]["rejects"]["by_rule"]))
+        rows = expected(sales, "full")
+        good = [
+            row
+            for row in rows
+            if row[3] is not None and row[3] < 70000 and row[3] % 2 == 0 and row[1] and int(row[1][9:]) < 900
+        ]
+        # DuckDB reads the files once more: a line number is unique.
+        assert sales.query("SELECT * EXCLUDE (n, who) FROM sales ORDER BY ALL") == good
+        assert account["rows_out"] == len(rows)
+        behind = account["left"]["rejected_behind"] + account["right"]["rejected_behind"]
+        assert behind == len(rows) - len(good) == ended.summary["rows_rejected"]
+        assert account["left"]["rejected_behind"] == sum(row[3] is None and row[5] is None for row in rows) > 0
+    assert accounts[0] == accounts[1]
+    (path,) = sorted(sales.runs.glob("*/rejects/*.jsonl"))[-1:]
+    rejects = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(rejects) == behind
+    texts = {path.name: path.read_bytes() for path in sales.inbox.iterdir()}
+    rows_of_file = {name: text.splitlines(keepends=True) for name, text in texts.items()}
+    places = set()
+    for reject in rejects:
+        file = reject["file"].rsplit("/")[-1]
+        own = texts[file][reject["row_byte"] : reject["row_byte"] + reject["row_bytes"]]
+        assert own == rows_of_file[file][reject["row"] - 1]
+        places.add((file, reject["row"]))
+        assert (file.startswith("orders"), reject["column"]) in {
+            (True, None),  # it has no line, whose number is looked for
+            (False, "l_number"),
+            (False, None),  # the clerk stands in the order
+        }
+    assert len(places) == len(rejects), "each stands in a place of its own"
+    by_clerk = next(own for own in rejects if own["file"].rsplit("/")[-1].startswith("lines") and own["column"] is None)
+    assert_snapshot("join_reject_of_the_other_side", by_clerk["message"])
+    refused = sales.run(streams=1)
+    assert refused.exit_code == 1
+    assert_snapshot("join_reject_behind", sales.stable(refused.error))
 
 
 def test_rows_that_are_no_rows_are_rejects_of_their_own_files(sales: Project) -> None:

@@ -15,7 +15,7 @@ from tests.servers.cluster import Cluster
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "nightly"
 ARCHIVED = ["sales_2026-11-01.csv", "sales_2026-11-02.csv", "sales_2026-11-04.csv"]
-KILLS = int(os.environ.get("HEADRACE_SOAK_PACKAGE_KILLS", "4"))
+KILLS = int(os.environ.get("HEADRACE_SOAK_PACKAGE_KILLS", "2"))
 # Of the table of rejects: what differs from run to run.
 CHANGING = ("run_id", "file", "load_time", "rejected_at", "created_at", "attempt")
 

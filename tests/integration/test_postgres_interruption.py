@@ -29,8 +29,8 @@ START_SECONDS = 0.3
 MODES = ("staged", "single")
 AFTERWARDS = ("run", "resume")
 # `make soak` sets these. Divided over the tests below, at least so many in all.
-KILLS = int(os.environ.get("HEADRACE_SOAK_KILLS", "10"))
-TERMINATIONS = int(os.environ.get("HEADRACE_SOAK_TERMINATIONS", "10"))
+KILLS = int(os.environ.get("HEADRACE_SOAK_KILLS", "8"))
+TERMINATIONS = int(os.environ.get("HEADRACE_SOAK_TERMINATIONS", "8"))
 SESSIONS = f"datname = current_database() AND usename = '{LOADER}'"
 
 
@@ -126,9 +126,9 @@ class Scene:
 
 @pytest.fixture(scope="module", params=MODES)
 def scene(
-    request: pytest.FixtureRequest, postgres: Cluster, tpch_files: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, postgres: Cluster, brief_files: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Scene:
-    return Scene.make(request.param, postgres, tpch_files, tmp_path_factory.mktemp("scene"))
+    return Scene.make(request.param, postgres, brief_files, tmp_path_factory.mktemp("scene"))
 
 
 def random_moment(scene: Scene, number: int, of: int) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.postgres import PostgresProject
+from tests.integration.table_lookup_scenes import LARGE_PARTS, LINES, PACKAGE, keyed, lines
 from tests.servers.cluster import Cluster
 from tests.servers.farm import Farm
 from tests.snapshots import assert_snapshot
@@ -23,6 +24,7 @@ def standby(servers: Farm, tmp_path: Path) -> Iterator[PostgresProject]:
     project.sales()
     project.file("orders.tbl.1")
     project.run().succeeded()
+    project.execute(*LARGE_PARTS)
     cluster.stop()
     (cluster.data / "standby.signal").touch()
     cluster.start()
@@ -48,3 +50,11 @@ def test_a_standby_is_refused_until_it_is_promoted(standby: PostgresProject) -> 
     promote(standby.target.cluster)
     assert standby.run().succeeded()["rows_loaded"] == 100
     assert standby.ledger() == ["success", "success"]
+
+
+def test_lookups_may_read_a_standby(standby: PostgresProject) -> None:
+    """By several sessions under one snapshot; nothing is written there."""
+    standby.package(PACKAGE.replace("input: keyed, connection: warehouse", "input: keyed, connection: other"))
+    lines(standby)
+    own = keyed(standby.run())
+    assert (own["matched"], own["lookup"]["rows"]) == (LINES, 50_000)

@@ -35,8 +35,9 @@ from headrace.planning.memory import MemorySplit
 from headrace.targets import OpenOptions, RunRecord
 from headrace.targets.base import TaskProgress
 from headrace.targets.postgres.names import literal
+from headrace.targets.postgres.sessions import Connect
 from headrace.targets.postgres.sweep import if_dead
-from headrace.targets.postgres.target import Connect, PostgresTarget
+from headrace.targets.postgres.target import PostgresTarget
 from tests.integration.unit_flow import UnitFlow, text_hash
 from tests.servers.cluster import HOST, LOADER, PASSWORD, Cluster, Database, identifier
 

@@ -301,14 +301,19 @@ def test_queries_behind_a_join(project: Project) -> None:
         (n, 10 * n, n, n % 7 - 1, True) for n in range(0, 20, 2) if n % 19 and n % 7 - 1 > 1
     ]
     assert account["rows_filtered"] == 10 - account["rows_loaded"]
-    # What fails stands in no file: it is no reject.
-    text = (
-        text.replace("o.price * 2", "1 // (id - 4)").replace("limit: 0", "limit: 99").replace("table: out", "table: o2")
-    )
+    # What fails is a reject of the right row, which stands for the joined one.
+    text = text.replace("o.price * 2", "1 // (id - 4)").replace("table: out", "table: o2")
     project.package(text)
     failed = project.run()
     assert failed.exit_code == 1
-    assert_snapshot("row_query_joined_failure", failed.error.replace(str(project.folder), "FOLDER"))
+    assert_snapshot("row_query_joined_reject", failed.error.replace(str(project.folder), "FOLDER"))
+    project.package(text.replace("limit: 0", "limit: 1"))
+    again = accounts_of_join(project.run())
+    assert (again["rows_rejected"], again["rows_loaded"], again["rows_filtered"]) == (
+        1,
+        account["rows_loaded"] - 1,
+        account["rows_filtered"],
+    )
 
 
 def accounts_of_join(ended: Ended) -> dict[str, int]:

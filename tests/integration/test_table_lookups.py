@@ -136,6 +136,57 @@ def test_in_a_transaction_a_lookup_sees_what_the_members_before_have_changed(fac
     assert facts.query(FOUND) == [(LINES, LINES)]
 
 
+QUERY = (
+    '{connection: warehouse, query: "SELECT p_name, p_key, p_sk, p_key AS unread FROM parts '
+    'WHERE p_sk > $default -- all",'
+)
+
+
+def test_rows_find_those_of_a_query(facts: Project) -> None:
+    """In the file that is loaded, in another one, and with an order of many rows."""
+    facts.package(PACKAGE.replace(LOOKUP, QUERY))
+    own = keyed(facts.run())
+    assert (own["matched"], own["lookup"]["rows"]) == (MATCHED, PARTS)
+    assert facts.query(FOUND) == [(LINES, MATCHED)]
+    (read,) = [event for event in facts.events() if event["event"] == "lookup_read"]
+    assert read["rows_from"] == "a query of warehouse"
+    facts.execute("DROP TABLE facts")
+    with duckdb.connect(str(facts.folder / "master.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE parts AS FROM ({CREATE.partition(' AS ')[2]}), range(300) AS copies(copy)")
+    first = QUERY.replace("warehouse", "master").replace("-- all", "ORDER BY p_key, copy = 7 DESC, copy")
+    first = first.replace("p_sk,", "CASE copy WHEN 7 THEN p_sk ELSE 0 END AS p_sk,") + " duplicates: first,"
+    facts.package(PACKAGE.replace(LOOKUP, first))
+    own = keyed(facts.run("--set", "default=-2"))
+    assert (own["lookup"]["rows"], own["lookup"]["duplicates"]) == (PARTS, 299 * PARTS)
+    assert facts.query(FOUND) == [(LINES, MATCHED)]
+
+
+def test_in_a_transaction_a_query_sees_what_the_members_before_have_changed(facts: Project) -> None:
+    head, flow = head_and_flow(PACKAGE.replace(LOOKUP, QUERY))
+    add = "INSERT INTO parts SELECT range, range * 3 + 1, 'part number ' || range FROM range(3000, 4000)"
+    first = f'        more: {{sql: {{connection: warehouse, text: "{add}"}}}}\n'
+    second = flow.replace("load:", "load:\n          after: more", 1)
+    facts.package(f"{head}tasks:\n  both:\n    sequence:\n      transaction: warehouse\n      tasks:\n{first}{second}")
+    assert keyed(facts.run())["matched"] == LINES
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("no_file", QUERY.replace("warehouse", "master")),
+        ("refused", QUERY.replace("parts", "prats")),
+        ("fails", QUERY.replace("p_sk,", "CAST(p_name AS INTEGER) AS p_sk,")),
+        ("type", QUERY.replace("p_sk,", "p_key::HUGEINT AS p_sk,")),
+    ],
+)
+def test_what_is_said_when_a_query_gives_no_lookup(facts: Project, name: str, query: str) -> None:
+    facts.package(PACKAGE.replace(LOOKUP, query))
+    ended = facts.run()
+    assert ended.exit_code == 1
+    assert_snapshot(f"table_lookup_query_{name}", facts.stable(ended.error))
+    assert "main.facts" not in facts.tables()
+
+
 def test_a_lookup_of_its_own_table_that_is_replaced(facts: Project) -> None:
     facts.execute("CREATE TABLE facts AS SELECT range AS line, 5::INTEGER AS part_sk FROM range(100)")
     lookup = "{connection: warehouse, table: FACTS, on: {line: line}, add: {part_sk: part_sk}, no_match: {default: 0}}"
@@ -238,4 +289,9 @@ def test_plan_and_check_tell_of_tables(facts: Project) -> None:
     checked = facts.command([*headrace, "check", "package.yaml", "--json"])
     (flow,) = json.loads(checked.stdout)["data_flows"]
     assert flow["transforms"][0]["source"] == {"name": "keyed", "connection": "warehouse", "table": "parts"}
+    assert Path(facts.folder / "master.duckdb").exists() is False
+    facts.package(PACKAGE.replace(LOOKUP, "{connection: master, table: parts,"))
+    checked = facts.command([*headrace, "check", "package.yaml", "--connect", "--json"])
+    opened = {own["connection"]: own["problems"] for own in json.loads(checked.stdout)["destinations"]}
+    assert opened == {"warehouse": [], "master": ["lookup keyed reads main.parts, which does not exist"]}
     assert Path(facts.folder / "master.duckdb").exists() is False

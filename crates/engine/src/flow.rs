@@ -18,7 +18,7 @@ use crate::lookup::Lookup;
 use crate::memory_pool::{MemoryPool, return_large_memory};
 use crate::meter::StreamMeter;
 use crate::outcome::{Outcome, lock};
-use crate::queue::Queue;
+use crate::queue::{Group, Queue};
 use crate::rejects::{LongRow, RejectStore, SliceRejects};
 use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
 use crate::routing::Router;
@@ -28,7 +28,7 @@ use crate::sink::arrow::BatchReader;
 use crate::sink::{self, Sink};
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
-use crate::stream::{self, BLOCK_OVERHEAD_BYTES, JoinedRanges};
+use crate::stream::{self, BLOCK_OVERHEAD_BYTES, JoinedRanges, KeptPairs};
 use crate::transforms::{Transforms, Window};
 
 /// The slab of a block is at most this many times as large as its text: 16 bytes for an empty text field, which takes at least
@@ -75,6 +75,8 @@ pub struct Shared {
     slices: Mutex<Vec<SliceReport>>,
     /// Keys of the pairs of files that were joined.
     pub joined: JoinedRanges,
+    /// What is known of them, for an attempt that follows.
+    pub kept_pairs: KeptPairs,
     streams: Mutex<Vec<StreamReport>>,
     /// Of all streams, once the flow has started.
     meters: Mutex<Vec<Arc<StreamMeter>>>,
@@ -118,6 +120,38 @@ impl Drop for FillingLargeRow<'_> {
     }
 }
 
+/// What there is to do.
+struct Work {
+    /// Units whose rows are to be sent.
+    to_load: Vec<Group>,
+    /// Those that come before: rejects that are known to come may be too many.
+    first: Vec<Group>,
+    /// Accounts of what nobody has to read again.
+    known: Vec<SliceReport>,
+}
+
+impl Work {
+    fn of(spec: &FlowSpec, joined: &JoinedRanges, kept_pairs: &KeptPairs) -> Self {
+        let mut work = Work { to_load: Vec::new(), first: Vec::new(), known: Vec::new() };
+        for unit in spec.units() {
+            if !spec.is_committed(&unit) {
+                work.to_load.push(unit);
+            } else if spec.needs_reading(&unit) {
+                work.first.push(unit);
+            } else if spec.join.is_none() {
+                work.known.extend(unit.iter().filter_map(|slice| spec.source.known(slice)));
+            } else if let Some(pair) = kept_pairs.of(spec, &unit) {
+                work.known.extend(pair.slices);
+                // They were compared when they were read.
+                pair.keys.into_iter().for_each(|keys| drop(joined.add(keys)));
+            } else {
+                work.first.push(unit);
+            }
+        }
+        work
+    }
+}
+
 impl Flow {
     /// A flow without lookups.
     ///
@@ -140,7 +174,7 @@ impl Flow {
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let held = spec.streams.saturating_mul(if spec.join.is_some() { 2 } else { 1 });
         let queue_batches = (spec.memory.blocks.saturating_sub(held) / 2).max(1);
-        let router = Router::of_flow(&spec)?.map(Arc::new);
+        let router = Router::of(&spec)?.map(Arc::new);
         let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), &transforms, router.as_ref())?;
         Ok(Self::of(spec, outcome, transforms, router, sink, reader))
     }
@@ -153,7 +187,8 @@ impl Flow {
         spec.check()?;
         let outcome = Arc::new(Outcome::default());
         let transforms = Arc::new(Transforms::new(&spec, Vec::new(), outcome.clone())?);
-        Ok(Self::of(Arc::new(spec), outcome, transforms, None, sink, None))
+        let router = Router::of(&spec)?.map(Arc::new);
+        Ok(Self::of(Arc::new(spec), outcome, transforms, router, sink, None))
     }
 
     fn of(
@@ -165,14 +200,9 @@ impl Flow {
         reader: Option<BatchReader>,
     ) -> Self {
         return_large_memory();
-        let groups = match &spec.join {
-            Some(join) => join.pairs(&spec.source),
-            None => sink.groups(&spec.source.to_load().cloned().collect::<Vec<_>>()),
-        };
-        // First of all the rejects that are known to come: they may be too many.
-        let first = spec.source.to_reject().map(|slice| vec![slice.clone()]).collect();
-        let queue = Queue::new(groups, &spec.source.epochs, first);
-        let known = spec.source.known().map(|(slice, known)| SliceReport::known(slice, known)).collect();
+        let (joined, kept_pairs) = (JoinedRanges::default(), KeptPairs::open(&spec));
+        let Work { to_load, first, known } = Work::of(&spec, &joined, &kept_pairs);
+        let queue = Queue::new(sink.groups(to_load), &spec.source.epochs, first);
         let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
             outcome,
@@ -188,7 +218,8 @@ impl Flow {
             row_counts: RowCounts::new(&spec),
             queue,
             slices: Mutex::new(known),
-            joined: JoinedRanges::default(),
+            joined,
+            kept_pairs,
             streams: Mutex::default(),
             meters: Mutex::default(),
             active: AtomicUsize::new(0),

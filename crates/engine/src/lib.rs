@@ -9,6 +9,7 @@ mod flow;
 pub mod generate_files;
 pub mod hash_places;
 pub mod infer;
+mod joined_row;
 pub mod key_bounds;
 mod key_column;
 pub mod key_scan;

@@ -44,7 +44,7 @@ pub fn locate(
     let text = read_block(spec, slice, origin)?;
     if file.stream.is_some() {
         // It cannot be read again.
-        return Ok(Some(Location { file: file.path.clone(), row: None, byte: None }));
+        return Ok(Some(Location { file: file.path.clone(), ..Location::default() }));
     }
     let mut parser = match counted.columns {
         Some(columns) => LineParser::of_columns(&spec.layout, file, columns)?,
@@ -67,50 +67,46 @@ pub fn locate(
         }
         start += length;
     }
-    let Some(number) = number_of(spec, batches, row, counted)? else { return Ok(None) };
-    let (line, start) = places[number];
+    let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(None) };
+    let internal = |error| CoreError::new(ErrorKind::Internal, format!("rows of a block: {error}"));
+    let rows = concat_batches(&schema, &batches).map_err(internal)?;
+    let router = Router::of(spec)?;
+    let left = rows_that_go(rows, counted.transforms, router.as_ref(), counted.place)?;
+    let Some(&number) = left.get(row as usize) else { return Ok(None) };
+    let (line, start) = places[number as usize];
     let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
     Ok(Some(Location {
         file: file.path.clone(),
         row: Some(before + origin.first_line + line + 1),
         byte: Some(origin.at_byte + spec.layout.encoding.source_bytes(&text[..start])),
+        ..Location::default()
     }))
 }
 
-/// Which of the rows, each a batch of its own, is the `row`-th of those that are counted.
-fn number_of(
-    spec: &FlowSpec,
-    batches: Vec<RecordBatch>,
-    row: u64,
-    counted: Counted<'_>,
-) -> Result<Option<usize>, CoreError> {
-    let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(None) };
-    let internal = |error| CoreError::new(ErrorKind::Internal, format!("rows of a block: {error}"));
-    let rows = concat_batches(&schema, &batches).map_err(internal)?;
+/// The numbers of the rows that pass the transforms and go to the place; to any place, if none is asked for.
+pub fn rows_that_go(
+    rows: RecordBatch,
+    transforms: &Transforms,
+    router: Option<&Router>,
+    place: Option<u32>,
+) -> Result<Vec<u32>, CoreError> {
     let mut remaining = Remaining::default();
-    let transforms = counted.transforms;
-    // Where no query is among them, the column that decides the place of a row is one of the layout.
-    let left = if transforms.drop_rows() {
-        transforms.apply(rows, &mut transforms.no_counts(), &mut remaining)?
-    } else {
-        Some(rows)
+    // What drops no rows leaves the columns in front of it where they are, so that the router finds its own.
+    let left = match transforms.drop_rows() {
+        true => transforms.apply(rows, &mut transforms.no_counts(), &mut remaining)?,
+        false => Some(rows),
     };
-    let Some(left) = left else { return Ok(None) };
-    let places = match Router::of_flow(spec)? {
-        None => None,
-        Some(router) => {
-            let mut places = Vec::new();
-            router.places(&left, &mut places)?;
-            Some(places)
-        }
+    let Some(left) = left else { return Ok(Vec::new()) };
+    let mut places = Vec::new();
+    if let Some(router) = router {
+        router.places(&left, &mut places)?;
+    }
+    let goes = |row: &u32| {
+        let own = places.get(*row as usize);
+        own.is_none_or(|own| *own != OUTSIDE && place.is_none_or(|place| place == *own))
     };
-    let goes = |number: &usize| {
-        let place = places.as_ref().map(|places| places[*number]);
-        place.is_none_or(|own| own != OUTSIDE && counted.place.is_none_or(|place| place == own))
-    };
-    let found = (0..left.num_rows()).filter(goes).nth(row as usize);
-    let number = |left: usize| remaining.numbers().map_or(left, |numbers| numbers[left] as usize);
-    Ok(found.map(number))
+    let number = |row: u32| remaining.numbers().map_or(row, |numbers| numbers[row as usize]);
+    Ok((0..left.num_rows() as u32).filter(goes).map(number).collect())
 }
 
 fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<u8>, CoreError> {

@@ -147,6 +147,9 @@ pub struct JoinCounts {
     pub filtered: u64,
     /// Of the unmatched, rows of which a column of the key is NULL.
     pub null_keys: u64,
+    /// Rows that have come out, and are rejects because of what was found behind the join.
+    #[serde(default)]
+    pub rejected: u64,
 }
 
 /// What rows of a file have of their own beside the layout.

@@ -19,32 +19,36 @@ const MOST_PLACES: u32 = 1 << 16;
 /// Finds the places of rows; shared by all streams.
 pub struct Router {
     column: usize,
-    /// The field of a row of the file that it is.
-    field: Option<usize>,
+    /// The column in front of the transforms that it is.
+    field: usize,
     method: Method,
     count: u32,
 }
 
 impl Router {
-    /// A router for the rows that the sink gets; none if they have no places.
+    /// The router of a flow, if its rows have places.
     ///
     /// # Errors
     /// Those of [`Router::new`].
-    pub fn of_flow(flow: &FlowSpec) -> Result<Option<Router>, CoreError> {
+    pub fn of(flow: &FlowSpec) -> Result<Option<Router>, CoreError> {
         let Some(spec) = &flow.routing else { return Ok(None) };
         let (schema, fields) = flow.row_fields()?;
         Router::new(&schema, &fields, spec).map(Some)
     }
 
-    /// A router for batches of these columns; `fields`: of a row of the file, as which it is refused.
+    /// A router for rows of `schema`. `fields`: of each column, the one in front of the transforms that it is.
     ///
     /// # Errors
-    /// `Specification` for a column that the rows have not or whose type the method does not know, keys that the type does
+    /// `Specification` for a column that these rows have not or whose type the method does not know, keys that the type does
     /// not accept, ranges or lists that overlap, and too many places.
     pub fn new(schema: &RowSchema, fields: &[Option<usize>], spec: &RoutingSpec) -> Result<Router, CoreError> {
         let name = &spec.column;
         let Some(column) = schema.index_of(name) else {
             return Err(refused(format!("the rows have no column `{name}`")));
+        };
+        let Some(field) = fields[column] else {
+            // What would be rejected has no field.
+            return Err(refused(format!("column `{name}` stands in no file")));
         };
         let column_type = schema.columns()[column].column_type;
         let (own, default) = (spec.method.places(), spec.default);
@@ -71,11 +75,11 @@ impl Router {
             }
             MethodSpec::AllBut(keys) => Method::List(all_but(column_type, keys)?),
         };
-        Ok(Router { column, field: fields.get(column).copied().flatten(), method, count })
+        Ok(Router { column, field, method, count })
     }
 
-    /// Field of a row of the file that decides, if it is one.
-    pub fn field(&self) -> Option<usize> {
+    /// The column in front of the transforms that decides.
+    pub fn field(&self) -> usize {
         self.field
     }
 
@@ -266,7 +270,7 @@ mod tests {
         let mut layout = Layout { delimiter: "|".to_owned(), qualifier: Some('"'), columns, ..Layout::default() };
         layout.columns.push(Column::new("key", column_type, true));
         let spec = serde_json::from_value(json!({"column": "key", "method": method, "default": default})).unwrap();
-        let router = Router::new(&RowSchema::of(&layout), &[Some(0)], &spec).unwrap();
+        let router = Router::new(&RowSchema::of(&layout), &[Some(0), Some(1)], &spec).unwrap();
         let text: String = texts.split(',').map(|text| format!("1|{text}\n")).collect();
         let batch = LineParser::new(&layout).unwrap().rows(text.as_bytes()).unwrap().remove(0);
         let mut places = Vec::new();

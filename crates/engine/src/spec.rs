@@ -6,6 +6,7 @@ use headrace_generate::TpchTable;
 use headrace_types::{CoreError, Encoding, ErrorKind, Layout, RowEnd, RowSchema};
 use serde::{Deserialize, Serialize};
 
+use crate::queue::Group;
 use crate::report::SliceReport;
 use crate::row_position::RowPosition;
 use crate::text_hash::TextHash;
@@ -274,16 +275,9 @@ impl SourceSpec {
         other.map(|slice| format!("slice {slice} is in no epoch, or is none"))
     }
 
-    /// The committed slices that are read once more, for their rejects and ignored values: the destination keeps their numbers
-    /// only.
-    pub fn to_reject(&self) -> impl Iterator<Item = &SliceSpec> {
-        self.slices.iter().filter(|slice| self.committed.get(&slice.number).is_some_and(CommittedSlice::needs_reading))
-    }
-
-    /// The committed slices of which everything is known, and what.
-    pub fn known(&self) -> impl Iterator<Item = (&SliceSpec, &CommittedSlice)> {
-        let committed = self.slices.iter().filter_map(|slice| Some((slice, self.committed.get(&slice.number)?)));
-        committed.filter(|(_, known)| !known.needs_reading())
+    /// The account of a slice that was committed.
+    pub fn known(&self, slice: &SliceSpec) -> Option<SliceReport> {
+        self.committed.get(&slice.number).map(|known| SliceReport::known(slice, known))
     }
 }
 
@@ -462,6 +456,25 @@ impl FlowSpec {
         }
     }
 
+    /// The slices that go together whatever the sink is: each one alone, or those of pairs.
+    pub fn units(&self) -> Vec<Group> {
+        match &self.join {
+            Some(join) => join.pairs(&self.source),
+            None => self.source.slices.iter().map(|slice| vec![slice.clone()]).collect(),
+        }
+    }
+
+    /// Whether an earlier attempt has committed what goes together.
+    pub fn is_committed(&self, unit: &[SliceSpec]) -> bool {
+        unit.first().is_some_and(|slice| self.source.committed.contains_key(&slice.number))
+    }
+
+    /// Whether what was committed is read once more, for rejects and ignored values: the destination keeps their numbers only.
+    pub fn needs_reading(&self, unit: &[SliceSpec]) -> bool {
+        let committed = |slice: &SliceSpec| self.source.committed.get(&slice.number);
+        unit.iter().filter_map(committed).any(CommittedSlice::needs_reading)
+    }
+
     /// The layout of a file, by its index.
     pub fn layout_of(&self, file: usize) -> &Layout {
         self.join.as_ref().map_or(&self.layout, |join| join.layout(&self.layout, join.side_of(file)))
@@ -486,13 +499,14 @@ impl FlowSpec {
         Ok(self.row_fields()?.0)
     }
 
-    /// The field of a row of the file that each column in front of the transforms is; none for columns that are no field.
+    /// The columns in front of the transforms, each its own number; none for those that stand in no file, because they are made.
     pub fn first_fields(&self, schema: &RowSchema) -> Vec<Option<usize>> {
-        let fields = if self.join.is_some() { 0 } else { self.layout.columns.len() };
+        let fields = if self.join.is_some() { schema.columns().len() } else { self.layout.columns.len() };
         (0..schema.columns().len()).map(|column| (column < fields).then_some(column)).collect()
     }
 
-    /// Columns of the rows that the sink gets, and the field of a row of the file that each of them is.
+    /// Columns of the rows that the sink gets, and the column in front of the transforms that each of them is, if it is one that stands in
+    /// a file.
     ///
     /// # Errors
     /// `Specification` for transforms that do not fit the rows before them.

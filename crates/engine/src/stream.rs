@@ -1,5 +1,6 @@
 //! A stream: takes slices from the queue, has them read, and sends their rows on.
 
+mod kept_pairs;
 mod pair;
 mod ranges;
 mod reader;
@@ -18,10 +19,11 @@ use crate::report::{SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed, Writer};
 use crate::spec::{CommittedSlice, SliceSpec};
 use crate::transforms::{Refusal, Remaining};
+pub use kept_pairs::KeptPairs;
 use pair::Pair;
 pub use ranges::JoinedRanges;
 pub use reader::BLOCK_OVERHEAD_BYTES;
-use reader::{Reader, Rows};
+use reader::{Progress, Reader, Rows};
 
 /// Runs one stream until the queue is empty or the flow was stopped.
 pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
@@ -119,10 +121,7 @@ impl Stream<'_> {
         }
         self.reader.close(&mut progress)?;
         self.meter.turn_to(Doing::Write);
-        match committed {
-            Some(known) => check_committed(&progress.account, &progress.file.path, slice, known)?,
-            None => self.sending.writer.end_slice(&progress.account)?,
-        }
+        self.sending.end_slice(&progress)?;
         self.shared.end_slice(progress.account);
         Ok(true)
     }
@@ -158,6 +157,15 @@ impl Rows for Sending<'_> {
 }
 
 impl Sending<'_> {
+    /// All rows of a slice have gone; those that an earlier attempt has committed are compared with what it has said of them.
+    fn end_slice(&mut self, progress: &Progress<'_>) -> Result<(), CoreError> {
+        let slice = progress.slice();
+        match self.shared.spec.source.committed.get(&slice.number) {
+            Some(known) => check_committed(&progress.account, &progress.file.path, slice, known),
+            None => self.writer.end_slice(&progress.account),
+        }
+    }
+
     /// The rows of a batch behind the transforms, if any are left.
     fn transform(
         &self,
@@ -178,7 +186,7 @@ impl Sending<'_> {
         let _placing = self.meter.pause(Doing::Transform);
         let (placed, outside) = router.route(batch, self.shared.sink.by_place(), &mut self.places)?;
         if !outside.is_empty() {
-            remaining.refuse(outside, &Refusal { column: router.field(), rule: Rule::Partition, note: None });
+            remaining.refuse(outside, &Refusal { column: Some(router.field()), rule: Rule::Partition, note: None });
         }
         Ok(placed)
     }

@@ -17,7 +17,7 @@ use headrace_engine::hash_places::{HashPlacesSpec, hash_places as place_keys};
 use headrace_engine::infer::{InferSpec, LookSpec, infer_columns as gather_facts, look as look_at};
 use headrace_engine::key_bounds::{KeyBoundsSpec, key_bounds as read_key_bounds};
 use headrace_engine::key_scan::{KeyScanSpec, key_scan as scan_keys};
-use headrace_engine::lookup::{Lookup as EngineLookup, LookupSpec, StreamLookupSpec};
+use headrace_engine::lookup::{Batches, Lookup as EngineLookup, LookupSpec, StreamLookupSpec};
 use headrace_engine::replay_rows::{ReplayRowsSpec, replay_rows as find_rows};
 use headrace_engine::slices::{SlicingSpec, plan_slices_until as cut_files};
 use headrace_engine::{BatchReader, Flow as EngineFlow};
@@ -184,8 +184,27 @@ impl Lookup {
         is_cancelled: Py<PyAny>,
     ) -> PyResult<Self> {
         let spec: StreamLookupSpec = from_json("lookup", spec_json)?;
-        let stream = Box::new(stream_in(stream)?);
-        let lookup = until(py, is_cancelled, |must_end| EngineLookup::of_stream(&spec, stream, must_end))?;
+        let sources = vec![Batches::Stream(Box::new(stream_in(stream)?))];
+        let lookup = until(py, is_cancelled, |must_end| EngineLookup::of_batches(&spec, sources, must_end))?;
+        Ok(Lookup(Arc::new(lookup)))
+    }
+
+    /// Reads the rows of sessions of a server, side by side. Asks `is_cancelled` every few milliseconds.
+    #[staticmethod]
+    fn of_sessions(
+        py: Python<'_>,
+        spec_json: &str,
+        rows: Vec<PyRef<'_, postgres::PostgresRows>>,
+        is_cancelled: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let spec: StreamLookupSpec = from_json("lookup", spec_json)?;
+        let sources = rows
+            .iter()
+            .map(|rows| rows.take().map(|rows| Batches::Session(Box::new(rows))))
+            .collect::<Option<Vec<_>>>();
+        let sources = sources
+            .ok_or_else(|| to_python(&EngineError::new(ErrorKind::Internal, "rows of a session were taken already")))?;
+        let lookup = until(py, is_cancelled, |must_end| EngineLookup::of_batches(&spec, sources, must_end))?;
         Ok(Lookup(Arc::new(lookup)))
     }
 
@@ -321,6 +340,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<windows::Window>()?;
     module.add_class::<Generation>()?;
     module.add_class::<postgres::PostgresConnection>()?;
+    module.add_class::<postgres::PostgresRows>()?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_path, module)?)?;
     module.add_function(wrap_pyfunction!(cpu_paths, module)?)?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use headrace_engine::postgres::{Connection, QueryResult};
+use headrace_engine::postgres::{BinaryColumn, BinaryRows, Connection, QueryResult};
 use headrace_types::{CoreError as EngineError, ErrorKind};
 use pyo3::prelude::*;
 
@@ -14,6 +14,17 @@ type Rows = (Vec<String>, Vec<Vec<Option<String>>>, String, Vec<u32>, bool);
 
 fn rows(result: QueryResult) -> Rows {
     (result.columns, result.rows, result.tag, result.types, result.has_more)
+}
+
+/// Rows of a session that are under way.
+#[pyclass(frozen)]
+pub struct PostgresRows(Mutex<Option<BinaryRows>>);
+
+impl PostgresRows {
+    /// The rows, once.
+    pub fn take(&self) -> Option<BinaryRows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// A session. Calls of several threads wait for one another, except `cancel`.
@@ -60,6 +71,31 @@ impl PostgresConnection {
         self.with(py, |connection| connection.next_rows(limit)).map(rows)
     }
 
+    /// Name, oid of the type and type modifier of each column; none if the statement gives no rows.
+    fn describe(&self, py: Python<'_>, sql: &str) -> PyResult<Vec<(String, u32, i32)>> {
+        let columns = self.with(py, |connection| connection.describe(sql))?;
+        Ok(columns.into_iter().map(|own| (own.name, own.type_oid, own.modifier)).collect())
+    }
+
+    /// The rows of a statement, which take the session with them; only `cancel` and `process_id` can be called behind that.
+    fn binary_rows(
+        &self,
+        py: Python<'_>,
+        sql: &str,
+        parameters: Vec<Option<String>>,
+        count: usize,
+        columns_json: &str,
+    ) -> PyResult<PostgresRows> {
+        let columns: Vec<BinaryColumn> = from_json("rows", columns_json)?;
+        let parameters: Vec<Option<&str>> = parameters.iter().map(Option::as_deref).collect();
+        let rows = py.detach(|| {
+            let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let connection = connection.ok_or_else(closed)?;
+            connection.binary_rows(sql, &parameters, count, &columns)
+        });
+        rows.map(|rows| PostgresRows(Mutex::new(Some(rows)))).map_err(|error| to_python(&error))
+    }
+
     /// The thread that waits sends the CancelRequest.
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
@@ -100,8 +136,12 @@ impl PostgresConnection {
     ) -> PyResult<T> {
         let result = py.detach(|| match &mut *self.connection.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(connection) => call(connection),
-            None => Err(EngineError::new(ErrorKind::Internal, "a PostgreSQL connection was used after it was closed")),
+            None => Err(closed()),
         });
         result.map_err(|error| to_python(&error))
     }
+}
+
+fn closed() -> EngineError {
+    EngineError::new(ErrorKind::Internal, "a PostgreSQL connection was used after it was closed")
 }

@@ -515,7 +515,7 @@ impl Parser {
             bad: &mut self.bad,
             replaced: &mut replaced,
         };
-        self.cpu_path.run(tiles).ok_or_else(too_small)?;
+        run_tiles(self.cpu_path, tiles).ok_or_else(too_small)?;
         let used = facts.unescaped.map(Unescaped::used).filter(|&(_, length)| length > 0);
         let converted: Vec<_> = outputs.into_iter().map(ColumnOutput::finish).collect();
         let slab = slab.freeze();
@@ -640,6 +640,12 @@ impl Task for ConvertTiles<'_, '_> {
         }
         Some(())
     }
+}
+
+/// Not generic, so that the converters are compiled with this crate: `convert` is compiled by each crate that calls it.
+#[inline(never)]
+fn run_tiles(path: CpuPath, tiles: ConvertTiles<'_, '_>) -> Option<()> {
+    path.run(tiles)
 }
 
 fn too_small() -> CoreError {

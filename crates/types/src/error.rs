@@ -41,6 +41,9 @@ pub struct Location {
     /// Byte of the file, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte: Option<u64>,
+    /// Of a row that has come out of a join: where the other one of the two stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined_with: Option<String>,
 }
 
 /// An error of the core. Crosses the Python binding as JSON.
@@ -82,7 +85,7 @@ impl CoreError {
 
     /// Adds the file.
     pub fn at_file(mut self, file: impl Into<String>) -> Self {
-        self.at = Some(Location { file: file.into(), row: None, byte: None });
+        self.at = Some(Location { file: file.into(), ..Location::default() });
         self
     }
 

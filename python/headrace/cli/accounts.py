@@ -205,7 +205,11 @@ def _join(table: str, join: Document, width: int) -> str:
             what += f", {units.count(side['unmatched'])} kept without the other side"
         without = f" ({units.count(side['null_keys'])} of them without a key)" if side["null_keys"] else ""
         sides.append(what + without)
-    text = f"{table}: join {join['name']}: {'; '.join(sides)}; {units.plural(join['rows_out'], 'row')} came out"
+    behind = join["left"]["rejected_behind"] + join["right"]["rejected_behind"]
+    rejected = f", {units.count(behind)} rejected behind it" if behind else ""
+    text = (
+        f"{table}: join {join['name']}: {'; '.join(sides)}; {units.plural(join['rows_out'], 'row')} came out{rejected}"
+    )
     return "\n".join(_wrapped(text, "", width))
 
 

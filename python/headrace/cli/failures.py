@@ -6,6 +6,7 @@ A traceback never reaches the screen: it is saved to a file and the message says
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 import traceback
@@ -23,12 +24,15 @@ from headrace.errors import EXIT_FAILED, CancelledError, CommandLineError, Headr
 _TYPER_INTERRUPTED = 130
 
 
+# Made once: reading the declarations of all commands takes longer than most of them do.
+command_of = functools.cache(typer.main.get_command)
+
+
 def run_app(app: typer.Typer, arguments: list[str]) -> int:
     """Run a command line and return its exit code. Never raises, except for the end of the process itself."""
     json_output = asks_for_json(arguments)
     try:
-        command = typer.main.get_command(app)
-        code = command.main(args=arguments, prog_name="headrace", standalone_mode=False)
+        code = command_of(app).main(args=arguments, prog_name="headrace", standalone_mode=False)
         if code == _TYPER_INTERRUPTED:
             raise CancelledError("stopped by Ctrl-C")
         return code if isinstance(code, int) else 0

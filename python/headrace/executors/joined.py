@@ -24,7 +24,8 @@ def join_accounts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[
 
     Of each side: rows = matched + unmatched, and what is filtered of the unmatched goes no further. `rows_out`: a right
     row meets one left row at most, so that the matched right rows and the unmatched that are kept are all that can come
-    out.
+    out. `rejected_behind`: of the rejects of the side, rows that stand for those which have come out and are not loaded
+    because of what was found behind the join.
     """
     if plan.join is None or not result:
         return None
@@ -39,6 +40,7 @@ def join_accounts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[
             "lines": sums["lines"],
             "rows_skipped": sums["skipped"],
             "rows_rejected": sums["rejected"],
+            "rejected_behind": sum(int(item["join"]["rejected"]) for item in own if item.get("join")),
             **counts,
             "matched": counts["rows"] - counts["unmatched"],
         }
@@ -78,12 +80,15 @@ def keep_joined(folder: Path, plan: DataFlowPlan, result: Mapping[str, Any]) -> 
         waiting.replace(path)
 
 
-def kept_joined(folder: Path, file_stem: str, came_out: int, rejected: int) -> dict[str, Any] | None:
-    """Those of a task that has ended, if they fit the rows that the ledger has; else None. `came_out`: of the join."""
+def kept_joined(folder: Path, file_stem: str, passed: int, rejected: int) -> dict[str, Any] | None:
+    """Those of a task that has ended, if they fit the rows that the ledger has; else None. `passed`: those that came
+    out of the join and are no rejects.
+    """
     try:
         kept: dict[str, Any] = json.loads(_path(folder, file_stem).read_text(encoding="utf-8"))
         sides = kept["left"], kept["right"]
-        fits = int(kept["rows_out"]) == came_out and sum(int(own["rows_rejected"]) for own in sides) == rejected
+        behind = sum(int(own["rejected_behind"]) for own in sides)
+        fits = int(kept["rows_out"]) - behind == passed and sum(int(own["rows_rejected"]) for own in sides) == rejected
     except (OSError, ValueError, KeyError, TypeError):  # taken away
         return None
     return kept if fits else None

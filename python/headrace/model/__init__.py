@@ -5,6 +5,8 @@
 
 from headrace.model.bound import (
     BoundPackage,
+    DatabaseQuerySource,
+    DatabaseSource,
     DataFlowTask,
     Destination,
     FileSource,
@@ -37,6 +39,7 @@ from headrace.model.load import load_package
 from headrace.model.load_options import LoadOptions
 from headrace.model.lookup import AddedColumn, LookupColumn, LookupKey, LookupTable, TableColumn
 from headrace.model.lookup_keys import key_family
+from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.memory_size import parse_memory_size
 from headrace.model.partition import (
     CommitInterval,
@@ -83,6 +86,9 @@ __all__ = [
     "DataFlowTask",
     "DataType",
     "DataTypeError",
+    "DatabaseQuery",
+    "DatabaseQuerySource",
+    "DatabaseSource",
     "Destination",
     "DuckdbConnection",
     "EmbeddedQuery",

@@ -16,6 +16,7 @@ from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
 from headrace.model.lookup import AddedColumn, LookupColumn, LookupKey, LookupTable
+from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.partition import CommitInterval, PartitionClause
 from headrace.model.reject_limits import RejectLimits
 from headrace.model.scope import Scope
@@ -108,8 +109,26 @@ class TableSource:
     @property
     def columns(self) -> dict[str, LookupColumn]:
         """Those of types that rows can have."""
-        found = () if self.found is None else self.found.columns
-        return {own.name: LookupColumn(own.name, own.type, own.nullable) for own in found if own.type is not None}
+        return {} if self.found is None else self.found.readable
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseQuerySource:
+    """The rows of a query of a database. `found`: what they are; None as long as nobody has asked."""
+
+    name: str
+    connection: Connection
+    query: DatabaseQuery
+    found: LookupTable | None = None
+
+    @property
+    def columns(self) -> dict[str, LookupColumn]:
+        """Those of types that rows can have."""
+        return {} if self.found is None else self.found.readable
+
+
+# What a database has to give the rows of a lookup.
+DatabaseSource = TableSource | DatabaseQuerySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +140,7 @@ class Lookup:
     """
 
     name: str
-    source: FileSource | QuerySource | TableSource
+    source: FileSource | QuerySource | DatabaseSource
     keys: tuple[LookupKey, ...]
     added: tuple[AddedColumn, ...]
     rejects_misses: bool = False
@@ -139,13 +158,13 @@ class Lookup:
     @property
     def is_described(self) -> bool:
         """Whether its types are known. If not, keys and defaults were not looked at either."""
-        return not isinstance(self.source, TableSource) or self.source.found is not None
+        return not isinstance(self.source, DatabaseSource) or self.source.found is not None
 
 
 Transform = Lookup | SqlTransform
 # A column of the rows: of the layout, of a join, of a lookup, or of a query.
 RowColumn = Column | JoinedColumn | AddedColumn | ComputedColumn
-# By the names of the lookups. Raises BindingError for what does not fit the tables.
+# By the names of the lookups. Raises BindingError for what does not fit the tables and queries.
 Describe = Callable[[Mapping[str, LookupTable]], tuple[Transform, ...]]
 
 

@@ -1,12 +1,12 @@
-"""A query of a package that an embedded DuckDB answers: one statement, with the values of its names."""
+"""Queries of a package: one statement that only reads, and what DuckDB is asked in its place."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from headrace.errors import SqlError
-from headrace.model.bound_sql import bound_text
 from headrace.model.embedded_query import EmbeddedQuery, parameter
+from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.problems import ProblemCollector
 from headrace.model.scope import Scope, is_unknown
 from headrace.model.script import script_of_package
@@ -18,23 +18,22 @@ from headrace.model.yaml_reader import Document, DocumentPath
 _MOST: Final = 2**63
 
 
-def bound_query(
-    text: str,
-    document: Document,
-    path: DocumentPath,
-    scope: Scope,
-    problems: ProblemCollector,
-    *,
-    types_are_fixed: bool = False,
-) -> EmbeddedQuery | None:
-    """None with a problem, or if a value in it is not known yet. `path`: of the setting. `types_are_fixed`: those of
-    expressions do not depend on values, as they do in DuckDB, for which 5 is narrower than 5,000,000,000.
-    """
+def read_query(
+    text: str, document: Document, path: DocumentPath, scope: Scope, problems: ProblemCollector
+) -> DatabaseQuery | None:
+    """None with a problem, or if a value in it is not known yet. `path`: of the setting."""
     script = script_of_package(text, document, path)
     statements, found = check_script(script, ScriptUse(names=tuple(scope.values), query_of="the data flow"))
     problems.extend(found)
     if found or any(is_unknown(scope.values[place.name]) for place in statements[0].placeholders):
         return None
+    return DatabaseQuery(script, statements[0], scope)
+
+
+def with_variables(query: DatabaseQuery, *, types_are_fixed: bool = False) -> EmbeddedQuery:
+    """The query with variables of DuckDB in place of its values. `types_are_fixed`: those of expressions do not depend
+    on values, as they do in DuckDB, for which 5 is narrower than 5,000,000,000. Raises SqlError for rows.
+    """
     types: list[str] = []
 
     def placed(number: int, sql_type: str, value: object) -> str:
@@ -42,9 +41,21 @@ def bound_query(
         types.append("BIGINT" if is_narrow else sql_type)
         return f"CAST({parameter(number)} AS {types[-1]})" if types_are_fixed else parameter(number)
 
+    text, values = query.bound(placed)
+    return EmbeddedQuery(text, query.written, tuple(zip(types, values, strict=True)), query.is_ordered)
+
+
+def embedded_query(
+    query: DatabaseQuery,
+    document: Document,
+    path: DocumentPath,
+    problems: ProblemCollector,
+    *,
+    types_are_fixed: bool = False,
+) -> EmbeddedQuery | None:
+    """The same; None with a problem."""
     try:
-        bound, values = bound_text(script, statements[0], scope, placed)
+        return with_variables(query, types_are_fixed=types_are_fixed)
     except SqlError as error:
         problems.add(document, path, error.what, found=error.found, expected=error.expected, hint=error.hint)
         return None
-    return EmbeddedQuery(bound, script.text, tuple(zip(types, values, strict=True)), statements[0].is_ordered)

@@ -6,6 +6,8 @@ from dataclasses import asdict
 
 from headrace.model.bound import (
     BoundPackage,
+    DatabaseQuerySource,
+    DatabaseSource,
     DataFlowTask,
     Destination,
     FileSource,
@@ -96,12 +98,14 @@ def _lookup(lookup: Lookup) -> dict[str, object]:
     }
 
 
-def _lookup_source(source: FileSource | QuerySource | TableSource) -> dict[str, object]:
+def _lookup_source(source: FileSource | QuerySource | DatabaseSource) -> dict[str, object]:
     if isinstance(source, FileSource):
         return _source(source)
     if isinstance(source, TableSource):
         table = source.table if source.schema is None else f"{source.schema}.{source.table}"
         return {"name": source.name, "connection": source.connection.name, "table": table}
+    if isinstance(source, DatabaseQuerySource):
+        return {"name": source.name, "connection": source.connection.name, "query": source.query.written}
     columns = [{"name": column.name, "type": str(column.type)} for column in source.columns.values()]
     return {"name": source.name, "query": source.query.written, "columns": columns}
 

@@ -54,13 +54,29 @@ def parameter(number: int) -> str:
 def described(query: EmbeddedQuery) -> Sequence[tuple[str, str]]:
     """Names and DuckDB types of the columns, in their order. Raises EmbeddedQueryError."""
     with embedded_database(query, _DESCRIBING_BYTES) as connection:
-        import duckdb
+        return described_by(connection, query.text)
 
-        statements = connection.extract_statements(query.text)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise EmbeddedQueryError("This is not one query.", "Write SELECT, VALUES or FROM.")
-        rows = connection.execute(f"DESCRIBE {query.text}").fetchall()
-        return [(str(row[0]), str(row[1]).strip('"')) for row in rows]
+
+def described_by(connection: duckdb.DuckDBPyConnection, text: str) -> Sequence[tuple[str, str]]:
+    """The same by a database that has the values. Raises EmbeddedQueryError if it is no query, and duckdb.Error."""
+    import duckdb
+
+    statements = connection.extract_statements(text)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise EmbeddedQueryError("This is not one query.", "Write SELECT, VALUES or FROM.")
+    return columns_of(connection, text)
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str]]:
+    """Names and DuckDB types of what is known to be one query. Raises duckdb.Error."""
+    rows = connection.execute(f"DESCRIBE {query}").fetchall()
+    return [(str(row[0]), str(row[1]).strip('"')) for row in rows]
+
+
+def give_values(connection: duckdb.DuckDBPyConnection, values: Sequence[tuple[str, object]]) -> None:
+    """Makes DuckDB type and value of each parameter known to the queries of the connection. Raises duckdb.Error."""
+    for number, (sql_type, value) in enumerate(values, start=1):
+        connection.execute(f"SET VARIABLE headrace_{number} = CAST($1 AS {sql_type})", [value])
 
 
 def row_stream(connection: duckdb.DuckDBPyConnection, query: EmbeddedQuery) -> object:
@@ -107,8 +123,7 @@ def bare_database(
         },
     )
     try:
-        for number, (sql_type, value) in enumerate(query.values, start=1):
-            connection.execute(f"SET VARIABLE headrace_{number} = CAST($1 AS {sql_type})", [value])
+        give_values(connection, query.values)
         for setting in (*_SETTINGS, *settings, "SET lock_configuration = true"):
             connection.execute(setting)
         yield connection

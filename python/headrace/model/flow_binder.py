@@ -13,13 +13,13 @@ from headrace.model.bound import (
     FileSource,
     GenerateSource,
     Join,
-    Lookup,
     RowColumn,
     Source,
     Transform,
     columns_behind,
 )
 from headrace.model.connections import Connection, FilesConnection
+from headrace.model.join import JoinedColumn
 from headrace.model.join_binder import JoinBinder
 from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
@@ -39,7 +39,7 @@ from headrace.model.spec_data_flow import (
     GenerateSourceSpec,
 )
 from headrace.model.spec_joins import JoinSpec, JoinTransformSpec
-from headrace.model.spec_partition import PartitionSpec
+from headrace.model.spec_partition import PartitionSpec, RangePartitionSpec
 from headrace.model.spec_transforms import TransformSpec
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.sql_transform_binder import FlowColumn
@@ -91,15 +91,14 @@ class FlowBinder:
         is_wrong = None in sources.values() or (joined is None and _joins(spec))
         if is_wrong or source is None or destination is None or transforms is None:
             return None
-        if joined is not None and self._rejects_joined(transforms, joined, path):
-            return None
-        columns = columns_behind(source.layout.columns if joined is None else joined.columns, transforms)
+        first = source.layout.columns if joined is None else joined.columns
+        columns = columns_behind(first, transforms)
         is_described = all(own.is_described for own in transforms)
         if is_described or not any(isinstance(own, SqlTransform) for own in transforms):
             self._check_columns(destination, columns, (*destination_path, "columns"))
-        if joined is not None and not self._takes_joined(destination, destination_spec, joined, destination_path):
+        if joined is not None and not self._divides_joined(destination_spec, joined, destination_path):
             return None
-        destination = self._partitioned(destination, destination_spec, source, columns, destination_path)
+        destination = self._partitioned(destination, destination_spec, source, first, columns, destination_path)
         return DataFlowTask(
             instance,
             task.name,
@@ -145,44 +144,33 @@ class FlowBinder:
             return self._joins.bind(name, own, (*path, "transforms", name, "join"), sources, spec.transforms)
         return None
 
-    def _rejects_joined(self, transforms: Sequence[Transform], joined: Join, path: DocumentPath) -> bool:
-        """Whether joined rows would be rejects, which stand in a file."""
-        found = [own for own in transforms if isinstance(own, Lookup) and own.rejects_misses]
-        for lookup in found:
+    def _divides_joined(self, spec: DestinationSpec, joined: Join, path: DocumentPath) -> bool:
+        """Whether joined rows can be divided as the destination says: nobody looks at their keys before they meet."""
+        clause = spec.partition
+        if clause is None:
+            return True
+        rows = f"the rows of the join `{show_name(joined.name)}`"
+        if spec.commit is not None:
             self._problems.add(
                 self._document,
-                (*path, "transforms", lookup.name, "lookup"),
-                f"rows that find nothing in the lookup `{show_name(lookup.name)}` cannot be rejects, because those of "
-                f"the join `{show_name(joined.name)}` stand in no file",
-                expected="`no_match: {default: VALUE}`",
-                hint="Give them a default, such as -1 or null.",
-            )
-        return bool(found)
-
-    def _takes_joined(self, destination: Destination, spec: DestinationSpec, joined: Join, path: DocumentPath) -> bool:
-        """Whether the destination can do without the places and positions of rows, which joined ones do not have."""
-        connection = destination.connection
-        if connection.type == "postgres":
-            self._problems.add(
-                self._document,
-                (*path, "connection"),
-                f"the rows of the join `{show_name(joined.name)}` cannot go to PostgreSQL yet",
-                found=f"`{show_name(connection.name)}` of type postgres",
-                expected="a connection of type duckdb or null",
-                hint="Use a `lookup` in place of the join, or join the loaded tables with a task of kind `build`.",
-            )
-            return False
-        key = next((key for key in ("partition", "commit") if getattr(spec, key) is not None), None)
-        if key is not None:
-            self._problems.add(
-                self._document,
-                (*path, key),
-                f"the rows of the join `{show_name(joined.name)}` stand in no file, which `{key}` needs",
-                expected=f"a destination without `{key}`",
-                hint="Use a `lookup` in place of the join, or leave it out.",
+                (*path, "commit"),
+                f"{rows} cannot be committed on the way into partitions, which all pairs of files fill together",
+                expected="`commit` or `partition`",
+                hint="Leave one of them out.",
                 at_key=True,
             )
-        return key is None
+            return False
+        looked_for = None if clause.range is None else _looked_for(clause.range)
+        if looked_for is not None:
+            self._problems.add(
+                self._document,
+                (*path, "partition", "range"),
+                f"{rows} cannot be divided by {looked_for}: their keys are not known before they meet",
+                expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
+                hint="Give the bounds, or leave `partition` out.",
+                at_key=True,
+            )
+        return looked_for is None
 
     def _describe(self, way: _Way) -> Describe:
         """Binds the transforms once more, when the tables of lookups are known."""
@@ -307,15 +295,18 @@ class FlowBinder:
         destination: Destination,
         spec: DestinationSpec,
         source: Source,
+        first: Sequence[Column | JoinedColumn],
         columns: Sequence[RowColumn],
         path: DocumentPath,
     ) -> Destination:
-        """The destination with its partitions, which the layout has a say in."""
+        """The destination with its partitions. `first`: the columns in front of the transforms, which have a say in
+        them; `columns`: those behind them.
+        """
         clause = None
         is_divided = spec.partition is not None and spec.partition.column is not None
         if spec.partition is not None and not self._is_by_made_up(destination, spec.partition, columns, path):
             binder = PartitionBinder(self._document, self._problems, (*path, "partition"))
-            clause = binder.bind(spec.partition, source, destination.columns, is_reload=bool(spec.partitions))
+            clause = binder.bind(spec.partition, source, first, destination.columns, is_reload=bool(spec.partitions))
         if spec.partitions is not None and not is_divided:
             self._problems.add(
                 self._document,
@@ -327,6 +318,17 @@ class FlowBinder:
         return replace(destination, partition=clause, partitions=tuple(spec.partitions or ()))
 
 
+def _looked_for(spec: RangePartitionSpec) -> str | None:
+    """What asks the source for its keys; None for bounds that are written."""
+    if isinstance(spec.bounds, list):
+        return None
+    if spec.parts is not None:
+        return "`parts`"
+    if spec.every is None:
+        return "a range for each file"
+    return "`every` without `from` and `to`" if spec.from_ is None or spec.to is None else None
+
+
 def _joins(spec: DataFlowSpec) -> dict[str, JoinSpec]:
     return {name: own.join for name, own in spec.transforms.items() if isinstance(own, JoinTransformSpec)}
 
@@ -336,7 +338,7 @@ def _beginning(spec: DataFlowSpec, sources: Mapping[str, Source | None], joined:
     for name in _joins(spec):
         columns = None
         if joined is not None:
-            columns = {own.name: FlowColumn(own.type, own.nullable) for own in joined.columns}
+            columns = {own.name: FlowColumn(own.type, own.nullable, own.name) for own in joined.columns}
         return Beginning(name, tuple(sources), columns)
     (name, source), *_ = sources.items()
     if source is None:

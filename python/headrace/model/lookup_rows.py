@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from headrace.model.bound import FileSource, QuerySource, TableSource
-from headrace.model.bound_query import bound_query
+from headrace.model.bound import DatabaseQuerySource, DatabaseSource, FileSource, QuerySource, TableSource
+from headrace.model.bound_query import embedded_query, read_query
 from headrace.model.connections import FilesConnection
-from headrace.model.duckdb_types import described_type
 from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, described
 from headrace.model.layout import Layout
-from headrace.model.lookup import LookupColumn, LookupTable
-from headrace.model.named_things import NamedThings
+from headrace.model.lookup import LookupColumn, LookupTable, query_columns
+from headrace.model.named_things import DATABASES, NamedThings
 from headrace.model.native_casts import cast_of
 from headrace.model.problems import ProblemCollector
 from headrace.model.scope import Scope
@@ -24,6 +24,8 @@ from headrace.model.yaml_reader import Document, DocumentPath
 
 LayoutOf = Callable[[str | Layout, DocumentPath], Layout | None]
 
+_CONVERT: Final = "Convert one of them by CAST."
+
 
 @dataclass(frozen=True, slots=True)
 class LookupRows:
@@ -31,7 +33,7 @@ class LookupRows:
     one. `is_described`: whether the columns are known.
     """
 
-    source: FileSource | QuerySource | TableSource
+    source: FileSource | QuerySource | DatabaseSource
     columns: Mapping[str, LookupColumn]
     word: str
     mend: str
@@ -51,17 +53,19 @@ class LookupRowsBinder:
         self, name: str, spec: LookupSpec, path: DocumentPath, scope: Scope, found: LookupTable | None
     ) -> LookupRows | None:
         """None with a problem, or if a value in a query is not known yet. `name`, `path`: of the lookup; `found`: the
-        table that it reads, if that is known.
+        table or query of a database that it reads, if that is known.
         """
         if spec.table is not None:
             return self._table(name, spec, spec.table, path, found)
+        if spec.connection is not None and spec.query is not None:
+            return self._database_query(name, spec, spec.query, path, scope, found)
         return self._files(name, spec, path) if spec.query is None else self._query(name, spec, spec.query, path, scope)
 
     def _table(
         self, name: str, spec: LookupSpec, table: str, path: DocumentPath, found: LookupTable | None
     ) -> LookupRows | None:
         given = spec.connection or ""
-        connection = self._names.connection(given, (*path, "connection"), "a lookup of a table", ("duckdb",))
+        connection = self._names.connection(given, (*path, "connection"), "a lookup of a table", DATABASES)
         if spec.duplicates == "first":
             self._problems.add(
                 self._document,
@@ -77,7 +81,7 @@ class LookupRowsBinder:
         source = TableSource(name, connection, schema or None, own, found)
         if found is not None and not self._has_usable_types(spec, found, (*path, "table")):
             return None
-        mend = "Look rows up in a view of the table that converts the column by CAST."
+        mend = "Look rows up by a query that converts the column by CAST."
         return LookupRows(source, source.columns, "table", mend, is_described=found is not None)
 
     def _has_usable_types(self, spec: LookupSpec, found: LookupTable, path: DocumentPath) -> bool:
@@ -86,7 +90,7 @@ class LookupRowsBinder:
         for column in dict.fromkeys([*spec.on.values(), *spec.add.values()]):
             if column in native:
                 self._unusable(
-                    "table", column, native[column], path, "Look rows up in a view that converts it by CAST."
+                    "table", column, native[column], path, "Look rows up by a query that converts it by CAST."
                 )
         return len(self._problems) == before
 
@@ -133,14 +137,32 @@ class LookupRowsBinder:
 
     def _query(self, name: str, spec: LookupSpec, text: str, path: DocumentPath, scope: Scope) -> LookupRows | None:
         own: DocumentPath = (*path, "query")
-        query = bound_query(text, self._document, own, scope, self._problems)
-        found = None if query is None else self._described(query, own)
-        if query is None or found is None or not self._is_usable(spec, query, found, path):
+        read = read_query(text, self._document, own, scope, self._problems)
+        query = None if read is None else embedded_query(read, self._document, own, self._problems)
+        described = None if query is None else self._described(query, own)
+        if query is None or described is None:
             return None
-        typed = {column: described_type(native) for column, native in found}
-        columns = {column: LookupColumn(column, known, True) for column, known in typed.items() if known is not None}
-        places = {column: place for place, (column, _) in enumerate(found)}
-        return LookupRows(QuerySource(name, query, places, columns), columns, "query", "Convert one of them by CAST.")
+        found = LookupTable(query_columns(described), None)
+        if not self._is_usable(spec, query.is_ordered, found, path):
+            return None
+        columns = found.readable
+        places = {column: place for place, (column, _) in enumerate(described)}
+        return LookupRows(QuerySource(name, query, places, columns), columns, "query", _CONVERT)
+
+    def _database_query(
+        self, name: str, spec: LookupSpec, text: str, path: DocumentPath, scope: Scope, found: LookupTable | None
+    ) -> LookupRows | None:
+        own: DocumentPath = (*path, "query")
+        given = spec.connection or ""
+        connection = self._names.connection(given, (*path, "connection"), "the query of a lookup", DATABASES)
+        query = read_query(text, self._document, own, scope, self._problems)
+        # Whatever the database writes in place of a value: only what can be one is asked here.
+        if connection is None or query is None or embedded_query(query, self._document, own, self._problems) is None:
+            return None
+        if not self._is_usable(spec, query.is_ordered, found, path):
+            return None
+        source = DatabaseQuerySource(name, connection, query, found)
+        return LookupRows(source, source.columns, "query", _CONVERT, is_described=found is not None)
 
     def _described(self, query: EmbeddedQuery, path: DocumentPath) -> list[tuple[str, str]] | None:
         try:
@@ -151,12 +173,12 @@ class LookupRowsBinder:
             )
             return None
 
-    def _is_usable(
-        self, spec: LookupSpec, query: EmbeddedQuery, found: list[tuple[str, str]], path: DocumentPath
-    ) -> bool:
-        """Whether the columns that are wanted are there once, in types that lookups have."""
+    def _is_usable(self, spec: LookupSpec, is_ordered: bool, found: LookupTable | None, path: DocumentPath) -> bool:
+        """Whether the columns of a query that are wanted are there once, in types that lookups have, as far as they
+        are known.
+        """
         before = len(self._problems)
-        if spec.duplicates == "first" and not query.is_ordered:
+        if spec.duplicates == "first" and not is_ordered:
             self._problems.add(
                 self._document,
                 (*path, "duplicates"),
@@ -164,8 +186,9 @@ class LookupRowsBinder:
                 expected="ORDER BY at the end of the query, outside of all parentheses",
                 hint="Add ORDER BY with columns that tell rows of one key apart.",
             )
-        count = Counter(column for column, _ in found)
-        native = dict(found)
+        columns = () if found is None else found.columns
+        count = Counter(column.name for column in columns)
+        native = {column.name: column for column in columns}
         for column in dict.fromkeys([*spec.on.values(), *spec.add.values()]):
             if count[column] > 1:
                 self._problems.add(
@@ -175,7 +198,7 @@ class LookupRowsBinder:
                     expected="each name once",
                     hint="Give one of them another name, with AS.",
                 )
-            elif column in native and described_type(native[column]) is None:
-                hint = f"Write CAST({column} AS {cast_of(native[column])}) AS {column}."
-                self._unusable("query", column, native[column], (*path, "query"), hint)
+            elif column in native and native[column].type is None:
+                hint = f"Write CAST({column} AS {cast_of(native[column].native_type)}) AS {column}."
+                self._unusable("query", column, native[column].native_type, (*path, "query"), hint)
         return len(self._problems) == before

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from headrace.model.bound import GenerateSource, Source
+from headrace.model.join import JoinedColumn
 from headrace.model.key_kinds import HASH_KINDS
 from headrace.model.key_values import KeyType, key_type
 from headrace.model.layout_column import Column
@@ -27,6 +28,8 @@ from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
+RowColumn = Column | JoinedColumn
+
 _NUMBERS = ("int16", "int32", "int64", "decimal")
 _DAYS = ("date", "timestamp", "timestamptz")
 
@@ -40,10 +43,17 @@ class PartitionBinder:
         self._path = path
 
     def bind(
-        self, spec: PartitionSpec, source: Source, columns: Mapping[str, str] | None, *, is_reload: bool
+        self,
+        spec: PartitionSpec,
+        source: Source,
+        columns: Sequence[RowColumn],
+        mapping: Mapping[str, str] | None,
+        *,
+        is_reload: bool,
     ) -> PartitionClause | None:
-        """The clause; None without partitions, or with a problem. `columns` is the destination's mapping; `is_reload`:
-        partitions that exist are loaded, so that no new bounds are looked for.
+        """The clause; None without partitions, or with a problem. `columns`: those of the rows that are read;
+        `mapping`: the destination's; `is_reload`: partitions that exist are loaded, so that no new bounds are looked
+        for.
         """
         settings = PartitionSettings(spec.outside, tuple(spec.tablespaces or ()), spec.keep)
         strategy = "range" if spec.range else "list" if spec.list else "hash"
@@ -51,7 +61,7 @@ class PartitionBinder:
         if clause is None or clause.column is None:
             return None
         path = (*self._path, strategy)
-        column = self._key(clause.column, source, columns, (*path, "column"))
+        column = self._key(clause.column, columns, mapping, (*path, "column"))
         if column is None:
             return None
         if isinstance(clause, RangePartitionSpec):
@@ -65,9 +75,11 @@ class PartitionBinder:
             return None
         return HashPartition(clause.column, clause.parts, settings)
 
-    def _key(self, name: str, source: Source, columns: Mapping[str, str] | None, path: DocumentPath) -> Column | None:
-        """The source column that goes into the target's column `name`."""
-        mapping = columns or {column: column for column in source.layout.column_names()}
+    def _key(
+        self, name: str, columns: Sequence[RowColumn], mapping: Mapping[str, str] | None, path: DocumentPath
+    ) -> RowColumn | None:
+        """The column of the rows that goes into the target's column `name`."""
+        mapping = mapping or {column.name: column.name for column in columns}
         wanted = next((own for target, own in mapping.items() if target.lower() == name.lower()), None)
         if wanted is None:
             self._problems.add(
@@ -78,7 +90,7 @@ class PartitionBinder:
                 expected=one_of(mapping),
                 hint=did_you_mean(name, mapping) or "Name a column that is loaded.",
             )
-        column = next((column for column in source.layout.columns if column.name == wanted), None)
+        column = next((column for column in columns if column.name == wanted), None)
         if column is not None and column.from_ is not None:
             self._problems.add(
                 self._document,
@@ -94,7 +106,7 @@ class PartitionBinder:
         self,
         spec: RangePartitionSpec,
         name: str,
-        column: Column,
+        column: RowColumn,
         source: Source,
         settings: PartitionSettings,
         path: DocumentPath,
@@ -147,7 +159,7 @@ class PartitionBinder:
         )
         return False
 
-    def _without_hash(self, column: Column, path: DocumentPath) -> None:
+    def _without_hash(self, column: RowColumn, path: DocumentPath) -> None:
         self._problems.add(
             self._document,
             (*path, "column"),
@@ -157,7 +169,7 @@ class PartitionBinder:
             hint="Choose another column.",
         )
 
-    def _without_order(self, column: Column, path: DocumentPath) -> None:
+    def _without_order(self, column: RowColumn, path: DocumentPath) -> None:
         self._problems.add(
             self._document,
             (*path, "column"),
@@ -183,7 +195,7 @@ class PartitionBinder:
         return True
 
     def _every(
-        self, spec: RangePartitionSpec, period: Period, column: Column, kind: KeyType, path: DocumentPath
+        self, spec: RangePartitionSpec, period: Period, column: RowColumn, kind: KeyType, path: DocumentPath
     ) -> Every | None:
         kinds = _NUMBERS if period.unit is None else _DAYS[1:] if period.unit == "hour" else _DAYS
         if column.type.kind not in kinds:
@@ -248,7 +260,7 @@ class PartitionBinder:
         return False
 
     def _list(
-        self, spec: ListPartitionSpec, name: str, column: Column, settings: PartitionSettings, path: DocumentPath
+        self, spec: ListPartitionSpec, name: str, column: RowColumn, settings: PartitionSettings, path: DocumentPath
     ) -> ListPartition | None:
         lists: list[tuple[str, tuple[str | None, ...]]] = []
         owners: dict[str | None, str] = {}
@@ -279,7 +291,7 @@ class PartitionBinder:
             expected="each value once",
         )
 
-    def _value(self, value: object, column: Column, path: DocumentPath) -> str | None:
+    def _value(self, value: object, column: RowColumn, path: DocumentPath) -> str | None:
         """Canonical text; None with a problem noted if the column does not hold the value."""
         try:
             return canonical_text(value, column.type)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.model.data_type import DataType
 from headrace.model.duckdb_types import described_type, native_type
-from headrace.model.embedded_query import EmbeddedQuery, bare_database, message_of
+from headrace.model.embedded_query import EmbeddedQuery, bare_database, columns_of, message_of
 from headrace.model.native_casts import cast_of
 from headrace.model.query_tree import ROW_NUMBER, Outputs, QueryTree, used_in, walk_query, with_rest
 from headrace.model.row_query_error import RowQueryError
@@ -114,11 +114,11 @@ def _described(
     connection.execute(f"CREATE TABLE {_STAND_IN} ({declared}, {ROW_NUMBER} UINTEGER)")
     view = f"CREATE OR REPLACE VIEW {_quoted(name)} AS SELECT * "
     connection.execute(f"{view} EXCLUDE ({ROW_NUMBER}) FROM {_STAND_IN}")
-    found = _columns(connection, query.text)
+    found = columns_of(connection, query.text)
     check_row_wise(connection, query.text, TABLE_SCAN)
     connection.execute(f"{view} FROM {_STAND_IN}")
     text = _text_of(connection, statement)
-    numbered = _columns(connection, text)
+    numbered = columns_of(connection, text)
     if numbered != [*found, (ROW_NUMBER, "UINTEGER")]:
         raise RowQueryError(
             "the query cannot be followed row by row",
@@ -132,10 +132,6 @@ def _described(
     sql = f"SELECT {', '.join([*computed, ROW_NUMBER])} FROM ({text}) AS headrace_result({names})"
     check_row_wise(connection, sql, TABLE_SCAN)
     return RowQuery(name, tuple(column.name for column in columns), query, sql, outputs, tree.divides)
-
-
-def _columns(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str, str]]:
-    return [(str(row[0]), str(row[1]).strip('"')) for row in connection.execute(f"DESCRIBE {sql}").fetchall()]
 
 
 def _outputs(

@@ -26,11 +26,13 @@ from headrace.model.taken_columns import TakenColumns
 _SETTING = SettingKind.SETTING
 _SCALAR_SCHEMA: Final[list[dict[str, Any]]] = [{"type": name} for name in ("string", "number", "boolean", "null")]
 _OF_FILES: Final = ("connection", "files", "layout")
-# What belongs together, by what tells it from the others.
+# What belongs together, by what tells it from the others. A query may have a connection.
 _TOGETHER: Final = {"query": ("query",), "table": ("connection", "table")}
+_BESIDE: Final = {"query": ("connection",)}
 _ALL: Final = (*_OF_FILES, *_TOGETHER)
 _SOURCES: Final = (
-    "`connection` of type files, `files` and `layout`; `connection` of type duckdb and `table`; or `query` alone"
+    "`connection` of type files, `files` and `layout`; `connection` of a database and `table` or `query`; or `query` "
+    "alone"
 )
 REJECT: Final = "reject"
 
@@ -135,7 +137,9 @@ class LookupSpec(SpecModel):
     """
 
     connection: str | None = setting(
-        "Name of a connection of type files; or of type duckdb, for a table.", default=None, kind=_SETTING
+        "Name of a connection of type files; or of type duckdb or postgres, for a table or a query.",
+        default=None,
+        kind=_SETTING,
     )
     files: FilePatterns | None = setting(
         "One file name or pattern, or a list, below its folder. Files that can be read again: no pipes, no standard "
@@ -145,14 +149,15 @@ class LookupSpec(SpecModel):
     )
     layout: LayoutSetting | None = setting("Name of their layout, or the layout itself.", default=None, kind=_SETTING)
     table: Annotated[str, AfterValidator(check_table)] | None = setting(
-        "In place of files: a table or view, `table` or `schema.table`, as it is when the flow starts.",
+        "In place of files: a table, view or whatever else can be read, `table` or `schema.table`, as it is when the "
+        "flow starts.",
         default=None,
         kind=_SETTING,
     )
     query: str | None = setting(
-        "In place of files: one query in DuckDB SQL that computes its rows, such as a calendar or a small map. It runs "
-        "in a database of its own, without tables, files and network. `$name` stands for the value of a variable or "
-        "parameter.",
+        "In place of files: one query that only reads, in the SQL of `connection`. Without a connection it is DuckDB "
+        "SQL that computes its rows, such as a calendar or a small map, in a database of its own without tables, files "
+        "and network. `$name` stands for the value of a variable or parameter.",
         default=None,
         kind=SettingKind.SQL,
         min_length=1,
@@ -192,15 +197,16 @@ class LookupSpec(SpecModel):
             raise own_error(
                 "the rows of a lookup come from files, a table or a query, and not from `sql`",
                 expected=_SOURCES,
-                hint="Write `query`, without a connection, or make a table or view of it.",
+                hint="Write `query`.",
                 path=("sql",),
             )
-        wanted = next((own for name, own in _TOGETHER.items() if name in value), _OF_FILES)
-        strange = next((name for name in _ALL if name in value and name not in wanted), None)
-        kind = "of a query without a connection" if wanted == ("query",) else "of a table"
+        kind = next((name for name in _TOGETHER if name in value), "")
+        wanted = _TOGETHER.get(kind, _OF_FILES)
+        known = (*wanted, *_BESIDE.get(kind, ()))
+        strange = next((name for name in _ALL if name in value and name not in known), None)
         if strange is not None:
             raise own_error(
-                f"the rows of a lookup are those {kind}, and `{strange}` is given too",
+                f"the rows of a lookup are those of a {kind}, and `{strange}` is given too",
                 expected=_SOURCES,
                 hint=f"Remove `{strange}`, or write the rows to a file first.",
                 path=(strange,),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headrace.model.bound_query import bound_query
+from headrace.model.bound_query import embedded_query, read_query
 from headrace.model.data_type import DataType
+from headrace.model.embedded_query import EmbeddedQuery
+from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.problems import ProblemCollector
 from headrace.model.row_query import RowColumnType, described_rows
 from headrace.model.row_query_error import RowQueryError
@@ -45,7 +47,8 @@ class SqlTransformBinder:
         """None with a problem, or if a value in it is not known yet. `columns`: those of its rows, None if they are not
         known; `path`: of the setting `sql`.
         """
-        query = bound_query(spec.sql, self._document, path, scope, self._problems, types_are_fixed=True)
+        read = read_query(spec.sql, self._document, path, scope, self._problems)
+        query = None if read is None else self._embedded(read, path)
         if query is None:
             return None
         known = None if columns is None else _known(columns)
@@ -64,6 +67,9 @@ class SqlTransformBinder:
             nullable, field = (True, None) if before is None else (before.nullable, before.field)
             outputs.append(ComputedColumn(own.name, own.type, nullable, name, own.origin, field))
         return SqlTransform(name, spec.input, query.written, rows, tuple(outputs))
+
+    def _embedded(self, query: DatabaseQuery, path: DocumentPath) -> EmbeddedQuery | None:
+        return embedded_query(query, self._document, path, self._problems, types_are_fixed=True)
 
 
 def _known(columns: Mapping[str, FlowColumn]) -> list[RowColumnType] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.model.annotations import value_at
@@ -190,6 +190,8 @@ class TransformBinder:
         if added is None or not all(keys):
             return None
         bound = tuple(key for key in keys if key is not None)
+        if not self._compare_alike(spec, bound, rows, path):
+            return None
         ignores_case = spec.case == "ignore"
         if ignores_case and rows.is_described and not any(is_text(columns[key.lookup_column].type) for key in bound):
             self._problems.add(
@@ -204,6 +206,21 @@ class TransformBinder:
         return Lookup(
             name, rows.source, bound, added, spec.no_match == REJECT, spec.duplicates == "first", ignores_case
         )
+
+    def _compare_alike(self, spec: LookupSpec, keys: Sequence[LookupKey], rows: LookupRows, path: DocumentPath) -> bool:
+        """Whether it is said how texts are compared that their database does not compare by their bytes."""
+        other = next((name for key in keys if (name := key.lookup_column) and _compares(rows, name)), None)
+        if other is None or "case" in spec.model_fields_set:
+            return True
+        self._problems.add(
+            self._document,
+            (*path, "on"),
+            f"the database does not compare `{show_name(other)}` byte by byte, as lookups do",
+            found=f"`{show_name(other)}` of the lookup has {_compares(rows, other)}",
+            expected="`case: ignore`, or `case: exact` if bytes are meant",
+            hint="Write `case: ignore`.",
+        )
+        return False
 
     def _key(
         self,
@@ -360,6 +377,10 @@ def _computed(query: SqlTransform) -> dict[str, FlowColumn] | None:
 def _added(lookup: Lookup) -> dict[str, FlowColumn]:
     types = {column.name: column.type if lookup.is_described else None for column in lookup.added}
     return {column.name: FlowColumn(types[column.name], column.nullable) for column in lookup.added}
+
+
+def _compares(rows: LookupRows, name: str) -> str | None:
+    return rows.columns[name].compares if name in rows.columns else None
 
 
 @dataclass(frozen=True, slots=True)

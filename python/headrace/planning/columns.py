@@ -26,15 +26,13 @@ def map_columns(
     keep_identity: bool = True,
     file_paths: Sequence[str] = (),
     ignoring: Collection[str] = (),
-    *,
-    is_joined: bool = False,
 ) -> ColumnMapping:
     """Maps the `columns` of the rows to those of `table` (None: it will be created, or the target stores nothing).
 
     `chosen` is the destination's `columns`, target name to source name: the full list of what is loaded. Without
     `keep_identity` nothing goes into columns that the table numbers. `file_paths` are those of the source:
     columns of the table that get them have to be long enough. `ignoring`: source columns that are NULL where their text
-    is no value. `is_joined`: rows stand in no file, so that none can be a reject.
+    is no value.
     Raises TypeMismatchError naming every difference at once.
     """
     differences = Differences()
@@ -51,7 +49,7 @@ def map_columns(
     else:
         if not keep_identity:
             pairs = _without_identity(pairs, table, capabilities, mapping)
-        _match_table(pairs, table, capabilities, mapping, differences, file_paths, is_joined=is_joined)
+        _match_table(pairs, table, capabilities, mapping, differences, file_paths)
         _refuse_ignored(pairs, ignoring, table, capabilities, differences)
     if differences.found:
         raise TypeMismatchError(
@@ -119,8 +117,6 @@ def _match_table(
     mapping: ColumnMapping,
     differences: Differences,
     file_paths: Sequence[str],
-    *,
-    is_joined: bool,
 ) -> None:
     by_key = {capabilities.name_key(column.name): column for column in table.columns}
     filled: dict[str, str] = {}
@@ -138,11 +134,9 @@ def _match_table(
         filled[target.name] = column.name
         if isinstance(column, AddedColumn):
             _check_added(column, target, mapping, differences)
-            if is_joined and column.nullable and not target.nullable:
-                _refuse_late_null(column, target, differences)
             continue
         if isinstance(column, ComputedColumn):
-            check_computed(column, target, mapping, differences, is_joined=is_joined)
+            check_computed(column, target, mapping, differences)
             continue
         is_alone = sum(_origin(source) == _origin(column) for _, source in pairs) == 1
         longest = None if isinstance(column, JoinedColumn) else longest_text(column, file_paths)
@@ -196,14 +190,6 @@ def _check_added(column: AddedColumn, target: CatalogColumn, mapping: ColumnMapp
             f"a NULL that lookup `{column.lookup}` finds for `{column.name}` is a reject, because `{target.name}` is "
             "NOT NULL"
         )
-
-
-def _refuse_late_null(column: AddedColumn, target: CatalogColumn, differences: Differences) -> None:
-    """A joined row stands in no file, so that it cannot be rejected."""
-    differences.add(
-        f"`{target.name}`: the table has NOT NULL, and the lookup `{column.lookup}` may find NULL for a joined row",
-        f"Declare `{column.lookup_column}` as `nullable: false` in the layout{_of(column)}.",
-    )
 
 
 def _origin(column: RowColumn) -> object:

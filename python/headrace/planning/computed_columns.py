@@ -13,20 +13,12 @@ _TEXTS = frozenset({"string", "varchar"})
 
 
 def check_computed(
-    column: ComputedColumn, target: CatalogColumn, mapping: ColumnMapping, differences: Differences, *, is_joined: bool
+    column: ComputedColumn, target: CatalogColumn, mapping: ColumnMapping, differences: Differences
 ) -> None:
-    """It goes there without loss, or with texts that are counted, one by one; NULL where none may be is a reject.
-    `is_joined`: nothing can be a reject.
-    """
-    loaded_as = _loaded_as(column, target, mapping, differences, is_joined=is_joined)
+    """It goes there without loss, or with texts that are counted, one by one; NULL where none may be is a reject."""
+    loaded_as = _loaded_as(column, target, mapping, differences)
     mapping.columns.append(OutputColumn(column.name, target.name, loaded_as, column.nullable and target.nullable))
     if target.nullable or not column.nullable:
-        return
-    if is_joined:
-        differences.add(
-            f"`{target.name}`: the table has NOT NULL, and query `{column.transform}` may give NULL for a joined row",
-            f"Make the column of the table nullable, or leave `{column.name}` out with `columns` of the destination.",
-        )
         return
     mapping.notes.append(
         f"a NULL that query `{column.transform}` gives for `{column.name}` is a reject, because `{target.name}` is NOT "
@@ -35,7 +27,7 @@ def check_computed(
 
 
 def _loaded_as(
-    column: ComputedColumn, target: CatalogColumn, mapping: ColumnMapping, differences: Differences, *, is_joined: bool
+    column: ComputedColumn, target: CatalogColumn, mapping: ColumnMapping, differences: Differences
 ) -> DataType:
     found = f"`{target.name}`: the query `{column.transform}` gives {column.type}, the table has {target.native_type}"
     if target.generated:
@@ -49,7 +41,7 @@ def _loaded_as(
     elif is_lossless(column.type, target.type):
         if target.alters is not None:
             mapping.notes.append(f"`{target.name}` is {target.native_type}, which {target.alters}")
-    elif target.type.kind == "varchar" and column.type.kind in _TEXTS and not is_joined:
+    elif target.type.kind == "varchar" and column.type.kind in _TEXTS:
         mapping.notes.append(f"a text of `{column.name}` with more than {target.type.length} characters is a reject")
         return target.type
     elif target.type.kind in ("char", "varchar"):

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from os.path import basename
 from typing import Any, Final
 
-from headrace.errors import SourceError, TargetError
-from headrace.model import DataFlowTask, DataType, Join, Side
-from headrace.planning.capabilities import Capabilities
+from headrace.errors import SourceError
+from headrace.model import DataType, Join, Side
 from headrace.planning.memory import slab_bytes
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
@@ -155,16 +154,4 @@ def joined_slab_bytes(join: Join, block_bytes: int, added: Sequence[DataType]) -
             added=wider,
         )
         for source in join.sources
-    )
-
-
-def refuse_joined(task: DataFlowTask, capabilities: Capabilities) -> None:
-    """Raises TargetError if the destination needs to know where rows stand, as those of a join do nowhere."""
-    if task.join is None or capabilities.sink_kind in ("arrow", "null"):
-        return
-    raise TargetError(
-        f"the rows of the join `{task.join.name}` cannot go to {capabilities.target_type} yet",
-        found=f"connection `{task.destination.connection.name}` is of type {capabilities.target_type}",
-        expected="a connection of type duckdb or null",
-        hint="Use a `lookup` in place of the join, or join the loaded tables with a task of kind `build`.",
     )

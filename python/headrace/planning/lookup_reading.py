@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from headrace.errors import SourceError
-from headrace.model import Column, EmbeddedQuery, FileSource, Lookup, LookupColumn, QuerySource, TableSource
+from headrace.model import (
+    Column,
+    DatabaseSource,
+    EmbeddedQuery,
+    FileSource,
+    Lookup,
+    LookupColumn,
+    QuerySource,
+    TableSource,
+)
 from headrace.planning.made_columns import longest_text
 from headrace.planning.memory import LOOKUP_BLOCK_BYTES, MAXIMUM_ROW_BYTES, slab_bytes, value_bytes
 from headrace.planning.run_facts import RunFacts, of_run
@@ -22,6 +31,8 @@ _LEAST_ENGINE_BYTES: Final = 32_000_000
 # DuckDB gives so many rows at once; beside those that are appended it has the next ones.
 _ROWS_PER_BATCH: Final = 131_072
 _BATCHES: Final = 2
+# Of a session of a server: what it has read and not yet appended, the batch and what has come behind it.
+_SESSION_BYTES: Final = 4_000_000
 # Of each row of a table that has texts: how long they are nobody knows before they are read.
 _TEXT_BYTES: Final = 64
 
@@ -75,8 +86,8 @@ class LookupReading(Protocol):
 def planned_reading(lookup: Lookup, source: SourceSnapshot, streams: int, memory_bytes: int) -> LookupReading:
     """Raises SourceError for files of which no such rows can be made."""
     wanted = {key.lookup_column for key in lookup.keys} | {column.lookup_column for column in lookup.added}
-    if isinstance(lookup.source, TableSource):
-        return TableReading(lookup.source, source, wanted, streams, memory_bytes)
+    if isinstance(lookup.source, DatabaseSource):
+        return DatabaseReading(lookup.source, source, wanted, streams, memory_bytes)
     if isinstance(lookup.source, QuerySource):
         return QueryReading(lookup.source, source, wanted, streams, memory_bytes)
     needed = [column for column in lookup.source.layout.columns if column.name in wanted]
@@ -193,12 +204,12 @@ class QueryReading:
 
 
 @dataclass(frozen=True)
-class TableReading:
-    """A table, whose rows one thread appends. `wanted`: the columns of it that are read; `streams`: threads that fill
-    the index behind that.
+class DatabaseReading:
+    """A table or query of a database, whose rows one thread for each session appends. `wanted`: the columns of it that
+    are read; `streams`: threads that fill the index behind that.
     """
 
-    of: TableSource
+    of: DatabaseSource
     source: SourceSnapshot
     wanted: Collection[str]
     streams: int
@@ -218,11 +229,16 @@ class TableReading:
 
     @property
     def engine_bytes(self) -> int:
-        return lookup_engine_bytes(self.memory_bytes)
+        return 0 if self._is_remote else lookup_engine_bytes(self.memory_bytes)
+
+    @property
+    def sessions(self) -> int:
+        """As many read it, at most."""
+        return 1 if self.of.found is None else min(self.streams, self.of.found.parts)
 
     @property
     def reader_bytes(self) -> int:
-        return self.engine_bytes + _batch_bytes(self.columns)
+        return self.sessions * _SESSION_BYTES if self._is_remote else self.engine_bytes + _batch_bytes(self.columns)
 
     @property
     def most_reader_bytes(self) -> int:
@@ -234,15 +250,25 @@ class TableReading:
 
     @property
     def words(self) -> str:
+        if not isinstance(self.of, TableSource):
+            return f"a query of {self.of.connection.name}"
         parts = (self.of.connection.name, self.of.schema, self.of.table)
         return ".".join(part for part in parts if part is not None)
 
     def core_spec(self, run: RunFacts | None) -> dict[str, Any]:
         del run
-        return _stream_spec("table", self.columns, range(len(self.columns)))
+        word = "table" if isinstance(self.of, TableSource) else "query"
+        return _stream_spec(word, self.columns, range(len(self.columns)))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"connection": self.of.connection.name, "schema": self.of.schema, "table": self.of.table}
+        own = {"connection": self.of.connection.name, "sessions": self.sessions}
+        if not isinstance(self.of, TableSource):
+            return {**own, "query": self.of.query.written}
+        return {**own, "schema": self.of.schema, "table": self.of.table}
+
+    @property
+    def _is_remote(self) -> bool:
+        return self.of.found is not None and self.of.found.is_remote
 
 
 def lookup_engine_bytes(memory_bytes: int) -> int:

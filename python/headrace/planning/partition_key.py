@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from headrace.errors import TargetError
-from headrace.model import Column, DataFlowTask, DataType, Destination, PartitionClause, RangePartition, strategy_of
+from headrace.model import (
+    AddedColumn,
+    Column,
+    ComputedColumn,
+    DataFlowTask,
+    DataType,
+    Destination,
+    JoinedColumn,
+    PartitionClause,
+    RangePartition,
+    strategy_of,
+)
 from headrace.model.key_values import key_type
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogTable
@@ -23,8 +34,8 @@ def is_enforced(task: DataFlowTask, capabilities: Capabilities) -> bool:
     return is_declared and capabilities.partitions and not is_partitioned(task, capabilities)
 
 
-def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) -> Column:
-    """The source column of a partitioned task's key. Raises TargetError if it cannot be one.
+def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) -> Column | JoinedColumn:
+    """The column of the rows of a partitioned task that is its key. Raises TargetError if it cannot be one.
 
     Asked before keys are looked at, which depend on it.
     """
@@ -33,15 +44,25 @@ def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) 
     assert clause is not None
     refused = f"table {table_name} cannot be partitioned by `{clause.column}`"
     wanted = capabilities.name_key(clause.column)
-    chosen = destination.columns or {name: name for name in layout.column_names()}
+    chosen = destination.columns or {column.name: column.name for column in task.columns}
     source = next((source for target, source in chosen.items() if capabilities.name_key(target) == wanted), None)
-    column = next((column for column in layout.columns if column.name == source), None)
+    column = next((column for column in task.columns if column.name == source), None)
     if column is None:
         raise TargetError(
             refused,
             found="no source column goes into it",
             expected=f"one of: {', '.join(chosen)}",
             hint=f"Correct `partition` of destination `{destination.name}`.",
+        )
+    # Of transforms behind a table that was not looked at before, nobody has known until now.
+    own = next((own for own in task.rows if own.name == source), None)
+    if isinstance(own, AddedColumn) or (isinstance(own, ComputedColumn) and own.field != source):
+        whose = own.lookup if isinstance(own, AddedColumn) else own.transform
+        raise TargetError(
+            refused,
+            found=f"`{source}` comes from the transform `{whose}`",
+            expected="a column that is read from the file, by its own name",
+            hint="Choose another key, or leave `partition` out.",
         )
     strategy = strategy_of(clause)
     kinds = capabilities.partition_key_kinds.get(strategy, frozenset())
@@ -53,7 +74,7 @@ def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) 
             expected=f"a type {what}: {', '.join(sorted(kinds))}",
             hint="Choose another key, or leave `partition` out.",
         )
-    if column.name in layout.ignoring:
+    if column.name in task.ignoring:
         raise TargetError(
             refused,
             found=f"`on_error: ignore` of column `{column.name}`",
@@ -79,7 +100,11 @@ def bounds_of_files(destination: Destination) -> bool:
 
 
 def check_partitioning(
-    catalog: CatalogTable, clause: PartitionClause, key: Column, capabilities: Capabilities, names: tuple[str, str]
+    catalog: CatalogTable,
+    clause: PartitionClause,
+    key: Column | JoinedColumn,
+    capabilities: Capabilities,
+    names: tuple[str, str],
 ) -> None:
     """Raises TargetError unless the existing table is divided by the same strategy and by the column alone.
 

@@ -256,8 +256,12 @@ class DataFlowPlan:
         plan = replace(self, committed=committed, notes=(*self.notes, note))
         is_shared = self.partitioning is not None and self.partitioning.way == "shared"
         owners = () if is_shared else self.staging
-        groups = {_group(owners, item["number"]) for item in plan.slices_to_load}
-        read_again = sum(known.needs_reading for known in committed.values())
+        source = self.source
+        groups = {_group(owners, item["number"], source.unit_of(item)) for item in plan.slices_to_load}
+        # Of a join only reading tells how many rows have met, and which keys they have.
+        known = [item for item in source.slices if item["number"] in committed]
+        again = [item for item in known if self.join is not None or committed[item["number"]].needs_reading]
+        read_again = len({source.unit_of(item) for item in again})
         return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
 
     def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:
@@ -329,10 +333,10 @@ class DataFlowPlan:
         }
 
 
-def _group(staging: tuple[StagingTable, ...], number: int) -> tuple[str, int]:
-    """What one stream has to take together: the slices of a table that it owns, or one slice."""
+def _group(staging: tuple[StagingTable, ...], number: int, unit: int) -> tuple[str, int]:
+    """What one stream has to take together: the slices of a table that it owns, or a unit of them."""
     owner = next((table for table in staging if table.owned and number in table.slices), None)
-    return ("slice", number) if owner is None else (owner.partition, 0)
+    return ("unit", unit) if owner is None else (owner.partition, 0)
 
 
 @dataclass(frozen=True)

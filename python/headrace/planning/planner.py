@@ -17,7 +17,7 @@ from headrace.planning.division import Division, divide
 from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
-from headrace.planning.joins import JoinPlan, joined_slab_bytes, refuse_joined, side_layouts
+from headrace.planning.joins import JoinPlan, joined_slab_bytes, side_layouts
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.lookups import LookupPlan, key_columns_made, memory_notes, source_notes
 from headrace.planning.made_columns import made_notes
@@ -64,7 +64,6 @@ def plan_data_flow(
     """
     destination = task.destination
     layout = task.source.layout
-    refuse_joined(task, capabilities)
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
     load = _effective_load(table, notes)
@@ -81,7 +80,6 @@ def plan_data_flow(
         destination.options.keep_identity,
         source.paths,
         () if task.computes else task.ignoring,
-        is_joined=task.join is not None,
     )
     notes += mapping.notes
     made = layout.made if task.join is None else []
@@ -107,7 +105,7 @@ def plan_data_flow(
     notes += [note for plan in queries for note in plan.notes()]
     check_view_columns(table, load, mapping)
     working_streams = _working_streams(source, _writers(table, load, streams, notes), notes)
-    commit = _commit(table, notes)
+    commit = _commit(table, notes, joins=task.join is not None)
     facts = key_facts or KeyFacts()
     way = _way(task, table, load, source, mapping, facts, commit, working_streams, notes)
     _note_inert_options(table, notes)
@@ -334,7 +332,7 @@ def _key(task: DataFlowTask, table: TargetTable, mapping: ColumnMapping) -> Outp
     return key
 
 
-def _commit(table: TargetTable, notes: list[str]) -> CommitSize | None:
+def _commit(table: TargetTable, notes: list[str], *, joins: bool) -> CommitSize | None:
     """How much goes into one transaction; None for all of it."""
     commit, capabilities = table.destination.commit, table.capabilities
     if commit is None or not capabilities.stores_tables:
@@ -343,7 +341,8 @@ def _commit(table: TargetTable, notes: list[str]) -> CommitSize | None:
         notes.append(f"`commit` has no effect in {capabilities.target_type}: all rows are one transaction")
         return None
     size = f"{commit.rows:,} rows" if commit.bytes is None else f"{commit.bytes / 1_000_000:,.15g} MB of text"
-    notes.append(f"about every {size} are committed: a load that breaks off goes on from there")
+    whole = ", whole pairs of files" if joins else ""
+    notes.append(f"about every {size} are committed{whole}: a load that breaks off goes on from there")
     return CommitSize(commit.bytes, commit.rows)
 
 

@@ -43,11 +43,23 @@ class SourceSnapshot:
         return [str(file["path"]) for file in self.files if file.get("stream")]
 
     @property
-    def groups(self) -> int:
-        """What streams can take, one by one: slices, or pairs of files of which one is not empty."""
+    def units(self) -> list[list[dict[str, Any]]]:
+        """The slices that streams take together: each one alone, or those of pairs of files."""
         if self.pairs is None:
-            return len(self.slices)
-        return len({item["file"] % self.pairs for item in self.slices})
+            return [[item] for item in self.slices]
+        units: dict[int, list[dict[str, Any]]] = {}
+        for item in self.slices:
+            units.setdefault(self.unit_of(item), []).append(item)
+        return [units[number] for number in sorted(units)]
+
+    def unit_of(self, slice_: dict[str, Any]) -> int:
+        """The same for all slices of a unit."""
+        return int(slice_["number"] if self.pairs is None else slice_["file"] % self.pairs)
+
+    @property
+    def groups(self) -> int:
+        """How many units there are."""
+        return len({self.unit_of(item) for item in self.slices})
 
     @property
     def compressions(self) -> list[str]:

@@ -119,15 +119,16 @@ def _stream_tables(source: SourceSnapshot, names: Sequence[str], *, owned: bool)
     """A table for each stream: neighbouring slices, about as many bytes each."""
     groups: list[list[int]] = [[] for _ in names]
     # Generated rows have no bytes.
-    lengths = [text_bytes(item) for item in source.slices]
+    units = source.units
+    lengths = [sum(text_bytes(item) for item in unit) for unit in units]
     done, group = 0, 0
-    for position, item in enumerate(source.slices):
-        groups[group].append(int(item["number"]))
+    for position, unit in enumerate(units):
+        groups[group] += [int(item["number"]) for item in unit]
         done += lengths[position]
         groups_left = len(groups) - group - 1
         is_full = done * len(groups) >= sum(lengths) * (group + 1)
         # Every group gets a slice.
-        if groups_left and (is_full or len(source.slices) - position - 1 == groups_left):
+        if groups_left and (is_full or len(units) - position - 1 == groups_left):
             group += 1
     return tuple(
         # In the ledger each has the number that is in its name.

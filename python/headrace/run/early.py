@@ -1,13 +1,18 @@
-"""Which data flows are planned before the run: those whose files and tables nothing can change before they start."""
+"""Which data flows are planned before the run: those whose files and tables nothing can change before they start.
+
+What a flow before makes of its table is known. What a query of a lookup reads is not: it is asked when its flow starts,
+unless no flow before loads into its place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headrace.model import BoundPackage, Handler, Task
+from headrace.model import BoundPackage, DatabaseQuerySource, Handler, Task
 from headrace.model.task_order import predecessors
 from headrace.run.control.selection import Selection
+from headrace.targets import target_key
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ def early_flows(package: BoundPackage, selection: Selection) -> EarlyFlows:
     bound = {flow.definition for flow in package.data_flows()}
     handlers = _tasks_of_handlers(package)
     flows = [task for task in package.all_tasks() if task.kind == "data_flow" and task.id not in selection.left_out]
-    late: dict[str, str] = {}
+    late: dict[str, str] = _behind_loads(package, selection)
     for task in flows:
         if task.id in handlers:
             late[task.id] = "it belongs to a handler"
@@ -43,6 +48,22 @@ def early_flows(package: BoundPackage, selection: Selection) -> EarlyFlows:
         if not more:
             return EarlyFlows(frozenset(task.id for task in flows if task.id not in late), late)
         late |= more
+
+
+def _behind_loads(package: BoundPackage, selection: Selection) -> dict[str, str]:
+    """Flows with a query of a place into which a flow before them loads, in whatever turn of a loop."""
+    late: dict[str, str] = {}
+    loaded: dict[tuple[str, str], str] = {}
+    for flow in package.flows:
+        if flow.definition in selection.left_out:
+            continue
+        for lookup in flow.lookups:
+            source = lookup.source
+            first = loaded.get(target_key(source.connection)) if isinstance(source, DatabaseQuerySource) else None
+            if first is not None:
+                late[flow.definition] = f"the query of its lookup `{lookup.name}` may read what `{first}` loads"
+        loaded.setdefault(target_key(flow.destination.connection), flow.definition)
+    return late
 
 
 def _first_of_handlers(handlers: Mapping[str, Handler], opaque: Mapping[str, Task]) -> str | None:

@@ -37,8 +37,8 @@ class FinishedTable:
         slices = task.slices.values()
         rejects = _rejects(sum(item.rejected for item in slices), rejects_folder / task.file_stem)
         ignored = kept_ignored(rejects_folder, task.file_stem, sum(item.ignored for item in slices))
-        came_out, rejected = sum(item.loaded + item.filtered for item in slices), sum(item.rejected for item in slices)
-        join = kept_joined(rejects_folder, task.file_stem, came_out, rejected) if task.is_joined else None
+        passed, rejected = sum(item.loaded + item.filtered for item in slices), sum(item.rejected for item in slices)
+        join = kept_joined(rejects_folder, task.file_stem, passed, rejected) if task.is_joined else None
         return cls(task, rejects, ignored, join)
 
     @property
@@ -49,7 +49,7 @@ class FinishedTable:
         came = (
             sum(item.loaded + item.filtered for item in slices)
             if self.join is None
-            else sum(int(self.join[side]["rows"]) for side in SIDES)
+            else sum(int(self.join[side]["rows"]) - int(self.join[side]["rejected_behind"]) for side in SIDES)
         )
         return came + sum(item.rejected for item in slices)
 

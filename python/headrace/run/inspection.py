@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from headrace.errors import HeadraceError, SourceError
 from headrace.model import (
     BoundPackage,
     Connection,
+    DatabaseSource,
     DataFlowTask,
     FileSource,
     HashPartition,
     ListPartition,
     Quantiles,
     RangePartition,
+    TableSource,
 )
 from headrace.model.load import usable_cpus
 from headrace.planning import (
@@ -26,6 +28,7 @@ from headrace.planning import (
     engine_bytes,
     is_partitioned,
 )
+from headrace.run.lookup_tables import database_sources
 from headrace.run.redact import Redactor
 from headrace.run.reject_tables import RejectTables, table_key
 from headrace.run.tasks import nameable_flows
@@ -39,7 +42,7 @@ _DATABASES = ("duckdb", "postgres")
 
 @dataclass(frozen=True)
 class Destination:
-    """One database that the package loads into, or that other tasks use.
+    """One database that the package loads into, or that other tasks use, or that lookups read.
 
     `error`: why it could not be opened. `tables_found` of `tables` exist; `problems` are those of the place and of its
     tables.
@@ -61,20 +64,27 @@ def inspect_destinations(package: BoundPackage) -> Iterator[Destination]:
     redactor = Redactor(package.secrets)
     places: dict[tuple[str, str], Connection] = {}
     by_place: dict[tuple[str, str], list[DataFlowTask]] = {}
+    read: dict[tuple[str, str], list[DatabaseSource]] = {}
     for part in (package, *_packages_inside(package)):
         for flow, when in nameable_flows(part):
             if when:
                 connection = flow.destination.connection
                 refuse_two_ways(places.setdefault(target_key(connection), connection), connection)
                 by_place.setdefault(target_key(connection), []).append(flow)
+                for source in database_sources(flow):
+                    read.setdefault(target_key(source.connection), []).append(source)
         for name in part.used:
             used = part.connections.get(name)
             if used is not None and used.type in _DATABASES:
                 refuse_two_ways(places.setdefault(target_key(used), used), used)
-    for place, connection in places.items():
-        flows = by_place.get(place, [])
+    for place, sources in read.items():
+        for source in sources:
+            refuse_two_ways(places.get(place, source.connection), source.connection)
+    only_read = {place: sources for place, sources in read.items() if place not in places}
+    for place, connection in [*places.items(), *((place, own[0].connection) for place, own in only_read.items())]:
+        flows, sources = by_place.get(place, []), only_read.get(place, [])
         try:
-            yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows)))
+            yield redactor.dataclass(on_worker(partial(_inspected, package, connection, flows, sources)))
         except HeadraceError as error:
             yield Destination(connection.name, connection.type, redactor.error(error))
 
@@ -85,7 +95,10 @@ def _packages_inside(package: BoundPackage) -> Iterator[BoundPackage]:
         yield from _packages_inside(child.known)
 
 
-def _inspected(package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask]) -> Destination:
+def _inspected(
+    package: BoundPackage, connection: Connection, flows: Sequence[DataFlowTask], sources: Sequence[DatabaseSource]
+) -> Destination:
+    """`sources`: of a place that is only read, what lookups read there."""
     capabilities = capabilities_of(connection)
     options = OpenOptions(
         engine_bytes=engine_bytes(package.memory_bytes, capabilities.memory_share),
@@ -100,6 +113,10 @@ def _inspected(package: BoundPackage, connection: Connection, flows: Sequence[Da
             max((declared_partitions(flow, capabilities, package.streams) for flow in flows), default=0)
         )
         found, problems = _tables(target, flows)
+        if sources:
+            # Whatever stands against loads does not matter; and nobody makes there what is missing.
+            inspection = replace(inspection, problems=(), settings=())
+            problems = _unreadable(target, sources)
         return Destination(
             connection.name,
             connection.type,
@@ -126,6 +143,22 @@ def _tables(target: Target, flows: Sequence[DataFlowTask]) -> tuple[int, list[st
             detail = f" ({error.found})" if error.found else ""
             problems.append(f"{error.what}{detail}")
     return found, list(dict.fromkeys(problems))
+
+
+def _unreadable(target: Target, sources: Sequence[DatabaseSource]) -> list[str]:
+    """What lookups cannot read, one sentence each."""
+    problems = []
+    for source in sources:
+        try:
+            if not isinstance(source, TableSource):
+                target.lookup_query(source.query)
+            elif target.lookup_table(source.schema, source.table) is None:
+                schema = source.schema or target.default_schema
+                problems.append(f"lookup {source.name} reads {schema}.{source.table}, which does not exist")
+        except HeadraceError as error:
+            detail = f" ({error.found})" if error.found else ""
+            problems.append(f"lookup {source.name}: {error.what}{detail}")
+    return list(dict.fromkeys(problems))
 
 
 def declared_partitions(flow: DataFlowTask, capabilities: Capabilities, streams: int) -> int:

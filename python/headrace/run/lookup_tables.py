@@ -1,84 +1,178 @@
-"""The tables of lookups: looked at when their flow is planned, opened when it starts."""
+"""What lookups read of databases: looked at when their flow is planned, opened when it starts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from headrace.errors import TargetError
+from headrace.errors import SqlError, TargetError
 from headrace.executors.lookups import RowsOf
-from headrace.model import Connection, DataFlowTask, LookupColumn, LookupTable, TableColumn, TableSource
-from headrace.planning import CatalogColumn, CatalogTable, LookupPlan
-from headrace.planning.lookup_reading import TableReading
+from headrace.model import (
+    Connection,
+    DatabaseQuerySource,
+    DatabaseSource,
+    DataFlowTask,
+    LookupTable,
+    TableColumn,
+    TableSource,
+)
+from headrace.planning import CatalogColumn, CatalogTable, DataFlowPlan, LookupPlan
+from headrace.planning.lookup_reading import DatabaseReading
 from headrace.run.reject_tables import TableKey, table_key
 from headrace.targets import GroupTransaction, RowStream, Target, target_key
 
 if TYPE_CHECKING:
     from headrace.run.preparation import OpenTargets
 
+# Of a table that is not there yet: what it is worth is decided when it is read.
+_MOST_PARTS: Final = 16
 Reading = Callable[[Connection], AbstractContextManager[Target]]
 
 
 def described(
     task: DataFlowTask, targets: OpenTargets, after: Mapping[TableKey, CatalogTable | None]
 ) -> tuple[DataFlowTask, Mapping[str, str]]:
-    """The task with the tables of its lookups, and what is to be said of them by the lookup's name. `after`: tables as
-    flows before it will have left them.
+    """The task with the tables and queries of its lookups, and what is to be said of them by the lookup's name.
+    `after`: tables as flows before it will have left them.
 
-    Raises BindingError for columns that a table has not or that do not fit, TargetError for a table that is not there.
+    Raises BindingError for columns that are not there or do not fit, TargetError for a table that is not there,
+    SqlError for a query that is refused.
     """
-    sources = [lookup.source for lookup in task.lookups if isinstance(lookup.source, TableSource)]
     if task.describe is None:
         return task, {}
-    tables: dict[str, LookupTable] = {}
+    found: dict[str, LookupTable] = {}
     notes: dict[str, str] = {}
-    for source in sources:
+    for source in database_sources(task):
         with targets.reading(source.connection) as target:
-            key = table_key(target, source, source.table)
-            _refuse_own(task, source, key, targets)
-            is_changed_before = key in after
-            catalog = after[key] if is_changed_before else target.catalog(source.schema, source.table)
-            if catalog is None:
-                raise _missing(source, target)
-            rows = None if is_changed_before else target.estimated_rows(source.schema, source.table)
+            target.recover()
+            if isinstance(source, TableSource):
+                own, is_changed_before = _table(task, source, target, targets, after)
+            else:
+                own, is_changed_before = _query(source, target), False
+            is_remote = target.capabilities.memory_share == 0
         if is_changed_before:
             notes[source.name] = "a task before may change its table: it is read as it is when the flow starts"
-        tables[source.name] = LookupTable(tuple(map(_column, catalog.columns)), rows)
-    return replace(task, transforms=task.describe(tables)), notes
+        found[source.name] = replace(own, is_remote=is_remote)
+    return replace(task, transforms=task.describe(found)), notes
+
+
+def database_sources(task: DataFlowTask) -> list[DatabaseSource]:
+    """What the lookups of a task read of databases."""
+    return [lookup.source for lookup in task.lookups if isinstance(lookup.source, DatabaseSource)]
+
+
+def _table(
+    task: DataFlowTask,
+    source: TableSource,
+    target: Target,
+    targets: OpenTargets,
+    after: Mapping[TableKey, CatalogTable | None],
+) -> tuple[LookupTable, bool]:
+    """What it is, and whether a flow before may change it."""
+    key = table_key(target, source, source.table)
+    _refuse_own(task, source, key, targets)
+    present = target.lookup_table(source.schema, source.table)
+    if key not in after:
+        if present is None:
+            raise _missing(source, target)
+        return present, False
+    later = after[key]
+    if later is None:
+        raise _missing(source, target)
+    known = {} if present is None else {column.name: column for column in present.columns}
+    columns = tuple(known.get(column.name) or _column(column) for column in later.columns)
+    # What a flow makes stands in one table.
+    is_plain = later.partitioning is None if present is None else present.is_plain
+    # How large it will be nobody knows.
+    return LookupTable(columns, None, is_plain=is_plain, parts=_MOST_PARTS if is_plain else 1), True
+
+
+def _query(source: DatabaseQuerySource, target: Target) -> LookupTable:
+    try:
+        return target.lookup_query(source.query)
+    except SqlError as error:
+        at = source.query.script.at(source.query.statement.offset)
+        what = f"the query of lookup `{source.name}`: {error.what}"
+        refused = SqlError(what, at=at, found=error.found, expected=error.expected, hint=error.hint)
+        refused.server = error.server
+        raise refused from error
 
 
 def committed_rows(reading: Reading) -> RowsOf:
-    """Opens tables of lookups as everybody sees them."""
+    """Opens what lookups read as everybody sees it."""
 
     @contextmanager
     def opened(plan: LookupPlan) -> Iterator[RowStream]:
-        source, columns = _source_of(plan)
-        with (
-            reading(source.connection) as target,
-            target.lookup_rows(source.schema, source.table, columns) as rows,
-        ):
+        own = _reading(plan)
+        with reading(own.of.connection) as target, target.lookup_rows(own.of, own.columns, own.sessions) as rows:
             yield rows
 
     return opened
 
 
 def rows_in_group(group: GroupTransaction, connection: Connection, others: RowsOf) -> RowsOf:
-    """Opens tables of lookups as a transaction of `connection` sees them, and with `others` those of other places."""
+    """Opens what lookups read as a transaction of `connection` sees it, and with `others` what is in other places."""
 
     def opened(plan: LookupPlan) -> AbstractContextManager[RowStream]:
-        source, columns = _source_of(plan)
-        if target_key(source.connection) != target_key(connection):
+        own = _reading(plan)
+        if target_key(own.of.connection) != target_key(connection):
             return others(plan)
-        return group.lookup_rows(source.schema, source.table, columns)
+        return group.lookup_rows(own.of, own.columns)
 
     return opened
 
 
-def _source_of(plan: LookupPlan) -> tuple[TableSource, list[LookupColumn]]:
-    assert isinstance(plan.reading, TableReading)
-    return plan.reading.of, plan.reading.columns
+@dataclass(frozen=True)
+class MemberOfTransaction:
+    """A task of a transaction; `plan`: of a data flow, None for one that executes SQL."""
+
+    name: str
+    plan: DataFlowPlan | None
+
+
+def refuse_unseen(members: Sequence[MemberOfTransaction], connection: Connection, default_schema: str | None) -> None:
+    """Of a transaction of `connection` whose flows are staged before it begins: raises TargetError for a lookup of what
+    a member before may change, because it would not see that.
+    """
+    for number, member in enumerate(members):
+        for lookup in () if member.plan is None else member.plan.lookups:
+            source = lookup.lookup.source
+            if not isinstance(source, DatabaseSource) or target_key(source.connection) != target_key(connection):
+                continue
+            changing = (other for other in members[:number] if _may_change(other, source, default_schema))
+            other = next(changing, None)
+            if other is not None:
+                raise _unseen(member, source, other)
+
+
+def _may_change(member: MemberOfTransaction, source: DatabaseSource, default_schema: str | None) -> bool:
+    is_plain = isinstance(source, TableSource) and source.found is not None and source.found.is_plain
+    if member.plan is None or not is_plain:
+        return True  # nobody knows what it changes, or what is read
+    assert isinstance(source, TableSource)
+    loaded = (member.plan.schema or default_schema, member.plan.table)
+    return loaded == (source.schema or default_schema, source.table)
+
+
+def _unseen(member: MemberOfTransaction, source: DatabaseSource, other: MemberOfTransaction) -> TargetError:
+    what = "a query"
+    if isinstance(source, TableSource):
+        is_plain = source.found is not None and source.found.is_plain
+        what = f"table {source.table}" if is_plain else f"`{source.table}`, whose rows may be those of other tables"
+    does = "executes SQL" if other.plan is None else f"loads {other.plan.table}"
+    return TargetError(
+        f"lookup `{source.name}` of task {member.name} would not see what task {other.name} of its transaction changes",
+        found=f"{what}, behind a task that {does}: the rows of flows travel before the transaction begins",
+        expected="a table that no task before it in the transaction may change",
+        hint=f"Take task {other.name} out of the transaction, and let it run before.",
+    )
+
+
+def _reading(plan: LookupPlan) -> DatabaseReading:
+    assert isinstance(plan.reading, DatabaseReading)
+    return plan.reading
 
 
 def _column(column: CatalogColumn) -> TableColumn:

@@ -19,7 +19,7 @@ from headrace.run.control.work import FlowEnd, Member
 from headrace.run.events import EventLog
 from headrace.run.flows import Flows
 from headrace.run.leaves.sql import SqlExecution
-from headrace.run.lookup_tables import committed_rows, rows_in_group
+from headrace.run.lookup_tables import MemberOfTransaction, committed_rows, refuse_unseen, rows_in_group
 from headrace.run.sql.marks import from_mark
 from headrace.targets import DestinationWatcher, Flow, GroupTransaction, LoadTimes, Settle, Target, target_key
 
@@ -144,7 +144,10 @@ class Transaction:
         flows = [part for part in self._parts if part.plan is not None]
         plans = [part.plan for part in flows if part.plan is not None]
         with self._target.transaction(self._run_id, self._name, plans, self._cancellation.is_set) as group:
-            if not group.stages_first:
+            if group.stages_first:
+                members = [MemberOfTransaction(part.name, part.plan) for part in self._parts if part.nothing is None]
+                refuse_unseen(members, self._connection, self._target.default_schema)
+            else:
                 # The ledger is written before the transaction begins.
                 self._announce(flows)
             for part in flows if group.stages_first else ():

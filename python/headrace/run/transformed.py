@@ -43,7 +43,9 @@ def transform_accounts(plan: DataFlowPlan, outcome: FlowOutcome) -> list[dict[st
     """
     slices = outcome.result["slices"] if outcome.result else []
     busy = outcome.result.get("transforms", []) if outcome.result else []
-    uncounted = [item for item in slices if item.get("stream") is None and not item.get("transforms")]
+    # Those of a pair are told by its first slice.
+    without = [] if plan.join is not None else [item for item in slices if not item.get("transforms")]
+    uncounted = [item for item in without if item.get("stream") is None]
     counted = [item["transforms"] for item in slices if item.get("transforms")]
     accounts = []
     reports = iter(outcome.lookups)

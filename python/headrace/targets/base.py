@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from headrace.errors import HeadraceError, InternalError, LedgerError
-from headrace.model import LookupColumn
+from headrace.model import DatabaseQuery, DatabaseSource, LookupColumn, LookupTable
 from headrace.planning import Capabilities, CatalogTable, CommittedSlice, DataFlowPlan, QueryColumn
 from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange
 from headrace.targets.row_search import RowSearch
@@ -221,8 +221,8 @@ class LoadTimes:
 
 @dataclass(frozen=True)
 class RowStream:
-    """Rows of a lookup. `rows` gives the capsule of an Arrow C stream, once; it may take its time, and so may the
-    stream. `interrupt` ends, from any thread, what is waited for.
+    """Rows of a lookup. `rows` gives what `core.Lookup` takes, once; it may take its time, and so may the rows.
+    `interrupt` ends, from any thread, what is waited for.
     """
 
     rows: Callable[[], object]
@@ -262,16 +262,21 @@ class ClosedBehind(ABC):
 
 
 class WithoutLookupRows:
-    """Of a destination whose tables lookups cannot read: a package that asks for it is refused before."""
+    """Of a place that gives lookups no rows: a package that asks for them is refused before."""
 
-    def estimated_rows(self, schema: str | None, table: str) -> int | None:
-        """Nothing is known."""
+    def lookup_table(self, schema: str | None, table: str) -> LookupTable | None:
+        """Raises InternalError."""
+        raise InternalError("a lookup reads a table of a place that gives no rows")
+
+    def lookup_query(self, query: DatabaseQuery) -> LookupTable:
+        """Raises InternalError."""
+        raise InternalError("a lookup asks a place that gives no rows")
 
     def lookup_rows(
-        self, schema: str | None, table: str, columns: Sequence[LookupColumn]
+        self, source: DatabaseSource, columns: Sequence[LookupColumn], sessions: int = 1
     ) -> AbstractContextManager[RowStream]:
         """Raises InternalError."""
-        raise InternalError("a lookup reads a table of a destination that gives no rows")
+        raise InternalError("a lookup reads a place that gives no rows")
 
 
 class Target(Protocol):
@@ -295,13 +300,18 @@ class Target(Protocol):
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         """The table as it is now; None if it does not exist."""
 
-    def estimated_rows(self, schema: str | None, table: str) -> int | None:
-        """About how many rows an existing table has; None if nobody knows."""
+    def lookup_table(self, schema: str | None, table: str) -> LookupTable | None:
+        """What can be read by that name, as it is now; None if nothing can."""
+
+    def lookup_query(self, query: DatabaseQuery) -> LookupTable:
+        """What a query gives, which is not executed. Raises SqlError if it is refused."""
 
     def lookup_rows(
-        self, schema: str | None, table: str, columns: Sequence[LookupColumn]
+        self, source: DatabaseSource, columns: Sequence[LookupColumn], sessions: int = 1
     ) -> AbstractContextManager[RowStream]:
-        """The rows of an existing table that are committed when the block begins."""
+        """The rows of a table or query, with these columns, as they are committed when the first one is asked for.
+        `sessions`: as many may read them, all at one moment.
+        """
 
     def unfinished_runs(self, package: str) -> list[LostRun]:
         """Runs of the package that are over, have not ended with success, and were not given up."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from headrace.model import LookupColumn
+from headrace.model import DatabaseSource, LookupColumn
 from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, RowStream, Settle
 from headrace.targets.sql import SqlSession
@@ -29,9 +29,7 @@ class GroupTransaction(Protocol):
     def begin(self) -> None:
         """Begins the transaction with the mark of the task that holds the others."""
 
-    def lookup_rows(
-        self, schema: str | None, table: str, columns: Sequence[LookupColumn]
-    ) -> AbstractContextManager[RowStream]:
+    def lookup_rows(self, source: DatabaseSource, columns: Sequence[LookupColumn]) -> AbstractContextManager[RowStream]:
         """As `Target.lookup_rows`, with what the transaction has changed."""
 
     def statements(self) -> AbstractContextManager[SqlSession]:

@@ -153,7 +153,7 @@ def with_join(kind: JoinType = "inner") -> tuple[DataFlowPlan, dict[str, Any]]:
     for item in result["slices"]:
         item["file"] = item["number"] - 1
         is_kept = kind in ("left" if item["file"] < 2 else "right", "full")
-        item["join"] = {"rows": 1000, "unmatched": 40, "filtered": 0 if is_kept else 40, "null_keys": 3}
+        item["join"] = {"rows": 1000, "unmatched": 40, "filtered": 0 if is_kept else 40, "null_keys": 3, "rejected": 0}
         item["out"] = 960 + kept if item["file"] < 2 else 0
     result["sink"]["rows"] = 2 * (960 + kept)
     return plan, result
@@ -175,7 +175,44 @@ SPOILED_JOINS: dict[str, Spoil] = {
         spoil_join(3, unmatched=30, filtered=30)(result),
     ),
     "not_told": lambda result: result["slices"][2].pop("join"),
+    "rejected_behind": lambda result: (result["slices"][2]["join"].update(rejected=5), spoil_join(rejected=0)(result)),
+    "rejected_before": lambda result: spoil_join(2, rejected=1)(reject_behind(result)),
 }
+
+
+def reject_behind(result: dict[str, Any]) -> dict[str, Any]:
+    """Five rows that have come out of the first pair are rejects of its right file."""
+    pair = result["slices"][0], result["slices"][2]
+    pair[1]["join"]["rejected"] = pair[1]["rejected"] = 5
+    pair[1]["rows"], pair[1]["lines"] = 1000, pair[1]["lines"] - pair[1]["rows"] + 1000
+    pair[0]["out"] -= 5
+    result["sink"]["rows"] -= 5
+    result["rejects"]["count"] += 5
+    return result
+
+
+def test_rows_that_are_rejected_behind_a_join_are_rows_of_a_side() -> None:
+    plan, result = with_join()
+    reject_behind(result)
+    check_accounts(plan, result, result["sink"]["rows"])
+    account = join_accounts(plan, result)
+    assert account is not None
+    assert (account["rows_out"], account["right"]["rejected_behind"]) == (result["sink"]["rows"] + 5, 5)
+
+
+def test_rows_that_are_left_out_behind_a_join_have_come_out_of_it() -> None:
+    plan, result = with_join()
+    reject_behind(result)
+    first = result["slices"][0]
+    first["out"], first["filtered"] = first["out"] - 7, 7
+    result["sink"]["rows"] -= 7
+    check_accounts(plan, result, result["sink"]["rows"])
+    account = join_accounts(plan, result)
+    assert account is not None
+    assert account["rows_out"] == result["sink"]["rows"] + 7 + 5
+    first["filtered"] = 6
+    with pytest.raises(AccountsError):
+        check_accounts(plan, result, result["sink"]["rows"])
 
 
 @pytest.mark.parametrize("kind", ["inner", "left", "right", "full"])

@@ -41,6 +41,7 @@ ORDERS = "orders: {connection: inbox, files: orders.*, layout: orders}"
 LINES = "lines: {connection: inbox, files: lines.*, layout: lines}"
 COLUMNS = "left_columns: [o_key, o_day], right_columns: {line_note: Note, price: price}"
 JOIN = f"left: orders, right: lines, on: {{o_key: l_key}}, {COLUMNS}"
+STAGED = "connection: server, load: staged"
 COLORS = "lookup: {connection: inbox, files: c.csv, layout: colors, on: {line_note: code}, add: [label]"
 
 
@@ -92,10 +93,13 @@ CASES: dict[str, str] = {
     "no_columns": joined("[o_key, o_day]", "[]"),
     "bypassed": package(input="lines"),
     "name_of_a_source": package("", f"lines: {{join: {{{JOIN}}}}}", input="lines"),
-    "rejecting_lookup": package(JOIN, f"keyed: {{input: joined, {COLORS}}}}}", input="keyed"),
-    "postgres": package(destination="connection: server"),
-    "partition": package(destination="connection: warehouse, load: view, partition: {hash: {column: o_key, parts: 2}}"),
-    "commit": package(destination="connection: warehouse, commit: {rows: 100}"),
+    "parts": package(destination=f"{STAGED}, partition: {{range: {{column: o_key, parts: 2}}}}"),
+    "every": package(destination=f"{STAGED}, partition: {{range: {{column: o_day, every: 1 month, to: 2024-02-01}}}}"),
+    "partition_per_file": package(destination=f"{STAGED}, partition: {{range: {{column: o_key}}}}"),
+    "partition_and_commit": package(
+        destination=f"{STAGED}, commit: {{rows: 9}}, partition: {{hash: {{column: o_key, parts: 2}}}}"
+    ),
+    "partition_by_nothing": package(destination=f"{STAGED}, partition: {{hash: {{column: Note, parts: 2}}}}"),
     "columns": package(destination="connection: warehouse, columns: {key: o_key, note: note}"),
 }
 
@@ -136,6 +140,24 @@ def test_a_lookup_finds_by_a_column_of_either_side(tmp_path: Path) -> None:
     assert isinstance(described, list)
     assert described[0]["join"]["on"] == {"o_key": "l_key"}
     assert described[0]["join"]["right"]["layout"]["delimiter"] == ","
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "commit: {rows: 100}",
+        "load: staged, partition: {hash: {column: line_note, parts: 2}}",
+        "load: staged, partition: {list: {column: line_note, values: {a: [x], b: [null]}}}",
+        "load: staged, partition: {range: {column: price, bounds: [1.5, 20]}}",
+        "load: staged, partition: {range: {column: o_day, every: 1 month, from: 2024-01-01, to: 2024-03-01}}",
+    ],
+)
+def test_rows_go_where_a_column_of_either_side_says(tmp_path: Path, clause: str) -> None:
+    rejecting = f"keyed: {{input: joined, {COLORS}}}}}"
+    destination = f"connection: server, {clause}"
+    (flow,) = load(tmp_path, package(JOIN, rejecting, input="keyed", destination=destination)).data_flows()
+    assert (flow.destination.partition is None) == ("partition" not in clause)
+    assert flow.lookups[0].rejects_misses
 
 
 def test_columns_that_are_ignored_are_known_by_their_new_names(tmp_path: Path) -> None:

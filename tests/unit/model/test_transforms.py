@@ -96,7 +96,6 @@ CASES: dict[str, str] = {
     "unknown_key": package(keyed("add:", "ad:")),
     # Tables
     "table_of_files": package(keyed(FILES, "connection: inbox, table: parts")),
-    "table_of_postgres": package(keyed(FILES, "connection: server, table: parts")),
     "table_and_layout": package(keyed(FILES, "connection: warehouse, table: parts, layout: parts")),
     "table_without_connection": package(keyed(FILES, "table: parts")),
     "table_of_the_ledger": package(keyed(FILES, "connection: warehouse, table: headrace.run")),
@@ -108,7 +107,13 @@ CASES: dict[str, str] = {
     ),
     "sql_in_place_of_files": package(keyed(FILES, "connection: warehouse, sql: SELECT 1")),
     # Queries without a connection
-    "query_and_connection": package(keyed(FILES, "connection: warehouse, query: SELECT 1 AS p_key")),
+    "query_of_files": package(keyed(FILES, "connection: inbox, query: SELECT 1 AS p_key")),
+    "query_and_table": package(keyed(FILES, "connection: server, table: parts, query: SELECT 1 AS p_key")),
+    "query_of_a_server_writes": package(keyed(FILES, "connection: server, query: DELETE FROM parts RETURNING p_key")),
+    "query_of_a_server_reference": package(keyed(FILES, "connection: server, query: 'SELECT ${unknown} AS p_key'")),
+    "query_of_a_server_first": package(
+        keyed(FILES, "connection: server, query: SELECT * FROM parts").replace("add:", "duplicates: first, add:")
+    ),
     "query_and_layout": package(queried("SELECT 1 AS p_key", "layout: parts, ")),
     "query_without_rows": package(queried("DELETE FROM parts")),
     "query_of_two": package(queried("SELECT 1; SELECT 2")),

@@ -42,7 +42,7 @@ from headrace.targets.postgres.names import (
     writers_lock_key,
 )
 from headrace.targets.postgres.target import PostgresTarget
-from headrace.targets.postgres.types import native_type, server_type
+from headrace.targets.postgres.types import native_type, readable_type, server_type
 from tests.snapshots import assert_snapshot
 from tests.unit.targets.fake_postgres import FakeFlow, FakeSession, server_error
 
@@ -208,11 +208,15 @@ def test_types() -> None:
     modifiers |= {name: [-1, 6, 3] for name in ("time_recv", "timestamp_recv", "timestamptz_recv")}
     others = ["int2recv", "int4recv", "int8recv", "float4recv", "float8recv", "boolrecv", "date_recv", "textrecv"]
     others += ["namerecv", "citextrecv", "enum_recv", "bytearecv", "uuid_recv", "json_recv", "jsonb_recv"]
-    lines = []
+    lines: list[str] = []
+    read: list[str] = []
     for receive in [*modifiers, *others, "array_recv", "interval_recv", None]:
         for modifier in modifiers.get(receive or "", [-1]):
-            found = server_type(receive, modifier)
-            lines.append(f"{receive} {modifier}: {f'{found.form} {found.type}' if found else 'nothing'}")
+            for found, into in ((server_type(receive, modifier), lines), (readable_type(receive, modifier), read)):
+                into.append(f"{receive} {modifier}: {f'{found.form} {found.type}' if found else 'nothing'}")
+    # What lookups read, where it differs from what is written.
+    other = [text for text, written in zip(read, lines, strict=True) if text != written]
+    assert_snapshot("postgres_types_read", "\n".join(other))
     kinds = ["int16", "decimal(15,2)", "char(3)", "varchar(4)", "string", "timestamp", "timestamptz", "json", "bytes"]
     lines += [f"{text}: {native_type(DataType.parse(text))}" for text in kinds]
     assert_snapshot("postgres_types", "\n".join(lines))

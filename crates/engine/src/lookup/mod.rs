@@ -1,16 +1,18 @@
-//! Lookups: an index of the rows of files or of a query, read before the flow whose rows look for them; files by a flow of
-//! their own, the rows of a query from a stream of Arrow batches.
+//! Lookups: an index of the rows of files, of a query or of a table, read before the flow whose rows look for them; files by a
+//! flow of their own, other rows from streams of Arrow batches, or sessions of a server.
 //!
 //! | file | job |
 //! | --- | --- |
 //! | `spec` | what it is made of, what it has become |
 //! | `sink` | the sink of the flow that reads the rows of files |
-//! | `stream` | the rows of a query |
+//! | `stream` | the rows of a query or table |
 //! | `arriving` | columns of a stream as columns of rows |
+//! | `refused_rows` | rows of a query or table that cannot be those of a lookup |
 //! | `refusals` | why there is no index, with the places of rows |
 
 pub(crate) mod arriving;
 mod refusals;
+mod refused_rows;
 mod sink;
 mod spec;
 mod stream;
@@ -18,7 +20,7 @@ mod stream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_array::{ArrayRef, RecordBatchReader, StringViewArray};
+use arrow_array::{ArrayRef, StringViewArray};
 use headrace_transform::lookup::{
     AddedColumn, BuildError, Case, Duplicates, KeyColumn, LookupBuild, LookupIndex, LookupSpec as IndexSpec,
 };
@@ -35,6 +37,7 @@ use refusals::{Places, Refusals};
 use sink::{Columns, LookupSink};
 use spec::Wanted;
 pub use spec::{LookupColumn, LookupKey, LookupReport, LookupSpec, StreamLookupSpec};
+pub use stream::Batches;
 use stream::Failure;
 
 const CANCELLED: &str = "building a lookup was cancelled";
@@ -85,14 +88,14 @@ impl Lookup {
         begun.ended(index, &read, started, is_cancelled)
     }
 
-    /// Reads the rows of a query. Asks `is_cancelled` every few milliseconds, on the calling thread, until the last row is
-    /// read; a stream that takes its time is to be stopped by whoever answers.
+    /// Reads the rows of a query or table, from all sources at once. Asks `is_cancelled` every few milliseconds, on the calling
+    /// thread, until the last row is read; a stream that takes its time is to be stopped by whoever answers.
     ///
     /// # Errors
-    /// As `build`; `Source` also for what the stream fails with, and for a value that Headrace does not know.
-    pub fn of_stream(
+    /// As `build`; `Source` also for what a stream fails with, and for a value that Headrace does not know; those of a session.
+    pub fn of_batches(
         spec: &StreamLookupSpec,
-        stream: Box<dyn RecordBatchReader + Send>,
+        sources: Vec<Batches>,
         is_cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Self, CoreError> {
         let started = Instant::now();
@@ -101,11 +104,11 @@ impl Lookup {
         let refusals = Refusals { wanted: &begun.wanted, places };
         let build = begun.build().map_err(|error| refusals.error(error, &[], is_cancelled))?;
         let reader = stream::Reader::new(&begun.wanted, &spec.places, [&begun.keys, &begun.added]);
-        let read = reader.read(&build, stream, is_cancelled);
+        let read = reader.read(&build, sources, is_cancelled);
         let index = match read {
             Ok(rows) => begun.index(build).map(|index| (index, rows)),
             Err(Failure::Build(error)) => Err(error),
-            Err(Failure::Stream(error)) => return Err(error),
+            Err(Failure::Rows(error)) => return Err(error),
         };
         let (index, rows) = index.map_err(|error| refusals.error(error, &[], is_cancelled))?;
         let read = Read { rows, lines: rows, ..Read::default() };

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use headrace_types::{CoreError, ServerFields};
-use postgres_protocol::message::backend::Message;
+use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 
 use super::cancel::cancel;
 use super::connect::{Route, connect, server_name};
@@ -110,6 +111,41 @@ impl Connection {
         }
     }
 
+    /// From now on waits end as well when this is true.
+    pub(super) fn interrupt_when(&mut self, must_end: Arc<AtomicBool>) {
+        let interrupt = Arc::clone(&self.link.channel.patience.interrupt);
+        self.link.channel.patience.interrupt = Arc::new(move || must_end.load(Ordering::Acquire) || interrupt());
+    }
+
+    /// Ends the session, and what the server is doing for it.
+    pub(super) fn abandon(mut self) {
+        if self.usable {
+            self.give_up();
+            cancel(&self.route, self.key);
+        }
+    }
+
+    /// The next message.
+    pub(super) fn receive(&mut self, doing: &str) -> Result<Message, CoreError> {
+        if !self.usable {
+            return Err(self.server.closed((self.link.channel.patience.interrupt)()));
+        }
+        self.link.receive().map_err(|broken| self.lost(doing, broken))
+    }
+
+    /// The error that the server has sent.
+    pub(super) fn refused(&mut self, doing: &str, body: &ErrorResponseBody) -> CoreError {
+        match server_fields(body.fields()) {
+            Ok(fields) => {
+                if ends_session(&fields) {
+                    self.give_up();
+                }
+                self.server.refused(fields)
+            }
+            Err(broken) => self.lost(doing, broken),
+        }
+    }
+
     /// Sends a request.
     pub(super) fn send(&mut self, doing: &str, bytes: &[u8]) -> Answered {
         if !self.usable {
@@ -149,14 +185,8 @@ impl Connection {
         let Message::ErrorResponse(body) = message else {
             return take(&mut self.link, message).map(|()| None).map_err(|broken| self.lost(doing, broken));
         };
-        let fields = server_fields(body.fields()).map_err(|broken| self.lost(doing, broken))?;
-        let fatal = ends_session(&fields);
-        let error = self.server.refused(fields);
-        if fatal {
-            self.give_up();
-            return Err(error);
-        }
-        Ok(Some(error))
+        let error = self.refused(doing, &body);
+        if self.usable { Ok(Some(error)) } else { Err(error) }
     }
 
     /// The connection cannot be used any more; the error says why. What the server said before it went counts most.

@@ -10,9 +10,11 @@
 //! channel   bytes, plain or through TLS  copy       COPY ... FROM STDIN with a sender thread
 //! link      messages                     failure    what went wrong, for people
 //! metered   what a meter is told         tcp_info   what the system knows of a connection
+//! binary_rows  rows of one statement in bulk
 //! ```
 
 mod address;
+mod binary_rows;
 mod cancel;
 mod certificate;
 mod channel;
@@ -32,6 +34,7 @@ mod tcp_info;
 mod tls;
 mod wait;
 
+pub use binary_rows::{BinaryColumn, BinaryRows, ResultColumn, RowsError};
 pub use connection::Connection;
 pub use copy::{COPY_BUFFERS, CopyIn};
 pub use query::QueryResult;

@@ -77,7 +77,7 @@ impl Connection {
         outgoing
             .add(|buffer| {
                 frontend::parse("", sql, [], buffer)?;
-                bind(parameters, buffer)?;
+                bind(parameters, [], buffer)?;
                 frontend::describe(b'P', "", buffer)?;
                 frontend::execute("", i32::from(limit), buffer)?;
                 frontend::sync(buffer);
@@ -133,13 +133,18 @@ impl Connection {
     }
 }
 
-fn bind(parameters: &[Option<&str>], buffer: &mut bytes::BytesMut) -> std::io::Result<()> {
+/// Binds the unnamed statement to the unnamed portal. `formats`: those of the columns of the result; none: all are texts.
+pub(super) fn bind(
+    parameters: &[Option<&str>],
+    formats: impl IntoIterator<Item = i16>,
+    buffer: &mut bytes::BytesMut,
+) -> std::io::Result<()> {
     let write = |value: &Option<&str>, buffer: &mut bytes::BytesMut| {
         let Some(text) = value else { return Ok(IsNull::Yes) };
         buffer.extend_from_slice(text.as_bytes());
         Ok(IsNull::No)
     };
-    frontend::bind("", "", [], parameters, write, [], buffer).map_err(|error| match error {
+    frontend::bind("", "", [], parameters, write, formats, buffer).map_err(|error| match error {
         BindError::Conversion(error) => std::io::Error::other(error),
         BindError::Serialization(error) => error,
     })

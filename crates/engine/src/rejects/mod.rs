@@ -22,7 +22,8 @@ use headrace_types::{CoreError, ErrorKind, Layout, Location, Rule};
 use crate::outcome::lock;
 use crate::report::{LocatedReject, RejectKind, RejectReport, SliceReport};
 use crate::spec::{FlowSpec, KeepRejects, RejectSpec};
-use folder::{Folder, cannot_write};
+pub use folder::Folder;
+use folder::cannot_write;
 use layouts::Layouts;
 use limits::{Broken, Limits};
 use line::{Lines, SliceLines};
@@ -318,7 +319,8 @@ impl RejectStore {
             return CoreError::new(ErrorKind::RejectLimit, said(broken.as_ref()))
                 .hint(format!("Mend the run folder first.{trouble}"));
         };
-        let at = Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte) };
+        let at =
+            Location { file: first.file.clone(), row: Some(first.row), byte: Some(first.byte), ..Location::default() };
         let rule = Rule::ALL.into_iter().find(|rule| rule.code() == first.code);
         let layout = self.layouts.of(first.file_number.saturating_sub(1));
         let hint = rule.map_or_else(String::new, |rule| wording::hint(layout, rule, &first));
@@ -348,7 +350,8 @@ impl RejectStore {
 
 /// The error that a reject is where none is allowed.
 pub fn error_of(layout: &Layout, reject: &LocatedReject) -> CoreError {
-    let at = Location { file: reject.file.clone(), row: Some(reject.row), byte: Some(reject.byte) };
+    let at =
+        Location { file: reject.file.clone(), row: Some(reject.row), byte: Some(reject.byte), ..Location::default() };
     let error = CoreError::new(ErrorKind::RejectLimit, &reject.message).at(at).found(shown(&reject.value));
     let Some(rule) = Rule::ALL.into_iter().find(|rule| rule.code() == reject.code) else { return error };
     let expected = wording::expected(layout, rule, reject.column_number);

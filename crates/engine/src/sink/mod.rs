@@ -19,6 +19,7 @@ use crate::measure::{ConsumerMeasure, WriterMeasure};
 use crate::meter::Doing;
 use crate::meter::StreamMeter;
 use crate::outcome::Outcome;
+use crate::queue::Group;
 use crate::report::{ColumnReport, SinkReport, SliceReport};
 use crate::routing::Router;
 use crate::spec::{FlowSpec, SinkSpec, SliceSpec};
@@ -29,9 +30,10 @@ pub trait Sink: Send + Sync {
     /// The writer of one stream.
     fn writer(&self) -> Box<dyn Writer>;
 
-    /// The slices in groups that one stream has to take together, in this order.
-    fn groups(&self, slices: &[SliceSpec]) -> Vec<Vec<SliceSpec>> {
-        slices.iter().map(|slice| vec![slice.clone()]).collect()
+    /// What one stream has to take together, in this order. `units`: slices that go together whatever the sink is: single ones, or
+    /// those of pairs.
+    fn groups(&self, units: Vec<Group>) -> Vec<Group> {
+        units
     }
 
     /// Indexes in the layout of the only columns that the batches shall have; `None` for all.
@@ -145,8 +147,20 @@ pub struct Origin {
     pub first_line: u64,
     /// First byte of that block in the file.
     pub at_byte: u64,
-    /// Bytes of the block that were parsed.
+    /// Bytes of the block that were parsed; none of joined rows, which stand in two files.
     pub bytes: u64,
+}
+
+impl Origin {
+    /// Rows of a pair, whose first slice this is.
+    pub fn of_pair(slice: u32) -> Self {
+        Origin { slice, first_line: 0, at_byte: 0, bytes: 0 }
+    }
+
+    /// Whether they are rows of a pair.
+    pub fn is_joined(&self) -> bool {
+        self.bytes == 0
+    }
 }
 
 /// The sink of a flow, behind its transforms; `router` finds the places of its rows, if they have any.

@@ -141,6 +141,7 @@ pub fn read_header(
         file: begin.path.to_owned(),
         row: Some(begin.lines + lines + 1),
         byte: Some(begin.byte + layout.encoding.source_bytes(before)),
+        ..Location::default()
     };
     let failed = |what: &str| CoreError::new(ErrorKind::Source, what);
     let (mut text, mut ended) = (Vec::new(), false);

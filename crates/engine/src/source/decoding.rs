@@ -164,7 +164,7 @@ impl Decoding {
 
     fn failure(&self, how: &str, damage: Damage) -> CoreError {
         let what = format!("a {} source {how}", self.compressed.compression);
-        let at = Location { file: self.compressed.path.clone(), row: None, byte: None };
+        let at = Location { file: self.compressed.path.clone(), ..Location::default() };
         let hint = damage.hint.unwrap_or_else(|| "Get a whole copy of the file.".to_owned());
         let error = CoreError::new(ErrorKind::Source, what)
             .at(at)

@@ -96,7 +96,7 @@ impl ByteSource for FileRange {
         if wanted == 0 {
             return Ok(0);
         }
-        let location = || Location { file: self.planned.path.clone(), row: None, byte: Some(self.at_byte) };
+        let location = || Location { file: self.planned.path.clone(), byte: Some(self.at_byte), ..Location::default() };
         loop {
             match self.file.read_at(&mut into[..wanted], self.at_byte) {
                 Ok(0) => {

@@ -112,7 +112,7 @@ impl WithoutFooter {
         let HeldSpec { rows, text_bytes, .. } = self.limit;
         let start = self.rows.start();
         CoreError::new(ErrorKind::Source, "rows that may be the footer of a source are too long to be held back")
-            .at(Location { file: self.path.clone(), row: None, byte: Some(start.source_byte) })
+            .at(Location { file: self.path.clone(), byte: Some(start.source_byte), ..Location::default() })
             .found(format!(
                 "more than {} MB in {} and the lines around",
                 text_bytes >> 20,

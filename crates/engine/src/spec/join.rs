@@ -5,6 +5,7 @@ use headrace_types::{ColumnType, Layout, RowColumn, RowSchema};
 use serde::Deserialize;
 
 use super::{FlowSpec, SinkSpec, SliceSpec, SourceSpec};
+use crate::queue::Group;
 
 /// A join in front of the transforms of a flow. Its layout is that of the left files.
 #[derive(Debug, Clone, Deserialize)]
@@ -140,10 +141,21 @@ impl JoinSpec {
     }
 
     /// The slices of each pair, left ones first.
-    pub fn pairs(&self, source: &SourceSpec) -> Vec<Vec<SliceSpec>> {
-        let of_file = |file: usize| source.slices.iter().filter(move |slice| slice.file == file).cloned();
-        let pair = |file: usize| of_file(file).chain(of_file(self.first_right_file + file)).collect();
-        (0..self.first_right_file).map(pair).filter(|pair: &Vec<_>| !pair.is_empty()).collect()
+    pub fn pairs(&self, source: &SourceSpec) -> Vec<Group> {
+        let mut pairs = vec![Group::new(); self.first_right_file];
+        for slice in &source.slices {
+            if let Some(pair) = pairs.get_mut(self.pair_of(slice.file)) {
+                pair.push(slice.clone());
+            }
+        }
+        pairs.iter_mut().for_each(|pair| pair.sort_by_key(|slice| slice.file));
+        pairs.retain(|pair| !pair.is_empty());
+        pairs
+    }
+
+    /// The number of the pair that a file is of, from 0.
+    pub fn pair_of(&self, file: usize) -> usize {
+        file.checked_sub(self.first_right_file).unwrap_or(file)
     }
 
     /// What of the flow cannot be together with a join, if anything.
@@ -152,6 +164,8 @@ impl JoinSpec {
         let files = source.files.len();
         let is_cut = |file: usize| source.slices.iter().filter(|slice| slice.file == file).count() > 1;
         let least_blocks = streams.saturating_mul(2);
+        let is_there = |slice: &SliceSpec| source.committed.contains_key(&slice.number);
+        let is_torn = |pair: &[SliceSpec]| pair.iter().any(is_there) && !pair.iter().all(is_there);
         let text = if files != 2 * self.first_right_file {
             let left = self.first_right_file;
             format!("{left} left files are not pairs with {} right ones", files.saturating_sub(left))
@@ -159,12 +173,12 @@ impl JoinSpec {
             "a file of a pair cannot be cut".to_owned()
         } else if source.files.iter().any(|file| file.stream.is_some()) {
             "a pipe cannot be in a pair".to_owned()
-        } else if source.generate.is_some() || !source.committed.is_empty() || !source.epochs.is_empty() {
-            "generated rows, committed slices and epochs cannot be in pairs".to_owned()
-        } else if flow.routing.is_some() {
-            "joined rows have no places".to_owned()
-        } else if !matches!(flow.sink, SinkSpec::Null | SinkSpec::Arrow { position: None, place_column: None, .. }) {
-            "joined rows have no positions, and are not sent by COPY".to_owned()
+        } else if source.generate.is_some() || !source.epochs.is_empty() {
+            "generated rows and epochs cannot be in pairs".to_owned()
+        } else if matches!(flow.sink, SinkSpec::Arrow { position: Some(_), .. } | SinkSpec::Locate { .. }) {
+            "joined rows have no positions".to_owned()
+        } else if let Some(pair) = self.pairs(source).iter().find(|pair| is_torn(pair)) {
+            format!("of the pair with slice {} one slice was committed and one was not", pair[0].number)
         } else if memory.blocks < least_blocks {
             format!("{} blocks are fewer than the {least_blocks} that {streams} streams hold", memory.blocks)
         } else {

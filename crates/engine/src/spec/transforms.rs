@@ -125,8 +125,8 @@ impl TransformSpec {
         }
     }
 
-    /// The field of a row of the file that each column is, behind the transform in place of before it; none for columns that are no
-    /// field. `before`: the columns before it.
+    /// The column in front of all transforms that each column is, behind the transform in place of before it; none for those that stand
+    /// in no file. `before`: the columns before it.
     pub fn follow_fields(&self, before: &RowSchema, fields: &mut Vec<Option<usize>>) {
         match &self.operation {
             Operation::Lookup(probe) => fields.extend(probe.added.iter().map(|_| None)),

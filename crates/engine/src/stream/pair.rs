@@ -1,25 +1,26 @@
 //! Two slices whose rows meet: a reader for each, and the join that asks for the blocks of the side that is behind.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use headrace_parse::RefusedRow;
 use headrace_transform::join::{self, Disorder, JoinError, MergeJoin, Reason, Side, Step};
 use headrace_transform::lookup::KeyValue;
 use headrace_types::{CoreError, ErrorKind, Layout, Location, RowColumn};
 
 use super::Sending;
+use super::kept_pairs::KeptPair;
 use super::ranges::JoinedRange;
-use super::reader::{Progress, Reader, Rows};
+use super::reader::{Gone, Progress, Reader, Rows};
 use crate::flow::{Flow, Shared};
 use crate::lookup::key_text;
 use crate::meter::{Doing, SliceSize, StreamMeter, Work};
 use crate::report::{JoinCounts, TransformCounts};
 use crate::row_position::RowPosition;
+use crate::sink::Origin;
 use crate::sink::locate::LocateSink;
-use crate::sink::{Origin, Placed};
-use crate::spec::{FlowSpec, JoinSpec, KeepRejects, RejectSpec, SinkSpec, SliceSpec};
-use crate::transforms::Remaining;
+use crate::spec::{FileSpec, FlowSpec, JoinSpec, KeepRejects, RejectSpec, SinkSpec, SliceSpec};
+use crate::transforms::{Refusal, Remaining};
 
 /// Joins the slices of one pair after the other.
 pub struct Pair<'a> {
@@ -28,34 +29,6 @@ pub struct Pair<'a> {
     spec: &'a JoinSpec,
     join: join::JoinSpec,
     readers: [Reader<'a>; 2],
-}
-
-/// Batches of one block of a side, on their way into the join.
-#[derive(Default)]
-struct Waiting(VecDeque<RecordBatch>);
-
-impl Rows for Waiting {
-    fn place(
-        &mut self,
-        batch: RecordBatch,
-        _counts: &mut [TransformCounts],
-        _remaining: &mut Remaining,
-    ) -> Result<Option<Placed>, CoreError> {
-        Ok(Some(Placed::whole(batch, 0)))
-    }
-
-    fn is_transformed(&self) -> bool {
-        true
-    }
-
-    fn rows_out(&self, _placed: &Placed) -> u64 {
-        0 // what comes out, the join tells
-    }
-
-    fn write(&mut self, placed: Placed, _origin: Origin) -> Result<bool, CoreError> {
-        self.0.push_back(placed.batch);
-        Ok(true)
-    }
 }
 
 /// What a side has to give.
@@ -70,8 +43,11 @@ enum Given {
 struct Opened<'s> {
     /// None of a side whose file has no slice.
     progress: [Option<Progress<'s>>; 2],
-    waiting: [Waiting; 2],
     join: MergeJoin,
+    /// Rows of the batches at hand that do not go on, in their order.
+    refused: [Vec<RefusedRow>; 2],
+    /// How many rows of the sides were refused.
+    rejected: [u64; 2],
     out: u64,
     transforms: Vec<TransformCounts>,
 }
@@ -93,86 +69,112 @@ impl<'a> Pair<'a> {
         })
     }
 
+    /// Joins the slices of pairs, one pair after the other. False when the flow was stopped.
+    pub fn run(&mut self, group: &[SliceSpec], sending: &mut Sending<'_>) -> Result<bool, CoreError> {
+        let spec = self.spec;
+        for slices in group.chunk_by(|one, next| spec.pair_of(one.file) == spec.pair_of(next.file)) {
+            if !self.run_pair(slices, sending)? {
+                return Ok(false);
+            }
+            slices.iter().for_each(|_| self.meter.end_slice());
+        }
+        Ok(true)
+    }
+
     /// Joins the slices of a pair. False when the flow was stopped.
-    pub fn run(&mut self, slices: &[SliceSpec], sending: &mut Sending<'_>) -> Result<bool, CoreError> {
+    fn run_pair(&mut self, slices: &[SliceSpec], sending: &mut Sending<'_>) -> Result<bool, CoreError> {
         let Some(first) = slices.first() else { return Ok(true) };
         // The larger one tells how far the pair has come.
         let Some(largest) = slices.iter().max_by_key(|slice| slice.bytes()) else { return Ok(true) };
         self.meter.begin_slice(largest, SliceSize::of(&self.shared.spec.source, largest));
         self.meter.turn_to(Doing::Write);
-        if !sending.writer.begin_slice(first, self.meter)? {
+        if !self.shared.spec.is_committed(slices) && !sending.writer.begin_slice(first, self.meter)? {
             return Ok(false);
         }
         let join = MergeJoin::new(self.join.clone()).map_err(|text| self.internal(&text))?;
         let mut opened = Opened {
             progress: [None, None],
-            waiting: Default::default(),
             join,
+            refused: Default::default(),
+            rejected: [0; 2],
             out: 0,
             transforms: self.shared.transforms.no_counts(),
         };
         for slice in slices {
             let index = self.spec.side_of(slice.file).index();
             self.readers[index].tells_progress = std::ptr::eq(slice, largest);
-            opened.progress[index] = Some(self.readers[index].open(slice, None)?);
+            let committed = self.shared.spec.source.committed.get(&slice.number);
+            opened.progress[index] = Some(self.readers[index].open(slice, committed)?);
         }
         let joined = self.join_rows(first, &mut opened, sending);
+        // Of batches that are left open behind an error the rejects are kept all the same.
+        let ended = Side::BOTH.map(|side| self.end_batch(side, &mut opened));
         for (reader, progress) in self.readers.iter().zip(&mut opened.progress) {
             progress.as_mut().map(|progress| reader.end_rejects(progress)).transpose()?;
         }
         if !joined? {
             return Ok(false);
         }
-        self.check_range(first, &opened)?;
-        self.end(opened, sending)?;
-        slices.iter().for_each(|_| self.meter.end_slice());
+        ended.into_iter().collect::<Result<(), _>>()?;
+        let keys = self.range(first, &opened);
+        keys.iter().try_for_each(|keys| self.check_range(keys))?;
+        self.end(opened, keys, sending)?;
         Ok(true)
     }
 
+    /// The keys of a pair, if it has any.
+    fn range(&self, first: &SliceSpec, opened: &Opened<'_>) -> Option<JoinedRange> {
+        let keys = opened.join.range()?;
+        let shown = [keys.first(), keys.last()].map(|key| self.shown(Side::Left, key));
+        Some(JoinedRange { file: first.file, keys: keys.codes(), shown })
+    }
+
     /// Refuses keys that another pair has, too.
-    fn check_range(&self, first: &SliceSpec, opened: &Opened<'_>) -> Result<(), CoreError> {
-        let Some(keys) = opened.join.range() else { return Ok(()) };
-        let own = JoinedRange { file: first.file, keys };
+    fn check_range(&self, own: &JoinedRange) -> Result<(), CoreError> {
         let Some(other) = self.shared.joined.add(own.clone()) else { return Ok(()) };
-        let [before, behind] =
-            if self.pair_of(own.file) < self.pair_of(other.file) { [own, other] } else { [other, own] };
+        let is_first = self.spec.pair_of(own.file) < self.spec.pair_of(other.file);
+        let [before, behind] = if is_first { [own, &other] } else { [&other, own] };
         let path =
             |file: usize| self.shared.spec.source.files.get(file).map(|file| file.path.as_str()).unwrap_or_default();
         let shown = |range: &JoinedRange| {
-            let [first, last] = [range.keys.first(), range.keys.last()].map(|key| self.shown(Side::Left, key));
+            let [first, last] = &range.shown;
             format!("{first} to {last} in {}", path(range.file))
         };
         let what = format!("files of join `{}` are no pairs: two of them have keys in common", self.spec.name);
         Err(CoreError::new(ErrorKind::Source, what)
             .at_file(path(behind.file))
-            .found(format!("{}, {}", shown(&before), shown(&behind)))
+            .found(format!("{}, {}", shown(before), shown(behind)))
             .expected("each key in one pair of files only, and no others between the keys of a pair")
             .hint("Cut both sources at the same keys, or write each of them as one file."))
     }
 
-    fn pair_of(&self, file: usize) -> usize {
-        file.checked_sub(self.spec.first_right_file).unwrap_or(file)
-    }
-
     /// The accounts of both slices; what came out is told by the first of them.
-    fn end(&mut self, opened: Opened<'_>, sending: &mut Sending<'_>) -> Result<(), CoreError> {
-        let Opened { progress, join, out, transforms, .. } = opened;
+    fn end(
+        &mut self,
+        opened: Opened<'_>,
+        keys: Option<JoinedRange>,
+        sending: &mut Sending<'_>,
+    ) -> Result<(), CoreError> {
+        let Opened { progress, join, rejected, out, transforms, .. } = opened;
         let mut came_out = Some((out, transforms));
+        let mut ended = Vec::new();
         for (side, progress) in Side::BOTH.into_iter().zip(progress) {
             let Some(mut progress) = progress else { continue };
             self.readers[side.index()].close(&mut progress)?;
             let join::InputCounts { rows, unmatched, null_keys } = join.counts(side);
             let filtered = if self.join.kind.keeps(side) { 0 } else { unmatched };
-            progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys });
-            let is_first = came_out.is_some();
+            let rejected = rejected[side.index()];
+            progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys, rejected });
             (progress.account.out, progress.account.transforms) = came_out.take().unwrap_or_default();
             progress.account.count_filtered();
-            self.meter.turn_to(Doing::Write);
-            if is_first {
-                sending.writer.end_slice(&progress.account)?;
-            }
-            self.shared.end_slice(progress.account);
+            ended.push(progress);
         }
+        self.meter.turn_to(Doing::Write);
+        let slices = ended.iter().map(|progress| progress.account.clone()).collect();
+        // Before any of it can be committed.
+        self.shared.kept_pairs.keep(&KeptPair { slices, keys });
+        ended.iter().try_for_each(|progress| sending.end_slice(progress))?;
+        ended.into_iter().for_each(|progress| self.shared.end_slice(progress.account));
         Ok(())
     }
 
@@ -204,22 +206,27 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The next batch of a side.
+    /// The next batch of a side, all rows of which have gone.
     fn next(&mut self, side: Side, opened: &mut Opened<'_>) -> Result<Given, CoreError> {
-        let (own, other) = (side.index(), side.other().index());
-        loop {
-            if let Some(batch) = opened.waiting[own].0.pop_front() {
-                return Ok(Given::Batch(batch));
-            }
-            let Some(progress) = opened.progress[own].as_mut().filter(|progress| !progress.has_ended()) else {
-                return Ok(Given::Nothing);
-            };
-            let reader = &mut self.readers[own];
-            reader.is_memory_kept = opened.join.holds(side.other()) || !opened.waiting[other].0.is_empty();
-            if !reader.read_block(progress, &mut opened.waiting[own])? {
-                return Ok(Given::Stopped);
-            }
+        self.end_batch(side, opened)?;
+        let is_kept = self.readers[side.other().index()].holds_block();
+        let Some(progress) = &mut opened.progress[side.index()] else { return Ok(Given::Nothing) };
+        let reader = &mut self.readers[side.index()];
+        reader.is_memory_kept = is_kept;
+        match reader.next_batch(progress)? {
+            Some(batch) => Ok(Given::Batch(batch)),
+            None if self.shared.outcome.stopped() => Ok(Given::Stopped),
+            None => Ok(Given::Nothing),
         }
+    }
+
+    /// Says which rows of the last batch of a side were refused.
+    fn end_batch(&mut self, side: Side, opened: &mut Opened<'_>) -> Result<(), CoreError> {
+        let refused = std::mem::take(&mut opened.refused[side.index()]);
+        let Some(progress) = &mut opened.progress[side.index()] else { return Ok(()) };
+        opened.rejected[side.index()] += refused.len() as u64;
+        let gone = Gone { out: 0, is_transformed: true }; // what comes out, the join tells
+        self.readers[side.index()].end_batch(progress, refused, &gone).map(drop)
     }
 
     /// Sends joined rows on. False when the flow was stopped.
@@ -232,15 +239,39 @@ impl<'a> Pair<'a> {
     ) -> Result<bool, CoreError> {
         let mut remaining = Remaining::default();
         let placed = sending.place(batch, &mut opened.transforms, &mut remaining)?;
-        if remaining.refused_rows() > 0 {
-            return Err(self.internal(&"joined rows were refused"));
+        for (number, refusal) in remaining.into_refusals() {
+            let (side, row) = opened.join.stands_for(number as usize);
+            let Some(progress) = &opened.progress[side.index()] else { continue };
+            let refused = self.refused_row(side, row, refusal, &progress.file);
+            opened.refused[side.index()].push(refused);
         }
         let Some(placed) = placed else { return Ok(true) };
         let out = placed.batch.num_rows() as u64;
         opened.out += out;
         self.meter.add(Work { rows: 0, bytes: 0, out, is_transformed: true });
+        if self.shared.spec.source.committed.contains_key(&first.number) {
+            return Ok(true);
+        }
         self.meter.turn_to(Doing::Write);
-        sending.write(placed, Origin { slice: first.number, first_line: 0, at_byte: 0, bytes: 0 })
+        sending.write(placed, Origin::of_pair(first.number))
+    }
+
+    /// A row of a side that stands for a joined one. What is wrong may stand in the other one.
+    fn refused_row(&self, side: Side, number: u32, refusal: Refusal, file: &FileSpec) -> RefusedRow {
+        let fields = self.spec.layout(&self.shared.spec.layout, side).columns.len();
+        let column = refusal.column.and_then(|column| self.join.columns.get(column).zip(self.spec.columns.get(column)));
+        let mut own = None;
+        let mut note = refusal.note.clone();
+        match column {
+            Some((found, _)) if found.side == side => own = Some(found.column).filter(|&column| column < fields),
+            Some((found, named)) => {
+                let source = &self.spec.sources[found.side.index()];
+                let by = format!("by `{}` of `{source}`", named.column);
+                note = Some(note.map_or_else(|| by.clone(), |note| format!("{note} {by}")).into());
+            }
+            None => {}
+        }
+        Refusal { note, ..refusal }.of_row(number, |_| own.map(|column| file.field(column)))
     }
 
     fn internal(&self, error: &dyn std::fmt::Display) -> CoreError {
@@ -303,6 +334,7 @@ impl<'a> Pair<'a> {
             layout: layout.clone(),
             join: None,
             transforms: Vec::new(),
+            routing: None,
             sink: SinkSpec::Locate { rows: rows.to_vec(), ended: Vec::new() },
             streams: 1,
             affinity: Vec::new(),

@@ -3,7 +3,8 @@
 
 use std::sync::Mutex;
 
-use headrace_transform::join::KeyRange;
+use headrace_transform::join::CodeRange;
+use serde::{Deserialize, Serialize};
 
 use crate::outcome::lock;
 
@@ -12,12 +13,15 @@ use crate::outcome::lock;
 pub struct JoinedRanges(Mutex<Vec<JoinedRange>>);
 
 /// The keys of a pair of files.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JoinedRange {
     /// The file with the pair's first slice.
     pub file: usize,
     /// The keys of both.
-    pub keys: KeyRange,
+    pub keys: CodeRange,
+    /// The first and the last one, as they are shown.
+    pub shown: [String; 2],
 }
 
 impl JoinedRanges {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
 use headrace_parse::infer::TableFacts;
 use headrace_parse::memory::{Memory, PADDING_BYTES};
-use headrace_parse::{Block, Guess, Parsed, Parser, Reject, RowScanner};
+use headrace_parse::{Block, Guess, Parsed, Parser, RefusedRow, Reject, RowScanner};
 use headrace_types::{CoreError, Encoding, ErrorKind, Layout, Location, Rule};
 
 use crate::flow::{FillingLargeRow, Shared};
@@ -45,11 +46,6 @@ pub trait Rows {
     /// Whether anything is done in [`Rows::place`].
     fn is_transformed(&self) -> bool;
 
-    /// How many of these rows go to the sink.
-    fn rows_out(&self, placed: &Placed) -> u64 {
-        placed.batch.num_rows() as u64
-    }
-
     /// Takes the rows. False when the flow was stopped.
     fn write(&mut self, placed: Placed, origin: Origin) -> Result<bool, CoreError>;
 }
@@ -66,6 +62,8 @@ pub struct Reader<'a> {
     wanted: Vec<usize>,
     /// Bytes behind the last row end of the block before.
     carry: Vec<u8>,
+    /// The present block, unless all of it has gone.
+    block: Option<OpenBlock<'a>>,
     /// Whether the stream keeps rows of another reader, and with them their memory: then it must not wait for ever for more.
     pub is_memory_kept: bool,
     /// Whether its place in its slice tells how far the stream has come.
@@ -96,18 +94,46 @@ impl<'a> Progress<'a> {
     pub fn slice(&self) -> &'a SliceSpec {
         self.slice
     }
-
-    /// Whether all of its rows were handed on.
-    pub fn has_ended(&self) -> bool {
-        self.has_ended
-    }
 }
 
 /// Text in memory. The memory is given back before the guard says that the large-row memory is free.
 struct Held<'a> {
     memory: Memory,
     length: usize,
-    _large: Option<FillingLargeRow<'a>>,
+    large: Option<FillingLargeRow<'a>>,
+}
+
+/// A block whose rows are handed on batch by batch.
+struct OpenBlock<'a> {
+    buffer: Buffer,
+    /// Bytes of its text that were parsed.
+    from: usize,
+    length: usize,
+    real_length: usize,
+    /// Whether the slice ends with it.
+    ended: bool,
+    /// Whether the parser may have more rows of it.
+    more: bool,
+    /// Its last batch, as long as it is not known which of its rows go on.
+    open_batch: Option<OpenBatch>,
+    large: Option<FillingLargeRow<'a>>,
+}
+
+/// A batch that was parsed: what the parser has found, and where.
+struct OpenBatch {
+    parsed: Parsed,
+    /// Bytes of the file.
+    real_bytes: u64,
+    has_rows: bool,
+    origin: Origin,
+}
+
+/// What became of the rows of a batch.
+pub struct Gone {
+    /// How many go to the sink.
+    pub out: u64,
+    /// Whether they have passed anything.
+    pub is_transformed: bool,
 }
 
 /// What the source had to give.
@@ -141,6 +167,7 @@ impl<'a> Reader<'a> {
             fields: None,
             wanted,
             carry: Vec::new(),
+            block: None,
             is_memory_kept: false,
             tells_progress: true,
         })
@@ -153,6 +180,7 @@ impl<'a> Reader<'a> {
         committed: Option<&'s CommittedSlice>,
     ) -> Result<Progress<'s>, CoreError> {
         self.carry.clear();
+        self.block = None;
         self.meter.turn_to(Doing::Read);
         let hashing = Hashing::new(self.shared.sink.hashes_texts());
         let Opened { source, file, hashing } = open(&self.shared.spec, slice, &self.shared.outcome, hashing)?;
@@ -221,27 +249,83 @@ impl<'a> Reader<'a> {
 
     /// Reads a slice to its end. False when the flow was stopped.
     pub fn read(&mut self, progress: &mut Progress<'_>, rows: &mut dyn Rows) -> Result<bool, CoreError> {
-        while !progress.has_ended {
-            if !self.read_block(progress, rows)? {
-                return Ok(false);
+        while self.fill_block(progress)? {
+            while let Some(batch) = self.parse_batch(progress, rows.facts())? {
+                if !self.hand_on(progress, batch, rows)? {
+                    return Ok(false);
+                }
             }
+            self.end_block(progress);
         }
-        Ok(true)
+        Ok(!self.shared.outcome.stopped())
     }
 
-    /// Reads and parses the rows of the next block of a slice, and hands them on. False when the flow was stopped.
-    pub fn read_block(&mut self, progress: &mut Progress<'_>, rows: &mut dyn Rows) -> Result<bool, CoreError> {
-        let mut stopped = false;
-        progress.has_ended = match self.fill(progress.source.as_mut())? {
-            Filled::Text { held, ended } => {
-                stopped = !self.run_block(progress, held, ended, rows)?;
-                ended
+    /// Takes a batch through [`Rows::place`] and [`Rows::write`]. False when the flow was stopped.
+    fn hand_on(
+        &mut self,
+        progress: &mut Progress<'_>,
+        batch: Option<RecordBatch>,
+        rows: &mut dyn Rows,
+    ) -> Result<bool, CoreError> {
+        let mut remaining = Remaining::default();
+        let counts = &mut progress.account.transforms;
+        let placed = batch.map(|batch| rows.place(batch, counts, &mut remaining)).transpose()?.flatten();
+        let out = placed.as_ref().map_or(0, |placed| placed.batch.num_rows() as u64);
+        let refused = remaining.into_refused(&progress.file);
+        let origin = self.end_batch(progress, refused, &Gone { out, is_transformed: rows.is_transformed() })?;
+        progress.account.out += out;
+        let (Some(placed), Some(origin), None) = (placed, origin, progress.committed) else { return Ok(true) };
+        self.meter.turn_to(Doing::Write);
+        let is_taken = rows.write(placed, origin)?;
+        self.meter.turn_to(Doing::Parse);
+        Ok(is_taken)
+    }
+
+    /// The next batch of a slice, behind [`Reader::end_batch`] for the one before; none when it has ended, or the flow was stopped.
+    pub fn next_batch(&mut self, progress: &mut Progress<'_>) -> Result<Option<RecordBatch>, CoreError> {
+        loop {
+            if self.block.is_none() && !self.fill_block(progress)? {
+                return Ok(None);
             }
-            Filled::LongRow(held, scanner) => self.skip_long_row(progress, held, scanner)?,
-            Filled::Nothing => true,
-        };
+            match self.parse_batch(progress, None)? {
+                Some(Some(batch)) => {
+                    // It may be kept while the other side waits for the large-row memory.
+                    self.block.iter_mut().for_each(|block| block.large = None);
+                    return Ok(Some(batch));
+                }
+                Some(None) => drop(self.end_batch(progress, Vec::new(), &Gone { out: 0, is_transformed: true })?),
+                None => self.end_block(progress),
+            }
+        }
+    }
+
+    /// Whether it keeps a block.
+    pub fn holds_block(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Reads the next block of a slice that is to be parsed. False when there is none, or the flow was stopped.
+    fn fill_block(&mut self, progress: &mut Progress<'_>) -> Result<bool, CoreError> {
+        while !progress.has_ended && !self.shared.outcome.stopped() {
+            match self.fill(progress.source.as_mut())? {
+                Filled::Text { held, ended } => {
+                    self.block = Some(self.opened(progress, held, ended)?);
+                    return Ok(true);
+                }
+                Filled::LongRow(held, scanner) => progress.has_ended = self.skip_long_row(progress, held, scanner)?,
+                Filled::Nothing => progress.has_ended = true,
+            }
+            self.count_taken(progress);
+        }
+        Ok(false)
+    }
+
+    /// Gives a block up whose rows have gone.
+    fn end_block(&mut self, progress: &mut Progress<'_>) {
+        let Some(OpenBlock { buffer, from, length, ended, .. }) = self.block.take() else { return };
+        self.carry.extend_from_slice(&buffer[PADDING_BYTES + from..PADDING_BYTES + length]);
+        progress.has_ended = ended;
         self.count_taken(progress);
-        Ok(!stopped && !self.shared.outcome.stopped())
     }
 
     /// Counts lines that are not read.
@@ -302,9 +386,9 @@ impl<'a> Reader<'a> {
             if ended && length == 0 {
                 break Filled::Nothing;
             } else if ended || row_end.is_some() {
-                break Filled::Text { held: Held { memory, length, _large: large }, ended };
+                break Filled::Text { held: Held { memory, length, large }, ended };
             } else if length >= max_row_bytes {
-                break Filled::LongRow(Held { memory, length, _large: large }, scanner);
+                break Filled::LongRow(Held { memory, length, large }, scanner);
             }
             room = (2 * room).min(max_row_bytes);
             if large.is_none() {
@@ -331,15 +415,9 @@ impl<'a> Reader<'a> {
         self.carry.shrink_to(2 * self.shared.spec.memory.block_bytes);
     }
 
-    /// Parses a block and hands its batches on. False when the flow was stopped.
-    fn run_block(
-        &mut self,
-        progress: &mut Progress<'_>,
-        held: Held<'_>,
-        ended: bool,
-        rows: &mut dyn Rows,
-    ) -> Result<bool, CoreError> {
-        let Held { mut memory, length: real_length, _large } = held;
+    /// The text as a block that is to be parsed.
+    fn opened(&mut self, progress: &Progress<'_>, held: Held<'a>, ended: bool) -> Result<OpenBlock<'a>, CoreError> {
+        let Held { mut memory, length: real_length, large } = held;
         self.meter.turn_to(Doing::Parse);
         let mut length = real_length;
         if ended {
@@ -357,18 +435,7 @@ impl<'a> Reader<'a> {
             memory = own;
         }
         let buffer = memory.freeze();
-        let (mut from, mut more) = (0, true);
-        while more {
-            let block = Block { buffer: &buffer, from, length, real_length, first_byte: progress.at_byte, ended };
-            let (consumed, is_more) = match self.run_batch(progress, block, rows)? {
-                Some(parsed) => parsed,
-                None => return Ok(false),
-            };
-            from += consumed;
-            more = is_more && from < length;
-        }
-        self.carry.extend_from_slice(&buffer[PADDING_BYTES + from..PADDING_BYTES + length]);
-        Ok(true)
+        Ok(OpenBlock { buffer, from: 0, length, real_length, ended, more: true, open_batch: None, large })
     }
 
     /// Fails for a last row of a file without a row end, where it must have one. `text`: the last of the slice, from the start of a row.
@@ -391,50 +458,71 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses rows of a block and hands their batch on: the bytes consumed, and whether there are more rows. `None` when the flow was
-    /// stopped.
-    fn run_batch(
+    /// Parses the next rows of the block: `None` when it has no more, otherwise their batch, unless all of them are rejects.
+    /// [`Reader::end_batch`] has to follow. `facts`: takes facts in the place of the batch.
+    fn parse_batch(
         &mut self,
-        progress: &mut Progress<'_>,
-        block: Block<'_>,
-        behind: &mut dyn Rows,
-    ) -> Result<Option<(usize, bool)>, CoreError> {
+        progress: &Progress<'_>,
+        facts: Option<&mut TableFacts>,
+    ) -> Result<Option<Option<RecordBatch>>, CoreError> {
+        self.meter.turn_to(Doing::Parse);
         let shared = self.shared;
-        let (at_byte, slice, file, rejects) = (progress.at_byte, progress.slice, &progress.file, &mut progress.rejects);
+        let Some(open) = self.block.as_mut().filter(|block| block.more) else { return Ok(None) };
+        let &mut OpenBlock { from, length, real_length, ended, .. } = open;
+        let at_byte = progress.at_byte;
         let slab = |bytes| shared.slabs.take(bytes);
         let first_line = self.parser.next_line();
-        let mut parsed = self.parser.parse_or_gather(block, slab, behind.facts())?;
-        if parsed.consumed == 0 && block.from > 0 && !block.ended {
+        let block = Block { buffer: &open.buffer, from, length, real_length, first_byte: at_byte, ended };
+        let mut parsed = self.parser.parse_or_gather(block, slab, facts)?;
+        if parsed.consumed == 0 && from > 0 && !ended {
             // The batch before had as many rows as it could have, and the block no more whole ones.
-            return Ok(Some((0, false)));
+            open.more = false;
+            return Ok(None);
         }
-        if parsed.consumed == 0 && !block.ended {
+        if parsed.consumed == 0 && !ended {
             // It would be asked the same question for ever.
-            return Err(CoreError::new(ErrorKind::Internal, "the parser does not see the row end of a block").at(
-                Location { file: shared.spec.source.files[slice.file].path.clone(), row: None, byte: Some(at_byte) },
-            ));
+            let path = shared.spec.source.files[progress.slice.file].path.clone();
+            return Err(CoreError::new(ErrorKind::Internal, "the parser does not see the row end of a block")
+                .at(Location { file: path, byte: Some(at_byte), ..Location::default() }));
         }
-        let counts = &mut progress.account.transforms;
-        let mut remaining = Remaining::default();
+        let consumed = parsed.consumed;
+        let start_of_text = PADDING_BYTES + from;
+        let real = &open.buffer[start_of_text..start_of_text + consumed.min(real_length - from)];
+        let real_bytes = self.parser.encoding().source_bytes(real);
         let batch = parsed.batch.take();
-        let placed = batch.map(|batch| behind.place(batch, counts, &mut remaining)).transpose()?.flatten();
-        let refused = remaining.refused_rows();
-        if refused > 0 {
-            self.parser.refuse(remaining.into_refused(file));
+        let origin = Origin { slice: progress.slice.number, first_line, at_byte, bytes: real_bytes };
+        open.from += consumed;
+        open.more = parsed.more && open.from < length;
+        open.open_batch = Some(OpenBatch { parsed, real_bytes, has_rows: batch.is_some(), origin });
+        Ok(Some(batch))
+    }
+
+    /// Says what became of the rows of the last batch: hands its rejects on, the `refused` rows among them, and counts all. Where it
+    /// stands; nothing without a batch, or of one that was ended before.
+    pub fn end_batch(
+        &mut self,
+        progress: &mut Progress<'_>,
+        refused: impl IntoIterator<Item = RefusedRow, IntoIter: ExactSizeIterator>,
+        gone: &Gone,
+    ) -> Result<Option<Origin>, CoreError> {
+        let Some(open) = self.block.as_mut() else { return Ok(None) };
+        let Some(OpenBatch { parsed, real_bytes, has_rows, origin }) = open.open_batch.take() else { return Ok(None) };
+        let shared = self.shared;
+        let (slice, file, rejects) = (progress.slice, &progress.file, &mut progress.rejects);
+        let refused = refused.into_iter();
+        let refused_rows = refused.len() as u64;
+        if refused_rows > 0 {
+            self.parser.refuse(refused);
         }
-        let ignored = if placed.is_some() { self.parser.ignored() } else { BTreeMap::new() };
+        let ignored = if has_rows { self.parser.ignored() } else { BTreeMap::new() };
         self.parser
-            .reject_rows(block.buffer, &mut |reject| shared.reject(slice, &of_layout(reject, file), None, rejects))?;
-        let Parsed { consumed, more, lines, skipped, line_ends, .. } = parsed;
-        let real_length = consumed.min(block.real_length - block.from);
-        let start_of_text = PADDING_BYTES + block.from;
-        let real = self.parser.encoding().source_bytes(&block.buffer[start_of_text..start_of_text + real_length]);
+            .reject_rows(&open.buffer, &mut |reject| shared.reject(slice, &of_layout(reject, file), None, rejects))?;
+        let Parsed { lines, skipped, line_ends, .. } = parsed;
         let rows = parsed.rows();
-        let rejected = parsed.rejected + refused;
-        let out = placed.as_ref().map_or(0, |placed| behind.rows_out(placed));
-        progress.at_byte += real;
+        let rejected = parsed.rejected + refused_rows;
+        progress.at_byte += real_bytes;
         let account = &mut progress.account;
-        account.bytes += real;
+        account.bytes += real_bytes;
         account.lines += lines;
         account.skipped += skipped;
         account.lf_lines += line_ends.lf;
@@ -454,20 +542,9 @@ impl<'a> Reader<'a> {
         }
         account.rows += rows;
         account.rejected += rejected;
-        self.meter.add(Work { rows, bytes: real, out, is_transformed: behind.is_transformed() });
-        self.shared.counters.add(real, rows, rejected);
-        let Some(placed) = placed else { return Ok(Some((consumed, more))) };
-        progress.account.out += out;
-        if progress.committed.is_some() {
-            return Ok(Some((consumed, more)));
-        }
-        let origin = Origin { slice: slice.number, first_line, at_byte, bytes: real };
-        self.meter.turn_to(Doing::Write);
-        if !behind.write(placed, origin)? {
-            return Ok(None);
-        }
-        self.meter.turn_to(Doing::Parse);
-        Ok(Some((consumed, more)))
+        self.meter.add(Work { rows, bytes: real_bytes, out: gone.out, is_transformed: gone.is_transformed });
+        shared.counters.add(real_bytes, rows, rejected);
+        Ok(Some(origin))
     }
 
     /// Rejects a row without holding it: reads on to its end. True when the slice ended with it.
@@ -477,7 +554,7 @@ impl<'a> Reader<'a> {
         held: Held<'_>,
         mut scanner: RowScanner,
     ) -> Result<bool, CoreError> {
-        let Held { memory, length, _large } = held;
+        let Held { memory, length, large } = held;
         let encoding = self.parser.encoding();
         let text = &memory.bytes()[PADDING_BYTES..PADDING_BYTES + length];
         let reject = Reject {
@@ -499,7 +576,7 @@ impl<'a> Reader<'a> {
         let rejects = &mut progress.rejects;
         parts.push(text, false, &mut |part| shared.keep_part(slice, part, &mut row, rejects))?;
         // The end of the row may be far away: others may need the large-row memory meanwhile.
-        drop((memory, _large));
+        drop((memory, large));
         let (mut ended, mut was_found) = (false, false);
         // At most a block at once: what stands behind the row end must fit the next block.
         let mut window = vec![0; self.shared.spec.memory.block_bytes];

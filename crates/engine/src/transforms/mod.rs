@@ -63,21 +63,13 @@ impl Transforms {
         for (place, transform) in spec.transforms.iter().enumerate() {
             let (name, before) = (&transform.name, schema.clone());
             transform.extend(&mut schema).map_err(refused)?;
-            let work = match (&transform.operation, spec.join.is_none()) {
-                (Operation::Lookup(probe), stands_in_file) => {
+            let work = match &transform.operation {
+                Operation::Lookup(probe) => {
                     let index = lookups.next().ok_or_else(|| "it has no index".to_owned());
-                    index.and_then(|index| Probe::new(name, probe, &before, &fields, &schema, index)).and_then(
-                        |probe| {
-                            if probe.refuses() && !stands_in_file {
-                                return Err("it would reject joined rows, which stand in no file".to_owned());
-                            }
-                            Ok(Work::Probe(probe))
-                        },
-                    )
+                    index.and_then(|index| Probe::new(name, probe, &before, &fields, &schema, index)).map(Work::Probe)
                 }
-                (Operation::Query(query), stands_in_file) => {
-                    let rejects = (spec.rejects.limit, stands_in_file);
-                    Query::new((place, name), query, &before, &schema, rejects).map(Work::Query)
+                Operation::Query(query) => {
+                    Query::new((place, name), query, &before, &schema, spec.rejects.limit).map(Work::Query)
                 }
             };
             transform.follow_fields(&before, &mut fields);

@@ -26,7 +26,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// For rows of `before`, which are rows of `behind` then; `fields`: of a row of the file, that the columns before it are.
+    /// For rows of `before`, which are rows of `behind` then. `fields`: of each column of `before`, the one in front of the transforms
+    /// that it is.
     ///
     /// # Errors
     /// A sentence about an index that does not fit the rows.

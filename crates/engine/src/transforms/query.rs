@@ -35,8 +35,6 @@ pub struct Query {
     floats: Vec<usize>,
     /// As many rejects do not fail the flow; none for any number.
     limit: Option<u64>,
-    /// Whether rows stand in a file, where they can be rejected.
-    refuses: bool,
 }
 
 /// A column of the rows behind the query.
@@ -69,8 +67,7 @@ struct Bad {
 }
 
 impl Query {
-    /// A query over rows of `before`, which are rows of `behind` then. `limit`: as many rejects do not fail the flow; `refuses`:
-    /// whether there may be any.
+    /// A query over rows of `before`, which are rows of `behind` then. `limit`: as many rejects do not fail the flow.
     ///
     /// # Errors
     /// A sentence about columns that do not belong together.
@@ -79,7 +76,7 @@ impl Query {
         spec: &QuerySpec,
         before: &RowSchema,
         behind: &RowSchema,
-        (limit, refuses): (Option<u64>, bool),
+        limit: Option<u64>,
     ) -> Result<Self, String> {
         let mut computed = 0;
         let mut output = |own: &ComputedColumn| {
@@ -113,14 +110,13 @@ impl Query {
             computed,
             floats: floats.map(|(place, _)| place).collect(),
             limit,
-            refuses,
         })
     }
 
     /// The rows with their new columns; none if none is left.
     ///
     /// # Errors
-    /// What the query fails with and no row is to blame for, or of a row that stands in no file; `Cancelled`.
+    /// What the query fails with and no row is to blame for; `Cancelled`.
     pub fn apply(
         &self,
         batch: &RecordBatch,
@@ -129,13 +125,6 @@ impl Query {
         remaining: &mut Remaining,
     ) -> Result<Option<RecordBatch>, CoreError> {
         let Computed { numbers, columns, mut bad } = self.run(batch, windows)?;
-        if let Some(bad) = bad.first().filter(|_| !self.refuses) {
-            let note = bad.refusal.note.as_deref().unwrap_or_default();
-            let text = note.strip_prefix(&self.prefix()).unwrap_or(note);
-            return Err(self.failed(ErrorKind::Source, text.to_owned()).hint(
-                "Joined rows stand in no file, so that none is a reject: let `sql` provide for it, with CASE or TRY.",
-            ));
-        }
         bad.sort_by_key(|bad| bad.number);
         bad.dedup_by_key(|bad| bad.number);
         let rows = batch.num_rows();
@@ -357,12 +346,8 @@ impl Query {
         }
     }
 
-    fn prefix(&self) -> String {
-        format!("transform `{}`: ", self.name)
-    }
-
     fn bad(&self, number: u32, text: &str) -> Bad {
-        let note = format!("{}{text}", self.prefix());
+        let note = format!("transform `{}`: {text}", self.name);
         Bad { number, refusal: Refusal { column: None, rule: Rule::Expression, note: Some(note.into()) } }
     }
 

@@ -10,12 +10,20 @@ use crate::spec::FileSpec;
 /// Why rows are refused.
 #[derive(Debug, Clone)]
 pub struct Refusal {
-    /// Index of the column in the layout; none when no field of the row is to blame.
+    /// Index of the column in front of the transforms; none when no column of the row is to blame.
     pub column: Option<usize>,
     /// The rule.
     pub rule: Rule,
     /// What is to be said beside that.
     pub note: Option<Arc<str>>,
+}
+
+impl Refusal {
+    /// Of a row of the parser. `field`: in which field of it a column stands.
+    pub fn of_row(self, number: u32, field: impl FnOnce(usize) -> Option<usize>) -> RefusedRow {
+        let Refusal { column, rule, note } = self;
+        RefusedRow { number, column: column.and_then(field), rule, note }
+    }
 }
 
 /// The rows of a batch on their remaining: which of those that the parser gave they are, and which of them were refused.
@@ -53,19 +61,17 @@ impl Remaining {
         self.numbers.as_deref()
     }
 
-    /// How many were refused.
-    pub fn refused_rows(&self) -> u64 {
-        self.refused.len() as u64
+    /// The numbers of the refused rows, in the order of the batch, and why they were refused.
+    pub fn into_refusals(mut self) -> impl Iterator<Item = (u32, Refusal)> {
+        self.refused.sort_unstable();
+        let refusals = self.refusals;
+        self.refused.into_iter().map(move |(number, place)| (number, refusals[place as usize].clone()))
     }
 
     /// The refused rows, in the order of the batch, as the parser of a file wants them.
-    pub fn into_refused(mut self, file: &FileSpec) -> impl Iterator<Item = RefusedRow> {
-        self.refused.sort_unstable();
-        let refusals = self.refusals;
-        self.refused.into_iter().map(move |(number, place)| {
-            let Refusal { column, rule, note } = refusals[place as usize].clone();
-            RefusedRow { number, column: column.map(|column| file.field(column)), rule, note }
-        })
+    pub fn into_refused(self, file: &FileSpec) -> Vec<RefusedRow> {
+        let refusals = self.into_refusals();
+        refusals.map(|(number, refusal)| refusal.of_row(number, |column| Some(file.field(column)))).collect()
     }
 }
 
@@ -82,9 +88,9 @@ mod tests {
         remaining.refuse([2], &refusal(8)); // the fourth
         remaining.refuse([0], &refusal(9));
         remaining.keep(&[false, true, false]);
-        assert_eq!((remaining.refused_rows(), remaining.numbers.clone()), (3, Some(vec![2])));
+        assert_eq!((remaining.refused.len(), remaining.numbers.clone()), (3, Some(vec![2])));
         let refused: Vec<_> =
-            remaining.into_refused(&FileSpec::default()).map(|row| (row.number, row.column)).collect();
+            remaining.into_refused(&FileSpec::default()).iter().map(|row| (row.number, row.column)).collect();
         assert_eq!(refused, [(0, Some(9)), (1, Some(7)), (3, Some(8))]);
     }
 }

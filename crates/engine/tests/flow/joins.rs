@@ -1,15 +1,15 @@
 //! Files of two sources whose rows meet.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, RecordBatch};
-use headrace_engine::Flow;
+use arrow_array::types::{Int64Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use headrace_engine::report::{FlowReport, JoinCounts, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+use headrace_engine::spec::{CommittedSlice, FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+use headrace_engine::{Failure, FailureKind, Flow};
 use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -57,6 +57,13 @@ struct Job {
     limit: u64,
     is_null: bool,
     transforms: Value,
+    routing: Option<Value>,
+    /// Rows, rejects, skipped lines and rows left out of slices that an earlier attempt has committed.
+    committed: Vec<(u32, [u64; 4])>,
+}
+
+fn committed([loaded, rejected, skipped, filtered]: [u64; 4]) -> CommittedSlice {
+    CommittedSlice { loaded, rejected, skipped, filtered, ..CommittedSlice::default() }
 }
 
 type Row = (Option<i64>, Option<String>, Option<i64>);
@@ -72,6 +79,8 @@ impl Job {
             limit: 0,
             is_null: false,
             transforms: json!([]),
+            routing: None,
+            committed: Vec::new(),
         }
     }
 
@@ -94,6 +103,7 @@ impl Job {
             slice.number += slices;
             slice
         }));
+        source.committed = self.committed.iter().map(|&(slice, counts)| (slice, committed(counts))).collect();
         let column = |side: &str, name: &str| json!({"side": side, "column": name, "name": name});
         let columns = vec!["id".to_owned(), "name".to_owned(), "line".to_owned()];
         FlowSpec {
@@ -107,7 +117,7 @@ impl Job {
             }))
             .unwrap(),
             transforms: serde_json::from_value(self.transforms.clone()).unwrap(),
-            routing: None,
+            routing: self.routing.clone().map(|routing| serde_json::from_value(routing).unwrap()),
             sink: match self.is_null {
                 true => SinkSpec::Null,
                 false => SinkSpec::Arrow { columns, position: None, place_column: None },
@@ -139,9 +149,12 @@ impl Job {
             };
             (0..batch.num_rows()).map(row).collect::<Vec<_>>()
         };
-        let found = reader.into_iter().flatten().try_fold(Vec::new(), |mut all, batch| {
-            all.extend(rows(batch.map_err(core_error)?));
-            Ok(all)
+        let found = std::thread::scope(|scope| {
+            scope.spawn(|| answer_windows(&flow));
+            reader.into_iter().flatten().try_fold(Vec::new(), |mut all, batch| {
+                all.extend(rows(batch.map_err(core_error)?));
+                Ok(all)
+            })
         });
         let report = join(&flow);
         if report.status == Status::Ok {
@@ -151,17 +164,50 @@ impl Job {
     }
 }
 
+/// A query through which rows pass as they are; what becomes of them, their lines decide.
+fn choosing() -> Value {
+    let column = |name: &str, kind: &str| json!({"name": name, "type": {"kind": kind}, "nullable": true, "from": name});
+    let columns = [column("id", "int64"), column("name", "string"), column("line", "int64")];
+    json!([{"name": "chosen", "query": {"number": "row", "columns": columns}}])
+}
+
+/// Whether the query gives the row; an error if it fails with it.
+fn chosen(line: Option<i64>) -> Result<bool, &'static str> {
+    match line.map_or(2, |line| line % 5) {
+        0 => Ok(false),
+        1 => Err("a line of one"),
+        _ => Ok(true),
+    }
+}
+
+fn answer_windows(flow: &Flow) {
+    while let Some(window) = flow.next_window() {
+        let lines = window.rows.column(3).as_primitive::<Int64Type>();
+        let numbers = window.rows.column(4).as_primitive::<UInt32Type>();
+        let own: Result<Vec<bool>, _> = lines.iter().map(chosen).collect();
+        let answer = own.map(|own| {
+            let kept = numbers.values().iter().zip(own).filter(|(_, own)| *own).map(|(number, _)| *number);
+            let kept: ArrayRef = Arc::new(UInt32Array::from_iter_values(kept));
+            vec![RecordBatch::try_from_iter([("row", kept)]).unwrap()]
+        });
+        window.answer(answer.map_err(|text| Failure { kind: FailureKind::Row, text: text.to_owned() }));
+    }
+}
+
 /// What holds for every flow that ended well.
 fn check(report: &FlowReport) {
-    let mut out = 0;
+    let (mut out, mut sent) = (0, 0);
     for slice in &report.slices {
-        let JoinCounts { rows, unmatched, filtered, null_keys } = slice.join.unwrap();
+        let JoinCounts { rows, unmatched, filtered, null_keys, rejected } = slice.join.unwrap();
         assert_eq!(slice.lines, slice.rows + slice.skipped, "{slice:?}");
-        assert_eq!(slice.rows, slice.rejected + rows, "{slice:?}");
+        assert_eq!(slice.rows, slice.rejected - rejected + rows, "{slice:?}");
         assert!(null_keys <= unmatched && unmatched <= rows && (filtered == 0 || filtered == unmatched), "{slice:?}");
         out += slice.out;
+        sent += if slice.committed { 0 } else { slice.out };
     }
-    assert_eq!(report.sink.rows, out);
+    let filtered = report.slices.iter().flat_map(|slice| &slice.transforms).map(|own| own.filtered).sum::<u64>();
+    assert_eq!(sum(report, |slice| slice.filtered), filtered);
+    assert_eq!(report.sink.rows, sent);
     assert_eq!(report.streams.iter().map(|stream| stream.rows).sum::<u64>(), sum(report, |slice| slice.rows));
     assert_eq!(report.streams.iter().map(|stream| stream.bytes).sum::<u64>(), sum(report, |slice| slice.bytes));
     assert_eq!(report.streams.iter().map(|stream| stream.slices).sum::<u64>(), report.slices.len() as u64);
@@ -180,6 +226,7 @@ fn counts(report: &FlowReport, pairs: usize, is_right: bool) -> JoinCounts {
         unmatched: sum.unmatched + own.unmatched,
         filtered: sum.filtered + own.filtered,
         null_keys: sum.null_keys + own.null_keys,
+        rejected: sum.rejected + own.rejected,
     })
 }
 
@@ -302,6 +349,121 @@ fn rejects_stand_in_their_own_files() {
     assert_eq!(error.kind, ErrorKind::RejectLimit);
 }
 
+/// A place for lines from this one on alone.
+fn from_line(number: u64) -> Option<Value> {
+    Some(json!({"column": "line", "method": {"range": [{"minimum": number.to_string(), "end": null}]}}))
+}
+
+#[test]
+fn rows_refused_behind_a_join_are_rejects_of_the_rows_that_they_stand_for() {
+    let pairs: Vec<_> = (0..6).map(|number| pair(number, 90 * number)).collect();
+    let rows: Vec<_> = pairs.iter().flat_map(|pair| expected(pair, "full")).collect();
+    let (wanted, refused): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| row.2.is_some_and(|n| n >= 1000));
+    assert!(refused.iter().any(|row| row.2.is_some()) && refused.iter().any(|row| row.2.is_none()));
+    for (streams, block_bytes) in [(1, 4096), (16, 4096), (2, 1 << 20)] {
+        let mut job = Job::of(pairs.clone());
+        job.memory = MemorySpec { block_bytes, blocks: 2 * streams, max_row_bytes: 1 << 20 };
+        (job.streams, job.routing, job.limit) = (streams, from_line(1000), 100_000);
+        let (found, report) = job.run();
+        assert_eq!(sorted(found.unwrap()), sorted(wanted.clone()));
+        let (left, right) = (counts(&report, 6, false), counts(&report, 6, true));
+        assert_eq!((left.rejected + right.rejected) as usize, refused.len());
+        assert_eq!(left.rejected as usize, refused.iter().filter(|row| row.2.is_none()).count());
+        assert_eq!(report.rejects.by_rule["partition"] as usize, refused.len());
+        // Each is a row of its own, whose bytes are kept; the field is to blame where there is one.
+        let lines = std::fs::read_to_string(job.folder.path().join("rejected.jsonl")).unwrap();
+        let rejects: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut numbers = Vec::new();
+        for reject in &rejects {
+            let text = std::fs::read_to_string(reject["file"].as_str().unwrap()).unwrap();
+            let row = text.lines().nth(reject["row"].as_u64().unwrap() as usize - 1).unwrap();
+            assert!(text[reject["row_byte"].as_u64().unwrap() as usize..].starts_with(row));
+            let is_left = row.contains('|');
+            assert_eq!(reject["column"].as_str(), if is_left { None } else { Some("line") });
+            if is_left {
+                assert_eq!(reject["message"].as_str().unwrap().matches("by `line` of `lines`").count(), 1, "{reject}");
+            }
+            numbers.push(row.to_owned());
+        }
+        let shown = |(id, name, line): &Row| match line {
+            Some(line) => line.to_string(),
+            None => format!("{}|{}", id.map_or(String::new(), |id| id.to_string()), name.clone().unwrap()),
+        };
+        let last =
+            |row: &String| if row.contains('|') { row.clone() } else { row.split(',').nth(1).unwrap().to_owned() };
+        let mut told: Vec<_> = numbers.iter().map(last).collect();
+        let mut asked: Vec<_> = refused.iter().map(shown).collect();
+        told.sort();
+        asked.sort();
+        assert_eq!(told, asked);
+        job.limit = 0;
+        assert_eq!(job.run().1.error.unwrap().kind, ErrorKind::RejectLimit);
+    }
+}
+
+#[test]
+fn rows_pass_a_query_behind_a_join_or_are_left_out_or_rejected() {
+    let pairs: Vec<_> = (0..6).map(|number| pair(number, 90 * number)).collect();
+    let rows: Vec<_> = pairs.iter().flat_map(|pair| expected(pair, "full")).collect();
+    let (wanted, others): (Vec<Row>, Vec<Row>) = rows.iter().cloned().partition(|row| chosen(row.2) == Ok(true));
+    let failed: Vec<i64> = others.iter().filter(|row| chosen(row.2).is_err()).filter_map(|row| row.2).collect();
+    for (streams, block_bytes) in [(1, 4096), (16, 4096), (2, 1 << 20)] {
+        let mut job = Job::of(pairs.clone());
+        job.memory = MemorySpec { block_bytes, blocks: 2 * streams, max_row_bytes: 1 << 20 };
+        (job.streams, job.transforms, job.limit) = (streams, choosing(), 100_000);
+        let (found, report) = job.run();
+        assert_eq!(sorted(found.unwrap()), sorted(wanted.clone()));
+        assert_eq!(counts(&report, 6, false).rejected, 0);
+        assert_eq!(counts(&report, 6, true).rejected as usize, failed.len());
+        assert_eq!(sum(&report, |slice| slice.filtered) as usize, rows.len() - wanted.len() - failed.len());
+        // The reject is the right row, which has the line.
+        let lines = std::fs::read_to_string(job.folder.path().join("rejected.jsonl")).unwrap();
+        let line = |reject: &str| {
+            let reject: Value = serde_json::from_str(reject).unwrap();
+            assert_eq!((&reject["code"], &reject["column"]), (&json!("HR603"), &Value::Null));
+            assert!(reject["message"].as_str().unwrap().ends_with("transform `chosen`: a line of one"), "{reject}");
+            let text = std::fs::read_to_string(reject["file"].as_str().unwrap()).unwrap();
+            let row = text.lines().nth(reject["row"].as_u64().unwrap() as usize - 1).unwrap();
+            row.split_once(',').unwrap().1.parse::<i64>().unwrap()
+        };
+        let mut told: Vec<_> = lines.lines().map(line).collect();
+        let mut asked = failed.clone();
+        told.sort_unstable();
+        asked.sort_unstable();
+        assert_eq!(told, asked);
+        job.limit = 0;
+        assert_eq!(job.run().1.error.unwrap().kind, ErrorKind::RejectLimit);
+    }
+}
+
+#[test]
+fn committed_pairs_are_read_for_their_rejects_and_nothing_of_them_is_sent() {
+    let pairs: Vec<_> = (0..3).map(|number| pair(number, 200)).collect();
+    let mut job = Job::of(pairs.clone());
+    (job.routing, job.limit, job.is_null, job.transforms) = (from_line(1000), 100_000, true, choosing());
+    let whole = job.run().1;
+    assert!(whole.slices[1].filtered > 0);
+    let known = |slice: &headrace_engine::report::SliceReport| {
+        (slice.number, [slice.out, slice.rejected, slice.skipped, slice.filtered])
+    };
+    job.committed = whole.slices.iter().filter(|slice| slice.file % 3 == 1).map(known).collect();
+    let again = job.run().1;
+    assert_eq!(again.status, Status::Ok, "{:?}", again.error);
+    assert_eq!((again.rejects.count, again.slices.len()), (whole.rejects.count, 6));
+    assert_eq!(again.sink.rows, whole.sink.rows - whole.slices[1].out);
+    for (then, now) in whole.slices.iter().zip(&again.slices) {
+        assert_eq!((then.join, then.out, then.rejected, then.lines), (now.join, now.out, now.rejected, now.lines));
+        assert_eq!(now.committed, now.file % 3 == 1);
+    }
+    // Another number than then.
+    for place in [0, 3] {
+        job.committed[0].1[place] += 1;
+        let error = job.run().1.error.unwrap();
+        assert_eq!(error.what, "slice 2 has other rows than when an earlier attempt committed it");
+        job.committed[0].1[place] -= 1;
+    }
+}
+
 #[test]
 fn the_first_row_against_the_order_is_named() {
     let many = |end: u64| (0..end).map(Some).collect::<Vec<_>>();
@@ -332,7 +494,7 @@ fn the_first_row_against_the_order_is_named() {
         ),
     ] {
         let mut job = Job::of(vec![pair]);
-        job.limit = 9;
+        (job.kind, job.limit, job.routing) = ("inner", 9, from_line(0));
         let (failed, report) = job.run();
         let error = report.error.unwrap();
         assert_eq!(failed.unwrap_err(), error);
@@ -367,7 +529,7 @@ fn a_key_in_two_pairs_is_refused() {
 #[test]
 fn what_cannot_be_together_with_a_join_is_refused() {
     type Change = fn(&mut FlowSpec);
-    let changes: [(Change, &str); 8] = [
+    let changes: [(Change, &str); 9] = [
         (|flow| flow.streams = 3, "join `joined`: 4 blocks are fewer than the 6 that 3 streams hold"),
         (|flow| drop(flow.source.files.pop()), "join `joined`: 1 left files are not pairs with 0 right ones"),
         (
@@ -382,15 +544,16 @@ fn what_cannot_be_together_with_a_join_is_refused() {
             |flow| flow.source.files[1].stream = Some(serde_json::from_value(json!({"wait_seconds": 1})).unwrap()),
             "join `joined`: a pipe cannot be in a pair",
         ),
+        (|flow| flow.source.epochs = vec![vec![1, 2]], "join `joined`: generated rows and epochs cannot be in pairs"),
         (
             |flow| flow.source.committed = [(1, Default::default())].into(),
-            "join `joined`: generated rows, committed slices and epochs cannot be in pairs",
+            "join `joined`: of the pair with slice 1 one slice was committed and one was not",
         ),
         (
             |flow| {
                 flow.sink = SinkSpec::Arrow { columns: vec![], position: Some("at".to_owned()), place_column: None };
             },
-            "join `joined`: joined rows have no positions, and are not sent by COPY",
+            "join `joined`: joined rows have no positions",
         ),
         (
             |flow| flow.join.as_mut().unwrap().keys[0][1] = "nothing".to_owned(),

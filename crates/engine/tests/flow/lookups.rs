@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_schema::ArrowError;
 use headrace_engine::Flow;
-use headrace_engine::lookup::{Lookup, LookupSpec, StreamLookupSpec};
+use headrace_engine::lookup::{Batches, Lookup, LookupSpec, StreamLookupSpec};
 use headrace_engine::report::{FlowReport, Status, TransformCounts};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
 use headrace_engine::spec::{Operation, RoutingSpec, SinkSpec, TransformSpec};
@@ -588,8 +588,18 @@ fn defaults_are_texts_of_any_kind() {
     assert_eq!((cost.min.as_deref(), cost.max.as_deref()), (Some("1"), Some("9223372036854775807")));
 }
 
+type Stream = Box<dyn RecordBatchReader + Send>;
+
+fn looked_up(
+    spec: &StreamLookupSpec,
+    stream: Stream,
+    is_cancelled: &mut dyn FnMut() -> bool,
+) -> Result<Lookup, CoreError> {
+    Lookup::of_batches(spec, vec![Batches::Stream(stream)], is_cancelled)
+}
+
 /// Batches of `code` and `price`, behind a column that nobody wants.
-fn stream(codes: Vec<Vec<Option<i64>>>) -> Box<dyn RecordBatchReader + Send> {
+fn stream(codes: Vec<Vec<Option<i64>>>) -> Stream {
     let batch = |codes: Vec<Option<i64>>| {
         let prices = codes.iter().map(|code| code.map(|code| 100 * code)).collect::<Decimal64Array>();
         let columns: Vec<(&str, ArrayRef)> = vec![
@@ -627,7 +637,7 @@ fn stream_spec(members: Value) -> StreamLookupSpec {
 #[test]
 fn rows_of_a_stream_are_found_as_those_of_files() {
     let codes = vec![(0..50).map(Some).collect(), vec![], vec![None, Some(70)]];
-    let lookup = Lookup::of_stream(&stream_spec(json!({})), stream(codes), &mut || false).unwrap();
+    let lookup = looked_up(&stream_spec(json!({})), stream(codes), &mut || false).unwrap();
     let report = lookup.report().clone();
     assert_eq!((report.rows, report.null_keys, report.lines, report.bytes_read), (51, 1, 52, 0));
     let mut job = Job::of(rows(0, 100));
@@ -640,7 +650,7 @@ fn rows_of_a_stream_are_found_as_those_of_files() {
 #[test]
 fn streams_that_make_no_lookup() {
     let refusal = |members: Value, codes: Vec<Vec<Option<i64>>>| {
-        Lookup::of_stream(&stream_spec(members), stream(codes), &mut || false).err().expect("a lookup that cannot be")
+        looked_up(&stream_spec(members), stream(codes), &mut || false).err().expect("a lookup that cannot be")
     };
     let error = refusal(json!({}), vec![vec![Some(5), Some(7)], vec![Some(7), Some(7)]]);
     assert_eq!((error.kind, error.at.is_none()), (ErrorKind::Source, true));
@@ -648,7 +658,7 @@ fn streams_that_make_no_lookup() {
     assert_eq!(error.found.as_deref(), Some("code = 7; 2 rows repeat a key"));
     assert_eq!(error.hint.as_deref(), Some("Leave all rows but one of each key out of the query."));
     let first = stream_spec(json!({"keeps_first": true}));
-    let lookup = Lookup::of_stream(&first, stream(vec![vec![Some(5), Some(5)]]), &mut || false).unwrap();
+    let lookup = looked_up(&first, stream(vec![vec![Some(5), Some(5)]]), &mut || false).unwrap();
     assert_eq!((lookup.report().rows, lookup.report().duplicates), (1, 1));
 
     let budget = json!({"budget_bytes": 300_000});
@@ -662,7 +672,7 @@ fn streams_that_make_no_lookup() {
     let schema = failing.schema();
     let late = std::iter::once(Err(ArrowError::CDataInterface("Conversion Error: no number".to_owned())));
     let failing = Box::new(RecordBatchIterator::new(failing.chain(late), schema));
-    let error = Lookup::of_stream(&stream_spec(json!({})), failing, &mut || false).err().unwrap();
+    let error = looked_up(&stream_spec(json!({})), failing, &mut || false).err().unwrap();
     assert_eq!(error.what, "reading lookup `priced` failed");
     assert_eq!(error.found.as_deref(), Some("Conversion Error: no number"));
 }
@@ -682,6 +692,6 @@ fn a_stream_that_waits_is_stopped_by_who_is_asked() {
         asked += 1;
         asked > 2 && stop.send(()).map_or(true, |()| true)
     };
-    let error = Lookup::of_stream(&stream_spec(json!({})), waiting, &mut is_cancelled).err().unwrap();
+    let error = looked_up(&stream_spec(json!({})), waiting, &mut is_cancelled).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Cancelled);
 }

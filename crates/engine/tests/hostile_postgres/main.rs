@@ -2,6 +2,7 @@
 //! hangs, never shows a password, and says what is wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod binary_rows;
 mod copies;
 mod fake;
 mod logins;

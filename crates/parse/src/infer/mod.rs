@@ -11,8 +11,6 @@ mod extremes;
 mod facts;
 mod few;
 mod gather;
-#[cfg(test)]
-mod gather_tests;
 mod hash;
 mod kin;
 mod moment;

@@ -1,5 +1,7 @@
 //! Keys of a batch as values that can be compared: numbers of 64 bits wherever they fit, otherwise bytes.
 
+use serde::{Deserialize, Serialize};
+
 use crate::lookup::keys::{KeyBatch, KeyForm, KeyPlan, TILE_ROWS};
 
 /// Keys in the order of their rows; those of rows without a key mean nothing.
@@ -65,7 +67,7 @@ impl ByteCodes {
 }
 
 /// A key that outlives its batch.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum OwnedCode {
     Number(i64),
     Bytes(Box<[u8]>),

@@ -32,7 +32,7 @@ use arrow_schema::ArrowError;
 
 pub use error::{Disorder, JoinError, Reason};
 pub use input::InputCounts;
-pub use range::KeyRange;
+pub use range::{CodeRange, KeyRange};
 pub use spec::{JoinKey, JoinKind, JoinSpec, OutputColumn, Side};
 
 use crate::lookup::keys::KeyPlan;
@@ -104,20 +104,23 @@ impl MergeJoin {
     /// Those of Arrow, for batches of other columns.
     pub fn step(&mut self) -> Result<Step, ArrowError> {
         let [left, right] = &mut self.inputs;
+        self.pairs.clear();
         pairs::merge(self.kind, left, right, &mut self.is_matched, &mut self.pairs, MOST_ROWS);
         if !self.pairs.is_empty() {
-            let rows = self.gather.rows(left, right, &self.pairs);
-            self.pairs.clear();
-            return rows.map(Step::Rows);
+            return self.gather.rows(left, right, &self.pairs).map(Step::Rows);
         }
         self.inputs.iter_mut().for_each(Input::release);
         let needed = self.inputs.iter().find(|input| input.is_needed());
         Ok(needed.map_or(Step::Ended, |input| Step::Needs(input.side())))
     }
 
-    /// Whether a batch of a side is kept.
-    pub fn holds(&self, side: Side) -> bool {
-        self.inputs[side.index()].batch().is_some()
+    /// Of a row of [`Step::Rows`], until the next step, the row that it stands for, and its number in the batch of its side: the
+    /// right one, or the left one where there is none. No other row that comes out stands for it.
+    pub fn stands_for(&self, row: usize) -> (Side, u32) {
+        match self.pairs.right[row] {
+            pairs::NO_ROW => (Side::Left, self.pairs.left[row]),
+            right => (Side::Right, right),
+        }
     }
 
     /// The keys of both sides so far; none as long as no row had one.

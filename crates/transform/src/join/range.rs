@@ -1,5 +1,7 @@
 //! From which to which key rows go.
 
+use serde::{Deserialize, Serialize};
+
 use super::codes::OwnedCode;
 use crate::lookup::KeyValue;
 
@@ -17,6 +19,21 @@ pub struct RangeEnd {
     pub key: Vec<KeyValue>,
 }
 
+/// The same without what is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodeRange {
+    first: OwnedCode,
+    last: OwnedCode,
+}
+
+impl CodeRange {
+    /// Whether all of its keys are less than all of the other one's.
+    pub fn is_before(&self, other: &CodeRange) -> bool {
+        self.last < other.first
+    }
+}
+
 impl KeyRange {
     /// The range that holds both.
     pub fn with(self, other: KeyRange) -> KeyRange {
@@ -25,9 +42,9 @@ impl KeyRange {
         KeyRange { first, last }
     }
 
-    /// Whether all of its keys are less than all of the other one's.
-    pub fn is_before(&self, other: &KeyRange) -> bool {
-        self.last.code < other.first.code
+    /// What can be compared of it.
+    pub fn codes(&self) -> CodeRange {
+        CodeRange { first: self.first.code.clone(), last: self.last.code.clone() }
     }
 
     /// The first key: a value for each key column.

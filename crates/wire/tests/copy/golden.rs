@@ -10,22 +10,26 @@ use crate::values::{Text, Wanted, array, batch, stream};
 
 /// A table of one column.
 #[derive(Deserialize)]
-struct Case {
-    name: String,
+pub struct Case {
+    /// Name of the file.
+    pub name: String,
     #[serde(flatten)]
-    wanted: Wanted,
-    values: Vec<Text>,
+    pub wanted: Wanted,
+    pub values: Vec<Text>,
 }
 
-fn folder() -> PathBuf {
+pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/postgres_copy")
+}
+
+pub fn cases() -> Vec<Case> {
+    let cases = fs::read_to_string(folder().join("cases.json")).unwrap();
+    serde_json::from_str(&cases).unwrap()
 }
 
 #[test]
 fn the_bytes_are_those_of_the_server() {
-    let cases = fs::read_to_string(folder().join("cases.json")).unwrap();
-    let cases: Vec<Case> = serde_json::from_str(&cases).unwrap();
-    for Case { name, wanted, values } in cases {
+    for Case { name, wanted, values } in cases() {
         let expected = fs::read(folder().join(format!("{name}.copy"))).unwrap();
         let batch = batch(vec![array(wanted.column_type, &values)]);
         for full in [1, 100, usize::MAX] {

@@ -12,7 +12,7 @@ use headrace_wire::postgres::{CopyEncoder, Form as F};
 
 use crate::values::{Wanted, batch};
 
-const FORMS: [F; 16] = [
+pub const FORMS: [F; 16] = [
     F::Int2,
     F::Int4,
     F::Int8,
@@ -31,7 +31,7 @@ const FORMS: [F; 16] = [
     F::Jsonb,
 ];
 
-fn types() -> Vec<C> {
+pub fn types() -> Vec<C> {
     let decimals =
         [(1, 0), (4, 0), (5, 0), (9, 0), (10, 0), (18, 0), (19, 0), (38, 0), (1, 1), (15, 2), (16, 3), (17, 4)];
     let more = [(18, 1), (18, 17), (19, 2), (20, 5), (28, 3), (38, 1), (38, 2), (38, 19), (38, 37), (38, 38)];

@@ -1,4 +1,4 @@
-//! Random batches, read back by the plain decoder.
+//! Random batches, read back by the plain decoder and by ours.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -9,6 +9,7 @@ use headrace_wire::postgres::Form;
 use proptest::prelude::*;
 
 use crate::decode;
+use crate::decoded;
 use crate::plan::pairs;
 use crate::values::{Text, Wanted, array, batch, stream};
 
@@ -136,7 +137,9 @@ fn expected(array: &dyn Array, row: usize, form: Form) -> Text {
 
 fn check(wanted: &[Wanted], batch: &RecordBatch, full: usize) {
     let forms: Vec<_> = wanted.iter().map(|wanted| wanted.form).collect();
-    let found = decode::rows(&stream(wanted, batch, full), &forms);
+    let stream = stream(wanted, batch, full);
+    decoded::check(wanted, batch, &stream);
+    let found = decode::rows(&stream, &forms);
     assert_eq!(found.len(), batch.num_rows());
     for (row, found) in found.into_iter().enumerate() {
         let columns = batch.columns().iter().zip(&forms);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headrace.model import SIDES
 from headrace.report.run_files import RunFiles
 from headrace.report.task_spans import table_of
 from headrace.report.values import Document, document, documents, number, text, texts, whole
@@ -31,6 +32,8 @@ class FlowAccount:
     # Rows that came to a join, and that came out; None without a join.
     into_join: int | None = None
     out_of_join: int | None = None
+    # Of the rejects, rows that had come out of it.
+    rejected_behind: int = 0
     # Of a join that an earlier attempt has done, nothing is known any more.
     has_unknown_join: bool = False
 
@@ -42,8 +45,9 @@ class FlowAccount:
             return None
         lines = 0 if self.lines is None or self.skipped is None else self.lines - self.skipped - self.rows
         if self.into_join is not None and self.out_of_join is not None:
-            left = self.out_of_join - self.filtered - self.loaded
-            return abs(lines) + abs(self.rows - self.rejected - self.into_join) + abs(left)
+            before = self.rejected - self.rejected_behind
+            behind = self.out_of_join - self.filtered - self.rejected_behind
+            return abs(lines) + abs(self.rows - before - self.into_join) + abs(behind - self.loaded)
         return abs(lines) + abs(self.rows - self.rejected - self.filtered - self.loaded)
 
     @property
@@ -87,12 +91,13 @@ def _of_document(data: Document, status: str) -> FlowAccount:
         notes=tuple(texts(data, "notes")),
         into_join=_into_join(data),
         out_of_join=whole(data, "join", "rows_out"),
+        rejected_behind=sum(whole(data, "join", side, "rejected_behind") or 0 for side in SIDES),
         has_unknown_join="join" in data and not document(data, "join"),
     )
 
 
 def _into_join(data: Document) -> int | None:
-    sides = [whole(data, "join", side, "rows") for side in ("left", "right")]
+    sides = [whole(data, "join", side, "rows") for side in SIDES]
     return _whole_sum(sides) if None not in sides else None
 
 

@@ -42,5 +42,6 @@ def _row(of_table: Document, side: str) -> list[str]:
     own = document(join, side)
     name = ": ".join((text(of_table, "table") or "?", text(join, "name") or "?", text(own, "source") or "?"))
     rejected, came = whole(own, "rows_rejected"), whole(own, "rows")
-    read = None if rejected is None or came is None else rejected + came
+    behind = whole(own, "rejected_behind") or 0
+    read = None if rejected is None or came is None else rejected - behind + came
     return [name, count(read), count(rejected), *(count(whole(own, each)) for each in _COUNTS)]

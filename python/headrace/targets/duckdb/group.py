@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from headrace.errors import InternalError
-from headrace.model import LookupColumn
+from headrace.model import DatabaseSource, LookupColumn
 from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, RowStream, Settle
 from headrace.targets.duckdb.load import TableLoad
@@ -51,10 +51,8 @@ class DuckdbGroup:
         self._opened.begin()
         self._opened.mark()
 
-    def lookup_rows(
-        self, schema: str | None, table: str, columns: Sequence[LookupColumn]
-    ) -> AbstractContextManager[RowStream]:
-        return lookup_rows(self._session.cursor, self._path, schema or "main", table, columns)
+    def lookup_rows(self, source: DatabaseSource, columns: Sequence[LookupColumn]) -> AbstractContextManager[RowStream]:
+        return lookup_rows(self._session.cursor, self._path, source, columns)
 
     @contextmanager
     def statements(self) -> Iterator[SqlSession]:

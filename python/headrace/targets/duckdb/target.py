@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from headrace.errors import HeadraceError, InternalError
-from headrace.model import LookupColumn
+from headrace.errors import HeadraceError, InternalError, SqlError
+from headrace.model import DatabaseQuery, DatabaseSource, LookupColumn, LookupTable
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, QueryColumn
 from headrace.targets.base import (
     ClosedBehind,
@@ -49,7 +49,7 @@ from headrace.targets.duckdb.group import group_transaction
 from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
 from headrace.targets.duckdb.load import Rows, TableLoad
-from headrace.targets.duckdb.lookup_rows import lookup_rows
+from headrace.targets.duckdb.lookup_rows import described_query, described_table, lookup_rows
 from headrace.targets.duckdb.partitions import Partitions, divides, has_several_tables
 from headrace.targets.duckdb.replays import ReplayLedger
 from headrace.targets.duckdb.row_search import row_search
@@ -100,17 +100,29 @@ class DuckdbTarget(ClosedBehind):
             return None
         return read_table(self._connection, name, table)
 
-    def estimated_rows(self, schema: str | None, table: str) -> int | None:
-        return read_estimated_rows(self._connection, schema or "main", table) if self._attached else None
+    def lookup_table(self, schema: str | None, table: str) -> LookupTable | None:
+        found = self.catalog(schema, table)
+        if found is None:
+            return None
+        return described_table(found, read_estimated_rows(self._connection, schema or "main", table))
+
+    def lookup_query(self, query: DatabaseQuery) -> LookupTable:
+        if not self._attached:
+            hint = "Make it first, or leave `connection` out if the query reads no tables."
+            raise SqlError("there is no database to ask", found=f"{self._path} does not exist", hint=hint)
+        with closing(self._connection.cursor()) as cursor:
+            return described_query(cursor, self._path, query)
 
     @contextmanager
-    def lookup_rows(self, schema: str | None, table: str, columns: Sequence[LookupColumn]) -> Iterator[RowStream]:
-        cursor = self._connection.cursor()
-        try:
-            with lookup_rows(cursor, self._path, schema or "main", table, columns) as rows:
-                yield rows
-        finally:
-            cursor.close()
+    def lookup_rows(
+        self, source: DatabaseSource, columns: Sequence[LookupColumn], sessions: int = 1
+    ) -> Iterator[RowStream]:
+        del sessions
+        with (
+            closing(self._connection.cursor()) as cursor,
+            lookup_rows(cursor, self._path, source, columns) as rows,
+        ):
+            yield rows
 
     def unfinished_runs(self, package: str) -> list[LostRun]:
         return self._ledger().unfinished_runs(package) if self._attached else []

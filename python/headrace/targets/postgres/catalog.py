@@ -115,7 +115,7 @@ def _described(connection: Connection, table: TableName, relation: Relation) -> 
 
 
 def _column(row: Row) -> CatalogColumn:
-    name, native, _, _, nullable, has_default, generated, identity = row
+    name, native, _, _, nullable, has_default, generated, identity, *_ = row
     found = _server_type(row)
     return CatalogColumn(
         name=_text(name),

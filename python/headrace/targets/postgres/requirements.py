@@ -1,10 +1,11 @@
-"""What a server must be before a run may begin on it."""
+"""What a server must be before a run may begin on it, and what a plan says of it."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from headrace.errors import TargetError
+from headrace.model import PostgresConnection
 from headrace.targets.postgres.connection import Connection, one_row, one_value, sql
 
 # Without an encoding the server cannot tell characters, and a client cannot know what it stores.
@@ -34,6 +35,20 @@ def require_session(connection: Connection, key: int, shown: str) -> None:
     """Raises TargetError if the advisory lock that was just taken is not this session's any more."""
     if one_value(connection, sql("holds_lock"), (str(key),)) is None:
         raise _pooled(shown, "another process of the server serves each transaction")
+
+
+def notes_of(connection: Connection, model: PostgresConnection) -> tuple[str, ...]:
+    """What a plan should say about the destination itself."""
+    notes = []
+    if model.ledger_schema is None:
+        notes.append(f"{model.name} has no ledger: a run that dies can be run again, but not resumed")
+    role = one_value(connection, "SHOW session_replication_role")
+    if role == "replica":
+        notes.append(
+            f"sessions of the user of {model.name} have session_replication_role = {role}: no trigger fires, "
+            "and foreign keys are not checked"
+        )
+    return tuple(notes)
 
 
 def _pooled(shown: str, found: str) -> TargetError:

@@ -5,14 +5,21 @@ connection.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, cast
 
-from headrace.errors import CancelledError, HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
-from headrace.model import PostgresConnection
+from headrace.errors import HeadraceError, InternalError, LedgerError, TargetBusyError, TargetError
+from headrace.model import (
+    DatabaseQuery,
+    DatabaseSource,
+    LookupColumn,
+    LookupTable,
+    PostgresConnection,
+    TableSource,
+)
 from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, QueryColumn
 from headrace.targets.base import (
     ClosedBehind,
@@ -25,11 +32,11 @@ from headrace.targets.base import (
     LostRun,
     OpenOptions,
     Replay,
+    RowStream,
     RunRecord,
     Settle,
     TableAggregates,
     TaskProgress,
-    WithoutLookupRows,
 )
 from headrace.targets.builds import QueryDivision, QueryParts
 from headrace.targets.group import GroupTransaction
@@ -46,13 +53,12 @@ from headrace.targets.postgres.connection import (
     server_major,
     session_settings,
     sql,
-    startup_options,
     texts,
 )
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.dividing import divide
 from headrace.targets.postgres.exchange import Exchange, NamedExchange
-from headrace.targets.postgres.failures import explained, ledger_failure, sqlstate
+from headrace.targets.postgres.failures import explained, ledger_failure
 from headrace.targets.postgres.group import group_transaction, refuse_alone
 from headrace.targets.postgres.hidden_tables import planned_units
 from headrace.targets.postgres.inspection import inspect_server
@@ -60,10 +66,13 @@ from headrace.targets.postgres.key_equality import unlisted_keys
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.locks import lock_holder, table_lock, try_lock
+from headrace.targets.postgres.lookup_rows import LookupConnection, lookup_rows
+from headrace.targets.postgres.lookups import lookup_query, lookup_table
 from headrace.targets.postgres.names import TableName, literal, run_lock_key, session_name
 from headrace.targets.postgres.replays import ReplayLedger
-from headrace.targets.postgres.requirements import require_server, require_session
+from headrace.targets.postgres.requirements import notes_of, require_server, require_session
 from headrace.targets.postgres.row_search import row_search
+from headrace.targets.postgres.sessions import Connect, Sessions
 from headrace.targets.postgres.sql_sessions import SQL_SETTINGS, PostgresSqlSessions, SqlConnection
 from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import end_writers, if_dead, sweep_runs, take_over
@@ -77,9 +86,6 @@ _TAKE_RUN_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
 # A server that restarts in the moment of the run's end is waited for so long.
 _RESTART_SECONDS: Final = 3.0
-# The server answers, but does not serve at the moment.
-_STARTING: Final = "57P03"
-Connect = Callable[[ConnectionSpec], Connection]
 
 # Sessions of the server that a load does not take for its writers.
 _SESSIONS_OF_OTHERS: Final = 20
@@ -87,7 +93,7 @@ _SESSIONS_OF_OTHERS: Final = 20
 _SESSIONS_BESIDE_WRITERS: Final = 4
 
 
-class PostgresTarget(WithoutLookupRows, ClosedBehind):
+class PostgresTarget(ClosedBehind):
     """A `Target`. Nothing is created before `begin_run`: planning leaves no trace."""
 
     engine_threads: int = 0
@@ -95,9 +101,8 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
     def __init__(self, model: PostgresConnection, options: OpenOptions, connect: Connect) -> None:
         self._model = model
         self._options = options
-        self._connect = connect
+        self._sessions = Sessions(model, connect)
         self._run_id: str | None = None
-        self._host: dict[str, Any] | None = None
         self._settings: dict[str, str] = {}
         self._ledger: Ledger | None = None
         self._staging: dict[str, TableStaging] = {}
@@ -115,7 +120,7 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
             tablespaces=texts(self._control, sql("tablespaces")),
             shared_writers=max(1, min(writers, POSTGRES_CAPABILITIES.shared_writers)),
         )
-        self.notes: Sequence[str] = self._notes()
+        self.notes: Sequence[str] = notes_of(self._control, model)
 
     def catalog(self, schema: str | None, table: str) -> CatalogTable | None:
         name = self._name(schema, table)
@@ -123,6 +128,27 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
             return read_table(self._control, name)
         except HeadraceError as error:
             raise explained(error, f"looking at table {self._model.name}.{name}") from error
+
+    def lookup_table(self, schema: str | None, table: str) -> LookupTable | None:
+        name = self._name(schema, table)
+        try:
+            with self._control.cancellable(self._options.is_cancelled):
+                return lookup_table(self._control, name)
+        except HeadraceError as error:
+            raise explained(error, f"looking at table {self._model.name}.{name}") from error
+
+    def lookup_query(self, query: DatabaseQuery) -> LookupTable:
+        return lookup_query(self._connect_for_lookup(), query, self._options.is_cancelled)
+
+    def lookup_rows(
+        self, source: DatabaseSource, columns: Sequence[LookupColumn], sessions: int = 1
+    ) -> AbstractContextManager[RowStream]:
+        table = self._name(source.schema, source.table) if isinstance(source, TableSource) else None
+        return lookup_rows(self._connect_for_lookup(), source, table, columns, sessions)
+
+    def _connect_for_lookup(self) -> Callable[[], LookupConnection]:
+        # What the core connects has all that lookups use.
+        return cast(Callable[[], LookupConnection], self._connect_for_sql("lookup"))
 
     def unlisted_keys(
         self, schema: str | None, table: str, keys: Sequence[str], values: Sequence[str]
@@ -200,8 +226,8 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
     def _connect_for_sql(self, task: str) -> Callable[[], Connection]:
         """Opens a session in which texts and times mean what they mean in all SQL of tasks."""
         name = session_name(self._run_id or "", task)
-        spec = self._spec_of_session(name, {**self._settings, **SQL_SETTINGS})
-        return partial(self._connect, {**spec, "application_name": name})
+        spec = self._sessions.spec(name, {**self._settings, **SQL_SETTINGS})
+        return partial(self._sessions.connect, {**spec, "application_name": name})
 
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         if self._ledger is not None:
@@ -246,7 +272,7 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
     def _sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
         staging = TableStaging(self._control, run_id, plan, self._hidden_schema(plan))
         staging.check()
-        connection = self._spec_of_session(session_name(run_id, plan.task), self._settings)
+        connection = self._sessions.spec(session_name(run_id, plan.task), self._settings)
         self._staging = {plan.task: staging}
         self._session_spec = {**connection, "application_name": session_name(run_id, plan.task)}
         if self._ledger is None:
@@ -268,7 +294,7 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
             run_id,
             plan,
             staging,
-            lambda: self._connect(session_spec),
+            lambda: self._sessions.connect(session_spec),
             self._shown(plan),
             self._model.lock_timeout_seconds,
             self._options.notice,
@@ -283,8 +309,8 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
         if free < plan.connections + _SESSIONS_BESIDE_WRITERS:
             self._tell_unwatched(FEW_SESSIONS.format(free))
             return Unwatched(FEW_SESSIONS.format(free))
-        spec = self._spec_of_session(session_name(run_id, "watch"), {**self._settings, **WATCH_SETTINGS})
-        connect = partial(self._connect, {**spec, **WATCH_TIMEOUTS})
+        spec = self._sessions.spec(session_name(run_id, "watch"), {**self._settings, **WATCH_SETTINGS})
+        connect = partial(self._sessions.connect, {**spec, **WATCH_TIMEOUTS})
         writers = f"{session_name(run_id, plan.task)} w"
         return SessionWatcher(connect, writers, self._tell_unwatched)
 
@@ -400,7 +426,7 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
     def _open_session(self) -> Connection:
         """A control connection, which holds the lock of the run as soon as there is one."""
         try:
-            connection = self._connect_to_one()
+            connection = self._sessions.first()
         except HeadraceError as error:
             raise explained(error, f"connecting to {self._model.name}") from error
         try:
@@ -419,29 +445,6 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
             raise
         return connection
 
-    def _connect_to_one(self) -> Connection:
-        """To the first host that answers. All later sessions go there too, to the very address: another one may be
-        another server.
-        """
-        spec = dict(self._model.to_core("headrace"))
-        hosts = [self._host] if self._host else spec["hosts"]
-        for number, host in enumerate(hosts, start=1):
-            try:
-                connection = self._connect({**spec, "hosts": [host]})
-            except HeadraceError as error:
-                answered = sqlstate(error) not in ("", _STARTING) or isinstance(error, CancelledError)
-                if answered or number == len(hosts):
-                    raise
-                continue
-            self._host = {**host, "address": connection.address()}
-            return connection
-        raise InternalError(f"connection {self._model.name} has no host")
-
-    def _spec_of_session(self, name: str, settings: Mapping[str, str]) -> dict[str, Any]:
-        """How another session logs in, to the very server of the control connection."""
-        spec = dict(self._model.to_core(name))
-        return {**spec, "hosts": [self._host], "options": startup_options(spec.get("options"), settings)}
-
     def _take_run(self, connection: Connection, run_id: str) -> None:
         """Says to everybody that the run lives, as long as the session does."""
         require_server(connection, self._model.name)
@@ -457,18 +460,6 @@ class PostgresTarget(WithoutLookupRows, ClosedBehind):
                 )
             time.sleep(_POLL_SECONDS)
         require_session(connection, run_lock_key(run_id), self._model.name)
-
-    def _notes(self) -> tuple[str, ...]:
-        notes = []
-        if self._model.ledger_schema is None:
-            notes.append(f"{self._model.name} has no ledger: a run that dies can be run again, but not resumed")
-        role = one_value(self._control, "SHOW session_replication_role")
-        if role == "replica":
-            notes.append(
-                f"sessions of the user of {self._model.name} have session_replication_role = {role}: no trigger fires, "
-                "and foreign keys are not checked"
-            )
-        return tuple(notes)
 
     def _replays(self) -> ReplayLedger | None:
         schema = self._model.ledger_schema

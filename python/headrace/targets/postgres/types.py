@@ -58,6 +58,10 @@ _FULL_FRACTION_DIGITS: Final = 6
 # numeric without precision: digits before and after the point (PostgreSQL manual, "Numeric Types").
 _NUMERIC_WHOLE_DIGITS: Final = 131_072
 _NUMERIC_SCALE: Final = 16_383
+# Of a decimal number that rows can have.
+_MOST_DIGITS: Final = 38
+# A modifier of these says how the server rounds.
+_ROUNDED: Final = frozenset({"time_recv", "timestamp_recv", "timestamptz_recv"})
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,18 @@ def server_type(receive: str | None, modifier: int) -> ServerType | None:
     form, kind_of = found
     data_type = kind_of(modifier)
     return None if data_type is None else ServerType(form, data_type)
+
+
+def readable_type(receive: str | None, modifier: int) -> ServerType | None:
+    """What values of such a column are read as; None: as nothing. Unlike `server_type` it has no values of its own, so
+    that rounded times can be read, but it must have them all.
+    """
+    if receive in _ROUNDED:
+        modifier = _NO_MODIFIER
+    if receive == "bpcharrecv" and modifier == _NO_MODIFIER:
+        return None  # trailing blanks mean nothing in it, and it does not say how many there are
+    found = server_type(receive, modifier)
+    return None if found is None or (found.type.precision or 0) > _MOST_DIGITS else found
 
 
 def _always(kind: str) -> Callable[[int], DataType | None]:

@@ -18,6 +18,7 @@ variables: {a: {type: integer}, b: {type: integer}, c: {type: integer}, d: {type
 connections:
   files: {type: files, path: .}
   w: {type: duckdb, path: w.duckdb}
+  other: {type: postgres, host: db}
 layouts:
   l: {delimiter: "|", columns: [{name: id, type: int32}]}
 tasks:
@@ -88,6 +89,13 @@ def flow(table: str) -> str:
     return FLOW.replace("TABLE", table)
 
 
+def asking(table: str, connection: str = "connection: w, ") -> str:
+    """A flow with a lookup of a query."""
+    query = f'{{{connection}query: "SELECT 1 AS k, 2 AS v", on: {{id: k}}, add: [v], no_match: {{default: 0}}}}'
+    transforms = f"transforms: {{t: {{input: s, lookup: {query}}}}}\n      destinations: {{d: {{input: t"
+    return flow(table).replace("destinations: {d: {input: s", transforms)
+
+
 HANDLER = f"on: {{error: {{tasks: {{h: {{{SQL}}}}}}}}}"
 
 
@@ -103,6 +111,12 @@ HANDLER = f"on: {{error: {{tasks: {{h: {{{SQL}}}}}}}}}"
         (LOOP, {"a.f"}),
         (LOOP + "        q: {after: f, sql: {connection: w, text: SELECT 1}}\n", set()),
         (task("q", SQL, "disabled: true") + task("a", flow("a")), {"a"}),
+        # What a query reads may be what a flow before loads into its place.
+        (task("a", asking("a")) + task("b", flow("b"), "after: a"), {"a", "b"}),
+        (task("a", flow("a")) + task("b", asking("b"), "after: a"), {"a"}),
+        (task("a", flow("a")) + task("b", asking("b", ""), "after: a"), {"a", "b"}),
+        (task("a", flow("a")) + task("b", asking("b", "connection: other, "), "after: a"), {"a", "b"}),
+        (task("a", flow("a")) + task("b", asking("b"), "after: a") + task("c", flow("c"), "after: b"), {"a"}),
         (task("a", flow("a"), HANDLER) + task("b", flow("b"), "after: {a: completion}"), {"a"}),
     ],
 )

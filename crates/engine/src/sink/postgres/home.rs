@@ -206,7 +206,8 @@ impl Writer for HomeWriter {
 
     fn end_slice(&mut self, account: &SliceReport) -> Result<(), CoreError> {
         let base = &self.base;
-        let (home, strays) = self.counted;
+        // The second slice of a pair follows at once: what came out was that of the first.
+        let (home, strays) = std::mem::take(&mut self.counted);
         let tables = [(Some(&base.sink.tables[self.table]), home), (base.sink.strays.as_ref(), strays)];
         for (table, rows) in tables {
             let known = table.map(|table| check_counted(table, account.number, rows)).transpose()?;

@@ -30,8 +30,9 @@ use crate::measure::WriterMeasure;
 use crate::meter::Writers;
 use crate::outcome::{Outcome, lock};
 use crate::postgres::{Connection, ConnectionSpec, SeenAtWork};
+use crate::queue::Group;
 use crate::report::{ColumnReport, SinkReport, SliceReport};
-use crate::spec::{CommitTime, CopyTable, FlowSpec, PostgresSinkSpec, SliceSpec, Way};
+use crate::spec::{CommitTime, CopyTable, FlowSpec, PostgresSinkSpec, Way};
 use crate::transforms::Transforms;
 
 /// Tables of one server.
@@ -159,8 +160,12 @@ fn table_of_slices(flow: &FlowSpec, sink: &PostgresSinkSpec) -> Result<HashMap<u
             return Err(specification(format!("slice {slice} belongs to two tables")));
         }
     }
-    match flow.source.slices.iter().find(|slice| !tables.contains_key(&slice.number)) {
-        Some(slice) => Err(specification(format!("slice {} belongs to no table", slice.number))),
+    if let Some(slice) = flow.source.slices.iter().find(|slice| !tables.contains_key(&slice.number)) {
+        return Err(specification(format!("slice {} belongs to no table", slice.number)));
+    }
+    let is_torn = |unit: &&Group| unit.iter().any(|slice| tables[&slice.number] != tables[&unit[0].number]);
+    match flow.units().iter().find(is_torn) {
+        Some(unit) => Err(specification(format!("the pair of slice {} belongs to two tables", unit[0].number))),
         None => Ok(tables),
     }
 }
@@ -181,14 +186,15 @@ impl Sink for PostgresSink {
         }
     }
 
-    fn groups(&self, slices: &[SliceSpec]) -> Vec<Vec<SliceSpec>> {
+    fn groups(&self, units: Vec<Group>) -> Vec<Group> {
         let base = &self.base;
-        let mut owned: Vec<Vec<SliceSpec>> = vec![Vec::new(); base.sink.tables.len()];
+        let mut owned: Vec<Group> = vec![Vec::new(); base.sink.tables.len()];
         let mut groups = Vec::new();
-        for slice in slices {
-            match base.tables.get(&slice.number).filter(|table| base.sink.tables[**table].owned) {
-                Some(table) => owned[*table].push(slice.clone()),
-                None => groups.push(vec![slice.clone()]),
+        for unit in units {
+            let table = unit.first().and_then(|slice| base.tables.get(&slice.number));
+            match table.filter(|table| base.sink.tables[**table].owned) {
+                Some(table) => owned[*table].extend(unit),
+                None => groups.push(unit),
             }
         }
         groups.extend(owned.into_iter().filter(|group| !group.is_empty()));

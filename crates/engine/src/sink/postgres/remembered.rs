@@ -1,6 +1,6 @@
-//! Which rows of a COPY came from which text, so that a row that the server refuses is found again.
+//! Which rows of a COPY came from which text, or pair of files, so that a row that the server refuses is found again.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use crate::sink::Origin;
 
@@ -15,6 +15,8 @@ pub const ENTRIES: usize = 1 << 20;
 pub struct Remembered {
     entries: VecDeque<Entry>,
     most: usize,
+    /// Rows of pairs before their last entries, by slice and place: joined rows have no text, they are counted from the first one.
+    pairs: HashMap<(u32, u32), u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -23,12 +25,14 @@ struct Entry {
     first: u64,
     place: u32,
     origin: Origin,
+    /// Of a pair, rows of the place in this COPY before.
+    before: u64,
 }
 
 impl Remembered {
     /// Nothing yet, and never more than `most` entries.
     pub fn new(most: usize) -> Self {
-        Remembered { entries: VecDeque::new(), most }
+        Remembered { entries: VecDeque::new(), most, pairs: HashMap::new() }
     }
 
     /// Adds the rows of a place in the text of a batch, the first of which is row `first` of the COPY.
@@ -43,19 +47,29 @@ impl Remembered {
                 last.bytes += origin.bytes;
             }
             _ => {
+                self.count_last(first);
+                let pair = self.pairs.get(&(origin.slice, place)).copied();
+                let before = pair.filter(|_| origin.is_joined()).unwrap_or(0);
                 if self.entries.len() >= self.most {
                     self.entries.pop_front();
                 }
-                self.entries.push_back(Entry { first, place, origin });
+                self.entries.push_back(Entry { first, place, origin, before });
             }
         }
     }
 
-    /// The text of a row of the COPY, and which row of the place there it is. `None` for a row that was forgotten.
+    /// Counts the rows of the last entry, which end before `first`, if they are those of a pair.
+    fn count_last(&mut self, first: u64) {
+        if let Some(last) = self.entries.back().filter(|last| last.origin.is_joined()) {
+            *self.pairs.entry((last.origin.slice, last.place)).or_default() += first - last.first;
+        }
+    }
+
+    /// The text, or pair, of a row of the COPY, and which row of the place there it is. `None` for a row that was forgotten.
     pub fn find(&self, row: u64) -> Option<(Origin, u32, u64)> {
         let behind = self.entries.partition_point(|entry| entry.first <= row);
         let entry = self.entries.get(behind.checked_sub(1)?)?;
-        Some((entry.origin, entry.place, row - entry.first))
+        Some((entry.origin, entry.place, row - entry.first + entry.before))
     }
 }
 
@@ -86,6 +100,19 @@ mod tests {
         batches.add(9002, 0, Origin { first_line: 3, at_byte: other.at_byte + 109, bytes: 60 << 20, ..other });
         batches.add(9003, 1, Origin { first_line: 4, at_byte: other.at_byte + 109 + (60 << 20), ..other });
         assert_eq!(batches.entries.len(), 129);
+    }
+
+    #[test]
+    fn rows_of_pairs_that_take_turns_are_counted_from_their_first_one() {
+        let mut batches = Remembered::new(2);
+        for (first, slice, place) in [(0, 1, 0), (10, 1, 0), (15, 2, 0), (20, 1, 0), (30, 1, 1), (32, 2, 0), (40, 1, 0)]
+        {
+            batches.add(first, place, Origin::of_pair(slice));
+        }
+        let found = |row| batches.find(row).map(|(origin, place, row)| (origin.slice, place, row));
+        assert_eq!([found(32), found(39)], [Some((2, 0, 5)), Some((2, 0, 12))]);
+        assert_eq!([found(40), found(44)], [Some((1, 0, 25)), Some((1, 0, 29))]);
+        assert_eq!(found(31), None, "forgotten");
     }
 
     #[test]

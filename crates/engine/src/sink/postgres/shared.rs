@@ -230,6 +230,8 @@ impl Writer for SharedWriter {
                 base.confirm(known);
             }
         }
+        // The second slice of a pair follows at once: what came out was that of the first.
+        self.counted.clear();
         lock(&base.ended).push(account.clone());
         Ok(())
     }

@@ -9,6 +9,7 @@ use headrace_wire::postgres::CopyEncoder;
 use super::ledger::{SliceRows, commit_slices};
 use super::remembered::Remembered;
 use super::{Base, internal};
+use crate::joined_row::{self, JoinedRow};
 use crate::locate::{Counted, locate};
 use crate::meter::{Doing, StreamMeter};
 use crate::outcome::lock;
@@ -187,10 +188,15 @@ fn explained(base: &Base, batches: &Remembered, error: CoreError) -> CoreError {
 }
 
 impl Base {
-    /// The place in its file of a row of a text, only rows of one place counted; in way `plain` all rows that some place takes.
+    /// The place in its file of a row of a text, or of a pair, only rows of one place counted; in way `plain` all rows that some
+    /// place takes.
     fn locate(&self, origin: Origin, row: u64, place: u32) -> Result<Option<Location>, CoreError> {
-        let ended = lock(&self.ended).clone();
         let place = (self.sink.way != Way::Plain).then_some(place);
+        if let Some(join) = &self.flow.join {
+            let wanted = JoinedRow { slice: origin.slice, row, place };
+            return Ok(joined_row::locate(&self.flow, join, &self.transforms, &self.outcome, wanted));
+        }
+        let ended = lock(&self.ended).clone();
         locate(&self.flow, &ended, origin, row, Counted { columns: None, transforms: &self.transforms, place })
     }
 }

@@ -1,13 +1,17 @@
 //! Facts that loops over tiles gather are those of all values, one by one.
+//!
+//! Not beside the code: tests of the library that use a `Parser` would compile all converters a second time.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fmt::Write;
 
 use arrow_buffer::Buffer;
 use headrace_types::{Column, ColumnType, Layout, RowEnd};
 
-use super::{ColumnFacts, MOST_HASHES, TableFacts};
-use crate::memory::{Memory, PADDING_BYTES};
-use crate::{Block, CpuPath, Parser};
+use headrace_parse::infer::{ColumnFacts, MOST_HASHES, TableFacts};
+use headrace_parse::memory::{Memory, PADDING_BYTES};
+use headrace_parse::{Block, CpuPath, Parser};
 
 /// A generator of numbers, the same for the same seed.
 struct Random(u64);

@@ -1,0 +1,197 @@
+//! The place of a joined row that a destination has refused. It stands in two files: the pair is read and joined once more, by one
+//! stream, with the places of both rows as columns that are made. The transforms never see these: which rows pass them is asked here.
+
+use std::sync::{Arc, Mutex};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, RecordBatch};
+use headrace_types::{CoreError, ErrorKind, Location, MadeColumn, MadeFrom};
+
+use crate::flow::Flow;
+use crate::locate::rows_that_go;
+use crate::meter::StreamMeter;
+use crate::outcome::{Outcome, lock};
+use crate::report::{ColumnReport, SinkReport};
+use crate::routing::Router;
+use crate::sink::{Origin, Placed, Sink, Writer};
+use crate::spec::{
+    FlowSpec, JoinColumn, JoinSide, JoinSpec, KeepRejects, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec,
+};
+use crate::transforms::Transforms;
+
+/// What the made columns of a side hold.
+const MADE: [MadeFrom; 2] = [MadeFrom::RowNumber, MadeFrom::ByteOffset];
+const SIDES: [JoinSide; 2] = [JoinSide::Left, JoinSide::Right];
+
+/// Row and byte of the left and the right one; none of one that is missing.
+type Places = [Option<[u64; 2]>; 2];
+
+/// A row of a pair, as the server tells it.
+#[derive(Debug, Clone, Copy)]
+pub struct JoinedRow {
+    /// The pair's first slice.
+    pub slice: u32,
+    /// Its number, from 0, among those of the pair that went to the place.
+    pub row: u64,
+    /// The place; none for all of them.
+    pub place: Option<u32>,
+}
+
+/// Where a row stands: at its right row, if it has one, and beside it the place of its left one. Both files, if it is not found any
+/// more.
+pub fn locate(
+    spec: &FlowSpec,
+    join: &JoinSpec,
+    transforms: &Arc<Transforms>,
+    outcome: &Outcome,
+    wanted: JoinedRow,
+) -> Option<Location> {
+    let pair = join.pairs(&spec.source).into_iter().find(|pair| pair[0].number == wanted.slice)?;
+    // What the error is about matters more than why its place is not known.
+    let found = find(spec, &pair, transforms, outcome, wanted).ok().flatten();
+    let at = |side: usize, place: Option<[u64; 2]>| {
+        let slice = pair.iter().find(|slice| join.side_of(slice.file).index() == side)?;
+        let path = spec.source.files[slice.file].path.clone();
+        let [row, byte] = place.map_or([None, None], |place| place.map(Some));
+        Some(Location { file: path, row, byte, joined_with: None })
+    };
+    let [left, right] = match found {
+        None => [0, 1].map(|side| at(side, None)),
+        Some(places) => [0, 1].map(|side| places[side].and_then(|place| at(side, Some(place)))),
+    };
+    beside(right, left)
+}
+
+/// Row and byte of the left and the right one.
+fn find(
+    spec: &FlowSpec,
+    pair: &[SliceSpec],
+    transforms: &Arc<Transforms>,
+    outcome: &Outcome,
+    wanted: JoinedRow,
+) -> Result<Option<Places>, CoreError> {
+    let alone = FlowSpec {
+        source: SourceSpec { slices: pair.to_vec(), committed: Default::default(), ..spec.source.clone() },
+        transforms: Vec::new(),
+        routing: None,
+        sink: SinkSpec::Null,
+        streams: 1,
+        affinity: Vec::new(),
+        memory: MemorySpec { blocks: 2, ..spec.memory.clone() },
+        rejects: RejectSpec { keep: KeepRejects::Examples, ..RejectSpec::default() },
+        ..spec.clone()
+    };
+    let (alone, first) = with_places(alone)?;
+    let (transforms, router) = (transforms.clone(), Router::of(spec)?);
+    let sink = Arc::new(FindRow { wanted, first, transforms, router, found: Mutex::new(None) });
+    let flow = Flow::into_sink(alone, Arc::new(FindSink(sink.clone())))?;
+    // Behind the row nobody reads on: what the report says then does not matter.
+    flow.run("the flow was stopped", &mut || outcome.stopped() || lock(&sink.found).is_some())?;
+    let found = lock(&sink.found).take();
+    Ok(found)
+}
+
+/// One place, with the other one beside it.
+fn beside(one: Option<Location>, other: Option<Location>) -> Option<Location> {
+    let Some(one) = one else { return other };
+    let shown = |place: Location| match place.row {
+        Some(row) => format!("{}, row {row}", place.file),
+        None => place.file,
+    };
+    Some(Location { joined_with: other.map(shown), ..one })
+}
+
+/// The flow with the places of both rows behind the columns of joined rows; the index of the first of these four.
+fn with_places(mut spec: FlowSpec) -> Result<(FlowSpec, usize), CoreError> {
+    let first = spec.first_schema()?.columns().len();
+    let Some(join) = &mut spec.join else { return Ok((spec, first)) };
+    for side in SIDES {
+        for from in MADE {
+            // Names of a package have no control characters.
+            let name = format!("\u{1}{side:?} {from:?}");
+            let made = MadeColumn { name: name.clone(), from };
+            match side {
+                JoinSide::Left => spec.layout.made.push(made),
+                JoinSide::Right => join.right.made.push(made),
+            }
+            join.columns.push(JoinColumn { side, column: name.clone(), name });
+        }
+    }
+    Ok((spec, first))
+}
+
+/// Looks at the rows that come, and drops them.
+struct FindRow {
+    wanted: JoinedRow,
+    /// Index of the first column with places.
+    first: usize,
+    /// Those of the load.
+    transforms: Arc<Transforms>,
+    router: Option<Router>,
+    found: Mutex<Option<Places>>,
+}
+
+struct FindSink(Arc<FindRow>);
+
+impl Sink for FindSink {
+    fn writer(&self) -> Box<dyn Writer> {
+        Box::new(FindWriter { sink: self.0.clone(), before: 0 })
+    }
+
+    fn keeps_rejects(&self) -> bool {
+        false
+    }
+
+    fn hashes_texts(&self) -> bool {
+        false
+    }
+
+    fn by_place(&self) -> bool {
+        false
+    }
+
+    fn starved(&self) -> bool {
+        false // nothing is ever kept
+    }
+
+    fn close(&self) {}
+
+    fn report(&self) -> SinkReport {
+        SinkReport::default()
+    }
+
+    fn columns(&self) -> Option<Vec<ColumnReport>> {
+        None
+    }
+}
+
+struct FindWriter {
+    sink: Arc<FindRow>,
+    /// Rows that have gone to the place.
+    before: u64,
+}
+
+impl Writer for FindWriter {
+    fn write(&mut self, rows: Placed, _origin: Origin, _meter: &StreamMeter) -> Result<bool, CoreError> {
+        let FindRow { wanted, first, transforms, router, found } = self.sink.as_ref();
+        let internal = |error| CoreError::new(ErrorKind::Internal, format!("joined rows: {error}"));
+        let joined = rows.batch.project(&(0..*first).collect::<Vec<_>>()).map_err(internal)?;
+        let left = rows_that_go(joined, transforms, router.as_ref(), wanted.place)?;
+        if let Some(&row) = wanted.row.checked_sub(self.before).and_then(|row| left.get(row as usize)) {
+            *lock(found) = Some(places(&rows.batch, *first, row as usize));
+            return Ok(false);
+        }
+        self.before += left.len() as u64;
+        Ok(true)
+    }
+}
+
+/// Those of a row of the batch.
+fn places(batch: &RecordBatch, first: usize, row: usize) -> Places {
+    let value = |column: usize| {
+        let values = batch.column(column).as_primitive_opt::<Int64Type>()?;
+        values.is_valid(row).then(|| values.value(row) as u64)
+    };
+    [first, first + MADE.len()].map(|column| Some([value(column)?, value(column + 1)?]))
+}
