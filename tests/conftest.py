@@ -7,8 +7,14 @@ from collections import defaultdict
 from zlib import crc32
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["tests.servers.fixtures"]
+
+# CI tries the same inputs each time, so that a change is judged by what it changes; everybody else tries others.
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 # Set by `make test-every-case`: every case runs on every server version and every instruction set. Otherwise each case
 # runs on one of them, in turn, so that a function with several cases meets all.

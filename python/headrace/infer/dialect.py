@@ -124,6 +124,11 @@ def _encoding_doubts(look: Mapping[str, Any]) -> list[Doubt]:
     return [Doubt(f"the text is not UTF-8; taken for {look['encoding']}, in which it has {words}", topic="encoding")]
 
 
+def _is_qualified(line: str) -> bool:
+    """Whether a line is one value between qualifiers: its blanks are part of it, wherever they stand."""
+    return len(line) > 1 and line[0] == line[-1] and line[0] in QUALIFIERS
+
+
 def _one_column(
     look: Mapping[str, Any], scored: Sequence[Scored], base: dict[str, Any], doubts: list[Doubt], given: Given
 ) -> Choice:
@@ -136,7 +141,7 @@ def _one_column(
             expected="delimited text",
             hint="Leave it out.",
         )
-    if not all(is_typed(line) for line in look["head_lines"][1:]):
+    if not all(is_typed(line) or _is_qualified(line) for line in look["head_lines"][1:]):
         refuse_fixed_width(look)
     doubts.append(Doubt("no delimiter was found: every row is one value"))
     # One that stands in no row, if there is such a one.

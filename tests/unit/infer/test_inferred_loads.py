@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies
+from hypothesis import HealthCheck, example, given, settings, strategies
 
 from headrace.errors import SourceError
 from headrace.infer import Given, InferOptions, infer_files, layout_text
@@ -142,6 +142,15 @@ def test_files_as_other_programs_write_them_load_by_their_layouts(
     quoting=strategies.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
     has_header=strategies.booleans(),
     is_given=strategies.booleans(),
+)
+# Blanks in the same places of all lines, but between qualifiers.
+@example(values=[["1/1/1 9:05"] * 3], delimiter=",", quoting=csv.QUOTE_ALL, has_header=False, is_given=False)
+@example(
+    values=[["an apple", "no apple", "my apple"]],
+    delimiter=",",
+    quoting=csv.QUOTE_ALL,
+    has_header=False,
+    is_given=False,
 )
 def test_random_files_load_by_their_layouts(
     tmp_path: Path, values: list[list[str | None]], delimiter: str, quoting: Quoting, has_header: bool, is_given: bool
