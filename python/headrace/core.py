@@ -185,7 +185,7 @@ class Flow:
 
     def __init__(self, spec: Mapping[str, Any], lookups: Sequence[Lookup] = ()) -> None:
         """Check the specification; raises InternalError when it contradicts itself. `lookups`: one for each of its
-        transforms.
+        transforms that is one.
         """
         self._flow = _call(_native.Flow, json.dumps(spec), [lookup.native for lookup in lookups])
         self.started = False
@@ -209,6 +209,16 @@ class Flow:
     def commit(self) -> None:
         """Commit what a sink with `commit: together` left open, once, after `join` gave a report without error."""
         _call(self._flow.commit)
+
+    def next_window(self) -> _native.Window | None:
+        """The next rows that a query of the flow is to be run over, to be answered once, as soon as there are some; for
+        any number of threads, none of which holds the GIL while it waits. None when the flow has ended, or was stopped.
+        """
+        return self._flow.next_window()
+
+    def is_stopped(self) -> bool:
+        """Whether the flow was stopped, or has failed."""
+        return self._flow.is_stopped()
 
     def seen_at_work(self, process_ids: Sequence[int]) -> None:
         """Tell that these processes of the server were seen at work: their writers are not given up, even if no byte

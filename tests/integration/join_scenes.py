@@ -60,6 +60,8 @@ FROM read_csv('{inbox}/orders.*', delim='|', header=false, auto_detect=false, qu
 TYPES = ("inner", "left", "right", "full")
 PAIRS, ORDERS = 7, 9_000
 HEADER = "number,key,price\n"
+# Number of a line of the last pair.
+LATE = 1_200_111
 
 
 def of_type(kind: str, package: str = PACKAGE) -> str:
@@ -87,6 +89,18 @@ def write_files(project: Project) -> None:
         orders = "" if pair == 3 else "".join(map(order, range(begin, end)))
         project.file(f"orders.{pair}", orders)
         project.file(f"lines.{pair}", "" if pair == 5 else HEADER + "".join(map(lines, range(begin + 1, end + 7))))
+
+
+def write_pairs_of_falling_size(project: Project) -> None:
+    """The last pair is the smallest one, so that one stream comes to it behind all others."""
+    for pair in range(1, PAIRS):
+        begin = pair * 20_000
+        keys = range(begin, begin + 300 * (PAIRS - pair))
+        project.file(f"orders.{pair}", "".join(f"{key}|Clerk of {key % 1000}|2024-01-01\n" for key in keys))
+        lines = [f"{10 * key},{key},1\n" for key in keys] + [f"{LATE},120011,1\n"] * (pair == PAIRS - 1)
+        project.file(f"lines.{pair}", HEADER + "".join(sorted(lines, key=lambda line: int(line.split(",")[1]))))
+    for name in ("orders.0", "lines.0"):
+        (project.inbox / name).unlink()
 
 
 def expected(project: Project, kind: str) -> list[tuple[Any, ...]]:

@@ -12,15 +12,22 @@ from typing import Any
 import pytest
 
 from tests.integration.driver import Ended
-from tests.integration.join_scenes import HEADER, PACKAGE, PAIRS, TYPES, expected, of_type, write_files
+from tests.integration.join_scenes import (
+    LATE,
+    PACKAGE,
+    PAIRS,
+    TYPES,
+    expected,
+    of_type,
+    write_files,
+    write_pairs_of_falling_size,
+)
 from tests.integration.postgres import PostgresProject
 from tests.snapshots import assert_snapshot
 
 DESTINATION = 'table: sales, target: "${target}"}'
 # Kills, each of which is resumed.
 KILLS = int(os.environ.get("KILLS", "3"))
-# Number of a line of the last pair.
-LATE = 1_200_111
 LOOKUP = """\
         clerked:
           input: joined
@@ -234,18 +241,6 @@ def test_a_resumed_run_goes_on_behind_the_pairs_that_are_committed(sales: Postgr
     assert (table["bytes_read"] == total) == (case != "plain")
     assert [transform["slices_not_counted"] for transform in table["transforms"]] == [0] * (case == "lookup")
     assert sales.leftovers() == []
-
-
-def write_pairs_of_falling_size(sales: PostgresProject) -> None:
-    """The last pair is the smallest one, so that one stream comes to it behind all others."""
-    for pair in range(1, PAIRS):
-        begin = pair * 20_000
-        keys = range(begin, begin + 300 * (PAIRS - pair))
-        sales.file(f"orders.{pair}", "".join(f"{key}|Clerk of {key % 1000}|2024-01-01\n" for key in keys))
-        lines = [f"{10 * key},{key},1\n" for key in keys] + [f"{LATE},120011,1\n"] * (pair == PAIRS - 1)
-        sales.file(f"lines.{pair}", HEADER + "".join(sorted(lines, key=lambda line: int(line.split(",")[1]))))
-    for name in ("orders.0", "lines.0"):
-        (sales.inbox / name).unlink()
 
 
 def test_a_pair_whose_keys_a_committed_one_has_is_refused_by_a_resumed_run_too(sales: PostgresProject) -> None:

@@ -55,7 +55,7 @@ class UnitFlow:
     ) -> None:
         """Writes the ledger's rows of a unit: by slice, how many rows it has. `skipped`: lines of each of them."""
         nothing = [0 for _ in rows]
-        counts = [list(rows), list(rows.values()), nothing, [skipped for _ in rows], nothing, nothing]
+        counts = [list(rows), list(rows.values()), nothing, [skipped for _ in rows], nothing, nothing, nothing]
         hashes = [text_hash(number) for number in rows]
         columns: list[Sequence[object]] = [*counts, hashes]
         arrays = ["{" + ",".join(map(str, values)) + "}" for values in columns]

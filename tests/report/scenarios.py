@@ -395,12 +395,22 @@ def lookup_run(folder: Path) -> Path:
         "null_keys": 12,
         "busy_seconds": 0.81,
     }
-    own["rows_rejected"], own["rows_loaded"] = 612, rows - 612
+    own["rows_rejected"], own["rows_filtered"], own["rows_loaded"] = 612, 388, rows - 1000
     own["transforms"] = [
         {"name": "parts", "no_match": "default", **counts, "lookup": index},
         {"name": "clerks", "no_match": "reject", **counts, "defaulted": 0, "rejected": 612, "lookup": index},
         {"name": "<b>days</b>", "no_match": "default", "rows": rows, "lookup": None},
         {"no_match": 7, "lookup": [], "rows": "many"},
+        {
+            "name": "priced",
+            "kind": "sql",
+            **counts,
+            "defaulted": 0,
+            "matched": rows - 388,
+            "filtered": 388,
+            "lookup": None,
+        },
+        {"name": "<i>odd</i>", "kind": "sql", "rows": "many"},
     ]
     _end(folder, simulation, "facts", [own])
     return folder

@@ -29,7 +29,7 @@ use crate::sink::{self, Sink};
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
 use crate::stream::{self, BLOCK_OVERHEAD_BYTES, JoinedRanges, KeptPairs};
-use crate::transforms::Transforms;
+use crate::transforms::{Transforms, Window};
 
 /// The slab of a block is at most this many times as large as its text: 16 bytes for an empty text field, which takes at least
 /// its delimiter, a validity bit, and the texts whose doubled qualifiers were made single.
@@ -168,9 +168,9 @@ impl Flow {
     pub fn with_lookups(mut spec: FlowSpec, lookups: Vec<Arc<Lookup>>) -> Result<Self, CoreError> {
         spec.check()?;
         spec.leave_out_unwanted();
-        let transforms = Arc::new(Transforms::new(&spec, lookups)?);
-        let spec = Arc::new(spec);
         let outcome = Arc::new(Outcome::default());
+        let transforms = Arc::new(Transforms::new(&spec, lookups, outcome.clone())?);
+        let spec = Arc::new(spec);
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let held = spec.streams.saturating_mul(if spec.join.is_some() { 2 } else { 1 });
         let queue_batches = (spec.memory.blocks.saturating_sub(held) / 2).max(1);
@@ -184,22 +184,11 @@ impl Flow {
     /// # Errors
     /// `Specification` when it contradicts itself.
     pub(crate) fn into_sink(spec: FlowSpec, sink: Arc<dyn Sink>) -> Result<Self, CoreError> {
-        Self::into_sink_through(spec, Vec::new(), sink)
-    }
-
-    /// The same with the indexes of its lookups.
-    ///
-    /// # Errors
-    /// `Specification` when it contradicts itself or the indexes.
-    pub(crate) fn into_sink_through(
-        spec: FlowSpec,
-        lookups: Vec<Arc<Lookup>>,
-        sink: Arc<dyn Sink>,
-    ) -> Result<Self, CoreError> {
         spec.check()?;
-        let transforms = Arc::new(Transforms::new(&spec, lookups)?);
+        let outcome = Arc::new(Outcome::default());
+        let transforms = Arc::new(Transforms::new(&spec, Vec::new(), outcome.clone())?);
         let router = Router::of(&spec)?.map(Arc::new);
-        Ok(Self::of(Arc::new(spec), Arc::default(), transforms, router, sink, None))
+        Ok(Self::of(Arc::new(spec), outcome, transforms, router, sink, None))
     }
 
     fn of(
@@ -312,6 +301,17 @@ impl Flow {
     /// them waits on, however long nothing moves on its connection.
     pub fn seen_at_work(&self, processes: &[i32]) {
         self.shared.sink.seen_at_work(processes);
+    }
+
+    /// The next rows that a query is to be run over, as soon as there are some; from any thread, any number of them. None when the
+    /// flow has ended, or was stopped.
+    pub fn next_window(&self) -> Option<Window> {
+        self.shared.transforms.windows().next(|| lock(&self.shared.report).is_some())
+    }
+
+    /// Whether the flow was stopped, or has failed.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.outcome.stopped()
     }
 
     /// Live counters.

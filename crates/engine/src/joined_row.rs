@@ -1,17 +1,19 @@
 //! The place of a joined row that a destination has refused. It stands in two files: the pair is read and joined once more, by one
-//! stream, with the places of both rows as columns that are made.
+//! stream, with the places of both rows as columns that are made. The transforms never see these: which rows pass them is asked here.
 
 use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
-use headrace_types::{CoreError, Location, MadeColumn, MadeFrom};
+use headrace_types::{CoreError, ErrorKind, Location, MadeColumn, MadeFrom};
 
 use crate::flow::Flow;
+use crate::locate::rows_that_go;
 use crate::meter::StreamMeter;
 use crate::outcome::{Outcome, lock};
 use crate::report::{ColumnReport, SinkReport};
+use crate::routing::Router;
 use crate::sink::{Origin, Placed, Sink, Writer};
 use crate::spec::{
     FlowSpec, JoinColumn, JoinSide, JoinSpec, KeepRejects, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec,
@@ -41,7 +43,7 @@ pub struct JoinedRow {
 pub fn locate(
     spec: &FlowSpec,
     join: &JoinSpec,
-    transforms: &Transforms,
+    transforms: &Arc<Transforms>,
     outcome: &Outcome,
     wanted: JoinedRow,
 ) -> Option<Location> {
@@ -65,12 +67,14 @@ pub fn locate(
 fn find(
     spec: &FlowSpec,
     pair: &[SliceSpec],
-    transforms: &Transforms,
+    transforms: &Arc<Transforms>,
     outcome: &Outcome,
     wanted: JoinedRow,
 ) -> Result<Option<Places>, CoreError> {
     let alone = FlowSpec {
         source: SourceSpec { slices: pair.to_vec(), committed: Default::default(), ..spec.source.clone() },
+        transforms: Vec::new(),
+        routing: None,
         sink: SinkSpec::Null,
         streams: 1,
         affinity: Vec::new(),
@@ -79,8 +83,9 @@ fn find(
         ..spec.clone()
     };
     let (alone, first) = with_places(alone)?;
-    let sink = Arc::new(FindRow { wanted, first, found: Mutex::new(None) });
-    let flow = Flow::into_sink_through(alone, transforms.lookups(), Arc::new(FindSink(sink.clone())))?;
+    let (transforms, router) = (transforms.clone(), Router::of(spec)?);
+    let sink = Arc::new(FindRow { wanted, first, transforms, router, found: Mutex::new(None) });
+    let flow = Flow::into_sink(alone, Arc::new(FindSink(sink.clone())))?;
     // Behind the row nobody reads on: what the report says then does not matter.
     flow.run("the flow was stopped", &mut || outcome.stopped() || lock(&sink.found).is_some())?;
     let found = lock(&sink.found).take();
@@ -119,7 +124,11 @@ fn with_places(mut spec: FlowSpec) -> Result<(FlowSpec, usize), CoreError> {
 /// Looks at the rows that come, and drops them.
 struct FindRow {
     wanted: JoinedRow,
+    /// Index of the first column with places.
     first: usize,
+    /// Those of the load.
+    transforms: Arc<Transforms>,
+    router: Option<Router>,
     found: Mutex<Option<Places>>,
 }
 
@@ -139,7 +148,7 @@ impl Sink for FindSink {
     }
 
     fn by_place(&self) -> bool {
-        self.0.wanted.place.is_some()
+        false
     }
 
     fn starved(&self) -> bool {
@@ -159,22 +168,21 @@ impl Sink for FindSink {
 
 struct FindWriter {
     sink: Arc<FindRow>,
-    /// Rows of the place that have come.
+    /// Rows that have gone to the place.
     before: u64,
 }
 
 impl Writer for FindWriter {
     fn write(&mut self, rows: Placed, _origin: Origin, _meter: &StreamMeter) -> Result<bool, CoreError> {
-        let FindRow { wanted, first, found } = self.sink.as_ref();
-        let is_wanted = |place: u32| wanted.place.is_none_or(|wanted| wanted == place);
-        for (_, part) in rows.parts.iter().filter(|(place, _)| is_wanted(*place)) {
-            let count = part.len() as u64;
-            if let Some(row) = wanted.row.checked_sub(self.before).filter(|row| *row < count) {
-                *lock(found) = Some(places(&rows.batch, *first, part.start + row as usize));
-                return Ok(false);
-            }
-            self.before += count;
+        let FindRow { wanted, first, transforms, router, found } = self.sink.as_ref();
+        let internal = |error| CoreError::new(ErrorKind::Internal, format!("joined rows: {error}"));
+        let joined = rows.batch.project(&(0..*first).collect::<Vec<_>>()).map_err(internal)?;
+        let left = rows_that_go(joined, transforms, router.as_ref(), wanted.place)?;
+        if let Some(&row) = wanted.row.checked_sub(self.before).and_then(|row| left.get(row as usize)) {
+            *lock(found) = Some(places(&rows.batch, *first, row as usize));
+            return Ok(false);
         }
+        self.before += left.len() as u64;
         Ok(true)
     }
 }

@@ -42,3 +42,4 @@ mod transforms;
 
 pub use flow::Flow;
 pub use sink::arrow::BatchReader;
+pub use transforms::{Failure, FailureKind, Window};

@@ -2,8 +2,9 @@
 //! the start of a COPY; nobody keeps the places of all rows for that rare case.
 
 use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
 use headrace_transform::partition::OUTSIDE;
-use headrace_types::{CoreError, Location};
+use headrace_types::{CoreError, ErrorKind, Location};
 
 use crate::line_parser::{Line, LineParser};
 use crate::report::SliceReport;
@@ -49,51 +50,63 @@ pub fn locate(
         Some(columns) => LineParser::of_columns(&spec.layout, file, columns)?,
         None => LineParser::of_file(&spec.layout, file)?,
     };
-    let router = Router::of(spec)?;
     let mut scanner = file.scanner(&spec.layout)?;
-    let (mut start, mut rows_before) = (0, 0);
+    // Line and first byte of each row, and the rows.
+    let (mut places, mut batches) = (Vec::new(), Vec::new());
+    let mut start = 0;
     for line in 0.. {
         let rest = &text[start..];
         let length = match scanner.next_row_end(rest) {
             Some(end) => end + 1,
-            None if rest.is_empty() => return Ok(None),
+            None if rest.is_empty() => break,
             None => rest.len(),
         };
-        if let Line::Row(batch) = parser.parse(&rest[..length])?
-            && passes(counted.transforms, &batch)?
-            && went_to(counted.place, router.as_ref(), &batch)?
-        {
-            if rows_before == row {
-                let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
-                return Ok(Some(Location {
-                    file: file.path.clone(),
-                    row: Some(before + origin.first_line + line + 1),
-                    byte: Some(origin.at_byte + spec.layout.encoding.source_bytes(&text[..start])),
-                    ..Location::default()
-                }));
-            }
-            rows_before += 1;
+        if let Line::Row(batch) = parser.parse(&rest[..length])? {
+            places.push((line, start));
+            batches.push(batch);
         }
         start += length;
     }
-    Ok(None)
+    let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(None) };
+    let internal = |error| CoreError::new(ErrorKind::Internal, format!("rows of a block: {error}"));
+    let rows = concat_batches(&schema, &batches).map_err(internal)?;
+    let router = Router::of(spec)?;
+    let left = rows_that_go(rows, counted.transforms, router.as_ref(), counted.place)?;
+    let Some(&number) = left.get(row as usize) else { return Ok(None) };
+    let (line, start) = places[number as usize];
+    let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
+    Ok(Some(Location {
+        file: file.path.clone(),
+        row: Some(before + origin.first_line + line + 1),
+        byte: Some(origin.at_byte + spec.layout.encoding.source_bytes(&text[..start])),
+        ..Location::default()
+    }))
 }
 
-/// Whether the one row of the batch passes all transforms.
-fn passes(transforms: &Transforms, batch: &RecordBatch) -> Result<bool, CoreError> {
-    if !transforms.refuse() {
-        return Ok(true);
-    }
-    let left = transforms.apply(batch.clone(), &mut transforms.no_counts(), &mut Remaining::default())?;
-    Ok(left.is_some())
-}
-
-/// Whether the one row of the batch went to that place, or to any.
-fn went_to(place: Option<u32>, router: Option<&Router>, batch: &RecordBatch) -> Result<bool, CoreError> {
-    let Some(router) = router else { return Ok(true) };
+/// The numbers of the rows that pass the transforms and go to the place; to any place, if none is asked for.
+pub fn rows_that_go(
+    rows: RecordBatch,
+    transforms: &Transforms,
+    router: Option<&Router>,
+    place: Option<u32>,
+) -> Result<Vec<u32>, CoreError> {
+    let mut remaining = Remaining::default();
+    // What drops no rows leaves the columns in front of it where they are, so that the router finds its own.
+    let left = match transforms.drop_rows() {
+        true => transforms.apply(rows, &mut transforms.no_counts(), &mut remaining)?,
+        false => Some(rows),
+    };
+    let Some(left) = left else { return Ok(Vec::new()) };
     let mut places = Vec::new();
-    router.places(batch, &mut places)?;
-    Ok(places.iter().all(|own| *own != OUTSIDE && place.is_none_or(|place| place == *own)))
+    if let Some(router) = router {
+        router.places(&left, &mut places)?;
+    }
+    let goes = |row: &u32| {
+        let own = places.get(*row as usize);
+        own.is_none_or(|own| *own != OUTSIDE && place.is_none_or(|place| place == *own))
+    };
+    let number = |row: u32| remaining.numbers().map_or(row, |numbers| numbers[row as usize]);
+    Ok((0..left.num_rows() as u32).filter(goes).map(number).collect())
 }
 
 fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<u8>, CoreError> {

@@ -55,7 +55,7 @@ pub struct TransformReport {
     pub busy_seconds: f64,
 }
 
-/// Accounts of a slice: lines = rows + skipped, rows = out + rejected. What comes out of one transform goes into the next.
+/// Accounts of a slice: lines = rows + skipped, rows = out + filtered + rejected. What comes out of one transform goes into the next.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceReport {
@@ -88,6 +88,9 @@ pub struct SliceReport {
     pub rows: u64,
     /// Rejected rows.
     pub rejected: u64,
+    /// Rows that queries have left out.
+    #[serde(default)]
+    pub filtered: u64,
     /// Rows given to the sink, now or then.
     pub out: u64,
     /// What has become of its rows in a join, if the flow has one; what comes out of that counts in the first slice of a pair, as do
@@ -112,13 +115,13 @@ pub struct SliceReport {
     pub dialect: Option<Dialect>,
 }
 
-/// Rows of one transform: rows = matched + defaulted + rejected.
+/// Rows of one transform: of a lookup, rows = matched + defaulted + rejected; of a query, rows = matched + filtered + rejected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransformCounts {
     /// Rows that came.
     pub rows: u64,
-    /// Rows that have found another one.
+    /// Rows that have found another one; of a query, those that go on.
     pub matched: u64,
     /// Rows that have found nothing, and got defaults.
     pub defaulted: u64,
@@ -127,6 +130,9 @@ pub struct TransformCounts {
     pub rejected: u64,
     /// Of both, rows of which a column of the key is NULL.
     pub null_keys: u64,
+    /// Rows that a query leaves out.
+    #[serde(default)]
+    pub filtered: u64,
 }
 
 /// What has become of the rows of a slice in a join: what is not unmatched has met a row of the other side.
@@ -194,6 +200,7 @@ impl SliceReport {
             replaced: BTreeMap::new(),
             rows: 0,
             rejected: 0,
+            filtered: 0,
             out: 0,
             join: None,
             transforms: Vec::new(),
@@ -204,16 +211,22 @@ impl SliceReport {
         }
     }
 
+    /// Sums what transforms have left out.
+    pub fn count_filtered(&mut self) {
+        self.filtered = self.transforms.iter().map(|counts| counts.filtered).sum();
+    }
+
     /// The account of a slice that an earlier attempt has committed.
     pub fn known(slice: &SliceSpec, known: &CommittedSlice) -> Self {
-        let &CommittedSlice { loaded, rejected, skipped, ignored, text_hash } = known;
-        let rows = loaded.saturating_add(rejected);
+        let &CommittedSlice { loaded, rejected, filtered, skipped, ignored, text_hash } = known;
+        let rows = loaded.saturating_add(rejected).saturating_add(filtered);
         SliceReport {
             committed: true,
             lines: rows.saturating_add(skipped),
             skipped,
             rows,
             rejected,
+            filtered,
             out: loaded,
             values_ignored: ignored,
             text_hash,

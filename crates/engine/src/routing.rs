@@ -19,6 +19,8 @@ const MOST_PLACES: u32 = 1 << 16;
 /// Finds the places of rows; shared by all streams.
 pub struct Router {
     column: usize,
+    /// The column in front of the transforms that it is.
+    field: usize,
     method: Method,
     count: u32,
 }
@@ -28,27 +30,27 @@ impl Router {
     ///
     /// # Errors
     /// Those of [`Router::new`].
-    pub fn of(spec: &FlowSpec) -> Result<Option<Router>, CoreError> {
-        let Some(routing) = &spec.routing else { return Ok(None) };
-        let router = Router::new(&spec.first_schema()?, routing)?;
-        if spec.join.is_none() && router.column >= spec.layout.columns.len() {
-            // What would be rejected has no field.
-            return Err(refused(format!("column `{}` is made", routing.column)));
-        }
-        Ok(Some(router))
+    pub fn of(flow: &FlowSpec) -> Result<Option<Router>, CoreError> {
+        let Some(spec) = &flow.routing else { return Ok(None) };
+        let (schema, fields) = flow.row_fields()?;
+        Router::new(&schema, &fields, spec).map(Some)
     }
 
-    /// A router by a column of the rows in front of the transforms.
+    /// A router for rows of `schema`. `fields`: of each column, the one in front of the transforms that it is.
     ///
     /// # Errors
     /// `Specification` for a column that these rows have not or whose type the method does not know, keys that the type does
     /// not accept, ranges or lists that overlap, and too many places.
-    pub fn new(rows: &RowSchema, spec: &RoutingSpec) -> Result<Router, CoreError> {
+    pub fn new(schema: &RowSchema, fields: &[Option<usize>], spec: &RoutingSpec) -> Result<Router, CoreError> {
         let name = &spec.column;
-        let Some(column) = rows.index_of(name) else {
+        let Some(column) = schema.index_of(name) else {
             return Err(refused(format!("the rows have no column `{name}`")));
         };
-        let column_type = rows.columns()[column].column_type;
+        let Some(field) = fields[column] else {
+            // What would be rejected has no field.
+            return Err(refused(format!("column `{name}` stands in no file")));
+        };
+        let column_type = schema.columns()[column].column_type;
         let (own, default) = (spec.method.places(), spec.default);
         let count = default.map_or(own, |place| own.max(place.saturating_add(1) as usize));
         let count = u32::try_from(count).ok().filter(|count| *count <= MOST_PLACES);
@@ -73,12 +75,12 @@ impl Router {
             }
             MethodSpec::AllBut(keys) => Method::List(all_but(column_type, keys)?),
         };
-        Ok(Router { column, method, count })
+        Ok(Router { column, field, method, count })
     }
 
-    /// Index of the column that decides.
-    pub fn column(&self) -> usize {
-        self.column
+    /// The column in front of the transforms that decides.
+    pub fn field(&self) -> usize {
+        self.field
     }
 
     /// Number of places.
@@ -255,12 +257,11 @@ fn refused(text: String) -> CoreError {
 
 #[cfg(test)]
 mod tests {
-    use headrace_types::Column;
+    use headrace_types::{Column, Layout};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::line_parser::LineParser;
-    use headrace_types::Layout;
 
     /// Places of the texts of one nullable column; -1 outside.
     fn places(column_type: Value, method: Value, default: Option<u32>, texts: &str) -> Vec<i64> {
@@ -269,7 +270,7 @@ mod tests {
         let mut layout = Layout { delimiter: "|".to_owned(), qualifier: Some('"'), columns, ..Layout::default() };
         layout.columns.push(Column::new("key", column_type, true));
         let spec = serde_json::from_value(json!({"column": "key", "method": method, "default": default})).unwrap();
-        let router = Router::new(&RowSchema::of(&layout), &spec).unwrap();
+        let router = Router::new(&RowSchema::of(&layout), &[Some(0), Some(1)], &spec).unwrap();
         let text: String = texts.split(',').map(|text| format!("1|{text}\n")).collect();
         let batch = LineParser::new(&layout).unwrap().rows(text.as_bytes()).unwrap().remove(0);
         let mut places = Vec::new();

@@ -19,7 +19,7 @@ mod transforms;
 pub use join::{JoinColumn, JoinKind, JoinSide, JoinSpec};
 pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
-pub use transforms::{NoMatch, ProbeSpec, TransformSpec};
+pub use transforms::{ComputedColumn, NoMatch, Operation, ProbeSpec, QuerySpec, TransformSpec};
 
 /// One data flow.
 #[derive(Debug, Clone, Deserialize)]
@@ -237,6 +237,9 @@ pub struct CommittedSlice {
     pub loaded: u64,
     /// Rows rejected.
     pub rejected: u64,
+    /// Rows that queries have left out.
+    #[serde(default)]
+    pub filtered: u64,
     /// Header and blank lines.
     pub skipped: u64,
     /// Values of loaded rows that were ignored: NULL or cut instead of what stands in the file.
@@ -493,12 +496,29 @@ impl FlowSpec {
     /// # Errors
     /// `Specification` for transforms that do not fit the rows before them.
     pub fn row_schema(&self) -> Result<RowSchema, CoreError> {
+        Ok(self.row_fields()?.0)
+    }
+
+    /// The columns in front of the transforms, each its own number; none for those that stand in no file, because they are made.
+    pub fn first_fields(&self, schema: &RowSchema) -> Vec<Option<usize>> {
+        let fields = if self.join.is_some() { schema.columns().len() } else { self.layout.columns.len() };
+        (0..schema.columns().len()).map(|column| (column < fields).then_some(column)).collect()
+    }
+
+    /// Columns of the rows that the sink gets, and the column in front of the transforms that each of them is, if it is one that stands in
+    /// a file.
+    ///
+    /// # Errors
+    /// `Specification` for transforms that do not fit the rows before them.
+    pub fn row_fields(&self) -> Result<(RowSchema, Vec<Option<usize>>), CoreError> {
         let mut schema = self.first_schema()?;
-        self.transforms
-            .iter()
-            .try_for_each(|transform| transform.extend(&mut schema))
-            .map_err(|text| self.refused(text))?;
-        Ok(schema)
+        let mut fields = self.first_fields(&schema);
+        for transform in &self.transforms {
+            let before = schema.clone();
+            transform.extend(&mut schema).map_err(|text| self.refused(text))?;
+            transform.follow_fields(&before, &mut fields);
+        }
+        Ok((schema, fields))
     }
 
     fn refused(&self, text: String) -> CoreError {

@@ -186,7 +186,7 @@ impl Sending<'_> {
         let _placing = self.meter.pause(Doing::Transform);
         let (placed, outside) = router.route(batch, self.shared.sink.by_place(), &mut self.places)?;
         if !outside.is_empty() {
-            remaining.refuse(outside, &Refusal { column: Some(router.column()), rule: Rule::Partition, note: None });
+            remaining.refuse(outside, &Refusal { column: Some(router.field()), rule: Rule::Partition, note: None });
         }
         Ok(placed)
     }
@@ -201,8 +201,10 @@ fn check_committed(
 ) -> Result<(), CoreError> {
     let expected = SliceReport::known(slice, known);
     let counts = |account: &SliceReport| {
-        let SliceReport { out, rejected, skipped, values_ignored, .. } = account;
-        format!("{out} rows, {rejected} rejected, {skipped} lines skipped, {values_ignored} values ignored")
+        let SliceReport { out, rejected, filtered, skipped, values_ignored, .. } = account;
+        format!(
+            "{out} rows, {rejected} rejected, {filtered} filtered, {skipped} lines skipped, {values_ignored} values ignored"
+        )
     };
     if let Some((found, expected)) = account.text_hash.zip(expected.text_hash).filter(|(now, then)| now != then) {
         let what = format!("slice {} has another text than when an earlier attempt committed it", slice.number);

@@ -4,6 +4,7 @@
 //! touch Python. Errors cross as `CoreError(json)`; `headrace.core` turns them into the package's own classes.
 
 mod postgres;
+mod windows;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use serde::de::DeserializeOwned;
 
 create_exception!(_native, CoreError, PyException, "An error of the core; its only argument is JSON text.");
 
-fn to_python(error: &EngineError) -> PyErr {
+pub(crate) fn to_python(error: &EngineError) -> PyErr {
     // An error is plain data; should it ever fail to serialise, its text still says what happened.
     CoreError::new_err(serde_json::to_string(error).unwrap_or_else(|_| error.to_string()))
 }
@@ -151,7 +152,7 @@ fn replay_rows(py: Python<'_>, spec_json: &str, is_cancelled: Py<PyAny>) -> PyRe
 }
 
 /// The Arrow C stream in a capsule, which is taken out of it.
-fn stream_in(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
+pub(crate) fn stream_in(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
     let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: by the Arrow PyCapsule interface the name says what the capsule holds; nobody else takes it out meanwhile,
     // because this thread is attached to Python. An empty stream is left behind, so that the capsule releases nothing.
@@ -244,6 +245,14 @@ impl Flow {
         py.detach(|| self.0.commit()).map_err(|error| to_python(&error))
     }
 
+    fn next_window(&self, py: Python<'_>) -> Option<windows::Window> {
+        py.detach(|| self.0.next_window()).map(windows::Window::new)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
+    }
+
     fn seen_at_work(&self, py: Python<'_>, process_ids: Vec<i32>) {
         py.detach(|| self.0.seen_at_work(&process_ids));
     }
@@ -286,10 +295,14 @@ impl ArrowStream {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.schema.as_ref())
-            .map_err(|error| to_python(&EngineError::new(ErrorKind::Internal, "schema").found(error.to_string())))?;
-        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+        schema_capsule(py, &self.schema)
     }
+}
+
+pub(crate) fn schema_capsule<'py>(py: Python<'py>, schema: &arrow_schema::Schema) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema)
+        .map_err(|error| to_python(&EngineError::new(ErrorKind::Internal, "schema").found(error.to_string())))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
 /// A running generation of TPC-H files.
@@ -324,6 +337,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Flow>()?;
     module.add_class::<Lookup>()?;
     module.add_class::<ArrowStream>()?;
+    module.add_class::<windows::Window>()?;
     module.add_class::<Generation>()?;
     module.add_class::<postgres::PostgresConnection>()?;
     module.add_class::<postgres::PostgresRows>()?;

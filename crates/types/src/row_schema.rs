@@ -44,6 +44,15 @@ impl RowSchema {
         RowSchema(columns)
     }
 
+    /// The one that takes its place behind a query, which says all columns of its rows.
+    ///
+    /// # Errors
+    /// A sentence that names a column which stands there twice.
+    pub fn of_query(columns: impl IntoIterator<Item = RowColumn>) -> Result<Self, String> {
+        let mut schema = RowSchema::empty();
+        columns.into_iter().try_for_each(|column| schema.add(column)).map(|()| schema)
+    }
+
     /// Puts a column behind the others.
     ///
     /// # Errors

@@ -62,11 +62,13 @@ pub enum Rule {
     Partition,
     /// A key that no row of a lookup has.
     NoMatch,
+    /// A row of which a query cannot compute its result.
+    Expression,
 }
 
 impl Rule {
     /// All rules, each at the place of its number.
-    pub const ALL: [Rule; 28] = [
+    pub const ALL: [Rule; 29] = [
         Rule::TooFewFields,
         Rule::TooManyFields,
         Rule::RowTooLong,
@@ -95,6 +97,7 @@ impl Rule {
         Rule::NulByte,
         Rule::Partition,
         Rule::NoMatch,
+        Rule::Expression,
     ];
 
     /// Whether a text is no value of its column's type.
@@ -253,6 +256,11 @@ impl Rule {
                 "a key that a row of the lookup has",
                 "Add the missing row to the lookup, or give rows that find nothing a value: `no_match: {default: VALUE}`.",
             ),
+            Expression => (
+                "HR603",
+                "values that the query of the transform can compute with",
+                "Repair the row, or let the `sql` of the transform provide for it, with CASE or TRY.",
+            ),
         }
     }
 }
@@ -289,6 +297,7 @@ impl std::fmt::Display for Rule {
             NulByte => "nul_byte",
             Partition => "partition",
             NoMatch => "no_match",
+            Expression => "expression",
         })
     }
 }
@@ -303,6 +312,6 @@ mod tests {
             assert_eq!(rule as usize, place);
             assert_eq!(Rule::ALL.iter().filter(|other| other.code() == rule.code()).count(), 1);
         }
-        assert_eq!(Rule::NoMatch as usize + 1, Rule::ALL.len());
+        assert_eq!(Rule::Expression as usize + 1, Rule::ALL.len());
     }
 }

@@ -32,6 +32,7 @@ _COLUMNS: Final = (
     TextColumn("skipped", drop_when_narrow=1),
     TextColumn("rows"),
     TextColumn("rejected"),
+    TextColumn("filtered"),
     TextColumn("loaded"),
     TextColumn("seconds", drop_when_narrow=3),
     TextColumn("MB/s"),
@@ -51,8 +52,19 @@ _PARTITIONS: Final = (
     TextColumn("strays", drop_when_narrow=1),
     TextColumn("switch ms"),
 )
-_FOUND: Final = ("rows", "matched", "defaulted", "rejected", "null_keys", "slices_not_counted")
-_SUMMED: Final = ("lines", "rows_skipped", "rows_read", "rows_rejected", "rows_loaded", "seconds", "bytes_read")
+_FOUND: Final = ("rows", "matched", "defaulted", "rejected", "null_keys", "filtered", "slices_not_counted")
+_SUMMED: Final = (
+    "lines",
+    "rows_skipped",
+    "rows_read",
+    "rows_rejected",
+    "rows_filtered",
+    "rows_loaded",
+    "seconds",
+    "bytes_read",
+)
+# Where the column stands that tables without queries do not need.
+_FILTERED: Final = 5
 
 
 def render_summary(summary: Document, *, width: int) -> str:
@@ -74,27 +86,34 @@ def render_summary(summary: Document, *, width: int) -> str:
 
 
 def render_accounts(tables: Sequence[Document], *, width: int) -> str:
-    """One line per table and a total of those that were loaded. lines = rows + skipped, rows = rejected + loaded.
+    """One line per table and a total of those that were loaded. lines = rows + skipped, rows = rejected + filtered +
+    loaded.
 
     A table that was not loaded has no accounts: what its streams had done when it stopped is an accident.
     """
     loaded = [table for table in tables if table["status"] == "success"]
-    sums = {name: sum(table[name] for table in loaded) for name in _SUMMED}
+    sums = {name: sum(table.get(name, 0) for table in loaded) for name in _SUMMED}
     total = _account_cells({"table": "total", "status": "success", **sums})
     rows = [_account_cells(table) for table in tables]
-    return render_table(_COLUMNS, rows, total=total if len(loaded) > 1 else None, width=width)
+    columns = list(_COLUMNS)
+    if not sums["rows_filtered"]:
+        del columns[_FILTERED]
+        for cells in (total, *rows):
+            del cells[_FILTERED]
+    return render_table(columns, rows, total=total if len(loaded) > 1 else None, width=width)
 
 
 def _account_cells(table: Document) -> list[str]:
     name, seconds = str(table["table"]), float(table["seconds"])
     if table["status"] != "success":
-        return [f"{name} ({table['status']})", *["-"] * 4, "0", f"{seconds:.2f}", "-"]
+        return [f"{name} ({table['status']})", *["-"] * 5, "0", f"{seconds:.2f}", "-"]
     return [
         name,
         units.count(table["lines"]),
         units.count(table["rows_skipped"]),
         units.count(table["rows_read"]),
         units.count(table["rows_rejected"]),
+        units.count(table.get("rows_filtered", 0)),
         units.count(table["rows_loaded"]),
         f"{seconds:.2f}",
         units.megabytes_per_second(table["bytes_read"], seconds),
@@ -198,14 +217,17 @@ def render_transforms(tables: Sequence[Document], *, width: int) -> str:
     """What became of the rows of tables in each of their transforms; empty without any. Of flows into one table, as
     those of a loop, the sums.
     """
-    sums: dict[tuple[str, str, str], dict[str, int]] = {}
+    sums: dict[tuple[str, str, str, str | None], dict[str, int]] = {}
     for table in tables:
         for transform in table.get("transforms", ()) if table["status"] == "success" else ():
-            key = (table["table"], transform["name"], transform["no_match"])
+            key = (table["table"], transform.get("kind", "lookup"), transform["name"], transform["no_match"])
             known = sums.setdefault(key, dict.fromkeys(_FOUND, 0))
             known.update({count: known[count] + transform.get(count, 0) for count in _FOUND})
     lines = []
-    for (table_name, name, no_match), counts in sums.items():
+    for (table_name, kind, name, no_match), counts in sums.items():
+        if kind == "sql":
+            lines += _wrapped(f"{table_name}: query {name}: {_queried(counts)}{_not_counted(counts)}", "", width)
+            continue
         without = f", {units.count(counts['null_keys'])} of them without a key" if counts["null_keys"] else ""
         others = [
             f", {units.count(counts[count])} {what}"
@@ -219,6 +241,12 @@ def render_transforms(tables: Sequence[Document], *, width: int) -> str:
             width,
         )
     return "\n".join(lines)
+
+
+def _queried(counts: Mapping[str, int]) -> str:
+    left_out = f", {units.count(counts['filtered'])} left out"
+    rejected = f", {units.count(counts['rejected'])} rejected" if counts["rejected"] else ""
+    return f"{units.plural(counts['rows'], 'row')}, {units.count(counts['matched'])} went on{left_out}{rejected}"
 
 
 def _not_counted(counts: Mapping[str, int]) -> str:

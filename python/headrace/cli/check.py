@@ -80,12 +80,18 @@ def _not_ready(destinations: Sequence[run.Destination]) -> HeadraceError | None:
 
 
 def _columns(flow: Document) -> int:
-    """Those that are read, made and added; of a join those that come out."""
+    """Those that are read, made and added; of a join or a query those that come out."""
     layout = flow["source"]["layout"]
-    added = sum(len(transform["added"]) for transform in flow.get("transforms", ()))
     if "join" in flow:
-        return len(flow["join"]["columns"]) + added
-    return len(layout["columns"]) + len(layout.get("made", [])) + added
+        columns = len(flow["join"]["columns"])
+    else:
+        columns = len(layout["columns"]) + len(layout.get("made", []))
+    for transform in flow.get("transforms", ()):
+        if transform["kind"] == "sql":
+            columns = len(transform["columns"] or ())
+        else:
+            columns += len(transform["added"])
+    return columns
 
 
 def render_check(package: Document, *, width: int) -> str:

@@ -73,7 +73,7 @@ def _render_task(task: Document, width: int) -> str:
         _wrapped("into", [f"{name} ({task['target']}, {task['load']})"], width),
         _wrapped("from", [_source(task)], width),
         *([_wrapped("join", [task["join"]["text"]], width)] if "join" in task else []),
-        *([_wrapped("lookups", [own["text"] for own in task["transforms"]], width)] if task.get("transforms") else []),
+        *_transforms(task, width),
         _wrapped("streams", [_streams(task)], width),
         _wrapped("memory", [_memory(task["memory"])], width),
     ]
@@ -173,6 +173,14 @@ def _rule(rule: Document) -> str:
     return "all other keys"
 
 
+def _transforms(task: Document, width: int) -> list[str]:
+    transforms = task.get("transforms", ())
+    if not transforms:
+        return []
+    label = "lookups" if all(own["kind"] == "lookup" for own in transforms) else "transform"
+    return [_wrapped(label, [own["text"] for own in transforms], width)]
+
+
 def _memory(memory: Document) -> str:
     parts = [
         f"text and typed columns {units.size(memory['flow_bytes'])}"
@@ -182,6 +190,9 @@ def _memory(memory: Document) -> str:
         parts.append(f"decoding {units.size(memory['decoding_bytes'])}")
     if memory.get("lookup_bytes"):
         parts.append(f"lookups up to {units.size(memory['lookup_bytes'])}")
+    if memory.get("instances"):
+        instances = units.plural(memory["instances"], "instance")
+        parts.append(f"{instances} of DuckDB for queries, {units.size(memory['instance_bytes'])} each")
     if memory["engine_bytes"]:
         parts.append(f"the target's engine {units.size(memory['engine_bytes'])}")
     parts.append(f"program and reserve {units.size(memory['headroom_bytes'])}")

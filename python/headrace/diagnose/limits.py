@@ -34,8 +34,8 @@ LIMITS: Final[dict[str, Limit]] = {
         Limit(
             "transform",
             "transforming",
-            "Streams are busy with transforms: lookups (summary.json tells the time of each), or finding the partition "
-            "of each row.",
+            "Streams are busy with transforms: lookups and queries (summary.json tells the time of each), or finding "
+            "the partition of each row.",
             "Give it more streams if CPUs are idle; take columns out of lookups; divide files as the table is divided.",
         ),
         Limit(

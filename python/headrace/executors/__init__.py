@@ -4,6 +4,7 @@ from headrace.executors.ignored import Ignored, ignored_by_column, kept_ignored
 from headrace.executors.joined import added_joins, join_accounts, kept_joined, without_rows
 from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor
 from headrace.executors.lookups import BuiltLookups, RowsOf, build_lookups
+from headrace.executors.sql_instances import sql_instances
 
 __all__ = [
     "BuiltLookups",
@@ -20,5 +21,6 @@ __all__ = [
     "join_accounts",
     "kept_ignored",
     "kept_joined",
+    "sql_instances",
     "without_rows",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.errors import AccountsError, SourceError
 from headrace.executors.joined import join_accounts
 from headrace.model import SIDES
-from headrace.planning import DataFlowPlan, JoinPlan, counted
+from headrace.planning import DataFlowPlan, JoinPlan, SqlPlan, counted
 
 
 def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
@@ -17,12 +17,13 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
 
     - every planned slice is reported exactly once, and nothing else is;
     - every stream is reported, and streams and the slices that they read count the same rows;
-    - for each slice: lines = rows + skipped, rows = out + rejected; with a join rows = those that came to it + those
-      rejected before, and of these those that met none, and go no further, are not more than there are; all that comes
-      out of it is a right row that has met a left one, or one of those that have met none and are kept, and is loaded
-      or rejected behind it;
-    - for each slice that was read, and each transform: rows = matched + defaulted + rejected; what comes out of one
-      goes into the next, and what comes out of the last one into the destination, but for rows that no partition takes;
+    - for each slice: lines = rows + skipped, rows = out + filtered + rejected; with a join rows = those that came to
+      it + those rejected before, and of these those that met none, and go no further, are not more than there are; all
+      that comes out of it is a right row that has met a left one, or one of those that have met none and are kept, and
+      is loaded, filtered or rejected behind it;
+    - for each slice that was read, and each transform: rows = matched + defaulted + filtered + rejected, and what all
+      have filtered is what the slice has; what comes out of one goes into the next, and what comes out of the last one
+      into the destination, but for rows that no partition takes;
     - the sink was handed the sum of out, but for slices that an earlier attempt has committed, and the destination took
       as many (`rows_inserted`; None: it does not count, or has told the sink);
     - the rows of all partitions, where the sink counts them, are those that it was handed;
@@ -111,14 +112,15 @@ def _streams(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
 def _identities(plan: DataFlowPlan, item: dict[str, Any]) -> list[str]:
     number = item["number"]
     lines, skipped, rows = int(item["lines"]), int(item["skipped"]), int(item["rows"])
-    out, rejected = int(item["out"]), int(item["rejected"])
+    out, rejected, filtered = int(item["out"]), int(item["rejected"]), int(item["filtered"])
     problems = []
     if lines != rows + skipped:
         problems.append(f"slice {number}: {lines} lines are not {rows} rows + {skipped} skipped")
     if plan.join is not None:
         problems += _joined_slice(plan.join, item)
-    elif rows != out + rejected:
-        problems.append(f"slice {number}: {rows} rows are not {out} out + {rejected} rejected")
+    elif rows != out + filtered + rejected:
+        others = f"{filtered} filtered + {rejected} rejected" if filtered else f"{rejected} rejected"
+        problems.append(f"slice {number}: {rows} rows are not {out} out + {others}")
     ignored = sum(int(count) for counts in item["ignored"].values() for count in counts.values())
     if item["stream"] is not None and ignored != int(item["values_ignored"]):
         problems.append(f"slice {number}: {item['values_ignored']} values ignored are {ignored} in its columns")
@@ -146,9 +148,9 @@ def _join(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     out, rejected = int(account["rows_out"]), sum(int(account[side]["rejected_behind"]) for side in SIDES)
     behind = [item["transforms"] for item in result["slices"] if item.get("transforms")]
     problems = _pairs(plan, result)
-    if plan.lookups:
+    if plan.transforms:
         problems += _equal("rows out of the join", out, "rows behind it", sum(int(own[0]["rows"]) for own in behind))
-    came = sum(int(item["out"]) for item in result["slices"])
+    came = sum(int(item["out"]) + int(item["filtered"]) for item in result["slices"])
     return problems + _equal("rows out of the join and not rejected", out - rejected, "rows out of the slices", came)
 
 
@@ -171,16 +173,16 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     outside = 0
     for item in result["slices"]:
         counts = item.get("transforms", [])
-        if item["stream"] is None or not (plan.lookups or counts):
+        if item["stream"] is None or not (plan.transforms or counts):
             continue
         if plan.join is not None and not counts:
             continue  # those of a pair are told by its first slice
-        if len(counts) != len(plan.lookups):
-            problems.append(f"slice {item['number']}: {len(counts)} of {len(plan.lookups)} transforms are reported")
+        if len(counts) != len(plan.transforms):
+            problems.append(f"slice {item['number']}: {len(counts)} of {len(plan.transforms)} transforms are reported")
             continue
         problems += _chain(plan, item, counts)
-        outside += int(counts[-1]["rows"]) - int(counts[-1]["rejected"]) - int(item["out"])
-    if plan.lookups:
+        outside += _left(counts[-1]) - int(item["out"])
+    if plan.transforms:
         # Whatever else is a reject, is one before the first transform or in one of them.
         by_partition = int(result["rejects"].get("by_rule", {}).get("partition", 0))
         problems += _equal(
@@ -192,15 +194,18 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
 def _chain(plan: DataFlowPlan, item: dict[str, Any], counts: list[dict[str, Any]]) -> list[str]:
     problems = []
     arrived: int | None = None
-    for own, count in zip(plan.lookups, counts, strict=True):
-        rows, matched, defaulted, rejected = (
-            int(count[member]) for member in ("rows", "matched", "defaulted", "rejected")
+    filtered_in_all = sum(int(count["filtered"]) for count in counts)
+    if filtered_in_all != int(item["filtered"]):
+        found = f"{item['filtered']} rows filtered are {filtered_in_all} in its transforms"
+        problems.append(f"slice {item['number']}: {found}")
+    for own, count in zip(plan.transforms, counts, strict=True):
+        rows, matched, defaulted, rejected, filtered = (
+            int(count[member]) for member in ("rows", "matched", "defaulted", "rejected", "filtered")
         )
         name = f"slice {item['number']}, transform {own.name}"
-        if rows != matched + defaulted + rejected:
-            problems.append(
-                f"{name}: {rows} rows are not {matched} matched + {defaulted} with defaults + {rejected} rejected"
-            )
+        if rows != matched + defaulted + filtered + rejected:
+            others = f"{filtered} filtered" if isinstance(own, SqlPlan) else f"{defaulted} with defaults"
+            problems.append(f"{name}: {rows} rows are not {matched} matched + {others} + {rejected} rejected")
         if int(count["null_keys"]) > defaulted + rejected:
             problems.append(
                 f"{name}: {count['null_keys']} rows without a key are more than {defaulted} with defaults and "
@@ -208,8 +213,13 @@ def _chain(plan: DataFlowPlan, item: dict[str, Any], counts: list[dict[str, Any]
             )
         if arrived is not None and rows != arrived:
             problems.append(f"{name}: {rows} rows came of {arrived} from the transform before")
-        arrived = rows - rejected
+        arrived = _left(count)
     return problems
+
+
+def _left(count: dict[str, Any]) -> int:
+    """The rows that go on behind a transform."""
+    return int(count["rows"]) - int(count["filtered"]) - int(count["rejected"])
 
 
 def _equal(left_name: str, left: int, right_name: str, right: int) -> list[str]:

@@ -80,13 +80,15 @@ def keep_joined(folder: Path, plan: DataFlowPlan, result: Mapping[str, Any]) -> 
         waiting.replace(path)
 
 
-def kept_joined(folder: Path, file_stem: str, loaded: int, rejected: int) -> dict[str, Any] | None:
-    """Those of a task that has ended, if they fit the rows that the ledger has; else None."""
+def kept_joined(folder: Path, file_stem: str, passed: int, rejected: int) -> dict[str, Any] | None:
+    """Those of a task that has ended, if they fit the rows that the ledger has; else None. `passed`: those that came
+    out of the join and are no rejects.
+    """
     try:
         kept: dict[str, Any] = json.loads(_path(folder, file_stem).read_text(encoding="utf-8"))
         sides = kept["left"], kept["right"]
         behind = sum(int(own["rejected_behind"]) for own in sides)
-        fits = int(kept["rows_out"]) - behind == loaded and sum(int(own["rows_rejected"]) for own in sides) == rejected
+        fits = int(kept["rows_out"]) - behind == passed and sum(int(own["rows_rejected"]) for own in sides) == rejected
     except (OSError, ValueError, KeyError, TypeError):  # taken away
         return None
     return kept if fits else None

@@ -19,12 +19,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
 from headrace.executors.accounts import check_accounts, refuse_empty
 from headrace.executors.ignored import keep_ignored
 from headrace.executors.joined import keep_joined
+from headrace.executors.sql_instances import QueriedFlow, Shown, sql_instances
 from headrace.planning import DataFlowPlan
 from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle
 
@@ -83,9 +84,13 @@ class FlowOutcome:
 class LocalExecutor:
     """Executes plans one after the other, in this process."""
 
-    def __init__(self, create_flow: CreateFlow, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(
+        self, create_flow: CreateFlow, poll_seconds: float = POLL_SECONDS, shown: Shown = lambda text: text
+    ) -> None:
+        """`shown`: takes secrets out of what the engines of queries say."""
         self._create_flow = create_flow
         self._poll_seconds = poll_seconds
+        self._shown = shown
 
     def run(
         self,
@@ -114,11 +119,13 @@ class LocalExecutor:
         watch_error: Exception | None = None
         with measuring(flow):
             try:
-                cancelled = self._watch(load, flow, progress, cancel)
+                with sql_instances(plan, cast(QueriedFlow, flow), self._shown):
+                    cancelled = self._watch(load, flow, progress, cancel)
+                    load.end()
             except KeyboardInterrupt:
                 cancel.set()
                 cancelled = True
-            except Exception as error:  # also: the load's thread could not be started
+            except Exception as error:  # also: a thread could not be started
                 watch_error = error
             result = load.end()
         warnings = load.times.warnings if load.times else ()

@@ -14,8 +14,11 @@ from headrace.model.bound import (
     Join,
     Lookup,
     QuerySource,
+    RowColumn,
     Source,
     TableSource,
+    Transform,
+    columns_behind,
 )
 from headrace.model.connections import (
     Connection,
@@ -26,6 +29,7 @@ from headrace.model.connections import (
 )
 from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
+from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, embedded_database, message_of, row_stream
 from headrace.model.join import SIDES, JoinedColumn, JoinKey, Side
 from headrace.model.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
@@ -49,12 +53,16 @@ from headrace.model.partition import (
     RangePartition,
     strategy_of,
 )
+from headrace.model.query_tree import ROW_NUMBER
 from headrace.model.redaction import redact, redact_data
 from headrace.model.reject_limits import RejectBounds, RejectLimits
+from headrace.model.row_query import RowQuery, prepared_rows, row_database
+from headrace.model.row_query_error import RowQueryError
 from headrace.model.rows import Rows
 from headrace.model.schema import environments_schema, layout_schema, package_schema
 from headrace.model.scope import Scope
 from headrace.model.spec_files import STREAM_PLACEHOLDER
+from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Constraint, Handler, Task, Variable
 from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
 
@@ -64,6 +72,7 @@ __all__ = [
     "HASH_KINDS",
     "LIST_KINDS",
     "RANGE_KINDS",
+    "ROW_NUMBER",
     "SIDES",
     "STREAM_PLACEHOLDER",
     "TASK_KINDS",
@@ -71,6 +80,7 @@ __all__ = [
     "BoundPackage",
     "Column",
     "CommitInterval",
+    "ComputedColumn",
     "Connection",
     "Constraint",
     "DataFlowTask",
@@ -109,14 +119,20 @@ __all__ = [
     "RangePartition",
     "RejectBounds",
     "RejectLimits",
+    "RowColumn",
+    "RowQuery",
+    "RowQueryError",
     "Rows",
     "Scope",
     "Side",
     "Source",
+    "SqlTransform",
     "TableColumn",
     "TableSource",
     "Task",
+    "Transform",
     "Variable",
+    "columns_behind",
     "describe",
     "embedded_database",
     "environments_schema",
@@ -124,10 +140,13 @@ __all__ = [
     "layout_schema",
     "load_package",
     "message_of",
+    "native_type",
     "package_schema",
     "parse_memory_size",
+    "prepared_rows",
     "redact",
     "redact_data",
+    "row_database",
     "row_stream",
     "strategy_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -22,6 +22,7 @@ from headrace.model.reject_limits import RejectLimits
 from headrace.model.scope import Scope
 from headrace.model.settings import SpecModel
 from headrace.model.source_options import DEFAULT_WAIT_SECONDS
+from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Handler, Task, Variable
 
 if TYPE_CHECKING:
@@ -160,8 +161,19 @@ class Lookup:
         return not isinstance(self.source, DatabaseSource) or self.source.found is not None
 
 
+Transform = Lookup | SqlTransform
+# A column of the rows: of the layout, of a join, of a lookup, or of a query.
+RowColumn = Column | JoinedColumn | AddedColumn | ComputedColumn
 # By the names of the lookups. Raises BindingError for what does not fit the tables and queries.
-Describe = Callable[[Mapping[str, LookupTable]], tuple[Lookup, ...]]
+Describe = Callable[[Mapping[str, LookupTable]], tuple[Transform, ...]]
+
+
+def columns_behind(first: Sequence[RowColumn], transforms: Sequence[Transform]) -> tuple[RowColumn, ...]:
+    """The columns of rows behind transforms; `first`: those in front of them."""
+    columns = tuple(first)
+    for own in transforms:
+        columns = own.columns if isinstance(own, SqlTransform) else (*columns, *own.added)
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +216,24 @@ class DataFlowTask:
     description: str | None = None
     reject_table: str | None = None
     definition: str = ""
-    transforms: tuple[Lookup, ...] = ()
+    transforms: tuple[Transform, ...] = ()
     describe: Describe | None = field(default=None, repr=False, compare=False)
     join: Join | None = None
 
     @property
-    def added(self) -> tuple[AddedColumn, ...]:
-        """The columns that transforms add, in their order."""
-        return tuple(column for lookup in self.transforms for column in lookup.added)
+    def lookups(self) -> tuple[Lookup, ...]:
+        """Those of its transforms that are lookups."""
+        return tuple(own for own in self.transforms if isinstance(own, Lookup))
+
+    @property
+    def computes(self) -> bool:
+        """Whether a query is among its transforms."""
+        return any(isinstance(own, SqlTransform) for own in self.transforms)
+
+    @property
+    def rows(self) -> tuple[RowColumn, ...]:
+        """The columns of its rows behind the transforms."""
+        return columns_behind(self.columns, self.transforms)
 
     @property
     def columns(self) -> tuple[Column | JoinedColumn, ...]:

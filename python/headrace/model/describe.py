@@ -16,6 +16,7 @@ from headrace.model.bound import (
     QuerySource,
     Source,
     TableSource,
+    Transform,
 )
 from headrace.model.describe_tasks import describe_control, plain
 from headrace.model.layout import Layout
@@ -51,7 +52,7 @@ def _flow(flow: DataFlowTask) -> dict[str, object]:
         "when": flow.when,
         "source": _source(flow.source),
         **({} if flow.join is None else {"join": _join(flow.join)}),
-        "transforms": [_lookup(lookup) for lookup in flow.transforms],
+        "transforms": [_transform(own) for own in flow.transforms],
         "destination": _destination(flow.destination),
         "rejects": {**flow.rejects.to_dict(), **({"table": flow.reject_table} if flow.reject_table else {})},
     }
@@ -69,6 +70,17 @@ def _join(join: Join) -> dict[str, object]:
             for own in join.columns
         ],
     }
+
+
+def _transform(own: Transform) -> dict[str, object]:
+    if isinstance(own, Lookup):
+        return _lookup(own)
+    columns = [
+        {"name": column.name, "type": str(column.type), "nullable": column.nullable, "from": column.origin}
+        for column in own.columns
+    ]
+    described = columns if own.is_described else None
+    return {"name": own.name, "kind": "sql", "input": own.input, "sql": own.written, "columns": described}
 
 
 def _lookup(lookup: Lookup) -> dict[str, object]:

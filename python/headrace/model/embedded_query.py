@@ -64,7 +64,12 @@ def described_by(connection: duckdb.DuckDBPyConnection, text: str) -> Sequence[t
     statements = connection.extract_statements(text)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise EmbeddedQueryError("This is not one query.", "Write SELECT, VALUES or FROM.")
-    rows = connection.execute(f"DESCRIBE {text}").fetchall()
+    return columns_of(connection, text)
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str]]:
+    """Names and DuckDB types of what is known to be one query. Raises duckdb.Error."""
+    rows = connection.execute(f"DESCRIBE {query}").fetchall()
     return [(str(row[0]), str(row[1]).strip('"')) for row in rows]
 
 
@@ -85,6 +90,25 @@ def embedded_database(query: EmbeddedQuery, memory_bytes: int) -> Iterator[duckd
     """A database for the query, with its values. What DuckDB raises in the block becomes an EmbeddedQueryError."""
     import duckdb
 
+    try:
+        with bare_database(query, memory_bytes) as connection:
+            yield connection
+    except (duckdb.PermissionException, duckdb.CatalogException) as error:
+        hint = "A query without `connection` sees no files and no tables: it computes its rows."
+        raise EmbeddedQueryError(message_of(error), hint) from error
+    except duckdb.Error as error:
+        raise EmbeddedQueryError(message_of(error)) from error
+
+
+@contextmanager
+def bare_database(
+    query: EmbeddedQuery, memory_bytes: int, settings: Sequence[str] = (), *, spills: bool = True
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database for the query, with its values and further settings. `spills`: whether what does not fit into its
+    memory may go to disk.
+    """
+    import duckdb
+
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -95,18 +119,14 @@ def embedded_database(query: EmbeddedQuery, memory_bytes: int) -> Iterator[duckd
             "threads": 1,
             "async_threads": 0,
             "memory_limit": f"{memory_bytes}B",
+            **({} if spills else {"temp_directory": ""}),
         },
     )
     try:
         give_values(connection, query.values)
-        for setting in (*_SETTINGS, "SET lock_configuration = true"):
+        for setting in (*_SETTINGS, *settings, "SET lock_configuration = true"):
             connection.execute(setting)
         yield connection
-    except (duckdb.PermissionException, duckdb.CatalogException) as error:
-        hint = "A query without `connection` sees no files and no tables: it computes its rows."
-        raise EmbeddedQueryError(message_of(error), hint) from error
-    except duckdb.Error as error:
-        raise EmbeddedQueryError(message_of(error)) from error
     finally:
         connection.close()
 

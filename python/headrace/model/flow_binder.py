@@ -13,8 +13,10 @@ from headrace.model.bound import (
     FileSource,
     GenerateSource,
     Join,
-    Lookup,
+    RowColumn,
     Source,
+    Transform,
+    columns_behind,
 )
 from headrace.model.connections import Connection, FilesConnection
 from headrace.model.join import JoinedColumn
@@ -39,6 +41,8 @@ from headrace.model.spec_data_flow import (
 from headrace.model.spec_joins import JoinSpec, JoinTransformSpec
 from headrace.model.spec_partition import PartitionSpec, RangePartitionSpec
 from headrace.model.spec_transforms import TransformSpec
+from headrace.model.sql_transform import ComputedColumn, SqlTransform
+from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.task import Task
 from headrace.model.transform_binder import Beginning, TransformBinder
@@ -87,12 +91,14 @@ class FlowBinder:
         is_wrong = None in sources.values() or (joined is None and _joins(spec))
         if is_wrong or source is None or destination is None or transforms is None:
             return None
-        added = [column for lookup in transforms for column in lookup.added]
-        columns = source.layout.columns if joined is None else joined.columns
-        self._check_columns(destination, columns, added, (*destination_path, "columns"))
+        first = source.layout.columns if joined is None else joined.columns
+        columns = columns_behind(first, transforms)
+        is_described = all(own.is_described for own in transforms)
+        if is_described or not any(isinstance(own, SqlTransform) for own in transforms):
+            self._check_columns(destination, columns, (*destination_path, "columns"))
         if joined is not None and not self._divides_joined(destination_spec, joined, destination_path):
             return None
-        destination = self._partitioned(destination, destination_spec, source, columns, added, destination_path)
+        destination = self._partitioned(destination, destination_spec, source, first, columns, destination_path)
         return DataFlowTask(
             instance,
             task.name,
@@ -104,7 +110,7 @@ class FlowBinder:
             spec.rejects.table,
             task.id,
             transforms,
-            None if all(lookup.is_described for lookup in transforms) else self._describe(way),
+            None if is_described else self._describe(way),
             joined,
         )
 
@@ -169,7 +175,7 @@ class FlowBinder:
     def _describe(self, way: _Way) -> Describe:
         """Binds the transforms once more, when the tables of lookups are known."""
 
-        def described(tables: Mapping[str, LookupTable]) -> tuple[Lookup, ...]:
+        def described(tables: Mapping[str, LookupTable]) -> tuple[Transform, ...]:
             problems = ProblemCollector(self._document.file)
             problems.secrets = self._problems.secrets
             transforms = FlowBinder(self._document, problems, self._environment)._transforms.bind(*way, tables)
@@ -244,12 +250,11 @@ class FlowBinder:
     def _check_columns(
         self,
         destination: Destination,
-        columns: Sequence[Column | JoinedColumn],
-        added: Sequence[AddedColumn],
+        columns: Sequence[RowColumn],
         path: DocumentPath,
     ) -> None:
-        names = [column.name for column in (*columns, *added)]
-        is_read = not added and not any(isinstance(column, JoinedColumn) for column in columns)
+        names = [column.name for column in columns]
+        is_read = all(isinstance(column, Column) for column in columns)
         for target, source in (destination.columns or {}).items():
             if source not in names:
                 self._problems.add(
@@ -261,41 +266,47 @@ class FlowBinder:
                     hint=did_you_mean(source, names) or "Write `target column: source column`.",
                 )
 
-    def _is_by_added(
-        self, destination: Destination, spec: PartitionSpec, added: Sequence[AddedColumn], path: DocumentPath
+    def _is_by_made_up(
+        self, destination: Destination, spec: PartitionSpec, columns: Sequence[RowColumn], path: DocumentPath
     ) -> bool:
-        """Whether the table would be divided by a column that a lookup adds, which is a problem."""
+        """Whether the table would be divided by a column that no column of the file is by the same name: a problem."""
         key = (spec.column or "").lower()
-        mapping = destination.columns or {column.name: column.name for column in added}
+        mapping = destination.columns or {column.name: column.name for column in columns}
         wanted = next((source for target, source in mapping.items() if target.lower() == key), None)
-        column = next((column for column in added if column.name == wanted), None)
-        if column is not None:
-            strategy = "range" if spec.range else "list" if spec.list else "hash"
-            self._problems.add(
-                self._document,
-                (*path, "partition", strategy, "column"),
-                f"column `{show_name(column.name)}` is added by the lookup `{show_name(column.lookup)}`, and cannot be "
-                "a partition key",
-                expected="a column that is read from the file",
-                hint="Leave `partition` out, or choose another key.",
-            )
-        return column is not None
+        column = next((column for column in columns if column.name == wanted), None)
+        if isinstance(column, AddedColumn):
+            whose = f"is added by the lookup `{show_name(column.lookup)}`"
+        elif isinstance(column, ComputedColumn) and column.field != column.name:
+            whose = f"is computed by the transform `{show_name(column.transform)}`"
+        else:
+            return False
+        strategy = "range" if spec.range else "list" if spec.list else "hash"
+        self._problems.add(
+            self._document,
+            (*path, "partition", strategy, "column"),
+            f"column `{show_name(column.name)}` {whose}, and cannot be a partition key",
+            expected="a column that is read from the file, by its own name",
+            hint="Leave `partition` out, or choose another key.",
+        )
+        return True
 
     def _partitioned(
         self,
         destination: Destination,
         spec: DestinationSpec,
         source: Source,
-        columns: Sequence[Column | JoinedColumn],
-        added: Sequence[AddedColumn],
+        first: Sequence[Column | JoinedColumn],
+        columns: Sequence[RowColumn],
         path: DocumentPath,
     ) -> Destination:
-        """The destination with its partitions, which the columns of its rows have a say in."""
+        """The destination with its partitions. `first`: the columns in front of the transforms, which have a say in
+        them; `columns`: those behind them.
+        """
         clause = None
         is_divided = spec.partition is not None and spec.partition.column is not None
-        if spec.partition is not None and not self._is_by_added(destination, spec.partition, added, path):
+        if spec.partition is not None and not self._is_by_made_up(destination, spec.partition, columns, path):
             binder = PartitionBinder(self._document, self._problems, (*path, "partition"))
-            clause = binder.bind(spec.partition, source, columns, destination.columns, is_reload=bool(spec.partitions))
+            clause = binder.bind(spec.partition, source, first, destination.columns, is_reload=bool(spec.partitions))
         if spec.partitions is not None and not is_divided:
             self._problems.add(
                 self._document,
@@ -325,8 +336,19 @@ def _joins(spec: DataFlowSpec) -> dict[str, JoinSpec]:
 def _beginning(spec: DataFlowSpec, sources: Mapping[str, Source | None], joined: Join | None) -> Beginning:
     """Where the rows come from that pass the transforms."""
     for name in _joins(spec):
-        columns = None if joined is None else {column.name: column.type for column in joined.columns}
+        columns = None
+        if joined is not None:
+            columns = {own.name: FlowColumn(own.type, own.nullable, own.name) for own in joined.columns}
         return Beginning(name, tuple(sources), columns)
     (name, source), *_ = sources.items()
-    layout = None if source is None else source.layout
-    return Beginning(name, (name,), None if layout is None else {own.name: own.type for own in layout.columns})
+    if source is None:
+        return Beginning(name, (name,), None)
+    ignoring = source.layout.ignoring
+    return Beginning(
+        name,
+        (name,),
+        {
+            own.name: FlowColumn(own.type, (own.nullable or own.name in ignoring) and own.from_ is None, own.name)
+            for own in source.layout.columns
+        },
+    )

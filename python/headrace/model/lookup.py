@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from headrace.model.data_type import DataType
+from headrace.model.duckdb_types import described_type
 
 # Stands for the type of a column whose table was not looked at yet.
 NOT_DESCRIBED: Final = DataType.parse("string")
@@ -32,6 +34,11 @@ class TableColumn:
     native_type: str
     nullable: bool
     compares: str | None = None
+
+
+def query_columns(described: Iterable[tuple[str, str]]) -> tuple[TableColumn, ...]:
+    """Those of a query, by the names and DuckDB types that it has told."""
+    return tuple(TableColumn(name, described_type(native), native, True) for name, native in described)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Queries of lookups that a database answers."""
+"""Queries of a package that a database answers."""
 
 from __future__ import annotations
 

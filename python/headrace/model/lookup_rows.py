@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.errors import SqlError
 from headrace.model.bound import DatabaseQuerySource, DatabaseSource, FileSource, QuerySource, TableSource
-from headrace.model.bound_sql import bound_text
+from headrace.model.bound_query import embedded_query, read_query
 from headrace.model.connections import FilesConnection
-from headrace.model.duckdb_types import described_type
-from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, described, parameter
+from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, described
 from headrace.model.layout import Layout
-from headrace.model.lookup import LookupColumn, LookupTable, TableColumn
-from headrace.model.lookup_query import DatabaseQuery
+from headrace.model.lookup import LookupColumn, LookupTable, query_columns
 from headrace.model.named_things import DATABASES, NamedThings
+from headrace.model.native_casts import cast_of
 from headrace.model.problems import ProblemCollector
-from headrace.model.scope import Scope, is_unknown
-from headrace.model.script import Script, script_of_package
+from headrace.model.scope import Scope
 from headrace.model.spec_files import STREAM_PLACEHOLDER
 from headrace.model.spec_transforms import LookupSpec
-from headrace.model.sql_checks import ScriptUse, check_script
-from headrace.model.sql_text import Statement
 from headrace.model.suggest import quote, show_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
 LayoutOf = Callable[[str | Layout, DocumentPath], Layout | None]
 
-_CASTS: Final = {
-    "HUGEINT": "DECIMAL(38,0)",
-    "UHUGEINT": "DECIMAL(38,0)",
-    "UBIGINT": "DECIMAL(20,0)",
-    "oid": "BIGINT",
-    "money": "DECIMAL(18,2)",
-}
 _CONVERT: Final = "Convert one of them by CAST."
-_WHOLE_NUMBER: Final = re.compile(r"U?(TINYINT|SMALLINT|INTEGER)")
-_MOMENT: Final = re.compile(r"TIMESTAMP_(S|MS|NS)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,28 +137,17 @@ class LookupRowsBinder:
 
     def _query(self, name: str, spec: LookupSpec, text: str, path: DocumentPath, scope: Scope) -> LookupRows | None:
         own: DocumentPath = (*path, "query")
-        checked = self._checked(text, own, scope)
-        query = None if checked is None else self._bound(*checked, own, scope)
+        read = read_query(text, self._document, own, scope, self._problems)
+        query = None if read is None else embedded_query(read, self._document, own, self._problems)
         described = None if query is None else self._described(query, own)
         if query is None or described is None:
             return None
-        found = LookupTable(
-            tuple(TableColumn(own, described_type(native), native, True) for own, native in described), None
-        )
+        found = LookupTable(query_columns(described), None)
         if not self._is_usable(spec, query.is_ordered, found, path):
             return None
         columns = found.readable
         places = {column: place for place, (column, _) in enumerate(described)}
         return LookupRows(QuerySource(name, query, places, columns), columns, "query", _CONVERT)
-
-    def _checked(self, text: str, path: DocumentPath, scope: Scope) -> tuple[Script, Statement] | None:
-        """One statement that only reads; None with a problem, or if a value in it is not known yet."""
-        script = script_of_package(text, self._document, path)
-        statements, problems = check_script(script, ScriptUse(names=tuple(scope.values), query_of="the data flow"))
-        self._problems.extend(problems)
-        if problems or any(is_unknown(scope.values[place.name]) for place in statements[0].placeholders):
-            return None
-        return script, statements[0]
 
     def _database_query(
         self, name: str, spec: LookupSpec, text: str, path: DocumentPath, scope: Scope, found: LookupTable | None
@@ -181,31 +155,14 @@ class LookupRowsBinder:
         own: DocumentPath = (*path, "query")
         given = spec.connection or ""
         connection = self._names.connection(given, (*path, "connection"), "the query of a lookup", DATABASES)
-        checked = self._checked(text, own, scope)
+        query = read_query(text, self._document, own, scope, self._problems)
         # Whatever the database writes in place of a value: only what can be one is asked here.
-        if connection is None or checked is None or self._bound(*checked, own, scope) is None:
+        if connection is None or query is None or embedded_query(query, self._document, own, self._problems) is None:
             return None
-        query = DatabaseQuery(*checked, scope)
         if not self._is_usable(spec, query.is_ordered, found, path):
             return None
         source = DatabaseQuerySource(name, connection, query, found)
         return LookupRows(source, source.columns, "query", _CONVERT, is_described=found is not None)
-
-    def _bound(self, script: Script, statement: Statement, path: DocumentPath, scope: Scope) -> EmbeddedQuery | None:
-        types: list[str] = []
-
-        def placed(number: int, sql_type: str, _value: object) -> str:
-            types.append(sql_type)
-            return parameter(number)
-
-        try:
-            text, values = bound_text(script, statement, scope, placed)
-        except SqlError as error:
-            self._problems.add(
-                self._document, path, error.what, found=error.found, expected=error.expected, hint=error.hint
-            )
-            return None
-        return EmbeddedQuery(text, script.text, tuple(zip(types, values, strict=True)), statement.is_ordered)
 
     def _described(self, query: EmbeddedQuery, path: DocumentPath) -> list[tuple[str, str]] | None:
         try:
@@ -242,14 +199,6 @@ class LookupRowsBinder:
                     hint="Give one of them another name, with AS.",
                 )
             elif column in native and native[column].type is None:
-                hint = f"Write CAST({column} AS {_cast(native[column].native_type)}) AS {column}."
+                hint = f"Write CAST({column} AS {cast_of(native[column].native_type)}) AS {column}."
                 self._unusable("query", column, native[column].native_type, (*path, "query"), hint)
         return len(self._problems) == before
-
-
-def _cast(native: str) -> str:
-    if _WHOLE_NUMBER.fullmatch(native):
-        return "BIGINT"
-    if native.startswith("numeric"):
-        return "DECIMAL(18,2)"
-    return "TIMESTAMP" if _MOMENT.fullmatch(native) else _CASTS.get(native, "VARCHAR")

@@ -230,12 +230,33 @@ class LookupTransformSpec(SpecModel):
     lookup: LookupSpec = setting("Columns from the rows of other files, of a table or of a query, found by their keys.")
 
 
+class SqlTransformSpec(SpecModel):
+    """Rows go through a query, each by itself: it computes columns and leaves rows out."""
+
+    input: str = setting(
+        "Name of the source or transform whose rows arrive here, and of the query's table.", kind=_SETTING
+    )
+    sql: str = setting(
+        "One query in DuckDB SQL over the rows of `input`, which it reads once, as the first of FROM: columns, "
+        "expressions, CASE, WHERE, and joins with constant tables (VALUES). Whatever needs more than one row "
+        "at a time (aggregates, DISTINCT, ORDER BY, LIMIT, window functions) is refused, and so are functions that "
+        "give another value each time. Rows that it leaves out are counted; a row that it fails for is a reject. "
+        "`$name` stands for the value of a variable or parameter.",
+        kind=SettingKind.SQL,
+        min_length=1,
+    )
+
+
 def _transform_tag(value: object) -> str:
-    joins = isinstance(value, JoinTransformSpec) or (isinstance(value, Mapping) and "join" in value)
-    return "<join>" if joins else "<lookup>"
+    for tag, model, key in (("<join>", JoinTransformSpec, "join"), ("<sql>", SqlTransformSpec, "sql")):
+        if isinstance(value, model) or (isinstance(value, Mapping) and key in value):
+            return tag
+    return "<lookup>"
 
 
 TransformSpec = Annotated[
-    Annotated[LookupTransformSpec, Tag("<lookup>")] | Annotated[JoinTransformSpec, Tag("<join>")],
+    Annotated[LookupTransformSpec, Tag("<lookup>")]
+    | Annotated[JoinTransformSpec, Tag("<join>")]
+    | Annotated[SqlTransformSpec, Tag("<sql>")],
     Discriminator(_transform_tag),
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.model.annotations import value_at
-from headrace.model.bound import Lookup
+from headrace.model.bound import Lookup, Transform
 from headrace.model.data_type import DataType
 from headrace.model.literals import default_text
 from headrace.model.lookup import NOT_DESCRIBED, AddedColumn, LookupColumn, LookupKey, LookupTable
@@ -15,10 +15,22 @@ from headrace.model.lookup_rows import LayoutOf, LookupRows, LookupRowsBinder
 from headrace.model.named_things import NamedThings
 from headrace.model.problems import ProblemCollector
 from headrace.model.scope import Scope
-from headrace.model.spec_transforms import REJECT, LookupSpec, LookupTransformSpec, NoMatchSpec, TransformSpec
+from headrace.model.spec_joins import JoinTransformSpec
+from headrace.model.spec_transforms import (
+    REJECT,
+    LookupSpec,
+    LookupTransformSpec,
+    NoMatchSpec,
+    SqlTransformSpec,
+    TransformSpec,
+)
+from headrace.model.sql_transform import SqlTransform
+from headrace.model.sql_transform_binder import FlowColumn, SqlTransformBinder
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
+
+_Step = LookupTransformSpec | SqlTransformSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +41,7 @@ class Beginning:
 
     name: str
     sources: tuple[str, ...]
-    columns: Mapping[str, DataType] | None
+    columns: Mapping[str, FlowColumn] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,7 @@ class TransformBinder:
         self._problems = problems
         self._names = names
         self._rows = LookupRowsBinder(document, problems, names, layout)
+        self._queries = SqlTransformBinder(document, problems)
 
     def bind(
         self,
@@ -60,7 +73,7 @@ class TransformBinder:
         reader: tuple[DocumentPath, str],
         scope: Scope,
         tables: Mapping[str, LookupTable],
-    ) -> tuple[Lookup, ...] | None:
+    ) -> tuple[Transform, ...] | None:
         """In the order in which rows pass them; None with a problem, or if a value in them is not known yet. `path` is
         that of the data flow, `reader` path and value of the destination's `input`, `tables` those that lookups read,
         as far as they are known.
@@ -68,24 +81,35 @@ class TransformBinder:
         order = self._order(_Flow(path, beginning, transforms, *reader))
         if order is None or beginning.columns is None:
             return None
-        types: dict[str, DataType | None] = dict(beginning.columns)
-        bound = []
+        columns: dict[str, FlowColumn] | None = dict(beginning.columns)
+        bound: list[Transform] = []
         for name, spec in order.items():
-            own = (*path, "transforms", name, "lookup")
-            lookup = self._lookup(name, spec.lookup, types, own, scope, tables.get(name))
+            own = (*path, "transforms", name)
+            if isinstance(spec, SqlTransformSpec):
+                query = self._queries.bind(name, spec, columns, (*own, "sql"), scope)
+                if query is None:
+                    return None
+                columns = _computed(query)
+                bound.append(query)
+                continue
+            types = None if columns is None else {column: known.type for column, known in columns.items()}
+            lookup = self._lookup(name, spec.lookup, types, (*own, "lookup"), scope, tables.get(name))
             if lookup is None:
                 return None
-            types |= {column.name: column.type if lookup.is_described else None for column in lookup.added}
+            if columns is not None:
+                columns |= _added(lookup)
             bound.append(lookup)
         return tuple(bound)
 
-    def _order(self, flow: _Flow) -> dict[str, LookupTransformSpec] | None:
-        """The lookups from the beginning to the destination. None unless each of them is on that way."""
+    def _order(self, flow: _Flow) -> dict[str, _Step] | None:
+        """The transforms from the beginning to the destination. None unless each of them is on that way."""
         sources, transforms = flow.beginning.sources, flow.transforms
-        lookups = {name: own for name, own in transforms.items() if isinstance(own, LookupTransformSpec)}
+        steps: dict[str, _Step] = {
+            name: own for name, own in transforms.items() if not isinstance(own, JoinTransformSpec)
+        }
         names = {**dict.fromkeys(sources), **transforms}
         readers = [(flow.reader, flow.input)]
-        readers += [(self._input_path(flow, name), own.input) for name, own in lookups.items()]
+        readers += [(self._input_path(flow, name), own.input) for name, own in steps.items()]
         both = [name for name in sources if name in transforms]
         for name in both:
             self._problems.add(
@@ -100,13 +124,13 @@ class TransformBinder:
             return None
         kind = "source or transform" if transforms else "source"
         found = [self._names.look_up(names, name, path, kind) is not None or name in names for path, name in readers]
-        if not all(found) or self._goes_in_a_circle(flow, lookups):
+        if not all(found) or self._goes_in_a_circle(flow, steps):
             return None
         order: list[str] = []
         name = flow.input
-        while name in lookups:
+        while name in steps:
             order.insert(0, name)
-            name = lookups[name].input
+            name = steps[name].input
         unread = [own for own in transforms if own not in order and own != name]
         for own in unread:
             self._problems.add(
@@ -118,16 +142,16 @@ class TransformBinder:
                 hint=f"Set `input: {show_name(own)}` where they should arrive, or remove the transform.",
                 at_key=True,
             )
-        return None if unread else {own: lookups[own] for own in order}
+        return None if unread else {own: steps[own] for own in order}
 
-    def _goes_in_a_circle(self, flow: _Flow, lookups: Mapping[str, LookupTransformSpec]) -> bool:
+    def _goes_in_a_circle(self, flow: _Flow, steps: Mapping[str, _Step]) -> bool:
         seen: set[str] = set()
-        for start in lookups:
+        for start in steps:
             way: list[str] = []
             name = start
-            while name in lookups and name not in seen and name not in way:
+            while name in steps and name not in seen and name not in way:
                 way.append(name)
-                name = lookups[name].input
+                name = steps[name].input
             seen.update(way)
             if name in way:
                 circle = [*way[way.index(name) :], name]
@@ -149,12 +173,14 @@ class TransformBinder:
         self,
         name: str,
         spec: LookupSpec,
-        types: Mapping[str, DataType | None],
+        types: Mapping[str, DataType | None] | None,
         path: DocumentPath,
         scope: Scope,
         found: LookupTable | None,
     ) -> Lookup | None:
-        """`types`: those of the rows that arrive, as far as they are known; `found`: the table that it reads."""
+        """`types`: those of the rows that arrive, as far as they are known, None if not even their names are; `found`:
+        the table that it reads.
+        """
         rows = self._rows.bind(name, spec, path, scope, found)
         if rows is None:
             return None
@@ -200,14 +226,14 @@ class TransformBinder:
         self,
         own: str,
         theirs: str,
-        types: Mapping[str, DataType | None],
+        types: Mapping[str, DataType | None] | None,
         rows: LookupRows,
         path: DocumentPath,
     ) -> LookupKey | None:
-        is_known = self._known(own, types, path, "the rows have", at_key=True)
+        is_known = types is None or self._known(own, types, path, "the rows have", at_key=True)
         if not (self._known_in(rows, theirs, path) and is_known):
             return None
-        found = types[own]
+        found = None if types is None else types[own]
         if found is None or not rows.is_described:
             return LookupKey(own, theirs)
         wanted = rows.columns[theirs].type
@@ -234,11 +260,11 @@ class TransformBinder:
         self,
         name: str,
         spec: LookupSpec,
-        types: Mapping[str, DataType | None],
+        types: Mapping[str, DataType | None] | None,
         rows: LookupRows,
         path: DocumentPath,
     ) -> tuple[AddedColumn, ...] | None:
-        taken = {own.lower(): own for own in types}
+        taken = {own.lower(): own for own in types or ()}
         added, is_right = [], True
         for number, (new, theirs) in enumerate(spec.add.items()):
             written = value_at(self._document.value, (*path, "add"))
@@ -339,6 +365,18 @@ class TransformBinder:
                 at_key=at_key,
             )
         return name in columns
+
+
+def _computed(query: SqlTransform) -> dict[str, FlowColumn] | None:
+    """The columns behind a query; None if they are not known."""
+    if not query.is_described:
+        return None
+    return {column.name: FlowColumn(column.type, column.nullable, column.field) for column in query.columns}
+
+
+def _added(lookup: Lookup) -> dict[str, FlowColumn]:
+    types = {column.name: column.type if lookup.is_described else None for column in lookup.added}
+    return {column.name: FlowColumn(types[column.name], column.nullable) for column in lookup.added}
 
 
 def _compares(rows: LookupRows, name: str) -> str | None:

@@ -50,8 +50,10 @@ from headrace.planning.reject_table import (
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.run_facts import RunFacts
 from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.sql_transforms import SqlPlan
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
+from headrace.planning.transforms import TransformPlan
 from headrace.planning.wording import counted
 
 __all__ = [
@@ -95,8 +97,10 @@ __all__ = [
     "RunPlan",
     "SkippedTask",
     "SourceSnapshot",
+    "SqlPlan",
     "StagingTable",
     "Step",
+    "TransformPlan",
     "Unlisted",
     "bounds_of_files",
     "check_reject_table",

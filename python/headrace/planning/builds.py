@@ -14,7 +14,8 @@ from headrace.model import Connection, DataType, Destination, PartitionClause, R
 from headrace.planning.build_partitions import divide_build, hints_for_builds, own_partitions
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogTable
-from headrace.planning.columns import ColumnMapping, Differences, check_unfilled
+from headrace.planning.column_mapping import ColumnMapping, Differences
+from headrace.planning.columns import check_unfilled
 from headrace.planning.existing import check_existing
 from headrace.planning.memory import MemorySplit
 from headrace.planning.plan import DataFlowPlan, OutputColumn

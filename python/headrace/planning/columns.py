@@ -3,60 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from headrace.errors import TypeMismatchError
-from headrace.model import AddedColumn, Column, DataType, JoinedColumn
+from headrace.model import AddedColumn, Column, ComputedColumn, DataType, JoinedColumn, RowColumn
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogTable
+from headrace.planning.column_mapping import ColumnMapping, Differences
+from headrace.planning.computed_columns import check_computed
 from headrace.planning.made_columns import longest_text
 from headrace.planning.plan import OutputColumn
 from headrace.planning.types_match import is_lossless, narrowed, type_to_use
 from headrace.planning.wording import counted
-
-# A column of the rows: of the layout, of a join, or of a lookup.
-RowColumn = Column | JoinedColumn | AddedColumn
-
-
-@dataclass
-class ColumnMapping:
-    """The columns that travel, in layout order, and what the plan has to say about the others."""
-
-    columns: list[OutputColumn] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def not_null_sources(self) -> set[str]:
-        """Source columns in which NULL is a reject, because the target column is not nullable."""
-        return {column.source for column in self.columns if not column.nullable}
-
-    @property
-    def types(self) -> dict[str, DataType]:
-        """The types as which source columns are read."""
-        return {column.source: column.type for column in self.columns}
-
-
-_SEVERAL_DIFFERENCES = (
-    "Declare the columns in the layout as the table has them, or choose and map them with `columns` of the destination."
-)
-
-
-@dataclass
-class Differences:
-    """What does not fit, and what could be done about each."""
-
-    found: list[str] = field(default_factory=list)
-    hints: list[str] = field(default_factory=list)
-
-    def add(self, found: str, hint: str) -> None:
-        """One more."""
-        self.found.append(found)
-        self.hints.append(hint)
-
-    def hint(self) -> str:
-        """One action: that of the difference if there is one, else what covers several."""
-        return self.hints[0] if len(set(self.hints)) == 1 else _SEVERAL_DIFFERENCES
 
 
 def map_columns(
@@ -177,6 +135,9 @@ def _match_table(
         if isinstance(column, AddedColumn):
             _check_added(column, target, mapping, differences)
             continue
+        if isinstance(column, ComputedColumn):
+            check_computed(column, target, mapping, differences)
+            continue
         is_alone = sum(_origin(source) == _origin(column) for _, source in pairs) == 1
         longest = None if isinstance(column, JoinedColumn) else longest_text(column, file_paths)
         if longest is not None and target.type is not None and target.type.kind == "varchar":
@@ -243,6 +204,8 @@ def _declared(column: RowColumn) -> str:
 
 
 def _of(column: RowColumn) -> str:
+    if isinstance(column, ComputedColumn):
+        return f", or convert it by CAST in the query of `{column.transform}`"
     if isinstance(column, JoinedColumn):
         return f" of the source `{column.source}`"
     return f" of the lookup `{column.lookup}`" if isinstance(column, AddedColumn) else ""

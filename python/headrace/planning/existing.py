@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from headrace.errors import TargetError
 from headrace.planning.catalog import CatalogTable
-from headrace.planning.columns import ColumnMapping
+from headrace.planning.column_mapping import ColumnMapping
 from headrace.planning.target_table import TargetTable
 from headrace.planning.wording import counted
 

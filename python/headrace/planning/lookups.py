@@ -112,31 +112,26 @@ class LookupPlan:
         return f"{self.name}: {rows}{size}; adds {added}; no match: {_no_match(self.lookup)}"
 
 
-def plan_lookups(
-    lookups: Sequence[Lookup],
-    sources: Sequence[SourceSnapshot],
+def plan_lookup(
+    lookup: Lookup,
+    source: SourceSnapshot,
     types: Mapping[str, DataType],
     streams: int,
     memory_bytes: int,
     table_name: str,
     not_null: Collection[str],
-) -> tuple[LookupPlan, ...]:
-    """The lookups of a data flow. `types`: those as which the columns of its rows are read; `sources`: what each lookup
-    reads; `memory_bytes`: the budget of the run; `not_null`: columns of rows that go into a column that is NOT NULL.
+) -> LookupPlan:
+    """One lookup of a data flow. `types`: those of the rows that arrive; `source`: what the lookup reads;
+    `memory_bytes`: the budget of the run; `not_null`: columns of rows that go into a column that is NOT NULL.
 
     Raises TypeMismatchError if the target lets a key be read as something that the lookup has not, SourceError for
     files of which no such rows can be made.
     """
-    known = dict(types)
-    plans = []
-    for lookup, source in zip(lookups, sources, strict=True):
-        reading = planned_reading(lookup, source, streams, memory_bytes)
-        inputs = tuple(known[key.column] for key in lookup.keys)
-        _check_keys(lookup, inputs, table_name)
-        known |= {column.name: column.type for column in lookup.added}
-        never_null = frozenset(column.name for column in lookup.added if column.name in not_null)
-        plans.append(LookupPlan(lookup, reading, inputs, _estimated_bytes(lookup, reading), never_null))
-    return tuple(plans)
+    reading = planned_reading(lookup, source, streams, memory_bytes)
+    inputs = tuple(types[key.column] for key in lookup.keys)
+    _check_keys(lookup, inputs, table_name)
+    never_null = frozenset(column.name for column in lookup.added if column.name in not_null)
+    return LookupPlan(lookup, reading, inputs, _estimated_bytes(lookup, reading), never_null)
 
 
 def key_columns_made(lookups: Sequence[Lookup], made: Sequence[Column]) -> dict[str, DataType]:

@@ -1,7 +1,7 @@
 """Splits the run's memory budget before the run starts.
 
     budget = headroom + text blocks + typed slabs + decoders of compressed files
-           + lookups + the target's own engine (DuckDB's memory_limit)
+           + lookups + instances of DuckDB for queries + the target's own engine (DuckDB's memory_limit)
 
 Headroom is what no counter sees: the interpreter and its libraries (about 90 MB resident), one row longer than a
 block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses beyond its limit (measured with
@@ -37,6 +37,12 @@ _VIEW_BYTES: Final = 16
 # Blocks of 1 MB, their positions and their typed columns do not fit the second-level cache (2 MB): 5 % slower, and more
 # so with more streams than cores. Below 512 KB nothing is gained.
 _BLOCK_CHOICES: Final = (512 * KIB, 256 * KIB)
+# A query costs 1 to 2 ms of CPU time for each block, whatever is in it.
+_QUERY_BLOCK_CHOICES: Final = (2048 * KIB, 1024 * KIB, *_BLOCK_CHOICES)
+# What an instance may use that runs queries for streams: vectors, the computed columns of a block, constant tables.
+_INSTANCE_SHARE: Final = 0.12
+_LEAST_INSTANCE_BYTES: Final = 12 * MIB
+_MOST_INSTANCE_BYTES: Final = 64 * MIB
 _FLOW_SHARE: Final = 0.25
 _HEADROOM_SHARE: Final = 0.35
 _MINIMUM_ENGINE_BYTES: Final = 48 * MIB
@@ -82,7 +88,7 @@ class MemorySplit:
     """The budget of one data flow, in bytes. `slab_bytes` is the worst case of one block's typed columns;
     `lookup_bytes`: what lookups may take at most, of which the engine gets what they leave. `beside_lookups_bytes`:
     the most that is there beside them, whatever the budget is, but for shares of it; `reader_bytes`: the same while
-    they are read.
+    they are read. `instances`: of DuckDB, which run queries, each in `instance_bytes`.
     """
 
     total_bytes: int
@@ -96,6 +102,8 @@ class MemorySplit:
     lookup_bytes: int = 0
     beside_lookups_bytes: int = 0
     reader_bytes: int = 0
+    instances: int = 0
+    instance_bytes: int = 0
 
     @property
     def flow_bytes(self) -> int:
@@ -105,7 +113,8 @@ class MemorySplit:
     @property
     def rest_bytes(self) -> int:
         """What is left for lookups and the engine."""
-        return self.total_bytes - self.headroom_bytes - self.flow_bytes - self.decoding_bytes
+        queries = self.instances * self.instance_bytes
+        return self.total_bytes - self.headroom_bytes - self.flow_bytes - self.decoding_bytes - queries
 
     def with_lookups(self, taken_bytes: int) -> MemorySplit:
         """The same when it is known what lookups have taken: the engine has not more than they leave."""
@@ -199,13 +208,15 @@ def split_memory(
     row_width: int | None = None,
     decoding_bytes: int = 0,
     lookups: LookupNeeds | None = None,
+    computed: Sequence[DataType] = (),
     slab_of: SlabOf | None = None,
     blocks_per_stream: int = 1,
 ) -> MemorySplit:
     """Splits `budget` for one data flow; raises MemoryLimitError if it is too small for these streams.
 
-    `decoding_bytes`: what the decoders of compressed files need; `lookups`: None for a flow without any. `slab_of`:
-    where one layout does not say it; `blocks_per_stream`: those that a stream reads into at once.
+    `decoding_bytes`: what the decoders of compressed files need; `lookups`: None for a flow without any; `computed`:
+    the types of columns behind queries. `slab_of`: where one layout does not say it; `blocks_per_stream`: those that a
+    stream reads into at once.
     """
     headroom = int(budget.total_bytes * _HEADROOM_SHARE)
     engine_minimum = _MINIMUM_ENGINE_BYTES if engine_share else 0
@@ -213,10 +224,11 @@ def split_memory(
     flow_limit = budget.total_bytes * _FLOW_SHARE
     of_layout = partial(slab_bytes, columns, rewrites=rewrites, fills=fills, row_width=row_width)
     slab_of = slab_of or (lambda block_bytes, added: of_layout(block_bytes, added=added))
-    added = lookups.added if lookups else ()
-    for block_bytes in _BLOCK_CHOICES:
+    added = (*(lookups.added if lookups else ()), *computed)
+    choices = _QUERY_BLOCK_CHOICES if computed else _BLOCK_CHOICES
+    for block_bytes in choices:
         slab = slab_of(block_bytes, added)
-        if blocks * (block_bytes + slab) <= flow_limit or block_bytes == _BLOCK_CHOICES[-1]:
+        if blocks * (block_bytes + slab) <= flow_limit or block_bytes == choices[-1]:
             break
     split = MemorySplit(
         total_bytes=budget.total_bytes,
@@ -227,11 +239,14 @@ def split_memory(
         engine_bytes=0,
         max_row_bytes=MAXIMUM_ROW_BYTES,
         decoding_bytes=decoding_bytes,
+        instances=streams if computed else 0,
+        instance_bytes=_instance_bytes(budget.total_bytes, streams) if computed else 0,
     )
     rest = split.rest_bytes
     if rest < engine_minimum:
         for_added = blocks * (slab - slab_of(split.block_bytes, ()))
-        raise _too_small(budget, streams, split.flow_bytes + engine_minimum, decoding_bytes, len(added), for_added)
+        needed = split.flow_bytes + engine_minimum + split.instances * split.instance_bytes
+        raise _too_small(budget, streams, needed, decoding_bytes, len(added), for_added)
     share = engine_bytes(budget.total_bytes, engine_share)
     engine = min(rest, share)
     if lookups is None:
@@ -240,14 +255,22 @@ def split_memory(
     while_read = budget.total_bytes - headroom - share - lookups.reader_bytes
     lookup_bytes = max(0, min(rest - engine_minimum, while_read))
     expected = min(lookups.bytes, lookup_bytes)
-    widest = _BLOCK_CHOICES[0]
+    widest = choices[0]
     return replace(
         split,
         engine_bytes=min(engine, rest - expected),
         lookup_bytes=lookup_bytes,
-        beside_lookups_bytes=blocks * (widest + slab_of(widest, added)) + decoding_bytes + engine_minimum,
+        beside_lookups_bytes=blocks * (widest + slab_of(widest, added))
+        + decoding_bytes
+        + engine_minimum
+        + split.instances * _MOST_INSTANCE_BYTES,
         reader_bytes=lookups.most_reader_bytes,
     )
+
+
+def _instance_bytes(total_bytes: int, streams: int) -> int:
+    share = int(total_bytes * _INSTANCE_SHARE / streams)
+    return max(_LEAST_INSTANCE_BYTES, min(share, _MOST_INSTANCE_BYTES))
 
 
 def memory_for_lookups(split: MemorySplit, needed_bytes: int) -> int:
@@ -264,7 +287,7 @@ def _too_small(
     decoding = -(-decoding_bytes // 1_000_000)
     beside = f" and {decoding} MB for decoding compressed files" if decoding_bytes > needed_bytes else ""
     if added_bytes > needed_bytes // 2:
-        beside += f" and {counted(added_columns, 'column')} of lookups"
+        beside += f" and {counted(added_columns, 'column')} of transforms"
     return MemoryLimitError(
         f"the memory budget is too small for {counted(streams, 'stream')}{beside}",
         found=f"memory: {budget.total_bytes // 1_000_000} MB",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from headrace.errors import TargetError
 from headrace.model import (
+    AddedColumn,
     Column,
+    ComputedColumn,
     DataFlowTask,
     DataType,
     Destination,
@@ -51,6 +53,16 @@ def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) 
             found="no source column goes into it",
             expected=f"one of: {', '.join(chosen)}",
             hint=f"Correct `partition` of destination `{destination.name}`.",
+        )
+    # Of transforms behind a table that was not looked at before, nobody has known until now.
+    own = next((own for own in task.rows if own.name == source), None)
+    if isinstance(own, AddedColumn) or (isinstance(own, ComputedColumn) and own.field != source):
+        whose = own.lookup if isinstance(own, AddedColumn) else own.transform
+        raise TargetError(
+            refused,
+            found=f"`{source}` comes from the transform `{whose}`",
+            expected="a column that is read from the file, by its own name",
+            hint="Choose another key, or leave `partition` out.",
         )
     strategy = strategy_of(clause)
     kinds = capabilities.partition_key_kinds.get(strategy, frozenset())

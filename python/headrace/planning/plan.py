@@ -17,6 +17,8 @@ from headrace.planning.replay import ReplayPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.sql_transforms import SqlPlan
+from headrace.planning.transforms import TransformPlan
 from headrace.planning.wording import counted
 
 StepKind = Literal[
@@ -101,7 +103,8 @@ class StagingTable:
 @dataclass(frozen=True)
 class CommittedSlice:
     """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines; `ignored`:
-    values of loaded rows that are not those of the file; `text_hash`: None of what an older version has committed.
+    values of loaded rows that are not those of the file; `filtered`: rows that queries have left out; `text_hash`:
+    None of what an older version has committed.
     """
 
     loaded: int
@@ -109,6 +112,7 @@ class CommittedSlice:
     skipped: int
     ignored: int = 0
     text_hash: str | None = None
+    filtered: int = 0
 
     @property
     def needs_reading(self) -> bool:
@@ -122,6 +126,7 @@ class CommittedSlice:
             "rejected": self.rejected,
             "skipped": self.skipped,
             "ignored": self.ignored,
+            "filtered": self.filtered,
             "text_hash": self.text_hash,
         }
 
@@ -152,7 +157,7 @@ class DataFlowPlan:
     that the run has ended. `replay`: set for rejects of an earlier run.
     `reject_table`: takes the rejects, in the transaction that completes the task. `cpus_of_streams`: the CPUs that each
     stream keeps to; empty if they may use any.
-    `lookups`: what rows pass on their way, in this order. `join`: rows of the files of two sources meet before;
+    `transforms`: what rows pass on their way, in this order. `join`: rows of the files of two sources meet before;
     `layout` is that of the left ones.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
@@ -189,7 +194,7 @@ class DataFlowPlan:
     replay: ReplayPlan | None = None
     reject_table: RejectTable | None = None
     cpus_of_streams: tuple[tuple[int, ...], ...] = ()
-    lookups: tuple[LookupPlan, ...] = ()
+    transforms: tuple[TransformPlan, ...] = ()
     join: JoinPlan | None = None
 
     @property
@@ -211,14 +216,31 @@ class DataFlowPlan:
         return name if self.join is None else f"{self.join.join.sources[side].name}.{name}"
 
     @property
+    def lookups(self) -> tuple[LookupPlan, ...]:
+        """Those of its transforms that are lookups."""
+        return tuple(plan for plan in self.transforms if isinstance(plan, LookupPlan))
+
+    @property
+    def queries(self) -> dict[int, SqlPlan]:
+        """Those of its transforms that are queries, by their places."""
+        return {place: plan for place, plan in enumerate(self.transforms) if isinstance(plan, SqlPlan)}
+
+    @property
     def source_columns(self) -> list[str]:
-        """Names of the columns that the rows have: those of the source, made ones, and those that lookups add."""
-        read = (
+        """Names of the columns that the rows have: those of the source, made ones, and those that lookups add; or those
+        of the last query.
+        """
+        names = (
             [column["name"] for column in (*self.layout["columns"], *self.layout.get("made", ()))]
             if self.join is None
             else [column.name for column in self.join.join.columns]
         )
-        return read + [column.name for plan in self.lookups for column in plan.lookup.added]
+        for plan in self.transforms:
+            if isinstance(plan, SqlPlan):
+                names = [column.name for column in plan.transform.columns]
+            else:
+                names += [column.name for column in plan.lookup.added]
+        return names
 
     @property
     def slices_to_load(self) -> list[dict[str, Any]]:
@@ -256,7 +278,7 @@ class DataFlowPlan:
                 **({} if self.epochs is None else {"epochs": [list(epoch) for epoch in self.epochs]}),
             },
             **({} if self.join is None else {"join": self.join.core_spec(self.run)}),
-            **({"transforms": [plan.transform_spec() for plan in self.lookups]} if self.lookups else {}),
+            **({"transforms": [plan.transform_spec() for plan in self.transforms]} if self.transforms else {}),
             **({} if routing is None else {"routing": routing}),
             "sink": sink,
             "streams": self.streams,
@@ -299,7 +321,7 @@ class DataFlowPlan:
             "slices": self.source.slices,
             "columns": [column.to_dict() for column in self.columns],
             **({} if self.join is None else {"join": self.join.to_dict()}),
-            "transforms": [plan.to_dict() for plan in self.lookups],
+            "transforms": [plan.to_dict() for plan in self.transforms],
             "steps": [step.to_dict() for step in self.steps],
             "notes": list(self.notes),
             "memory": self.memory.to_dict(),

@@ -11,14 +11,15 @@ from headrace.errors import TargetError
 from headrace.model import DataFlowTask
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
-from headrace.planning.columns import ColumnMapping, map_columns
+from headrace.planning.column_mapping import ColumnMapping
+from headrace.planning.columns import map_columns
 from headrace.planning.division import Division, divide
 from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
 from headrace.planning.joins import JoinPlan, joined_slab_bytes, side_layouts
 from headrace.planning.key_questions import KeyFacts
-from headrace.planning.lookups import LookupPlan, key_columns_made, memory_notes, plan_lookups, source_notes
+from headrace.planning.lookups import LookupPlan, key_columns_made, memory_notes, source_notes
 from headrace.planning.made_columns import made_notes
 from headrace.planning.memory import LookupNeeds, MemoryBudget, split_memory
 from headrace.planning.partition_key import check_partitioning, is_enforced, is_partitioned, key_column
@@ -26,10 +27,12 @@ from headrace.planning.partitioning import CommitSize, Partition, Partitioning
 from headrace.planning.plan import DataFlowPlan, OutputColumn
 from headrace.planning.reject_table import RejectTable
 from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.sql_transforms import SqlPlan
 from headrace.planning.staging import Staging, plan_staging
 from headrace.planning.steps import plan_steps
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import TargetTable, display_name
+from headrace.planning.transforms import plan_transforms
 from headrace.planning.wording import counted
 
 # While one of them reads or waits for a writer the other one computes. 56 streams on two CPUs would need a third more
@@ -70,23 +73,36 @@ def plan_data_flow(
     _note_index_memory(table, notes)
     mapping = map_columns(
         table.name,
-        [*task.columns, *task.added],
+        task.rows,
         destination.columns,
         catalog,
         capabilities,
         destination.options.keep_identity,
         source.paths,
-        task.ignoring,
+        () if task.computes else task.ignoring,
     )
     notes += mapping.notes
     made = layout.made if task.join is None else []
-    types = {**mapping.types, **key_columns_made(task.transforms, made)}
+    # What a query reads is what the layout says, whatever the table holds: the types of expressions depend on it.
+    types = {} if task.computes else mapping.types
+    not_null = set() if task.computes else mapping.not_null_sources
+    types |= {own.name: own.type for own in made} if task.computes else key_columns_made(task.lookups, made)
     notes += made_notes(made, types, source)
     read_as = {column.name: types.get(column.name, column.type) for column in task.columns}
-    planned_lookups = plan_lookups(
-        task.transforms, source.lookups, read_as, streams, budget.total_bytes, table.name, mapping.not_null_sources
+    transforms = plan_transforms(
+        task.transforms,
+        source.lookups,
+        read_as,
+        mapping.types,
+        streams,
+        budget.total_bytes,
+        table.name,
+        mapping.not_null_sources,
     )
-    notes += source_notes(planned_lookups)
+    lookups = [plan for plan in transforms if isinstance(plan, LookupPlan)]
+    queries = [plan for plan in transforms if isinstance(plan, SqlPlan)]
+    notes += source_notes(lookups)
+    notes += [note for plan in queries for note in plan.notes()]
     check_view_columns(table, load, mapping)
     working_streams = _working_streams(source, _writers(table, load, streams, notes), notes)
     commit = _commit(table, notes, joins=task.join is not None)
@@ -109,12 +125,13 @@ def plan_data_flow(
         fills=layout.short_rows == "fill",
         row_width=layout.shortest_row_bytes,
         decoding_bytes=source.decoding_bytes(working_streams),
-        lookups=_needs(planned_lookups),
+        lookups=_needs(lookups),
+        computed=tuple(column.type for plan in queries for column in plan.transform.columns),
         slab_of=None if task.join is None else partial(joined_slab_bytes, task.join),
         blocks_per_stream=1 if task.join is None else len(task.join.sources),
     )
-    notes += memory_notes(planned_lookups, memory)
-    sides = None if task.join is None else side_layouts(task.join, types, mapping.not_null_sources)
+    notes += memory_notes(lookups, memory)
+    sides = None if task.join is None else side_layouts(task.join, types, not_null)
     return DataFlowPlan(
         task=task.id,
         connection=destination.connection.name,
@@ -128,7 +145,7 @@ def plan_data_flow(
         options=destination.options,
         streams=working_streams,
         source=source,
-        layout=layout.to_core(mapping.not_null_sources, types) if sides is None else sides.left,
+        layout=layout.to_core(not_null, types) if sides is None else sides.left,
         columns=tuple(mapping.columns),
         steps=plan_steps(
             table,
@@ -138,10 +155,11 @@ def plan_data_flow(
             commits=commit is not None,
             rejects=reject_table,
             joins=task.join is not None,
+            filters=task.computes,
         ),
         notes=tuple(notes),
         memory=memory,
-        lookups=planned_lookups,
+        transforms=transforms,
         join=None
         if task.join is None or sides is None
         else JoinPlan(task.join, sides.right, len(source.files) // len(task.join.sources)),

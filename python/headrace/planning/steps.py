@@ -10,6 +10,9 @@ from headrace.planning.target_table import TargetTable
 from headrace.planning.wording import counted
 
 _CHECK_ACCOUNTS = Step("check_accounts", "every slice once, lines = rows + skipped, rows = loaded + rejected")
+_CHECK_FILTERED = Step(
+    "check_accounts", "every slice once, lines = rows + skipped, rows = loaded + filtered + rejected"
+)
 _CHECK_JOIN = Step(
     "check_accounts",
     "every slice once, lines = rows + skipped, rows = joined + rejected, rows out of the join = loaded",
@@ -25,9 +28,12 @@ def plan_steps(
     commits: bool,
     rejects: RejectTable | None = None,
     joins: bool = False,
+    filters: bool = False,
 ) -> tuple[Step, ...]:
-    """The steps of one data flow. `rejects`: the table that takes them, if any does; `joins`: rows are joined."""
-    check_accounts = _CHECK_JOIN if joins else _CHECK_ACCOUNTS
+    """The steps of one data flow. `rejects`: the table that takes them, if any does; `joins`: rows are joined;
+    `filters`: a query may leave some out.
+    """
+    check_accounts = _CHECK_JOIN if joins else _CHECK_FILTERED if filters else _CHECK_ACCOUNTS
     if not table.capabilities.stores_tables:
         return Step("insert", "parse, convert and aggregate every row, then discard it"), check_accounts
     if not table.capabilities.hidden_tables:

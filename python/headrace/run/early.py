@@ -57,7 +57,7 @@ def _behind_loads(package: BoundPackage, selection: Selection) -> dict[str, str]
     for flow in package.flows:
         if flow.definition in selection.left_out:
             continue
-        for lookup in flow.transforms:
+        for lookup in flow.lookups:
             source = lookup.source
             first = loaded.get(target_key(source.connection)) if isinstance(source, DatabaseQuerySource) else None
             if first is not None:

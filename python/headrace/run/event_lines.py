@@ -152,6 +152,7 @@ EVENT_LINES: Final[dict[str, EventLine]] = {
                 "rows_read": "rows of the source",
                 "rows_skipped": "header, footer, comments, blank rows",
                 "rows_rejected": "rows that were rejected",
+                "rows_filtered": "rows that queries of the flow have left out",
                 "rows_loaded": "rows that are committed",
                 "bytes_read": "bytes of text",
             },

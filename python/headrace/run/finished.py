@@ -37,8 +37,8 @@ class FinishedTable:
         slices = task.slices.values()
         rejects = _rejects(sum(item.rejected for item in slices), rejects_folder / task.file_stem)
         ignored = kept_ignored(rejects_folder, task.file_stem, sum(item.ignored for item in slices))
-        loaded, rejected = sum(item.loaded for item in slices), sum(item.rejected for item in slices)
-        join = kept_joined(rejects_folder, task.file_stem, loaded, rejected) if task.is_joined else None
+        passed, rejected = sum(item.loaded + item.filtered for item in slices), sum(item.rejected for item in slices)
+        join = kept_joined(rejects_folder, task.file_stem, passed, rejected) if task.is_joined else None
         return cls(task, rejects, ignored, join)
 
     @property
@@ -47,7 +47,7 @@ class FinishedTable:
         slices = self.task.slices.values()
         # The ledger has what came out of a join, not what went in.
         came = (
-            sum(item.loaded for item in slices)
+            sum(item.loaded + item.filtered for item in slices)
             if self.join is None
             else sum(int(self.join[side]["rows"]) - int(self.join[side]["rejected_behind"]) for side in SIDES)
         )
@@ -56,8 +56,9 @@ class FinishedTable:
     def to_dict(self) -> dict[str, Any]:
         """The member of `tables`, as that of a table that is loaded now; nothing of it was read now."""
         slices = self.task.slices.values()
-        loaded, rejected, skipped, ignored = (
-            sum(getattr(item, name) for item in slices) for name in ("loaded", "rejected", "skipped", "ignored")
+        loaded, rejected, skipped, ignored, filtered = (
+            sum(getattr(item, name) for item in slices)
+            for name in ("loaded", "rejected", "skipped", "ignored", "filtered")
         )
         read = self.rows_read
         notes = [LOADED_BEFORE]
@@ -77,6 +78,7 @@ class FinishedTable:
             "rows_skipped": skipped,
             "rows_read": read,
             "rows_rejected": rejected,
+            "rows_filtered": filtered,
             "rows_loaded": loaded,
             "values_ignored": ignored,
             "ignored": self.ignored,

@@ -134,7 +134,7 @@ class FlowLoading:
             return self._metrics.measuring(plan, flow, lambda: loader.watcher(run_id, plan))
 
         run_id, rejects = self._folder.run_id, str(self._folder.rejects)
-        executor = LocalExecutor(lambda spec: core.Flow(spec, built.lookups))
+        executor = LocalExecutor(lambda spec: core.Flow(spec, built.lookups), shown=self._redactor.text)
         outcome = executor.run(run_id, plan, loader, rejects, progress, cancellation, measuring)
         if outcome.error is not None:
             let_go_of_memory(outcome.error)
@@ -232,6 +232,7 @@ class FlowLoading:
             rows_read=sums["rows"],
             rows_skipped=sums["skipped"],
             rows_rejected=sums["rejected"],
+            rows_filtered=sums["filtered"],
             rows_loaded=table.rows_loaded(),
             bytes_read=sums["bytes"],
             **({} if (join := table.join()) is None else {"join": join}),

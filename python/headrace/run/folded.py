@@ -19,6 +19,7 @@ _SUMMED: Final = (
     "lines",
     "rows_skipped",
     "rows_read",
+    "rows_filtered",
     "rows_loaded",
     "slices",
     "switch_seconds",

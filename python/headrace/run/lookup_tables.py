@@ -60,7 +60,7 @@ def described(
 
 def database_sources(task: DataFlowTask) -> list[DatabaseSource]:
     """What the lookups of a task read of databases."""
-    return [lookup.source for lookup in task.transforms if isinstance(lookup.source, DatabaseSource)]
+    return [lookup.source for lookup in task.lookups if isinstance(lookup.source, DatabaseSource)]
 
 
 def _table(

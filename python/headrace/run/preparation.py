@@ -151,7 +151,7 @@ def lookup_sources(
     """Looks at what the lookups of a task read. Raises CancelledError and SourceError."""
     plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
     found = []
-    for lookup in task.transforms:
+    for lookup in task.lookups:
         if not isinstance(lookup.source, FileSource):
             found.append(SourceSnapshot(lookup.name, [], []))
             continue

@@ -154,11 +154,12 @@ def _of_run(claims: Sequence[Replay], taken: Sequence[Stretch]) -> ReplayOfRun:
         return ReplayOfRun(first.run_id, None, numbers, 0, 0, 0, 0, is_unfinished=True)
     numbers = count_numbers(own)
     dropped = count_numbers((item.first, item.last) for item in claims if item.action == "drop")
-    added = first.rows_loaded + first.rows_rejected + dropped - numbers
+    added = first.rows_loaded + first.rows_rejected + first.rows_filtered + dropped - numbers
     if first.rows_added not in (None, added):
         raise AccountsError(
             f"the accounts of replay {first.run_id} do not balance",
-            found=f"{first.rows_loaded} loaded, {first.rows_rejected} rejected again, {dropped} dropped",
+            found=f"{first.rows_loaded} loaded, {first.rows_rejected} rejected again, {first.rows_filtered} filtered, "
+            f"{dropped} dropped",
             expected=f"{counted(numbers, 'reject')} and {counted(first.rows_added, 'row')} more",
             hint="This is a defect of Headrace. Keep the run folder and report it.",
         )

@@ -166,8 +166,8 @@ class ReplayRun:
         return open_beside(self.rejects, beside, union(self.loads, self.drops))
 
     def accounts(self, tables: Sequence[Mapping[str, Any]], open_behind: int | None) -> dict[str, Any]:
-        """What became of the rejects: numbers + rows_added = loaded + rejected_again + dropped. `tables`: of the
-        summary; `open_behind`: as the method says, None if that is not known.
+        """What became of the rejects: numbers + rows_added = loaded + rejected_again + filtered + dropped. `tables`: of
+        the summary; `open_behind`: as the method says, None if that is not known.
         """
         done = [table for table in tables if table["status"] == "success"]
         is_done = bool(done)
@@ -176,6 +176,7 @@ class ReplayRun:
             "numbers": self.numbers if is_done else 0,
             "loaded": sum(int(table["rows_loaded"]) for table in done),
             "rejected_again": sum(int(table["rows_rejected"]) for table in done),
+            "filtered": sum(int(table["rows_filtered"]) for table in done),
             "dropped": count_numbers(self.drops) if is_done else 0,
             "rows_added": self.rows_added if is_done else 0,
             "open": open_behind,

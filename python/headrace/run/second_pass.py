@@ -11,7 +11,7 @@ import duckdb
 
 from headrace import core
 from headrace.errors import CancelledError, InternalError
-from headrace.executors import Cancel
+from headrace.executors import Cancel, sql_instances
 from headrace.planning import DataFlowPlan
 from headrace.run.tasks import unique_name
 from headrace.run.waiting import on_worker
@@ -95,12 +95,13 @@ class SecondPass:
         if self._cancel.is_set():
             raise CancelledError("cancelled before the source was read")
         flow = core.Flow(self._plan.flow_spec(self._rejects_folder, sink), self._lookups)
-        try:
-            yield flow
-        finally:
-            flow.cancel("the second pass has ended")
-            while flow.started and flow.join(_POLL_SECONDS) is None:
-                pass
+        with sql_instances(self._plan, flow):
+            try:
+                yield flow
+            finally:
+                flow.cancel("the second pass has ended")
+                while flow.started and flow.join(_POLL_SECONDS) is None:
+                    pass
 
     def _ended(self, flow: core.Flow) -> dict[str, Any]:
         result = self._joined(flow)

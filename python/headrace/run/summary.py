@@ -18,7 +18,7 @@ _STAGES = ("read", "parse", "transform", "write")
 # Files that a note names.
 _NAMED_FILES = 3
 _KEPT_SKIPPED = 1_000
-_SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "out", "values_ignored")
+_SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "filtered", "out", "values_ignored")
 
 
 Document = dict[str, Any]
@@ -149,6 +149,7 @@ class TableResult:
             "rows_skipped": sums["skipped"],
             "rows_read": sums["rows"],
             "rows_rejected": sums["rejected"],
+            "rows_filtered": sums["filtered"],
             "rows_loaded": self.rows_loaded(),
             "values_ignored": sums["values_ignored"],
             "ignored": self.ignored(),
@@ -255,7 +256,9 @@ class Summary:
                 name: sum(table[name] for table in tables)
                 for name in ("bytes_read", "rows_read", "rows_skipped", "rows_loaded", "rows_rejected")
             },
-            "rows_filtered": sum(own["filtered"] for table in tables for own in _sides(table)),
+            "rows_filtered": sum(
+                table["rows_filtered"] + sum(own["filtered"] for own in _sides(table)) for table in tables
+            ),
             "tables": tables,
             "skipped": [task.to_dict() for task in self.skipped],
             "tasks": self.tasks,

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from headrace import units
 from headrace.executors import FlowOutcome
-from headrace.planning import DataFlowPlan, LookupPlan
+from headrace.planning import DataFlowPlan, LookupPlan, TransformPlan
 
-_COUNTS: Final = ("rows", "matched", "defaulted", "rejected", "null_keys")
+_COUNTS: Final = ("rows", "matched", "defaulted", "rejected", "null_keys", "filtered")
 
 
 def lookup_notices(lookup: LookupPlan, report: Mapping[str, Any]) -> list[str]:
@@ -48,19 +48,28 @@ def transform_accounts(plan: DataFlowPlan, outcome: FlowOutcome) -> list[dict[st
     uncounted = [item for item in without if item.get("stream") is None]
     counted = [item["transforms"] for item in slices if item.get("transforms")]
     accounts = []
-    for number, own in enumerate(plan.lookups):
-        report = outcome.lookups[number] if number < len(outcome.lookups) else None
+    reports = iter(outcome.lookups)
+    for number, own in enumerate(plan.transforms):
         accounts.append(
             {
                 "name": own.name,
-                "no_match": own.no_match,
+                **_kind(own),
                 **{count: sum(int(item[number][count]) for item in counted) for count in _COUNTS},
                 "slices_not_counted": len(uncounted),
                 "busy_seconds": round(float(busy[number]["busy_seconds"]), 6) if number < len(busy) else 0.0,
-                "lookup": None if report is None else {"files": own.reading.source.paths, **report},
+                "lookup": _lookup(own, next(reports, None)) if isinstance(own, LookupPlan) else None,
             }
         )
     return accounts
+
+
+def _kind(own: TransformPlan) -> dict[str, Any]:
+    is_lookup = isinstance(own, LookupPlan)
+    return {"kind": "lookup" if is_lookup else "sql", "no_match": own.no_match if isinstance(own, LookupPlan) else None}
+
+
+def _lookup(own: LookupPlan, report: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if report is None else {"files": own.reading.source.paths, **report}
 
 
 def added_accounts(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -70,7 +79,7 @@ def added_accounts(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str
     return [
         {
             "name": left["name"],
-            "no_match": left["no_match"],
+            **{name: left[name] for name in ("kind", "no_match")},
             **{count: left[count] + right[count] for count in (*_COUNTS, "slices_not_counted")},
             "busy_seconds": round(left["busy_seconds"] + right["busy_seconds"], 6),
             "lookup": None,

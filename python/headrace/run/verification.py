@@ -174,6 +174,8 @@ class _Verification:
             return f"its rows came from {stream_name(item.source.streams[0])}, which cannot be read again"
         if item.task.join is not None:
             return "its rows have come out of a join, and stand in no file"
+        if item.task.computes:
+            return "its rows have passed a query"
         if item.task.transforms:
             return "its rows have passed a lookup, whose rows may be other ones by now"
         if self._loads[self._place(item)] > 1:

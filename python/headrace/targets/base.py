@@ -110,6 +110,7 @@ class Replay:
     rows_rejected: int
     rows_added: int | None = None
     is_half: bool = False
+    rows_filtered: int = 0
 
 
 @dataclass(frozen=True)

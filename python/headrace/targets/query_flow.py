@@ -47,9 +47,12 @@ class QueryFlow:
         return result_of_query(self._rows)
 
 
+_COUNTS = ("bytes", "lines", "skipped", "rejected", "filtered", "values_ignored", "lf_lines", "crlf_lines")
+
+
 def result_of_query(rows: int) -> dict[str, Any]:
     """What a flow of one slice would say of so many rows."""
-    counts = dict.fromkeys(("bytes", "lines", "skipped", "rejected", "values_ignored", "lf_lines", "crlf_lines"), 0)
+    counts = dict.fromkeys(_COUNTS, 0)
     item = {"number": 1, "file": 0, "rows": rows, "out": rows, "text_hash": None, **counts}
     return {"status": "ok", "slices": [item], "streams": [], "columns": None, "memory": {}, "rejects": _NO_REJECTS}
 

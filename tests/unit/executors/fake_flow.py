@@ -118,6 +118,7 @@ def result(slices: int, streams: int) -> dict[str, Any]:
                 "crlf_lines": 0,
                 "rows": SLICE_ROWS,
                 "rejected": 0,
+                "filtered": 0,
                 "out": SLICE_ROWS,
             }
             for number in range(1, slices + 1)

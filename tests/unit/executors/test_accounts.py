@@ -88,10 +88,11 @@ def with_lookups() -> tuple[DataFlowPlan, dict[str, Any]]:
         "defaulted": 10,
         "rejected": 0,
         "null_keys": 2,
+        "filtered": 0,
     }
     for item in result["slices"]:
         item["transforms"] = [dict(counts), dict(counts)]
-    return replace(fake_flow.plan(SLICES), lookups=(lookup, again)), result
+    return replace(fake_flow.plan(SLICES), transforms=(lookup, again)), result
 
 
 def test_rows_that_no_partition_takes_are_rejects_behind_the_transforms() -> None:
@@ -197,6 +198,21 @@ def test_rows_that_are_rejected_behind_a_join_are_rows_of_a_side() -> None:
     account = join_accounts(plan, result)
     assert account is not None
     assert (account["rows_out"], account["right"]["rejected_behind"]) == (result["sink"]["rows"] + 5, 5)
+
+
+def test_rows_that_are_left_out_behind_a_join_have_come_out_of_it() -> None:
+    plan, result = with_join()
+    reject_behind(result)
+    first = result["slices"][0]
+    first["out"], first["filtered"] = first["out"] - 7, 7
+    result["sink"]["rows"] -= 7
+    check_accounts(plan, result, result["sink"]["rows"])
+    account = join_accounts(plan, result)
+    assert account is not None
+    assert account["rows_out"] == result["sink"]["rows"] + 7 + 5
+    first["filtered"] = 6
+    with pytest.raises(AccountsError):
+        check_accounts(plan, result, result["sink"]["rows"])
 
 
 @pytest.mark.parametrize("kind", ["inner", "left", "right", "full"])

@@ -157,7 +157,7 @@ def test_rows_go_where_a_column_of_either_side_says(tmp_path: Path, clause: str)
     destination = f"connection: server, {clause}"
     (flow,) = load(tmp_path, package(JOIN, rejecting, input="keyed", destination=destination)).data_flows()
     assert (flow.destination.partition is None) == ("partition" not in clause)
-    assert flow.transforms[0].rejects_misses
+    assert flow.lookups[0].rejects_misses
 
 
 def test_columns_that_are_ignored_are_known_by_their_new_names(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_a_query_has_the_columns_that_it_describes(tmp_path: Path) -> None:
         "FROM range(3) ORDER BY ALL -- the end"
     )
     (flow,) = load(tmp_path, package(queried(sql, "duplicates: first, "))).flows
-    (lookup,) = flow.transforms
+    (lookup,) = flow.lookups
     assert isinstance(lookup.source, QuerySource)
     assert {name: str(own) for name, own in lookup.types.items()} == {
         "p_key": "int32",
@@ -209,7 +209,7 @@ def test_a_query_has_the_columns_that_it_describes(tmp_path: Path) -> None:
         "price": "decimal(9,2)",
         "n": "int64",
     }
-    assert lookup.keeps_first and [str(column.type) for column in flow.added] == ["int64"]
+    assert lookup.keeps_first and [str(column.type) for column in flow.rows[len(flow.columns) :]] == ["int64"]
     assert lookup.source.query.values == (("BIGINT", -1),)
     assert "$unknown" not in lookup.source.query.text and lookup.source.query.written == sql
 
@@ -219,7 +219,7 @@ def test_a_table_is_described_when_it_is_known(tmp_path: Path) -> None:
     again = KEYED.replace(FILES, 'query: "SELECT 1::INTEGER AS p_key, 2 AS p_sk"').replace("lines", "keyed", 1)
     again = again.replace("{part: p_key}", "{part_sk: p_key}").replace("part_sk: p_sk", "sk: p_sk")
     (flow,) = load(tmp_path, package(table, f"again: {again}", input="again")).flows
-    assert [lookup.is_described for lookup in flow.transforms] == [False, True]
+    assert [lookup.is_described for lookup in flow.lookups] == [False, True]
     assert flow.describe is not None
 
     def described(**types: str) -> tuple[Lookup, ...]:
@@ -228,7 +228,8 @@ def test_a_table_is_described_when_it_is_known(tmp_path: Path) -> None:
             for name, own in types.items()
         )
         assert flow.describe is not None
-        return flow.describe({"keyed": LookupTable(tuple(columns), 7)})
+        bound = flow.describe({"keyed": LookupTable(tuple(columns), 7)})
+        return tuple(own for own in bound if isinstance(own, Lookup))
 
     keyed_by, _ = described(p_key="int64", p_sk="int32", other="list")
     assert (keyed_by.is_described, [str(column.type) for column in keyed_by.added]) == (True, ["int32"])
@@ -267,15 +268,15 @@ def test_rows_pass_transforms_in_the_order_in_which_they_read(tmp_path: Path) ->
     )
     bound = load(tmp_path, text)
     (flow,) = bound.data_flows()
-    first, second, last = flow.transforms
-    assert [lookup.name for lookup in flow.transforms] == ["first", "second", "last"]
+    first, second, last = flow.lookups
+    assert [lookup.name for lookup in flow.lookups] == ["first", "second", "last"]
     assert first.keys == (LookupKey("part", "p_key"),)
     small, name = DataType.parse("int16"), DataType.parse("varchar(20)")
     assert first.added == (
         AddedColumn("part_sk", small, "first", "p_sk", False, "-1"),
         AddedColumn("name", name, "first", "p_name", True, "1.50"),
     )
-    assert [column.nullable for column in flow.added] == [False, True, True, True]
+    assert [column.nullable for column in flow.rows[len(flow.columns) :]] == [False, True, True, True]
     assert (last.keys[1].column, last.added[0].default, second.added[0].default) == ("price2", None, "7")
     assert isinstance(last.source, FileSource)
     assert (last.source.patterns, last.source.empty) == (["a.csv", "b.csv"], "allow")
@@ -289,7 +290,7 @@ def test_rows_that_find_nothing_are_rejects_unless_a_default_is_given(tmp_path: 
     head = HEAD.replace("parameters:\n", "parameters:\n  what: {type: string, default: reject}\n", 1)
     text = package(keyed(", no_match: {default: -1}", no_match), head=head)
     (flow,) = load(tmp_path, text).data_flows()
-    (lookup,) = flow.transforms
+    (lookup,) = flow.lookups
     assert lookup.rejects_misses
     (column,) = lookup.added
     assert (column.default, column.nullable) == (None, False)
@@ -300,7 +301,7 @@ def test_the_first_of_equal_keys_and_letters_of_any_case(tmp_path: Path) -> None
         keyed("{part: p_key}, add: {part_sk: p_sk},", "{color: p_name}, add: [p_sk], duplicates: first, case: ignore,")
     )
     (flow,) = load(tmp_path, text).data_flows()
-    assert (flow.transforms[0].keeps_first, flow.transforms[0].ignores_case) == (True, True)
+    assert (flow.lookups[0].keeps_first, flow.lookups[0].ignores_case) == (True, True)
     described = describe(load(tmp_path, text))["data_flows"]
     assert isinstance(described, list)
     (transform,) = described[0]["transforms"]
@@ -310,7 +311,7 @@ def test_the_first_of_equal_keys_and_letters_of_any_case(tmp_path: Path) -> None
 def test_a_flow_without_transforms_has_none(tmp_path: Path) -> None:
     text = HEAD + "      destinations: {out: {input: lines, connection: warehouse, table: t, target: replace}}\n"
     (flow,) = load(tmp_path, text).data_flows()
-    assert (flow.transforms, flow.added) == ((), ())
+    assert (flow.transforms, flow.rows) == ((), flow.columns)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@
 //! | `refused_rows` | rows of a query or table that cannot be those of a lookup |
 //! | `refusals` | why there is no index, with the places of rows |
 
-mod arriving;
+pub(crate) mod arriving;
 mod refusals;
 mod refused_rows;
 mod sink;

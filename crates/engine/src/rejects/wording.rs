@@ -17,6 +17,7 @@ pub fn message(reject: &Reject, layout: &Layout, max_row_bytes: usize) -> String
             (Rule::UnclosedQualifier, _) => "a qualifier behind the last column of a row is never closed".to_owned(),
             (Rule::NoMatch, Some(note)) => format!("no match in {note}"),
             (Rule::NullNotAllowed, Some(note)) => format!("no value for {note}"),
+            (Rule::TooLong | Rule::Expression, Some(note)) => note.to_string(),
             (_, Some(note)) => format!("a row does not fit the layout: {note}"),
             (rule, None) => format!("a row breaks the rule {rule}"),
         };

@@ -1,16 +1,73 @@
 //! What happens to rows between parsing and their destination.
 
-use headrace_types::{RowColumn, RowSchema};
+use headrace_types::{ColumnType, RowColumn, RowSchema};
 use serde::Deserialize;
 
-/// One transform. Its index, if it has one, comes beside the specification.
+/// One transform.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written")]
 pub struct TransformSpec {
     /// Name, unique in its flow.
     pub name: String,
-    /// Which row of another source each row finds, and what it gets of it.
-    pub lookup: ProbeSpec,
+    /// What it does.
+    pub operation: Operation,
+}
+
+/// What a transform does.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// Each row finds one of another source, and gets columns of it. The index comes beside the specification.
+    Lookup(ProbeSpec),
+    /// A query computes the columns of each row anew, or leaves it out. Whoever runs it takes windows of rows from the flow.
+    Query(QuerySpec),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    lookup: Option<ProbeSpec>,
+    query: Option<QuerySpec>,
+}
+
+impl TryFrom<Written> for TransformSpec {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let Written { name, lookup, query } = written;
+        let operation = match (lookup, query) {
+            (Some(probe), None) => Operation::Lookup(probe),
+            (None, Some(query)) => Operation::Query(query),
+            _ => return Err(format!("transform `{name}` is not one of lookup and query")),
+        };
+        Ok(TransformSpec { name, operation })
+    }
+}
+
+/// What is known of a query.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuerySpec {
+    /// Name of the column that windows have beside those of the rows: numbers of rows, which its result has as its last column.
+    pub number: String,
+    /// Columns of the rows behind it.
+    pub columns: Vec<ComputedColumn>,
+}
+
+/// A column behind a query.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ComputedColumn {
+    /// Name.
+    pub name: String,
+    /// Type. A row with a text longer than the type has is a reject.
+    #[serde(rename = "type")]
+    pub column_type: ColumnType,
+    /// Whether it may be NULL; else rows that would have NULL are rejects.
+    pub nullable: bool,
+    /// The column of the rows before the query that it is; none if it is computed, in the order of the result.
+    #[serde(default)]
+    pub from: Option<String>,
 }
 
 /// How rows look for others.
@@ -36,13 +93,50 @@ pub enum NoMatch {
     Reject,
 }
 
+impl ComputedColumn {
+    fn row_column(&self) -> RowColumn {
+        RowColumn { name: self.name.clone(), column_type: self.column_type, nullable: self.nullable }
+    }
+}
+
 impl TransformSpec {
-    /// Adds the columns of the transform to those of the rows before it; a sentence if it does not fit them.
+    /// The columns of the rows behind the transform in place of those before it; a sentence if it does not fit them.
     pub fn extend(&self, schema: &mut RowSchema) -> Result<(), String> {
         let refuse = |text: String| format!("transform `{}`: {text}", self.name);
-        if let Some(key) = self.lookup.keys.iter().find(|key| schema.index_of(key).is_none()) {
-            return Err(refuse(format!("its rows have no column `{key}`")));
+        let lacks = |name: &String| schema.index_of(name).is_none();
+        let lacking = |name: &String| Err(refuse(format!("its rows have no column `{name}`")));
+        match &self.operation {
+            Operation::Lookup(probe) => {
+                if let Some(key) = probe.keys.iter().find(|key| lacks(key)) {
+                    return lacking(key);
+                }
+                probe.added.iter().try_for_each(|column| schema.add(column.clone()).map_err(refuse))
+            }
+            Operation::Query(query) => {
+                if let Some(from) = query.columns.iter().filter_map(|own| own.from.as_ref()).find(|from| lacks(from)) {
+                    return lacking(from);
+                }
+                if !lacks(&query.number) {
+                    return Err(refuse(format!("its rows have a column `{}`", query.number)));
+                }
+                *schema = RowSchema::of_query(query.columns.iter().map(ComputedColumn::row_column)).map_err(refuse)?;
+                Ok(())
+            }
         }
-        self.lookup.added.iter().try_for_each(|column| schema.add(column.clone()).map_err(refuse))
+    }
+
+    /// The column in front of all transforms that each column is, behind the transform in place of before it; none for those that stand
+    /// in no file. `before`: the columns before it.
+    pub fn follow_fields(&self, before: &RowSchema, fields: &mut Vec<Option<usize>>) {
+        match &self.operation {
+            Operation::Lookup(probe) => fields.extend(probe.added.iter().map(|_| None)),
+            Operation::Query(query) => {
+                let field = |own: &ComputedColumn| {
+                    let from = own.from.as_ref().and_then(|from| before.index_of(from));
+                    from.and_then(|from| fields[from])
+                };
+                *fields = query.columns.iter().map(field).collect();
+            }
+        }
     }
 }

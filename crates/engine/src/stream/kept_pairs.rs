@@ -68,7 +68,8 @@ impl KeptPairs {
     pub fn of(&self, spec: &FlowSpec, pair: &[SliceSpec]) -> Option<KeptPair> {
         let found = self.known.get(&pair.first()?.number)?;
         let counts = |account: &SliceReport| {
-            (account.number, account.out, account.rejected, account.skipped, account.values_ignored, account.text_hash)
+            let &SliceReport { number, out, rejected, filtered, skipped, values_ignored, text_hash, .. } = account;
+            (number, out, rejected, filtered, skipped, values_ignored, text_hash)
         };
         let committed: Option<Vec<_>> =
             pair.iter().map(|slice| spec.source.known(slice).as_ref().map(counts)).collect();

@@ -177,6 +177,7 @@ impl<'a> Pair<'a> {
             let rejected = rejected[side.index()];
             progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys, rejected });
             (progress.account.out, progress.account.transforms) = came_out.take().unwrap_or_default();
+            progress.account.count_filtered();
             ended.push(progress);
         }
         self.meter.turn_to(Doing::Write);

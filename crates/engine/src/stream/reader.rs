@@ -231,6 +231,7 @@ impl<'a> Reader<'a> {
         self.skip_footer(progress)?;
         progress.hashing.add_foot(&progress.file, progress.slice)?;
         progress.account.text_hash = progress.hashing.text_hash();
+        progress.account.count_filtered();
         Ok(())
     }
 

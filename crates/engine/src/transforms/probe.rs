@@ -11,7 +11,7 @@ use headrace_types::{RowSchema, Rule};
 use super::refused::{Refusal, Remaining};
 use crate::lookup::Lookup;
 use crate::report::TransformCounts;
-use crate::spec::{NoMatch, TransformSpec};
+use crate::spec::{NoMatch, ProbeSpec};
 
 /// A lookup, and the columns of the rows that it is for.
 pub struct Probe {
@@ -26,26 +26,27 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// For rows of `before`, which are rows of `behind` then; the first `fields` columns of them stand in a file.
+    /// For rows of `before`, which are rows of `behind` then. `fields`: of each column of `before`, the one in front of the transforms
+    /// that it is.
     ///
     /// # Errors
     /// A sentence about an index that does not fit the rows.
     pub fn new(
-        fields: usize,
+        name: &str,
+        spec: &ProbeSpec,
         before: &RowSchema,
-        transform: &TransformSpec,
+        fields: &[Option<usize>],
         behind: &RowSchema,
         lookup: Arc<Lookup>,
     ) -> Result<Self, String> {
-        let spec = &transform.lookup;
         let keys: Vec<_> = spec.keys.iter().filter_map(|key| before.index_of(key)).collect();
         let types: Vec<_> = keys.iter().map(|&key| before.columns()[key].column_type).collect();
         lookup.fits(&types, spec)?;
-        let name = &transform.name;
         let no_match = || {
             let by = if spec.keys.len() > 1 { format!(" by {}", listed(&spec.keys)) } else { String::new() };
             Refusal {
-                column: keys.first().copied().filter(|&key| key < fields),
+                // A key that was made or added stands in no field.
+                column: keys.first().and_then(|&key| fields[key]),
                 rule: Rule::NoMatch,
                 note: Some(format!("lookup `{name}`{by}").into()),
             }
@@ -63,11 +64,6 @@ impl Probe {
             lookup,
             keys,
         })
-    }
-
-    /// Its index.
-    pub fn lookup(&self) -> &Arc<Lookup> {
-        &self.lookup
     }
 
     /// Whether rows may be refused.

@@ -10,7 +10,7 @@ use crate::spec::FileSpec;
 /// Why rows are refused.
 #[derive(Debug, Clone)]
 pub struct Refusal {
-    /// Index of the column in front of the transforms; none when no field of the row is to blame.
+    /// Index of the column in front of the transforms; none when no column of the row is to blame.
     pub column: Option<usize>,
     /// The rule.
     pub rule: Rule,
@@ -32,7 +32,7 @@ pub struct Remaining {
     /// Of each row that is left, its number in the batch of the parser; none as long as all are left.
     numbers: Option<Vec<u32>>,
     /// Number in the batch of the parser, place of the refusal.
-    refused: Vec<(u32, u16)>,
+    refused: Vec<(u32, u32)>,
     refusals: Vec<Refusal>,
 }
 
@@ -40,7 +40,7 @@ impl Remaining {
     /// Refuses rows, by their numbers among those that are left. They are left until [`Remaining::keep`] is told of them.
     pub fn refuse(&mut self, rows: impl IntoIterator<Item = u32>, refusal: &Refusal) {
         let number = |row: u32| self.numbers.as_ref().map_or(row, |numbers| numbers[row as usize]);
-        let place = self.refusals.len() as u16; // two for each transform, and one
+        let place = self.refusals.len() as u32;
         self.refused.extend(rows.into_iter().map(|row| (number(row), place)));
         self.refusals.push(refusal.clone());
     }
@@ -56,11 +56,16 @@ impl Remaining {
         });
     }
 
+    /// Of each row that is left, its number in the batch of the parser; none as long as all are left.
+    pub fn numbers(&self) -> Option<&[u32]> {
+        self.numbers.as_deref()
+    }
+
     /// The numbers of the refused rows, in the order of the batch, and why they were refused.
     pub fn into_refusals(mut self) -> impl Iterator<Item = (u32, Refusal)> {
         self.refused.sort_unstable();
         let refusals = self.refusals;
-        self.refused.into_iter().map(move |(number, place)| (number, refusals[usize::from(place)].clone()))
+        self.refused.into_iter().map(move |(number, place)| (number, refusals[place as usize].clone()))
     }
 
     /// The refused rows, in the order of the batch, as the parser of a file wants them.

@@ -392,6 +392,7 @@ fn slices_that_were_committed_have_the_same_accounts_when_they_are_read_again() 
         loaded: slice.out,
         rejected: slice.rejected,
         skipped: slice.skipped,
+        filtered: slice.filtered,
         ignored: slice.values_ignored,
         text_hash: slice.text_hash,
     };

@@ -189,6 +189,7 @@ fn slices_that_were_committed_keep_their_hash_and_must_have_it() {
         loaded: slice.out,
         rejected: slice.rejected,
         skipped: slice.skipped,
+        filtered: slice.filtered,
         ignored: slice.values_ignored,
         text_hash: slice.text_hash,
     };

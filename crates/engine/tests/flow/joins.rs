@@ -1,15 +1,15 @@
 //! Files of two sources whose rows meet.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, RecordBatch};
-use headrace_engine::Flow;
+use arrow_array::types::{Int64Type, UInt32Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use headrace_engine::report::{FlowReport, JoinCounts, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
 use headrace_engine::spec::{CommittedSlice, FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+use headrace_engine::{Failure, FailureKind, Flow};
 use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -58,12 +58,12 @@ struct Job {
     is_null: bool,
     transforms: Value,
     routing: Option<Value>,
-    /// Rows, rejects and skipped lines of slices that an earlier attempt has committed.
-    committed: Vec<(u32, [u64; 3])>,
+    /// Rows, rejects, skipped lines and rows left out of slices that an earlier attempt has committed.
+    committed: Vec<(u32, [u64; 4])>,
 }
 
-fn committed([loaded, rejected, skipped]: [u64; 3]) -> CommittedSlice {
-    CommittedSlice { loaded, rejected, skipped, ..CommittedSlice::default() }
+fn committed([loaded, rejected, skipped, filtered]: [u64; 4]) -> CommittedSlice {
+    CommittedSlice { loaded, rejected, skipped, filtered, ..CommittedSlice::default() }
 }
 
 type Row = (Option<i64>, Option<String>, Option<i64>);
@@ -149,9 +149,12 @@ impl Job {
             };
             (0..batch.num_rows()).map(row).collect::<Vec<_>>()
         };
-        let found = reader.into_iter().flatten().try_fold(Vec::new(), |mut all, batch| {
-            all.extend(rows(batch.map_err(core_error)?));
-            Ok(all)
+        let found = std::thread::scope(|scope| {
+            scope.spawn(|| answer_windows(&flow));
+            reader.into_iter().flatten().try_fold(Vec::new(), |mut all, batch| {
+                all.extend(rows(batch.map_err(core_error)?));
+                Ok(all)
+            })
         });
         let report = join(&flow);
         if report.status == Status::Ok {
@@ -161,17 +164,50 @@ impl Job {
     }
 }
 
+/// A query through which rows pass as they are; what becomes of them, their lines decide.
+fn choosing() -> Value {
+    let column = |name: &str, kind: &str| json!({"name": name, "type": {"kind": kind}, "nullable": true, "from": name});
+    let columns = [column("id", "int64"), column("name", "string"), column("line", "int64")];
+    json!([{"name": "chosen", "query": {"number": "row", "columns": columns}}])
+}
+
+/// Whether the query gives the row; an error if it fails with it.
+fn chosen(line: Option<i64>) -> Result<bool, &'static str> {
+    match line.map_or(2, |line| line % 5) {
+        0 => Ok(false),
+        1 => Err("a line of one"),
+        _ => Ok(true),
+    }
+}
+
+fn answer_windows(flow: &Flow) {
+    while let Some(window) = flow.next_window() {
+        let lines = window.rows.column(3).as_primitive::<Int64Type>();
+        let numbers = window.rows.column(4).as_primitive::<UInt32Type>();
+        let own: Result<Vec<bool>, _> = lines.iter().map(chosen).collect();
+        let answer = own.map(|own| {
+            let kept = numbers.values().iter().zip(own).filter(|(_, own)| *own).map(|(number, _)| *number);
+            let kept: ArrayRef = Arc::new(UInt32Array::from_iter_values(kept));
+            vec![RecordBatch::try_from_iter([("row", kept)]).unwrap()]
+        });
+        window.answer(answer.map_err(|text| Failure { kind: FailureKind::Row, text: text.to_owned() }));
+    }
+}
+
 /// What holds for every flow that ended well.
 fn check(report: &FlowReport) {
-    let mut out = 0;
+    let (mut out, mut sent) = (0, 0);
     for slice in &report.slices {
         let JoinCounts { rows, unmatched, filtered, null_keys, rejected } = slice.join.unwrap();
         assert_eq!(slice.lines, slice.rows + slice.skipped, "{slice:?}");
         assert_eq!(slice.rows, slice.rejected - rejected + rows, "{slice:?}");
         assert!(null_keys <= unmatched && unmatched <= rows && (filtered == 0 || filtered == unmatched), "{slice:?}");
         out += slice.out;
+        sent += if slice.committed { 0 } else { slice.out };
     }
-    assert_eq!(report.sink.rows, out);
+    let filtered = report.slices.iter().flat_map(|slice| &slice.transforms).map(|own| own.filtered).sum::<u64>();
+    assert_eq!(sum(report, |slice| slice.filtered), filtered);
+    assert_eq!(report.sink.rows, sent);
     assert_eq!(report.streams.iter().map(|stream| stream.rows).sum::<u64>(), sum(report, |slice| slice.rows));
     assert_eq!(report.streams.iter().map(|stream| stream.bytes).sum::<u64>(), sum(report, |slice| slice.bytes));
     assert_eq!(report.streams.iter().map(|stream| stream.slices).sum::<u64>(), report.slices.len() as u64);
@@ -366,19 +402,52 @@ fn rows_refused_behind_a_join_are_rejects_of_the_rows_that_they_stand_for() {
 }
 
 #[test]
+fn rows_pass_a_query_behind_a_join_or_are_left_out_or_rejected() {
+    let pairs: Vec<_> = (0..6).map(|number| pair(number, 90 * number)).collect();
+    let rows: Vec<_> = pairs.iter().flat_map(|pair| expected(pair, "full")).collect();
+    let (wanted, others): (Vec<Row>, Vec<Row>) = rows.iter().cloned().partition(|row| chosen(row.2) == Ok(true));
+    let failed: Vec<i64> = others.iter().filter(|row| chosen(row.2).is_err()).filter_map(|row| row.2).collect();
+    for (streams, block_bytes) in [(1, 4096), (16, 4096), (2, 1 << 20)] {
+        let mut job = Job::of(pairs.clone());
+        job.memory = MemorySpec { block_bytes, blocks: 2 * streams, max_row_bytes: 1 << 20 };
+        (job.streams, job.transforms, job.limit) = (streams, choosing(), 100_000);
+        let (found, report) = job.run();
+        assert_eq!(sorted(found.unwrap()), sorted(wanted.clone()));
+        assert_eq!(counts(&report, 6, false).rejected, 0);
+        assert_eq!(counts(&report, 6, true).rejected as usize, failed.len());
+        assert_eq!(sum(&report, |slice| slice.filtered) as usize, rows.len() - wanted.len() - failed.len());
+        // The reject is the right row, which has the line.
+        let lines = std::fs::read_to_string(job.folder.path().join("rejected.jsonl")).unwrap();
+        let line = |reject: &str| {
+            let reject: Value = serde_json::from_str(reject).unwrap();
+            assert_eq!((&reject["code"], &reject["column"]), (&json!("HR603"), &Value::Null));
+            assert!(reject["message"].as_str().unwrap().ends_with("transform `chosen`: a line of one"), "{reject}");
+            let text = std::fs::read_to_string(reject["file"].as_str().unwrap()).unwrap();
+            let row = text.lines().nth(reject["row"].as_u64().unwrap() as usize - 1).unwrap();
+            row.split_once(',').unwrap().1.parse::<i64>().unwrap()
+        };
+        let mut told: Vec<_> = lines.lines().map(line).collect();
+        let mut asked = failed.clone();
+        told.sort_unstable();
+        asked.sort_unstable();
+        assert_eq!(told, asked);
+        job.limit = 0;
+        assert_eq!(job.run().1.error.unwrap().kind, ErrorKind::RejectLimit);
+    }
+}
+
+#[test]
 fn committed_pairs_are_read_for_their_rejects_and_nothing_of_them_is_sent() {
     let pairs: Vec<_> = (0..3).map(|number| pair(number, 200)).collect();
     let mut job = Job::of(pairs.clone());
-    (job.routing, job.limit, job.is_null) = (from_line(1000), 100_000, true);
+    (job.routing, job.limit, job.is_null, job.transforms) = (from_line(1000), 100_000, true, choosing());
     let whole = job.run().1;
-    let known =
-        |slice: &headrace_engine::report::SliceReport| (slice.number, [slice.out, slice.rejected, slice.skipped]);
-    job.committed = whole.slices.iter().filter(|slice| slice.file % 3 == 1).map(known).collect();
-    let again = {
-        let flow = Flow::new(job.plan()).unwrap();
-        flow.start().unwrap();
-        join(&flow)
+    assert!(whole.slices[1].filtered > 0);
+    let known = |slice: &headrace_engine::report::SliceReport| {
+        (slice.number, [slice.out, slice.rejected, slice.skipped, slice.filtered])
     };
+    job.committed = whole.slices.iter().filter(|slice| slice.file % 3 == 1).map(known).collect();
+    let again = job.run().1;
     assert_eq!(again.status, Status::Ok, "{:?}", again.error);
     assert_eq!((again.rejects.count, again.slices.len()), (whole.rejects.count, 6));
     assert_eq!(again.sink.rows, whole.sink.rows - whole.slices[1].out);
@@ -387,10 +456,12 @@ fn committed_pairs_are_read_for_their_rejects_and_nothing_of_them_is_sent() {
         assert_eq!(now.committed, now.file % 3 == 1);
     }
     // Another number than then.
-    job.committed[0].1[0] += 1;
-    let flow = Flow::new(job.plan()).unwrap();
-    flow.start().unwrap();
-    assert_eq!(join(&flow).error.unwrap().what, "slice 2 has other rows than when an earlier attempt committed it");
+    for place in [0, 3] {
+        job.committed[0].1[place] += 1;
+        let error = job.run().1.error.unwrap();
+        assert_eq!(error.what, "slice 2 has other rows than when an earlier attempt committed it");
+        job.committed[0].1[place] -= 1;
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use headrace_engine::Flow;
 use headrace_engine::lookup::{Batches, Lookup, LookupSpec, StreamLookupSpec};
 use headrace_engine::report::{FlowReport, Status, TransformCounts};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{RoutingSpec, SinkSpec, TransformSpec};
+use headrace_engine::spec::{Operation, RoutingSpec, SinkSpec, TransformSpec};
 use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -167,7 +167,7 @@ proptest! {
             let wanted: BTreeMap<_, _> = (0..250).map(|id| (id, expected(id, &codes))).collect();
             prop_assert_eq!(&found, &wanted);
             let matched = (0..250).filter(|id| codes.contains(&Some(*id))).count() as u64;
-            let sum = TransformCounts { rows: 250, matched, defaulted: 250 - matched, rejected: 0, null_keys: 0 };
+            let sum = TransformCounts { rows: 250, matched, defaulted: 250 - matched, rejected: 0, null_keys: 0, filtered: 0 };
             prop_assert_eq!(counts(&report, 0), sum);
             prop_assert_eq!(report.transforms.len(), 1);
             seen.push(found);
@@ -219,11 +219,11 @@ fn a_transform_reads_what_the_one_before_adds_and_rows_without_a_key_are_told_ap
     assert_eq!((report.status, seen), (Status::Ok, 200));
     assert_eq!(
         counts(&report, 0),
-        TransformCounts { rows: 200, matched: 100, defaulted: 100, rejected: 0, null_keys: 0 }
+        TransformCounts { rows: 200, matched: 100, defaulted: 100, rejected: 0, null_keys: 0, filtered: 0 }
     );
     assert_eq!(
         counts(&report, 1),
-        TransformCounts { rows: 200, matched: 80, defaulted: 120, rejected: 0, null_keys: 20 }
+        TransformCounts { rows: 200, matched: 80, defaulted: 120, rejected: 0, null_keys: 20, filtered: 0 }
     );
     let transform = report.streams.iter().map(|stream| stream.stages.transform).fold(0, |sum, stage| sum + stage.rows);
     assert_eq!(transform, 200);
@@ -501,7 +501,8 @@ fn rejects_of_lookups_say_what_was_looked_for() {
     let mut both = files.spec.clone();
     both["keys"] =
         json!([{"column": "code", "input": {"kind": "int64"}}, {"column": "name", "input": {"kind": "string"}}]);
-    job.transforms[0].lookup.keys = vec!["id".to_owned(), "name".to_owned()];
+    let Operation::Lookup(probe) = &mut job.transforms[0].operation else { panic!("a lookup") };
+    probe.keys = vec!["id".to_owned(), "name".to_owned()];
     job.limit = 10;
     let (_, report) = run(&job, vec![build(&both).unwrap()]);
     assert_eq!(report.rejects.first[0].message, "no match in lookup `priced` by `id` and `name` for column `id` (1)");

@@ -121,7 +121,7 @@ fn a_resumed_flow_gives_the_rest_of_the_same_numbers() {
         .filter(|slice| slice.number % 3 != 2)
         .map(|slice| {
             let &SliceReport { out: loaded, rejected, skipped, .. } = slice;
-            (slice.number, CommittedSlice { loaded, rejected, skipped, ignored: 0, text_hash: None })
+            (slice.number, CommittedSlice { loaded, rejected, skipped, ..CommittedSlice::default() })
         })
         .collect();
     job.committed = known;

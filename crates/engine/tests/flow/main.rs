@@ -14,6 +14,7 @@ mod measured;
 mod packed;
 mod positions;
 mod qualified;
+mod queries;
 mod rejects;
 mod resumed;
 mod routed;

@@ -13,8 +13,8 @@ use crate::support::Job;
 fn committed(undisturbed: &FlowReport, is_committed: impl Fn(u32) -> bool) -> HashMap<u32, CommittedSlice> {
     let slices = undisturbed.slices.iter().filter(|slice| is_committed(slice.number));
     let known = |slice: &SliceReport| {
-        let &SliceReport { out: loaded, rejected, skipped, values_ignored: ignored, text_hash, .. } = slice;
-        CommittedSlice { loaded, rejected, skipped, ignored, text_hash }
+        let &SliceReport { out: loaded, rejected, filtered, skipped, values_ignored: ignored, text_hash, .. } = slice;
+        CommittedSlice { loaded, rejected, filtered, skipped, ignored, text_hash }
     };
     slices.map(|slice| (slice.number, known(slice))).collect()
 }

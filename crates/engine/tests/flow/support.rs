@@ -230,7 +230,7 @@ pub fn check_report(report: &FlowReport, blocks: usize) {
     assert_eq!(report.status == Status::Ok, report.error.is_none());
     for slice in &report.slices {
         assert_eq!(slice.lines, slice.rows + slice.skipped, "{slice:?}");
-        assert_eq!(slice.rows, slice.out + slice.rejected, "{slice:?}");
+        assert_eq!(slice.rows, slice.out + slice.filtered + slice.rejected, "{slice:?}");
     }
     if report.status == Status::Ok {
         let sum = |value: fn(&SliceReport) -> u64| report.slices.iter().map(value).sum::<u64>();

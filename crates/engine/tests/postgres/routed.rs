@@ -117,7 +117,7 @@ impl<'a> Load<'a> {
             .collect();
         let strays = (way == "home").then(|| table("strays", &all, false));
         let ledger = format!(
-            "INSERT INTO {name}_ledger SELECT txid_current(), $1, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[])"
+            "INSERT INTO {name}_ledger SELECT txid_current(), $1, * FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[])"
         );
         let spec = json!({
             "name": "test", "layout": layout, "streams": streams, "routing": routing(),
@@ -135,7 +135,7 @@ impl<'a> Load<'a> {
             load.execute(&format!("CREATE TABLE {}_{partition} (id bigint, name text)", load.name));
         }
         load.execute(&format!(
-            "CREATE TABLE {}_ledger (unit bigint, partition text, slice int, loaded bigint, rejected bigint, skipped bigint, text_bytes bigint, values_ignored bigint, text_hash text, \
+            "CREATE TABLE {}_ledger (unit bigint, partition text, slice int, loaded bigint, rejected bigint, skipped bigint, text_bytes bigint, values_ignored bigint, rows_filtered bigint, text_hash text, \
              UNIQUE (partition, slice))",
             load.name
         ));

@@ -41,7 +41,8 @@ fn rules() -> Vec<Rule> {
         NulByte => Some(Unmappable),
         Unmappable => Some(Partition),
         Partition => Some(NoMatch),
-        NoMatch => None,
+        NoMatch => Some(Expression),
+        Expression => None,
     };
     std::iter::successors(Some(TooFewFields), |rule| next(*rule)).collect()
 }

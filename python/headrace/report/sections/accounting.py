@@ -8,6 +8,7 @@ from headrace.report.sections import Section
 from headrace.report.sections.figures import FlowAccount, accounts, phases
 from headrace.report.sections.joins import joins
 from headrace.report.sections.lookups import lookups
+from headrace.report.sections.queries import queries
 from headrace.report.tables import Column, table
 from headrace.report.values import documents, text
 from headrace.report.wording import count, duration, rate, size
@@ -18,12 +19,15 @@ _COLUMNS = (
     Column("skipped"),
     Column("rows read"),
     Column("rejected"),
+    Column("filtered"),
     Column("loaded"),
     Column("balance", words=True),
     Column("text"),
     Column("time"),
     Column("speed"),
 )
+# Where the column stands that tables without queries do not need.
+_FILTERED = 5
 _MOST_TABLES = 200
 _MOST_NOTES = 40
 
@@ -38,7 +42,12 @@ def section(run: RunFiles) -> Section | None:
     parts: list[Markup] = [element("p", _lead(flows), class_="lead")]
     if rows:
         total = _total(flows) if len(flows) > 1 else None
-        parts.append(table(_COLUMNS, rows, caption="Rows of each table", total=total, cards=True))
+        columns = list(_COLUMNS)
+        if not any(flow.filtered for flow in flows):
+            for cells in (*rows, *([total] if total else [])):
+                del cells[_FILTERED]
+            del columns[_FILTERED]
+        parts.append(table(columns, rows, caption="Rows of each table", total=total, cards=True))
     if len(flows) > _MOST_TABLES:
         parts.append(element("p", f"and {len(flows) - _MOST_TABLES:,} more: summary.json"))
     joined = joins(run)
@@ -47,6 +56,9 @@ def section(run: RunFiles) -> Section | None:
     looked_up = lookups(run)
     if looked_up is not None:
         parts.append(looked_up)
+    queried = queries(run)
+    if queried is not None:
+        parts.append(queried)
     notes = [f"{flow.table}: {note}" for flow in flows for note in flow.notes]
     notes += [f"skipped: {line}" for line in skipped]
     if notes:
@@ -69,7 +81,8 @@ def _lead(flows: list[FlowAccount]) -> str:
             "Every row is accounted for: lines = skipped + rows read, rows read = rejected + loaded; of a join rows "
             "read = rejected + joined, rows out of it = loaded, and rejected behind it."
         )
-    return "Every row is accounted for: lines = skipped + rows read, rows read = rejected + loaded."
+    filtered = " + filtered" if any(flow.filtered for flow in flows) else ""
+    return f"Every row is accounted for: lines = skipped + rows read, rows read = rejected{filtered} + loaded."
 
 
 def _balance(flow: FlowAccount) -> Markup:
@@ -88,6 +101,7 @@ def _row(flow: FlowAccount) -> list[str]:
         count(flow.skipped),
         count(flow.rows),
         count(flow.rejected),
+        count(flow.filtered),
         count(flow.loaded),
         _balance(flow),
         size(flow.bytes),
@@ -104,7 +118,7 @@ def _total(flows: list[FlowAccount]) -> list[str]:
     seconds = sum(flow.seconds or 0.0 for flow in flows)
     read = sum(flow.bytes or 0 for flow in flows)
     speed = rate(read / 1e6 / seconds) if seconds > 0 else "-"
-    figures = [added(name) for name in ("lines", "skipped", "rows", "rejected", "loaded")]
+    figures = [added(name) for name in ("lines", "skipped", "rows", "rejected", "filtered", "loaded")]
     return ["all", *figures, "", size(read), duration(seconds), speed]
 
 

@@ -46,7 +46,7 @@ class FlowAccount:
         lines = 0 if self.lines is None or self.skipped is None else self.lines - self.skipped - self.rows
         if self.into_join is not None and self.out_of_join is not None:
             before = self.rejected - self.rejected_behind
-            behind = self.out_of_join - self.rejected_behind
+            behind = self.out_of_join - self.filtered - self.rejected_behind
             return abs(lines) + abs(self.rows - before - self.into_join) + abs(behind - self.loaded)
         return abs(lines) + abs(self.rows - self.rejected - self.filtered - self.loaded)
 

@@ -28,7 +28,12 @@ _MOST: Final = 200
 
 def lookups(run: RunFiles) -> Markup | None:
     """All lookups of the run; None if it has none."""
-    found = [(own, each) for own in documents(run.summary, "tables") for each in documents(own, "transforms")]
+    found = [
+        (own, each)
+        for own in documents(run.summary, "tables")
+        for each in documents(own, "transforms")
+        if text(each, "kind") != "sql"
+    ]
     if not found:
         return None
     parts = [

@@ -130,6 +130,7 @@ class Ledger:
                 "rows_skipped": [item["skipped"] for item in slices],
                 "text_bytes": [item["bytes"] for item in slices],
                 "values_ignored": [item["values_ignored"] for item in slices],
+                "rows_filtered": [item["filtered"] for item in slices],
                 "text_hashes": [item["text_hash"] for item in slices],
             },
         )

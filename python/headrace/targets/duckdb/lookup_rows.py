@@ -18,8 +18,10 @@ from headrace.model import (
     TableColumn,
     TableSource,
 )
-from headrace.model.duckdb_types import described_type, native_type
-from headrace.model.embedded_query import ARROW_SETTINGS, described_by, give_values, parameter
+from headrace.model.bound_query import with_variables
+from headrace.model.duckdb_types import native_type
+from headrace.model.embedded_query import ARROW_SETTINGS, described_by, give_values
+from headrace.model.lookup import query_columns
 from headrace.planning import CatalogTable
 from headrace.targets.base import RowStream
 from headrace.targets.duckdb.ddl import DATABASE, full_name, quote
@@ -46,7 +48,7 @@ def described_query(cursor: duckdb.DuckDBPyConnection, path: Path, query: Databa
         raise SqlError("DuckDB refused", found=error.text, hint=error.hint) from None
     except duckdb.Error as error:
         raise statement_failure(error, path) from error
-    return LookupTable(tuple(TableColumn(name, described_type(native), native, True) for name, native in found), None)
+    return LookupTable(query_columns(found), None)
 
 
 @contextmanager
@@ -89,12 +91,6 @@ def _failure(error: duckdb.Error, path: Path, source: DatabaseSource) -> Headrac
 
 def _with_values(cursor: duckdb.DuckDBPyConnection, query: DatabaseQuery) -> str:
     """The text of the query, whose values the cursor knows then."""
-    types: list[str] = []
-
-    def placed(number: int, sql_type: str, _value: object) -> str:
-        types.append(sql_type)
-        return parameter(number)
-
-    text, values = query.bound(placed)
-    give_values(cursor, tuple(zip(types, values, strict=True)))
-    return text
+    asked = with_variables(query)
+    give_values(cursor, asked.values)
+    return asked.text

@@ -31,8 +31,19 @@ class ReplayLedger:
         """Which rejects of a task of a run were claimed, by number."""
         rows = self._rows("replays", {"of_run": of_run, "task": task})
         return [
-            Replay(run_id, first, last, action, status, _time(taken_us), loaded, rejected, rows_added)
-            for run_id, first, last, action, status, taken_us, loaded, rejected, rows_added in rows
+            Replay(
+                run_id,
+                first,
+                last,
+                action,
+                status,
+                _time(taken_us),
+                loaded,
+                rejected,
+                rows_added,
+                rows_filtered=filtered,
+            )
+            for run_id, first, last, action, status, taken_us, loaded, rejected, filtered, rows_added in rows
         ]
 
     def replaced_since(self, run_id: str, task: str, table: LoadedTable) -> str | None:

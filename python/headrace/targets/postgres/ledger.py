@@ -24,7 +24,7 @@ from headrace.targets.postgres.failures import ledger_failure
 from headrace.targets.postgres.names import TableName, ledger_lock_key, literal, quote
 
 # A ledger that has it has everything.
-_NEWEST_COLUMN: Final = ("lineage", "slices_hash")
+_NEWEST_COLUMN: Final = ("commit", "rows_filtered")
 # Number of the commit row that says: the task is complete and its tables are switched in.
 SWITCHED_SLICE = 0
 # Who takes a run over does not wait for its writers, but ends them.
@@ -111,8 +111,8 @@ class Ledger:
         rows = self._connection.query(self._sql("committed_slices"), (run_id, task)).rows
         slices = {}
         for *numbers, text_hash in rows:
-            number, loaded, rejected, skipped, ignored = (int(value or 0) for value in numbers)
-            slices[number] = CommittedSlice(loaded, rejected, skipped, ignored, text_hash)
+            number, loaded, rejected, skipped, ignored, filtered = (int(value or 0) for value in numbers)
+            slices[number] = CommittedSlice(loaded, rejected, skipped, ignored, text_hash, filtered)
         finished = slices.pop(SWITCHED_SLICE, None) is not None
         begun = bool(slices) or bool(self.committed_units(run_id, task))
         return TaskProgress(recorded, finished, slices, begun)
@@ -151,7 +151,7 @@ class Ledger:
 
     def commit_statement(self, run_id: str, task: str) -> str:
         """The last statement of a unit before COMMIT, with $1 partition, $2 slices, $3 rows loaded, $4 rows rejected,
-        $5 header and blank lines, $6 bytes of text, $7 values ignored, $8 hashes of texts.
+        $5 header and blank lines, $6 bytes of text, $7 values ignored, $8 rows filtered, $9 hashes of texts.
 
         It inserts as many rows as there are slices, or none if another attempt or a sweep has taken the run over.
         """
@@ -159,7 +159,7 @@ class Ledger:
 
     def commit_unit(self, run_id: str, task: str, partition: str, number: int, rows: int) -> None:
         """Writes the commit row of one slice that has nothing but rows. Belongs into a transaction."""
-        values = (partition, f"{{{number}}}", f"{{{rows}}}", *["{0}"] * 4, "{NULL}")
+        values = (partition, f"{{{number}}}", f"{{{rows}}}", *["{0}"] * 5, "{NULL}")
         done = self._connection.query(self.commit_statement(run_id, task), values)
         if rows_done(done.tag) != 1:
             raise fenced_off(run_id, self.schema)

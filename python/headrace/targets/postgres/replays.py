@@ -42,10 +42,11 @@ class ReplayLedger:
                 taken_at=None if taken_at is None else datetime.fromisoformat(taken_at),
                 rows_loaded=int(loaded or 0),
                 rows_rejected=int(rejected or 0),
+                rows_filtered=int(filtered or 0),
                 rows_added=None if added is None else int(added),
                 is_half=is_half == "t",
             )
-            for run_id, first, last, action, status, taken_at, loaded, rejected, added, is_half in rows
+            for run_id, first, last, action, status, taken_at, loaded, rejected, filtered, added, is_half in rows
         ]
 
     def replaced_since(self, run_id: str, task: str, schema: str, table: str) -> str | None:

@@ -49,6 +49,7 @@ struct SliceCounts {
     home: u64,
     strays: u64,
     rejected: u64,
+    filtered: u64,
     skipped: u64,
     text_bytes: u64,
     values_ignored: u64,
@@ -134,6 +135,7 @@ impl HomeWriter {
                 number: slice.number,
                 loaded: slice.strays,
                 rejected: 0,
+                filtered: 0,
                 skipped: 0,
                 text_bytes: 0,
                 values_ignored: 0,
@@ -149,9 +151,18 @@ impl HomeWriter {
             }
         }
         let home_rows = slices.iter().map(|slice| {
-            let &SliceCounts { number, home: loaded, rejected, skipped, text_bytes, values_ignored, text_hash, .. } =
-                slice;
-            SliceRows { number, loaded, rejected, skipped, text_bytes, values_ignored, text_hash }
+            let &SliceCounts {
+                number,
+                home: loaded,
+                rejected,
+                filtered,
+                skipped,
+                text_bytes,
+                values_ignored,
+                text_hash,
+                ..
+            } = slice;
+            SliceRows { number, loaded, rejected, filtered, skipped, text_bytes, values_ignored, text_hash }
         });
         commits.push((table.partition.as_str(), missing(table, home_rows)));
         unit.send_last(base)?;
@@ -202,13 +213,15 @@ impl Writer for HomeWriter {
             let known = table.map(|table| check_counted(table, account.number, rows)).transpose()?;
             base.confirm(known.flatten().unwrap_or(0));
         }
-        let &SliceReport { number, rejected, skipped, bytes: text_bytes, values_ignored, text_hash, .. } = account;
+        let &SliceReport { number, rejected, filtered, skipped, bytes: text_bytes, values_ignored, text_hash, .. } =
+            account;
         self.bytes += text_bytes;
         self.slices.push(SliceCounts {
             number,
             home,
             strays,
             rejected,
+            filtered,
             skipped,
             text_bytes,
             values_ignored,

@@ -15,6 +15,8 @@ pub struct SliceRows {
     pub loaded: u64,
     /// Rows rejected, in all; 0 in all units but one.
     pub rejected: u64,
+    /// Rows that queries have left out; 0 in all units but one.
+    pub filtered: u64,
     /// Header and blank lines; 0 in all units but one.
     pub skipped: u64,
     /// Bytes of its text; 0 in all units but one.
@@ -51,6 +53,7 @@ pub fn commit_slices(
         array(|slice| slice.skipped.to_string()),
         array(|slice| slice.text_bytes.to_string()),
         array(|slice| slice.values_ignored.to_string()),
+        array(|slice| slice.filtered.to_string()),
         array(|slice| slice.text_hash.map_or_else(|| "NULL".to_owned(), |hash| hash.to_string())),
     ];
     let parameters: Vec<_> = [partition].into_iter().chain(arrays.iter().map(String::as_str)).map(Some).collect();

@@ -117,6 +117,7 @@ impl SharedUnits {
                 number: slice.number,
                 loaded: loaded.get(&slice.number).copied().unwrap_or(0),
                 rejected: of_one(slice.rejected),
+                filtered: of_one(slice.filtered),
                 skipped: of_one(slice.skipped),
                 text_bytes: of_one(slice.bytes),
                 values_ignored: of_one(slice.values_ignored),

@@ -50,11 +50,13 @@ CREATE TABLE IF NOT EXISTS target.headrace.commit (
   values_ignored BIGINT  NOT NULL, -- of loaded rows: NULL or cut instead of what stands in the file
   committed_at   TIMESTAMP WITH TIME ZONE NOT NULL,
   text_hash      VARCHAR, -- xxh3-64 of the slice's bytes in its file, decompressed
+  rows_filtered  BIGINT, -- rows that queries of the flow have left out; NULL: older than this column
   PRIMARY KEY (run_id, task, slice, "partition")
 );
 ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS text_bytes BIGINT DEFAULT 0;
 ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS values_ignored BIGINT DEFAULT 0;
 ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS text_hash VARCHAR;
+ALTER TABLE target.headrace.commit ADD COLUMN IF NOT EXISTS rows_filtered BIGINT;
 
 -- Rejects that a replay has taken, by stretches of their numbers: a claim. It holds when the replay has any commit row of the
 -- task, which is in the transaction of the rows.

@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS {schema}.unit (
   PRIMARY KEY (run_id, task, "partition")
 );
 
--- One row per slice and partition, inserted in the transaction that holds these rows. What was rejected, skipped and ignored of a slice, and
+-- One row per slice and partition, inserted in the transaction that holds these rows. What was rejected, filtered, skipped and ignored of a slice, and
 -- the length and the hash of its text, is in one of its rows, and 0 or NULL in the others.
 -- Slice 0: the task is complete, its tables are switched in.
 CREATE TABLE IF NOT EXISTS {schema}.commit (
@@ -61,11 +61,13 @@ CREATE TABLE IF NOT EXISTS {schema}.commit (
   values_ignored bigint      NOT NULL, -- of loaded rows: NULL or cut instead of what stands in the file
   committed_at   timestamptz NOT NULL,
   text_hash      text, -- xxh3-64 of the slice's bytes in its file, decompressed
+  rows_filtered  bigint, -- rows that queries of the flow have left out; NULL: older than this column
   PRIMARY KEY (run_id, task, slice, "partition")
 );
 ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS text_bytes bigint NOT NULL DEFAULT 0;
 ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS values_ignored bigint NOT NULL DEFAULT 0;
 ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS text_hash text;
+ALTER TABLE {schema}.commit ADD COLUMN IF NOT EXISTS rows_filtered bigint;
 
 -- Rejects that a replay has taken, by stretches of their numbers: a claim. It holds when the replay has any commit row of the
 -- task, which is in the transaction of the rows.

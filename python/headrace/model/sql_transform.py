@@ -1,0 +1,43 @@
+"""A query over the rows of a data flow, whose references and types are resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from headrace.model.data_type import DataType
+from headrace.model.row_query import RowQuery
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedColumn:
+    """A column of the rows behind a query. `transform`: its name; `origin`: the column of the rows before it that it
+    is, None if it is computed; `field`: the column of the source that it is, through all transforms.
+    """
+
+    from_: ClassVar[None] = None
+
+    name: str
+    type: DataType
+    nullable: bool
+    transform: str
+    origin: str | None = None
+    field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTransform:
+    """A query that each row goes through by itself. `rows`: None as long as it is not known what it reads, because a
+    table before it was not looked at; then there are no `columns` either.
+    """
+
+    name: str
+    input: str
+    written: str
+    rows: RowQuery | None
+    columns: tuple[ComputedColumn, ...] = ()
+
+    @property
+    def is_described(self) -> bool:
+        """Whether its columns are known."""
+        return self.rows is not None
