@@ -10,7 +10,7 @@ from typing import Final
 
 from headrace.errors import TargetError
 from headrace.model import Column, DataType, PartitionClause, strategy_of
-from headrace.planning.columns import ColumnMapping
+from headrace.planning.column_mapping import ColumnMapping
 from headrace.planning.division import Division, divide
 from headrace.planning.enforcement import enforced
 from headrace.planning.key_questions import KeyFacts
