@@ -200,7 +200,11 @@ class Flow:
 
         It ends with an error unless every slice ended well, so that its consumer can never commit half a load.
         """
-        return _call(self._flow.arrow_stream)
+        return self.arrow_stream_of(0)
+
+    def arrow_stream_of(self, destination: int) -> _native.ArrowStream:
+        """The same of one of several destinations, numbered from 0."""
+        return _call(self._flow.arrow_stream, destination)
 
     def cancel(self, reason: str) -> None:
         """Stop the flow, from any thread; its Arrow stream ends with an error within 20 ms."""

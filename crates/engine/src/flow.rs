@@ -14,6 +14,7 @@ use headrace_parse::memory::Memory;
 use headrace_types::{CoreError, ErrorKind};
 
 use crate::affinity;
+use crate::destinations::Destinations;
 use crate::lookup::Lookup;
 use crate::memory_pool::{MemoryPool, return_large_memory};
 use crate::meter::StreamMeter;
@@ -24,8 +25,8 @@ use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, Status, Str
 use crate::routing::Router;
 use crate::row_counts::RowCounts;
 use crate::row_numbers::first_lines;
+use crate::sink::Sink;
 use crate::sink::arrow::BatchReader;
-use crate::sink::{self, Sink};
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
 use crate::stream::{self, BLOCK_OVERHEAD_BYTES, JoinedRanges, KeptPairs};
@@ -40,7 +41,7 @@ const STEP: Duration = Duration::from_millis(20);
 /// A data flow. Does nothing before [`Flow::start`].
 pub struct Flow {
     shared: Arc<Shared>,
-    reader: Mutex<Option<BatchReader>>,
+    readers: Mutex<Vec<Option<BatchReader>>>,
     started: Mutex<bool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -59,10 +60,8 @@ pub struct Shared {
     pub slabs: MemoryPool,
     /// What happens to rows behind the parser.
     pub transforms: Arc<Transforms>,
-    /// Finds the places of rows, if they have any.
-    pub router: Option<Arc<Router>>,
-    /// Destination.
-    pub sink: Arc<dyn Sink>,
+    /// Where rows go.
+    pub destinations: Destinations,
     /// Rejects.
     pub rejects: RejectStore,
     /// Live counters.
@@ -139,7 +138,7 @@ impl Work {
             } else if spec.needs_reading(&unit) {
                 work.first.push(unit);
             } else if spec.join.is_none() {
-                work.known.extend(unit.iter().filter_map(|slice| spec.source.known(slice)));
+                work.known.extend(unit.iter().filter_map(|slice| spec.known(slice)));
             } else if let Some(pair) = kept_pairs.of(spec, &unit) {
                 work.known.extend(pair.slices);
                 // They were compared when they were read.
@@ -174,9 +173,8 @@ impl Flow {
         // Blocks that are neither parsed nor in the consumer's hands may wait in the queue.
         let held = spec.streams.saturating_mul(if spec.join.is_some() { 2 } else { 1 });
         let queue_batches = (spec.memory.blocks.saturating_sub(held) / 2).max(1);
-        let router = Router::of(&spec)?.map(Arc::new);
-        let (sink, reader) = sink::make(&spec, queue_batches, outcome.clone(), &transforms, router.as_ref())?;
-        Ok(Self::of(spec, outcome, transforms, router, sink, reader))
+        let (destinations, readers) = Destinations::of(&spec, queue_batches, &outcome, &transforms)?;
+        Ok(Self::of(spec, outcome, transforms, destinations, readers))
     }
 
     /// A flow of a checked specification into a sink of the core's own; that of the specification counts for nothing.
@@ -188,21 +186,20 @@ impl Flow {
         let outcome = Arc::new(Outcome::default());
         let transforms = Arc::new(Transforms::new(&spec, Vec::new(), outcome.clone())?);
         let router = Router::of(&spec)?.map(Arc::new);
-        Ok(Self::of(Arc::new(spec), outcome, transforms, router, sink, None))
+        Ok(Self::of(Arc::new(spec), outcome, transforms, Destinations::one(router, sink), Vec::new()))
     }
 
     fn of(
         spec: Arc<FlowSpec>,
         outcome: Arc<Outcome>,
         transforms: Arc<Transforms>,
-        router: Option<Arc<Router>>,
-        sink: Arc<dyn Sink>,
-        reader: Option<BatchReader>,
+        destinations: Destinations,
+        readers: Vec<Option<BatchReader>>,
     ) -> Self {
         return_large_memory();
         let (joined, kept_pairs) = (JoinedRanges::default(), KeptPairs::open(&spec));
         let Work { to_load, first, known } = Work::of(&spec, &joined, &kept_pairs);
-        let queue = Queue::new(sink.groups(to_load), &spec.source.epochs, first);
+        let queue = Queue::new(destinations.groups(to_load), &spec.source.epochs, first);
         let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
             outcome,
@@ -210,8 +207,7 @@ impl Flow {
             large_rows: MemoryPool::new(1, 0, 0),
             slabs: MemoryPool::new(spec.memory.blocks, 0, SLAB_FACTOR * block_bytes),
             transforms,
-            router,
-            sink,
+            destinations,
             rejects: RejectStore::new(&spec),
             counters: Counters::default(),
             filling_large_row: AtomicUsize::new(0),
@@ -233,7 +229,7 @@ impl Flow {
         known.into_iter().for_each(|account| shared.end_slice(account));
         Flow {
             shared: Arc::new(shared),
-            reader: Mutex::new(reader),
+            readers: Mutex::new(readers),
             started: Mutex::new(false),
             threads: Mutex::default(),
         }
@@ -276,13 +272,18 @@ impl Flow {
 
     /// The merged stream of an `arrow` sink; once.
     pub fn take_reader(&self) -> Option<BatchReader> {
-        lock(&self.reader).take()
+        self.take_reader_of(0)
+    }
+
+    /// The same of one of several destinations.
+    pub fn take_reader_of(&self, destination: usize) -> Option<BatchReader> {
+        lock(&self.readers).get_mut(destination).and_then(Option::take)
     }
 
     /// Stops the flow from outside.
     pub fn cancel(&self, reason: &str) {
         self.shared.outcome.fail(CoreError::new(ErrorKind::Cancelled, reason));
-        self.shared.sink.abandon();
+        self.shared.destinations.abandon();
     }
 
     /// Commits what the writers left open. To be called once, after [`Flow::join`] gave a report without error.
@@ -292,7 +293,7 @@ impl Flow {
     /// committed; those of the destination.
     pub fn commit(&self) -> Result<(), CoreError> {
         match lock(&self.shared.report).as_ref().map(|report| report.status) {
-            Some(Status::Ok) => self.shared.sink.commit(),
+            Some(Status::Ok) => self.shared.destinations.commit(),
             _ => Err(CoreError::new(ErrorKind::Specification, "a flow that has not ended well cannot be committed")),
         }
     }
@@ -300,7 +301,7 @@ impl Flow {
     /// Tells that these processes of the destination's server were seen at work just now: a writer whose process is among
     /// them waits on, however long nothing moves on its connection.
     pub fn seen_at_work(&self, processes: &[i32]) {
-        self.shared.sink.seen_at_work(processes);
+        self.shared.destinations.seen_at_work(processes);
     }
 
     /// The next rows that a query is to be run over, as soon as there are some; from any thread, any number of them. None when the
@@ -338,7 +339,8 @@ impl Flow {
         // There is nothing left for them to do; a stream whose thread has panicked has said so in the report.
         std::mem::take(&mut *lock(&self.threads)).into_iter().for_each(|thread| drop(thread.join()));
         // The consumer takes the last batches after the last stream has ended.
-        Some(FlowReport { sink: self.shared.sink.report(), ..report })
+        let destinations = &self.shared.destinations;
+        Some(FlowReport { sink: destinations.report(), destinations: destinations.reports(), ..report })
     }
 }
 
@@ -374,7 +376,7 @@ impl Drop for Flow {
 impl Shared {
     /// Accounts of a slice that ended well.
     pub fn end_slice(&self, account: SliceReport) {
-        if self.sink.keeps_rejects() && self.rejects.count_slice(&account) {
+        if self.destinations.keeps_rejects() && self.rejects.count_slice(&account) {
             self.fail_for_rejects();
         }
         lock(&self.slices).push(account);
@@ -383,7 +385,7 @@ impl Shared {
     /// The large-row memory, at least `bytes` of it, once it is free. A consumer that keeps it while it waits for more gets
     /// past that by one overdraft; a stream that is still filling it is waited for. `is_memory_kept`: the caller itself may keep it.
     pub fn large_row(&self, bytes: usize, is_memory_kept: bool) -> Option<(FillingLargeRow<'_>, Memory)> {
-        let is_kept = || is_memory_kept || self.sink.starved();
+        let is_kept = || is_memory_kept || self.destinations.starved();
         let starved = || is_kept() && self.filling_large_row.load(Ordering::Acquire) == 0;
         let mut memory = self.large_rows.acquire(&self.outcome, starved)?;
         memory.grow(bytes);
@@ -399,7 +401,7 @@ impl Shared {
         long: Option<&LongRow>,
         open: &mut Option<SliceRejects>,
     ) -> Result<(), CoreError> {
-        if self.sink.keeps_rejects() && self.rejects.add(slice.number, slice.file, reject, long, open)? {
+        if self.destinations.keeps_rejects() && self.rejects.add(slice.number, slice.file, reject, long, open)? {
             self.fail_for_rejects();
         }
         Ok(())
@@ -413,7 +415,7 @@ impl Shared {
         row: &mut LongRow,
         open: &mut Option<SliceRejects>,
     ) -> Result<(), CoreError> {
-        if self.sink.keeps_rejects() {
+        if self.destinations.keeps_rejects() {
             return self.rejects.keep_part(slice, part, row, open);
         }
         row.bytes += part.len() as u64;
@@ -449,9 +451,9 @@ impl Shared {
         let finished = self.caught(|| self.finish());
         let closed = self.caught(|| {
             // The outcome is final: now the consumer may see the end.
-            self.sink.close();
+            self.destinations.close();
             if self.outcome.stopped() {
-                self.sink.abandon();
+                self.destinations.abandon();
             }
         });
         let report = finished.filter(|_| closed.is_some());
@@ -495,8 +497,9 @@ impl Shared {
             seconds: lock(&self.started).elapsed().as_secs_f64(),
             slices,
             streams,
-            sink: self.sink.report(),
-            columns: self.sink.columns(),
+            sink: self.destinations.report(),
+            columns: self.destinations.columns(),
+            destinations: self.destinations.reports(),
             rejects,
             memory,
             transforms: self.transforms.reports(),
@@ -571,7 +574,12 @@ mod tests {
     struct Idle;
 
     impl Writer for Idle {
-        fn write(&mut self, _: sink::Placed, _: sink::Origin, _: &StreamMeter) -> Result<bool, CoreError> {
+        fn write(
+            &mut self,
+            _: crate::sink::Placed,
+            _: crate::sink::Origin,
+            _: &StreamMeter,
+        ) -> Result<bool, CoreError> {
             Ok(true)
         }
     }
@@ -618,6 +626,9 @@ mod tests {
             join: None,
             transforms: Vec::new(),
             routing: None,
+            input: None,
+            fit: Vec::new(),
+            others: Vec::new(),
             sink: SinkSpec::Null,
             streams: 2,
             affinity: Vec::new(),

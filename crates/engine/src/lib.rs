@@ -4,6 +4,7 @@
 //! blocks and write the batches to a sink. Everything that crosses to Python is data ([`spec`], [`report`]).
 
 mod affinity;
+mod destinations;
 pub mod file_layout;
 mod flow;
 pub mod generate_files;

@@ -33,10 +33,13 @@ pub struct FlowReport {
     pub slices: Vec<SliceReport>,
     /// Streams.
     pub streams: Vec<StreamReport>,
-    /// The consumer's side.
+    /// The consumer's side; of several destinations all together.
     pub sink: SinkReport,
     /// Aggregates of the null sink.
     pub columns: Option<Vec<ColumnReport>>,
+    /// The sides of several destinations, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub destinations: Vec<DestinationReport>,
     /// Rejects.
     pub rejects: RejectReport,
     /// Blocks.
@@ -44,6 +47,15 @@ pub struct FlowReport {
     /// Transforms, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<TransformReport>,
+}
+
+/// The side of one of several destinations.
+#[derive(Debug, Clone, Serialize)]
+pub struct DestinationReport {
+    /// The consumer's side.
+    pub sink: SinkReport,
+    /// Aggregates of the null sink.
+    pub columns: Option<Vec<ColumnReport>>,
 }
 
 /// What a transform has done in all streams. How many rows it had, say the slices.
@@ -56,6 +68,8 @@ pub struct TransformReport {
 }
 
 /// Accounts of a slice: lines = rows + skipped, rows = out + filtered + rejected. What comes out of one transform goes into the next.
+/// With several destinations the second one holds for each of them; then `out` is the sum of theirs, `rejected` counts rows that any
+/// way has refused, and nothing is `filtered`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceReport {
@@ -88,11 +102,14 @@ pub struct SliceReport {
     pub rows: u64,
     /// Rejected rows.
     pub rejected: u64,
-    /// Rows that queries have left out.
+    /// Rows that queries have left out, or that have gone to an output that does not lead to the destination.
     #[serde(default)]
     pub filtered: u64,
     /// Rows given to the sink, now or then.
     pub out: u64,
+    /// The same of each destination, if there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub destinations: Vec<DestinationCounts>,
     /// What has become of its rows in a join, if the flow has one; what comes out of that counts in the first slice of a pair, as do
     /// the rows of the transforms behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,13 +132,28 @@ pub struct SliceReport {
     pub dialect: Option<Dialect>,
 }
 
-/// Rows of one transform: of a lookup, rows = matched + defaulted + rejected; of a query, rows = matched + filtered + rejected.
+/// What has become of the rows of a slice on the way to one destination: rows = out + filtered + rejected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DestinationCounts {
+    /// Whether an earlier attempt has committed them, so that none was given to the sink now.
+    pub committed: bool,
+    /// Rows given to the sink, now or then.
+    pub out: u64,
+    /// Rows that the parser or something on the way has rejected.
+    pub rejected: u64,
+    /// Rows that queries have left out, or that have gone another way.
+    pub filtered: u64,
+}
+
+/// Rows of one transform: of a lookup, rows = matched + defaulted + rejected; of a query, rows = matched + filtered + rejected; of a
+/// split, rows = matched + rejected. To them come those of further outputs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransformCounts {
     /// Rows that came.
     pub rows: u64,
-    /// Rows that have found another one; of a query, those that go on.
+    /// Rows that have found another one; of a query, those that go on; of a split, those of its first output.
     pub matched: u64,
     /// Rows that have found nothing, and got defaults.
     pub defaulted: u64,
@@ -133,6 +165,9 @@ pub struct TransformCounts {
     /// Rows that a query leaves out.
     #[serde(default)]
     pub filtered: u64,
+    /// Rows of the outputs behind the first one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<u64>,
 }
 
 /// What has become of the rows of a slice in a join: what is not unmatched has met a row of the other side.
@@ -202,6 +237,7 @@ impl SliceReport {
             rejected: 0,
             filtered: 0,
             out: 0,
+            destinations: Vec::new(),
             join: None,
             transforms: Vec::new(),
             ignored: BTreeMap::new(),
@@ -211,9 +247,14 @@ impl SliceReport {
         }
     }
 
-    /// Sums what transforms have left out.
-    pub fn count_filtered(&mut self) {
-        self.filtered = self.transforms.iter().map(|counts| counts.filtered).sum();
+    /// The account as that of a flow with one of its destinations alone.
+    pub fn of_destination(&self, number: usize) -> SliceReport {
+        match self.destinations.get(number) {
+            None => self.clone(),
+            Some(&DestinationCounts { committed, out, rejected, filtered }) => {
+                SliceReport { committed, out, rejected, filtered, destinations: Vec::new(), ..self.clone() }
+            }
+        }
     }
 
     /// The account of a slice that an earlier attempt has committed.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use headrace_generate::TpchTable;
-use headrace_types::{CoreError, Encoding, ErrorKind, Layout, RowEnd, RowSchema};
+use headrace_types::{CoreError, Encoding, ErrorKind, Layout, RowColumn, RowEnd, RowSchema};
 use serde::{Deserialize, Serialize};
 
 use crate::queue::Group;
@@ -15,11 +15,13 @@ mod join;
 mod postgres;
 mod routing;
 mod transforms;
+mod ways;
 
 pub use join::{JoinColumn, JoinKind, JoinSide, JoinSpec};
 pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
-pub use transforms::{ComputedColumn, NoMatch, Operation, ProbeSpec, QuerySpec, TransformSpec};
+pub use transforms::{ComputedColumn, NoMatch, Operation, ProbeSpec, QuerySpec, SplitSpec, TransformSpec};
+pub use ways::{DestinationSpec, FlowFields, RowFields, RowsOf};
 
 /// One data flow.
 #[derive(Debug, Clone, Deserialize)]
@@ -34,14 +36,23 @@ pub struct FlowSpec {
     /// Set for two sources whose rows meet behind the parsers.
     #[serde(default)]
     pub join: Option<Box<JoinSpec>>,
-    /// What happens to rows behind the parser, or behind the join, in this order.
+    /// What happens to rows behind the parser, or behind the join. Each reads one that stands before it.
     #[serde(default)]
     pub transforms: Vec<TransformSpec>,
+    /// Which rows the destination gets; those of the last transform if that is not said.
+    #[serde(default)]
+    pub input: Option<RowsOf>,
+    /// Columns that the destination holds in a narrower form than the rows have them, or not as NULL: rows that do not fit are rejects.
+    #[serde(default)]
+    pub fit: Vec<RowColumn>,
     /// Which partition of its target each row belongs to; none if rows have no places.
     #[serde(default)]
     pub routing: Option<RoutingSpec>,
     /// Where batches go.
     pub sink: SinkSpec,
+    /// Further destinations. `input`, `fit`, `routing`, `sink` and the committed slices of the source are those of the first one.
+    #[serde(default)]
+    pub others: Vec<DestinationSpec>,
     /// Threads that read and parse; at least 1.
     pub streams: usize,
     /// CPUs of each stream, the first one first; streams beyond the list may use any.
@@ -252,7 +263,7 @@ pub struct CommittedSlice {
 
 impl CommittedSlice {
     /// Whether there is more to know of it than these numbers: which rows were rejected, in which columns values were ignored.
-    fn needs_reading(&self) -> bool {
+    fn needs_reading(self) -> bool {
         self.rejected > 0 || self.ignored > 0
     }
 }
@@ -466,13 +477,16 @@ impl FlowSpec {
 
     /// Whether an earlier attempt has committed what goes together.
     pub fn is_committed(&self, unit: &[SliceSpec]) -> bool {
-        unit.first().is_some_and(|slice| self.source.committed.contains_key(&slice.number))
+        unit.first().is_some_and(|slice| self.is_slice_committed(slice.number))
     }
 
     /// Whether what was committed is read once more, for rejects and ignored values: the destination keeps their numbers only.
     pub fn needs_reading(&self, unit: &[SliceSpec]) -> bool {
-        let committed = |slice: &SliceSpec| self.source.committed.get(&slice.number);
-        unit.iter().filter_map(committed).any(CommittedSlice::needs_reading)
+        let committed = |slice: &SliceSpec| {
+            let known = (0..self.destinations()).filter_map(|own| self.committed_in(own)?.get(&slice.number));
+            known.copied().any(|known| known.needs_reading())
+        };
+        unit.iter().any(committed)
     }
 
     /// The layout of a file, by its index.
@@ -511,14 +525,12 @@ impl FlowSpec {
     /// # Errors
     /// `Specification` for transforms that do not fit the rows before them.
     pub fn row_fields(&self) -> Result<(RowSchema, Vec<Option<usize>>), CoreError> {
-        let mut schema = self.first_schema()?;
-        let mut fields = self.first_fields(&schema);
-        for transform in &self.transforms {
-            let before = schema.clone();
-            transform.extend(&mut schema).map_err(|text| self.refused(text))?;
-            transform.follow_fields(&before, &mut fields);
+        let RowFields { schema, fields } = self.fields()?.of(self.input_of_destination(0)).clone();
+        if self.fit.is_empty() {
+            return Ok((schema, fields));
         }
-        Ok((schema, fields))
+        let fitted = |own: &RowColumn| self.fit.iter().find(|fit| fit.name == own.name).unwrap_or(own).clone();
+        Ok((RowSchema::of_stream(schema.columns().iter().map(fitted).collect()), fields))
     }
 
     fn refused(&self, text: String) -> CoreError {
@@ -570,6 +582,16 @@ impl FlowSpec {
         if let Some(text) = self.source.misplaced_slice() {
             return refuse(text);
         }
+        self.fields()?; // ways can be followed then
+        if !self.others.is_empty() && self.join.is_some() {
+            return refuse("rows of a join go to one destination".to_owned());
+        }
+        (0..self.destinations()).try_for_each(|number| self.way(number).check_destination())
+    }
+
+    /// Whether the rows have what the one destination wants.
+    fn check_destination(&self) -> Result<(), CoreError> {
+        let refuse = |text: String| Err(self.refused(text));
         let schema = self.row_schema()?;
         if let SinkSpec::Arrow { columns, position, place_column } = &self.sink {
             let is_known = |name: &String| schema.index_of(name).is_some();

@@ -18,12 +18,12 @@ use crate::queue::Next;
 use crate::report::{SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed, Writer};
 use crate::spec::{CommittedSlice, SliceSpec};
-use crate::transforms::{Refusal, Remaining};
+use crate::transforms::{Refusal, Remaining, Sent};
 pub use kept_pairs::KeptPairs;
 use pair::Pair;
 pub use ranges::JoinedRanges;
 pub use reader::BLOCK_OVERHEAD_BYTES;
-use reader::{Progress, Reader, Rows};
+use reader::{Counts, Progress, Reader, Rows};
 
 /// Runs one stream until the queue is empty or the flow was stopped.
 pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
@@ -34,13 +34,22 @@ pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
     let mut stream = Stream {
         shared,
         meter,
-        reader: Reader::new(shared, meter, &shared.spec.layout, shared.sink.wanted_columns())?,
+        reader: Reader::new(shared, meter, &shared.spec.layout, shared.destinations.wanted_columns())?,
         pair,
-        sending: Sending { shared, meter, writer: shared.sink.writer(), places: Vec::new() },
+        sending: Sending {
+            shared,
+            meter,
+            writers: shared.destinations.all().iter().map(|own| own.sink.writer()).collect(),
+            places: Vec::new(),
+        },
     };
     if is_counted && stream.run_groups()? {
         meter.turn_to(Doing::Write);
-        stream.sending.writer.finish(meter)?;
+        for writer in &mut stream.sending.writers {
+            if !writer.finish(meter)? {
+                break;
+            }
+        }
     }
     // The writer may need a while to give up what it left open.
     meter.end();
@@ -56,11 +65,11 @@ struct Stream<'a> {
     sending: Sending<'a>,
 }
 
-/// What becomes of rows: transforms, places, the writer.
+/// What becomes of rows: transforms, places, a writer for each destination.
 struct Sending<'a> {
     shared: &'a Arc<Shared>,
     meter: &'a StreamMeter,
-    writer: Box<dyn Writer>,
+    writers: Vec<Box<dyn Writer>>,
     /// Scratch, reused for every batch.
     places: Vec<u32>,
 }
@@ -84,8 +93,10 @@ impl Stream<'_> {
                 }
                 Next::EndEpoch => {
                     self.meter.turn_to(Doing::Write);
-                    if !self.sending.writer.end_epoch(self.meter)? {
-                        return Ok(false);
+                    for writer in &mut self.sending.writers {
+                        if !writer.end_epoch(self.meter)? {
+                            return Ok(false);
+                        }
                     }
                     shared.queue.epoch_ended();
                 }
@@ -107,13 +118,12 @@ impl Stream<'_> {
 
     /// False when the flow was stopped.
     fn run_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
-        let committed = self.shared.spec.source.committed.get(&slice.number);
         self.meter.begin_slice(slice, SliceSize::of(&self.shared.spec.source, slice));
         self.meter.turn_to(Doing::Write);
-        if committed.is_none() && !self.sending.writer.begin_slice(slice, self.meter)? {
+        if !self.sending.begin_slice(slice)? {
             return Ok(false);
         }
-        let mut progress = self.reader.open(slice, committed)?;
+        let mut progress = self.reader.open(slice)?;
         let read = self.reader.read(&mut progress, &mut self.sending);
         self.reader.end_rejects(&mut progress)?;
         if !read? {
@@ -129,62 +139,107 @@ impl Stream<'_> {
 
 impl Rows for Sending<'_> {
     fn facts(&mut self) -> Option<&mut TableFacts> {
-        self.writer.facts()
+        self.writers.first_mut().and_then(|writer| writer.facts())
     }
 
     fn place(
         &mut self,
         batch: RecordBatch,
-        counts: &mut [TransformCounts],
+        counts: Counts<'_>,
         remaining: &mut Remaining,
-    ) -> Result<Option<Placed>, CoreError> {
-        let batch = self.transform(batch, counts, remaining)?;
-        batch.map(|batch| self.route(batch, remaining)).transpose().map(Option::flatten)
+    ) -> Result<Vec<Option<Placed>>, CoreError> {
+        let Counts { transforms, destinations } = counts;
+        let Sent { destinations: sent, refused_at_end, refused } = self.transform(batch, transforms)?;
+        remaining.absorb(refused);
+        let mut all = Vec::with_capacity(sent.len());
+        for (number, (own, refused)) in sent.into_iter().zip(refused_at_end).enumerate() {
+            let mut own_refused = refused;
+            let placed = match own {
+                None => None,
+                Some((batch, mut left)) => {
+                    let before = left.refused();
+                    let placed = self.route(number, batch, &mut left)?;
+                    own_refused += left.refused() - before;
+                    remaining.absorb(left);
+                    placed
+                }
+            };
+            if let Some(counts) = destinations.get_mut(number) {
+                counts.out += placed.as_ref().map_or(0, |placed| placed.batch.num_rows() as u64);
+                counts.rejected += own_refused;
+            }
+            all.push(placed);
+        }
+        Ok(all)
     }
 
     fn is_transformed(&self) -> bool {
-        !self.shared.transforms.is_empty() || self.shared.router.is_some()
+        !self.shared.transforms.is_empty() || self.shared.destinations.have_places()
     }
 
-    fn write(&mut self, placed: Placed, origin: Origin) -> Result<bool, CoreError> {
-        let rows = placed.batch.num_rows() as u64;
-        if !self.writer.write(placed, origin, self.meter)? {
-            return Ok(false);
+    fn write(&mut self, placed: Vec<Option<Placed>>, origin: Origin) -> Result<bool, CoreError> {
+        for (number, (writer, own)) in self.writers.iter_mut().zip(placed).enumerate() {
+            let Some(own) = own.filter(|_| !is_committed(self.shared, number, origin.slice)) else { continue };
+            let rows = own.batch.num_rows() as u64;
+            if !writer.write(own, origin, self.meter)? {
+                return Ok(false);
+            }
+            self.shared.counters.rows_out.fetch_add(rows, Ordering::Relaxed);
         }
-        self.shared.counters.rows_out.fetch_add(rows, Ordering::Relaxed);
         Ok(true)
     }
 }
 
+fn is_committed(shared: &Shared, destination: usize, slice: u32) -> bool {
+    shared.spec.committed_in(destination).is_some_and(|known| known.contains_key(&slice))
+}
+
 impl Sending<'_> {
+    /// Rows of this slice follow for each destination that has them not yet. False when the flow was stopped.
+    fn begin_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
+        for (number, writer) in self.writers.iter_mut().enumerate() {
+            if !is_committed(self.shared, number, slice.number) && !writer.begin_slice(slice, self.meter)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// All rows of a slice have gone; those that an earlier attempt has committed are compared with what it has said of them.
     fn end_slice(&mut self, progress: &Progress<'_>) -> Result<(), CoreError> {
         let slice = progress.slice();
-        match self.shared.spec.source.committed.get(&slice.number) {
-            Some(known) => check_committed(&progress.account, &progress.file.path, slice, known),
-            None => self.writer.end_slice(&progress.account),
+        for (number, writer) in self.writers.iter_mut().enumerate() {
+            let known = self.shared.spec.committed_in(number).and_then(|known| known.get(&slice.number));
+            let account = progress.account.of_destination(number);
+            match known {
+                Some(known) => check_committed(&account, &progress.file.path, slice, known)?,
+                None => writer.end_slice(&account)?,
+            }
         }
+        Ok(())
     }
 
-    /// The rows of a batch behind the transforms, if any are left.
-    fn transform(
-        &self,
-        batch: RecordBatch,
-        counts: &mut [TransformCounts],
-        remaining: &mut Remaining,
-    ) -> Result<Option<RecordBatch>, CoreError> {
-        if self.shared.transforms.is_empty() {
-            return Ok(Some(batch));
+    /// The rows of a batch behind the transforms, for each destination.
+    fn transform(&self, batch: RecordBatch, counts: &mut [TransformCounts]) -> Result<Sent, CoreError> {
+        if self.shared.transforms.is_empty() && self.shared.destinations.is_one() {
+            let destinations = vec![Some((batch, Remaining::default()))];
+            return Ok(Sent { destinations, refused_at_end: vec![0], refused: Remaining::default() });
         }
         let _transforming = self.meter.pause(Doing::Transform);
-        self.shared.transforms.apply(batch, counts, remaining)
+        self.shared.transforms.send(batch, counts)
     }
 
-    /// Where the rows of a batch go, if any go somewhere; the others are refused.
-    fn route(&mut self, batch: RecordBatch, remaining: &mut Remaining) -> Result<Option<Placed>, CoreError> {
-        let Some(router) = &self.shared.router else { return Ok(Some(Placed::whole(batch, 0))) };
+    /// Where the rows of a batch go in a destination, if any go somewhere; the others are refused.
+    fn route(
+        &mut self,
+        number: usize,
+        batch: RecordBatch,
+        remaining: &mut Remaining,
+    ) -> Result<Option<Placed>, CoreError> {
+        let destination = &self.shared.destinations.all()[number];
+        let Some(router) = &destination.router else { return Ok(Some(Placed::whole(batch, 0))) };
         let _placing = self.meter.pause(Doing::Transform);
-        let (placed, outside) = router.route(batch, self.shared.sink.by_place(), &mut self.places)?;
+        let (placed, outside) = router.route(batch, destination.sink.by_place(), &mut self.places)?;
         if !outside.is_empty() {
             remaining.refuse(outside, &Refusal { column: Some(router.field()), rule: Rule::Partition, note: None });
         }

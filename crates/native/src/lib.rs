@@ -230,8 +230,8 @@ impl Flow {
         py.detach(|| self.0.start()).map_err(|error| to_python(&error))
     }
 
-    fn arrow_stream(&self) -> PyResult<ArrowStream> {
-        let reader = self.0.take_reader().ok_or_else(|| {
+    fn arrow_stream(&self, destination: usize) -> PyResult<ArrowStream> {
+        let reader = self.0.take_reader_of(destination).ok_or_else(|| {
             to_python(&EngineError::new(ErrorKind::Internal, "the flow has no Arrow stream, or it was taken already"))
         })?;
         Ok(ArrowStream { schema: reader.schema(), reader: std::sync::Mutex::new(Some(reader)) })

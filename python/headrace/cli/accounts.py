@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from headrace import units
@@ -17,6 +18,7 @@ from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import render_location
 from headrace.executors import added_joins
 from headrace.model.suggest import quote
+from headrace.run.summary import sources_of
 
 Document = Mapping[str, Any]
 
@@ -92,7 +94,7 @@ def render_accounts(tables: Sequence[Document], *, width: int) -> str:
     A table that was not loaded has no accounts: what its streams had done when it stopped is an accident.
     """
     loaded = [table for table in tables if table["status"] == "success"]
-    sums = {name: sum(table.get(name, 0) for table in loaded) for name in _SUMMED}
+    sums = _summed(loaded)
     total = _account_cells({"table": "total", "status": "success", **sums})
     rows = [_account_cells(table) for table in tables]
     columns = list(_COLUMNS)
@@ -101,6 +103,16 @@ def render_accounts(tables: Sequence[Document], *, width: int) -> str:
         for cells in (total, *rows):
             del cells[_FILTERED]
     return render_table(columns, rows, total=total if len(loaded) > 1 else None, width=width)
+
+
+def _summed(tables: Sequence[Document]) -> dict[str, float]:
+    """Of all tables. What several of them have got in one pass over their source was read once."""
+    sums = {name: sum(table.get(name, 0) for table in sources_of(tables)) for name in _SUMMED}
+    for table in sources_of(tables):
+        shared = table.get("shared") or {}
+        for name, count in shared.items():
+            sums[name] += count - table.get(name, 0)
+    return {**sums, "rows_loaded": sum(table.get("rows_loaded", 0) for table in tables)}
 
 
 def _account_cells(table: Document) -> list[str]:
@@ -218,32 +230,48 @@ def render_transforms(tables: Sequence[Document], *, width: int) -> str:
     those of a loop, the sums.
     """
     sums: dict[tuple[str, str, str, str | None], dict[str, int]] = {}
+    outputs: dict[tuple[str, str, str, str | None], dict[str, int]] = {}
+    told = set[tuple[str, str]]()
     for table in tables:
+        flow = str(table.get("flow", ""))
         for transform in table.get("transforms", ()) if table["status"] == "success" else ():
-            key = (table["table"], transform.get("kind", "lookup"), transform["name"], transform["no_match"])
+            if flow and (flow, transform["name"]) in told:
+                continue  # the rows of all destinations of a flow have passed it
+            told.add((flow, transform["name"]))
+            whose = flow or table["table"]
+            key = (whose, transform.get("kind", "lookup"), transform["name"], transform["no_match"])
             known = sums.setdefault(key, dict.fromkeys(_FOUND, 0))
             known.update({count: known[count] + transform.get(count, 0) for count in _FOUND})
+            own = outputs.setdefault(key, {})
+            own.update({name: own.get(name, 0) + rows for name, rows in transform.get("outputs", {}).items()})
     lines = []
-    for (table_name, kind, name, no_match), counts in sums.items():
-        if kind == "sql":
-            lines += _wrapped(f"{table_name}: query {name}: {_queried(counts)}{_not_counted(counts)}", "", width)
-            continue
-        without = f", {units.count(counts['null_keys'])} of them without a key" if counts["null_keys"] else ""
-        others = [
-            f", {units.count(counts[count])} {what}"
-            for count, what, wanted in (("defaulted", "got the default", "default"), ("rejected", "rejected", "reject"))
-            if counts[count] or no_match == wanted
-        ]
-        lines += _wrapped(
-            f"{table_name}: lookup {name}: {units.plural(counts['rows'], 'row')}, "
-            f"{units.count(counts['matched'])} matched{''.join(others)}{without}{_not_counted(counts)}",
-            "",
-            width,
-        )
+    for key, counts in sums.items():
+        whose, kind, name, no_match = key
+        text = {"sql": _queried, "split": _parted}.get(kind, partial(_looked_up, no_match))(counts, outputs[key])
+        word = {"sql": "query"}.get(kind, kind)
+        lines += _wrapped(f"{whose}: {word} {name}: {text}{_not_counted(counts)}", "", width)
     return "\n".join(lines)
 
 
-def _queried(counts: Mapping[str, int]) -> str:
+def _looked_up(no_match: str | None, counts: Mapping[str, int], outputs: Mapping[str, int]) -> str:
+    without = f", {units.count(counts['null_keys'])} of them without a key" if counts["null_keys"] else ""
+    others = [
+        f", {units.count(counts[count])} {what}"
+        for count, what, wanted in (("defaulted", "got the default", "default"), ("rejected", "rejected", "reject"))
+        if counts[count] or no_match == wanted
+    ]
+    others += [f", {units.count(rows)} to {output}" for output, rows in outputs.items()]
+    rows = units.plural(counts["rows"], "row")
+    return f"{rows}, {units.count(counts['matched'])} matched{''.join(others)}{without}"
+
+
+def _parted(counts: Mapping[str, int], outputs: Mapping[str, int]) -> str:
+    parts = "".join(f", {units.count(rows)} {output}" for output, rows in outputs.items())
+    rejected = f", {units.count(counts['rejected'])} rejected" if counts["rejected"] else ""
+    return f"{units.plural(counts['rows'], 'row')}{parts}{rejected}"
+
+
+def _queried(counts: Mapping[str, int], _outputs: Mapping[str, int]) -> str:
     left_out = f", {units.count(counts['filtered'])} left out"
     rejected = f", {units.count(counts['rejected'])} rejected" if counts["rejected"] else ""
     return f"{units.plural(counts['rows'], 'row')}, {units.count(counts['matched'])} went on{left_out}{rejected}"

@@ -2,7 +2,7 @@
 
 from headrace.executors.ignored import Ignored, ignored_by_column, kept_ignored
 from headrace.executors.joined import added_joins, join_accounts, kept_joined, without_rows
-from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor
+from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor, SharedLoader
 from headrace.executors.lookups import BuiltLookups, RowsOf, build_lookups
 from headrace.executors.sql_instances import sql_instances
 
@@ -15,6 +15,7 @@ __all__ = [
     "Loader",
     "LocalExecutor",
     "RowsOf",
+    "SharedLoader",
     "added_joins",
     "build_lookups",
     "ignored_by_column",

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.errors import AccountsError, SourceError
 from headrace.executors.joined import join_accounts
 from headrace.model import SIDES
-from headrace.planning import DataFlowPlan, JoinPlan, SqlPlan, counted
+from headrace.planning import DataFlowPlan, JoinPlan, LookupPlan, TransformPlan, counted
 
 
 def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
@@ -46,7 +46,9 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     by_place = result["sink"].get("rows_by_place")
     if by_place is not None:
         problems += _equal("rows handed to the destination", result["sink"]["rows"], "rows by partition", sum(by_place))
-    problems += _equal("rows rejected in the slices", rejected, "rejects kept", result["rejects"]["count"])
+    # Rejects of several ways are kept together: one row may be one of all.
+    if not plan.flow:
+        problems += _equal("rows rejected in the slices", rejected, "rejects kept", result["rejects"]["count"])
     if problems:
         raise AccountsError(
             f"the accounts of {plan.task} do not balance; nothing was loaded",
@@ -174,15 +176,19 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     for item in result["slices"]:
         counts = item.get("transforms", [])
         if item["stream"] is None or not (plan.transforms or counts):
-            continue
+            continue  # nothing was read, or there is nothing on the way
         if plan.join is not None and not counts:
             continue  # those of a pair are told by its first slice
         if len(counts) != len(plan.transforms):
             problems.append(f"slice {item['number']}: {len(counts)} of {len(plan.transforms)} transforms are reported")
             continue
         problems += _chain(plan, item, counts)
-        outside += _left(counts[-1]) - int(item["out"])
-    if plan.transforms:
+        if counts:
+            outside += _left(plan.transforms[-1], counts[-1]) - int(item["out"])
+    if plan.flow:
+        if outside < 0:
+            problems.append(f"{-outside} rows more went out than came out of the transforms")
+    elif plan.transforms:
         # Whatever else is a reject, is one before the first transform or in one of them.
         by_partition = int(result["rejects"].get("by_rule", {}).get("partition", 0))
         problems += _equal(
@@ -194,7 +200,8 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
 def _chain(plan: DataFlowPlan, item: dict[str, Any], counts: list[dict[str, Any]]) -> list[str]:
     problems = []
     arrived: int | None = None
-    filtered_in_all = sum(int(count["filtered"]) for count in counts)
+    elsewhere = sum(_elsewhere(own, count) for own, count in zip(plan.transforms, counts, strict=True))
+    filtered_in_all = sum(int(count["filtered"]) for count in counts) + elsewhere
     if filtered_in_all != int(item["filtered"]):
         found = f"{item['filtered']} rows filtered are {filtered_in_all} in its transforms"
         problems.append(f"slice {item['number']}: {found}")
@@ -203,23 +210,33 @@ def _chain(plan: DataFlowPlan, item: dict[str, Any], counts: list[dict[str, Any]
             int(count[member]) for member in ("rows", "matched", "defaulted", "rejected", "filtered")
         )
         name = f"slice {item['number']}, transform {own.name}"
-        if rows != matched + defaulted + filtered + rejected:
-            others = f"{filtered} filtered" if isinstance(own, SqlPlan) else f"{defaulted} with defaults"
+        outputs = sum(map(int, count.get("outputs", [])))
+        if rows != matched + defaulted + filtered + rejected + outputs:
+            others = f"{defaulted} with defaults" if isinstance(own, LookupPlan) else f"{filtered} filtered"
+            others += f" + {outputs} of other outputs" if outputs else ""
             problems.append(f"{name}: {rows} rows are not {matched} matched + {others} + {rejected} rejected")
-        if int(count["null_keys"]) > defaulted + rejected:
+        if int(count["null_keys"]) > defaulted + rejected + outputs:
             problems.append(
                 f"{name}: {count['null_keys']} rows without a key are more than {defaulted} with defaults and "
                 f"{rejected} rejected"
             )
         if arrived is not None and rows != arrived:
             problems.append(f"{name}: {rows} rows came of {arrived} from the transform before")
-        arrived = _left(count)
+        arrived = _left(own, count)
     return problems
 
 
-def _left(count: dict[str, Any]) -> int:
-    """The rows that go on behind a transform."""
-    return int(count["rows"]) - int(count["filtered"]) - int(count["rejected"])
+def _left(own: TransformPlan, count: dict[str, Any]) -> int:
+    """The rows that go on behind a transform, by the output that the way takes."""
+    outputs = [int(rows) for rows in count.get("outputs", [])]
+    if own.output:
+        return outputs[own.output - 1] if own.output <= len(outputs) else 0
+    return int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - sum(outputs)
+
+
+def _elsewhere(own: TransformPlan, count: dict[str, Any]) -> int:
+    """The rows that go by another output."""
+    return int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - _left(own, count)
 
 
 def _equal(left_name: str, left: int, right_name: str, right: int) -> list[str]:

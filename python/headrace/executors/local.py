@@ -15,19 +15,22 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
 from headrace.executors.accounts import check_accounts, refuse_empty
 from headrace.executors.ignored import keep_ignored
 from headrace.executors.joined import keep_joined
 from headrace.executors.sql_instances import QueriedFlow, Shown, sql_instances
-from headrace.planning import DataFlowPlan
-from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle
+from headrace.planning import DataFlowPlan, SharedPlan
+from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle, SharedFlow
+
+Times = TypeVar("Times")
 
 POLL_SECONDS = 0.1
 _CANCELLED_BY_USER = "cancelled by the user"
@@ -40,6 +43,15 @@ class Loader(Protocol):
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]: ...
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes: ...
     def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None: ...
+
+
+class SharedLoader(Protocol):
+    """The same of a flow with several destinations."""
+
+    def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]: ...
+    def load_ways(
+        self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
+    ) -> Sequence[LoadTimes]: ...
 
 
 class Cancel(Protocol):
@@ -107,14 +119,75 @@ class LocalExecutor:
         `progress` is called on this thread about ten times a second with the flow's snapshot; `measuring` must not
         raise.
         """
-        started = time.monotonic()
-        cpu_started = _cpu_seconds()
+        begun = _Begun()
         try:
             sink = target.sink_spec(run_id, plan)
             flow = self._create_flow(plan.flow_spec(rejects_folder, sink))
         except Exception as error:
-            return FlowOutcome(None, None, error, time.monotonic() - started, _cpu_seconds() - cpu_started)
-        load = _Load(run_id, plan, target, flow, Path(rejects_folder), self._poll_seconds)
+            return begun.outcome(None, None, error)
+
+        def settle(rows_inserted: int | None) -> dict[str, Any]:
+            return _settled(plan, load.result(), rows_inserted, Path(rejects_folder))
+
+        def execute() -> LoadTimes:
+            return target.load(run_id, plan, flow, settle)
+
+        load = _Load(execute, flow, self._poll_seconds, plan.table)
+        result, failure, warnings = self._executed(plan, load, flow, progress, cancel, measuring)
+        times = load.times
+        return begun.outcome(result, times, failure, (*(times.warnings if times else ()), *warnings))
+
+    def run_ways(
+        self,
+        run_id: str,
+        shared: SharedPlan,
+        target: SharedLoader,
+        rejects_folder: str,
+        progress: Progress,
+        cancel: Cancel,
+        measuring: Measuring = lambda _flow: nullcontext(),
+    ) -> tuple[FlowOutcome, ...]:
+        """The same of a flow with several destinations: an outcome for each way. All have failed if one has."""
+        begun, folder = _Begun(), Path(rejects_folder)
+        try:
+            sinks = [target.sink_spec(run_id, way) for way in shared.ways]
+            flow = cast(SharedFlow, self._create_flow(shared.core_spec(rejects_folder, sinks)))
+        except Exception as error:
+            return tuple(begun.outcome(None, None, error) for _ in shared.ways)
+
+        def settling(number: int, way: DataFlowPlan) -> Settle:
+            def settle(rows_inserted: int | None) -> dict[str, Any]:
+                return _settled(way, load.result(), rows_inserted, folder, partial(shared.result_of, number))
+
+            return settle
+
+        def execute() -> Sequence[LoadTimes]:
+            settles = [settling(number, way) for number, way in enumerate(shared.ways)]
+            return target.load_ways(shared.ways, flow, settles)
+
+        load = _Load(execute, flow, self._poll_seconds, shared.whole.task)
+        result, failure, warnings = self._executed(shared.whole, load, flow, progress, cancel, measuring)
+        outcomes = []
+        for number, _ in enumerate(shared.ways):
+            own = None if result is None else shared.result_of(number, result)
+            times = None if load.times is None else load.times[number]
+            outcome = begun.outcome(
+                own, times, failure, (*(times.warnings if times else ()), *(warnings if not number else ()))
+            )
+            # What the process has used is told once.
+            outcomes.append(outcome if number == 0 else replace(outcome, cpu_seconds=0.0))
+        return tuple(outcomes)
+
+    def _executed(
+        self,
+        plan: DataFlowPlan,
+        load: _Load[Times],
+        flow: Flow,
+        progress: Progress,
+        cancel: Cancel,
+        measuring: Measuring,
+    ) -> tuple[dict[str, Any] | None, BaseException | None, tuple[str, ...]]:
+        """The core's result, why it failed if it did, and what went wrong behind the commit."""
         cancelled = False
         watch_error: Exception | None = None
         with measuring(flow):
@@ -128,19 +201,11 @@ class LocalExecutor:
             except Exception as error:  # also: a thread could not be started
                 watch_error = error
             result = load.end()
-        warnings = load.times.warnings if load.times else ()
-        if load.times is not None and watch_error is not None:
-            warnings += (f"watching the load failed: {watch_error!r}",)
-        return FlowOutcome(
-            result=result,
-            times=load.times,
-            error=None if load.times is not None else _first_error(watch_error or load.error, result, cancelled),
-            seconds=time.monotonic() - started,
-            cpu_seconds=_cpu_seconds() - cpu_started,
-            warnings=warnings,
-        )
+        if load.times is None:
+            return result, _first_error(watch_error or load.error, result, cancelled), ()
+        return result, None, () if watch_error is None else (f"watching the load failed: {watch_error!r}",)
 
-    def _watch(self, load: _Load, flow: Flow, progress: Progress, cancel: Cancel) -> bool:
+    def _watch(self, load: _Load[Times], flow: Flow, progress: Progress, cancel: Cancel) -> bool:
         """Waits for the end of the load; True if the user cancelled it before."""
         load.start()
         cancelled = False
@@ -153,21 +218,54 @@ class LocalExecutor:
         return cancelled
 
 
-class _Load:
-    """The target's side, on its own thread."""
+class _Begun:
+    """The moment when a flow has begun."""
 
-    def __init__(
-        self, run_id: str, plan: DataFlowPlan, target: Loader, flow: Flow, rejects_folder: Path, poll_seconds: float
-    ) -> None:
-        self._run_id = run_id
-        self._plan = plan
-        self._target = target
+    def __init__(self) -> None:
+        self._seconds = time.monotonic()
+        self._cpu_seconds = _cpu_seconds()
+
+    def outcome(
+        self,
+        result: dict[str, Any] | None,
+        times: LoadTimes | None,
+        error: BaseException | None,
+        warnings: tuple[str, ...] = (),
+    ) -> FlowOutcome:
+        """How it has ended, now."""
+        seconds, cpu_seconds = time.monotonic() - self._seconds, _cpu_seconds() - self._cpu_seconds
+        return FlowOutcome(result, times, error, seconds, cpu_seconds, warnings)
+
+
+def _settled(
+    plan: DataFlowPlan,
+    joined: dict[str, Any],
+    rows_inserted: int | None,
+    rejects_folder: Path,
+    of_way: Callable[[dict[str, Any]], dict[str, Any]] = lambda result: result,
+) -> dict[str, Any]:
+    """The core's result, once its accounts are checked. `of_way`: takes that of one way out of it."""
+    error = _flow_error(joined)
+    if error is not None:
+        raise error
+    result = of_way(joined)
+    check_accounts(plan, result, rows_inserted)
+    refuse_empty(plan, result)
+    keep_ignored(rejects_folder, plan, result)
+    keep_joined(rejects_folder, plan, result)
+    return result
+
+
+class _Load(Generic[Times]):
+    """The target's side, on its own thread. `execute` loads, and asks for the result of the flow meanwhile."""
+
+    def __init__(self, execute: Callable[[], Times], flow: Flow, poll_seconds: float, name: str) -> None:
+        self._execute = execute
         self._flow = flow
-        self._rejects_folder = rejects_folder
         self._poll_seconds = poll_seconds
         self._result: dict[str, Any] | None = None
-        self._thread = threading.Thread(target=self._run, name=f"load {plan.table}")
-        self.times: LoadTimes | None = None
+        self._thread = threading.Thread(target=self._run, name=f"load {name}")
+        self.times: Times | None = None
         self.error: BaseException | None = None
 
     def start(self) -> None:
@@ -185,28 +283,18 @@ class _Load:
             self._thread.join(self._poll_seconds)
         if self._result is None:  # nobody takes the rows (any more), or nobody ever did
             self._flow.cancel(_STOPPED_BY_TARGET)
-        return self._joined() if self._flow.started else None
+        return self.result() if self._flow.started else None
 
     def _run(self) -> None:
         try:
-            self.times = self._target.load(self._run_id, self._plan, self._flow, self._settle)
+            self.times = self._execute()
         except BaseException as error:
             self.error = error
             # Streams may be waiting for a destination that takes no more rows.
             self._flow.cancel(_STOPPED_BY_TARGET)
 
-    def _settle(self, rows_inserted: int | None) -> dict[str, Any]:
-        result = self._joined()
-        error = _flow_error(result)
-        if error is not None:
-            raise error
-        check_accounts(self._plan, result, rows_inserted)
-        refuse_empty(self._plan, result)
-        keep_ignored(self._rejects_folder, self._plan, result)
-        keep_joined(self._rejects_folder, self._plan, result)
-        return result
-
-    def _joined(self) -> dict[str, Any]:
+    def result(self) -> dict[str, Any]:
+        """What the core says of the flow, once it has ended."""
         while self._result is None:
             self._result = self._flow.join(self._poll_seconds)
         return self._result

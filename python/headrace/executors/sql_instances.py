@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headrace.errors import InternalError
 from headrace.model import RowQueryError, message_of, prepared_rows, row_database
-from headrace.planning import DataFlowPlan, SqlPlan
+from headrace.planning import DataFlowPlan, SplitPlan, SqlPlan
 
 if TYPE_CHECKING:
     import duckdb
@@ -164,7 +164,7 @@ class _Rows:
 
 
 class _OpenQuery:
-    def __init__(self, plan: SqlPlan, memory_bytes: int, stack: ExitStack) -> None:
+    def __init__(self, plan: SqlPlan | SplitPlan, memory_bytes: int, stack: ExitStack) -> None:
         self._plan = plan
         self.connection: duckdb.DuckDBPyConnection = stack.enter_context(row_database(plan.rows, memory_bytes))
         self._rows: _Rows | None = None

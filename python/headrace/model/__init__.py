@@ -13,8 +13,10 @@ from headrace.model.bound import (
     GenerateSource,
     Join,
     Lookup,
+    Misses,
     QuerySource,
     RowColumn,
+    SharedFlow,
     Source,
     TableSource,
     Transform,
@@ -62,6 +64,7 @@ from headrace.model.rows import Rows
 from headrace.model.schema import environments_schema, layout_schema, package_schema
 from headrace.model.scope import Scope
 from headrace.model.spec_files import STREAM_PLACEHOLDER
+from headrace.model.split import Split, SplitOutput
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Constraint, Handler, Task, Variable
 from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
@@ -109,6 +112,7 @@ __all__ = [
     "LookupColumn",
     "LookupKey",
     "LookupTable",
+    "Misses",
     "NullConnection",
     "PartitionClause",
     "PartitionSettings",
@@ -124,8 +128,11 @@ __all__ = [
     "RowQueryError",
     "Rows",
     "Scope",
+    "SharedFlow",
     "Side",
     "Source",
+    "Split",
+    "SplitOutput",
     "SqlTransform",
     "TableColumn",
     "TableSource",

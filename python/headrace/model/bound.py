@@ -22,6 +22,7 @@ from headrace.model.reject_limits import RejectLimits
 from headrace.model.scope import Scope
 from headrace.model.settings import SpecModel
 from headrace.model.source_options import DEFAULT_WAIT_SECONDS
+from headrace.model.split import SplitOutput
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Handler, Task, Variable
 
@@ -135,7 +136,8 @@ DatabaseSource = TableSource | DatabaseQuerySource
 class Lookup:
     """Columns that each row gets from the one row of `source` that has its key. `name`: that of the transform.
 
-    `rejects_misses`: rows that find nothing are rejects; else they get the defaults of the columns. `keeps_first`: of
+    `rejects_misses`: rows that find nothing are rejects; `sends_misses`: they go to an output of their own; else they
+    get the defaults of the columns. `keeps_first`: of
     its rows with one key the first is found; else they are an error. `ignores_case`: in texts of keys.
     """
 
@@ -146,6 +148,7 @@ class Lookup:
     rejects_misses: bool = False
     keeps_first: bool = False
     ignores_case: bool = False
+    sends_misses: bool = False
 
     @property
     def types(self) -> dict[str, DataType]:
@@ -161,7 +164,25 @@ class Lookup:
         return not isinstance(self.source, DatabaseSource) or self.source.found is not None
 
 
-Transform = Lookup | SqlTransform
+@dataclass(frozen=True, slots=True)
+class Misses:
+    """The rows that find nothing in a lookup, as they came: those of its output for them."""
+
+    lookup: Lookup
+
+    @property
+    def name(self) -> str:
+        """The name of the transform."""
+        return self.lookup.name
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the types of the lookup are known."""
+        return self.lookup.is_described
+
+
+# What rows pass on their way to one destination.
+Transform = Lookup | SqlTransform | Misses | SplitOutput
 # A column of the rows: of the layout, of a join, of a lookup, or of a query.
 RowColumn = Column | JoinedColumn | AddedColumn | ComputedColumn
 # By the names of the lookups. Raises BindingError for what does not fit the tables and queries.
@@ -172,7 +193,10 @@ def columns_behind(first: Sequence[RowColumn], transforms: Sequence[Transform]) 
     """The columns of rows behind transforms; `first`: those in front of them."""
     columns = tuple(first)
     for own in transforms:
-        columns = own.columns if isinstance(own, SqlTransform) else (*columns, *own.added)
+        if isinstance(own, SqlTransform):
+            columns = own.columns
+        elif isinstance(own, Lookup):
+            columns = (*columns, *own.added)
     return columns
 
 
@@ -205,6 +229,8 @@ class DataFlowTask:
     `load_tables[lineitem].load`; `definition` is that of the task that defines it: `load_tables.load`.
     `reject_table`: beside the table of the destination, None if rejects go into no table. `describe`: gives the
     transforms once the tables of lookups are known; None if they are as they stand.
+    `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: what rows
+    pass on the ways to the other ones.
     """
 
     id: str
@@ -219,16 +245,36 @@ class DataFlowTask:
     transforms: tuple[Transform, ...] = ()
     describe: Describe | None = field(default=None, repr=False, compare=False)
     join: Join | None = None
+    flow: str = ""
+    others: tuple[Transform, ...] = ()
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
         """Those of its transforms that are lookups."""
-        return tuple(own for own in self.transforms if isinstance(own, Lookup))
+        passed = (own.lookup if isinstance(own, Misses) else own for own in self.transforms)
+        return tuple(own for own in passed if isinstance(own, Lookup))
 
     @property
     def computes(self) -> bool:
         """Whether a query is among its transforms."""
-        return any(isinstance(own, SqlTransform) for own in self.transforms)
+        return any(isinstance(own, SqlTransform | SplitOutput) for own in self.transforms)
+
+    @property
+    def is_read_as_declared(self) -> bool:
+        """Whether columns are read as the layout says, whatever the table of the destination holds: queries depend on
+        their types, and other destinations may hold something else.
+        """
+        return self.computes or bool(self.flow)
+
+    @property
+    def filters(self) -> bool:
+        """Whether rows may not arrive that are no rejects."""
+        return self.computes or any(isinstance(own, Misses) or own.sends_misses for own in self.lookups_passed)
+
+    @property
+    def lookups_passed(self) -> tuple[Lookup | Misses, ...]:
+        """Its lookups, by the output that rows take."""
+        return tuple(own for own in self.transforms if isinstance(own, Lookup | Misses))
 
     @property
     def rows(self) -> tuple[RowColumn, ...]:
@@ -247,6 +293,16 @@ class DataFlowTask:
             return self.source.layout.ignoring
         ignoring = {"left": self.join.left.layout.ignoring, "right": self.join.right.layout.ignoring}
         return [column.name for column in self.join.columns if column.column in ignoring[column.side]]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFlow:
+    """A data flow with several destinations, which get their rows in one pass. `id` is unique in the run; `ways`: for
+    each destination what leads to it, in the order of the package.
+    """
+
+    id: str
+    ways: tuple[DataFlowTask, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from headrace.model.bound import (
     FileSource,
     Join,
     Lookup,
+    Misses,
     QuerySource,
     Source,
     TableSource,
@@ -22,6 +23,8 @@ from headrace.model.describe_tasks import describe_control, plain
 from headrace.model.layout import Layout
 from headrace.model.partition import describe_clause
 from headrace.model.redaction import redact_data
+from headrace.model.spec_transforms import NO_MATCH
+from headrace.model.split import SplitOutput
 
 
 def describe(package: BoundPackage) -> dict[str, object]:
@@ -47,6 +50,7 @@ def describe(package: BoundPackage) -> dict[str, object]:
 def _flow(flow: DataFlowTask) -> dict[str, object]:
     return {
         "task": flow.id,
+        **({"flow": flow.flow} if flow.flow else {}),
         "definition": flow.definition,
         "description": flow.description,
         "when": flow.when,
@@ -75,6 +79,12 @@ def _join(join: Join) -> dict[str, object]:
 def _transform(own: Transform) -> dict[str, object]:
     if isinstance(own, Lookup):
         return _lookup(own)
+    if isinstance(own, Misses):
+        return {**_lookup(own.lookup), "output": NO_MATCH}
+    if isinstance(own, SplitOutput):
+        split = own.split
+        conditions = {"conditions": dict(split.conditions), "outputs": list(split.outputs)}
+        return {"name": own.name, "kind": "split", "input": split.input, **conditions, "output": own.output}
     columns = [
         {"name": column.name, "type": str(column.type), "nullable": column.nullable, "from": column.origin}
         for column in own.columns
@@ -92,7 +102,7 @@ def _lookup(lookup: Lookup) -> dict[str, object]:
         "added": [
             {**asdict(column), "type": str(column.type) if lookup.is_described else None} for column in lookup.added
         ],
-        "no_match": "reject" if lookup.rejects_misses else "default",
+        "no_match": "output" if lookup.sends_misses else "reject" if lookup.rejects_misses else "default",
         "duplicates": "first" if lookup.keeps_first else "error",
         "case": "ignore" if lookup.ignores_case else "exact",
     }

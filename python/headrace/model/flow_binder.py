@@ -14,11 +14,13 @@ from headrace.model.bound import (
     GenerateSource,
     Join,
     RowColumn,
+    SharedFlow,
     Source,
     Transform,
     columns_behind,
 )
 from headrace.model.connections import Connection, FilesConnection
+from headrace.model.flow_graph import Reader
 from headrace.model.join import JoinedColumn
 from headrace.model.join_binder import JoinBinder
 from headrace.model.layout import Layout
@@ -31,6 +33,7 @@ from headrace.model.partition_binder import PartitionBinder
 from headrace.model.problems import ProblemCollector
 from headrace.model.reject_limits import RejectBounds, RejectLimits
 from headrace.model.scope import Scope
+from headrace.model.shared_flow_rules import SharedFlowRules, looked_for
 from headrace.model.spec_data_flow import (
     TPCH_TABLES_IN_ONE_CHUNK,
     DataFlowSpec,
@@ -39,7 +42,7 @@ from headrace.model.spec_data_flow import (
     GenerateSourceSpec,
 )
 from headrace.model.spec_joins import JoinSpec, JoinTransformSpec
-from headrace.model.spec_partition import PartitionSpec, RangePartitionSpec
+from headrace.model.spec_partition import PartitionSpec
 from headrace.model.spec_transforms import TransformSpec
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.sql_transform_binder import FlowColumn
@@ -49,8 +52,8 @@ from headrace.model.transform_binder import Beginning, TransformBinder
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
-# What transforms are bound from: they, the path of the flow, where its rows come from, and where its destination reads.
-_Way = tuple[Mapping[str, TransformSpec], DocumentPath, Beginning, tuple[DocumentPath, str], Scope]
+# What transforms are bound from: they, the path of the flow, where its rows come from, and who gets them.
+_Way = tuple[Mapping[str, TransformSpec], DocumentPath, Beginning, Sequence[Reader], Scope]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,45 +77,68 @@ class FlowBinder:
         self._joins = JoinBinder(document, problems, self._names)
         self._transforms = TransformBinder(document, problems, self._names, self._layout)
 
-    def bind(self, spec: DataFlowSpec, task: Task, instance: str, when: bool, scope: Scope) -> DataFlowTask | None:
+    def bind(
+        self, spec: DataFlowSpec, task: Task, instance: str, when: bool, scope: Scope
+    ) -> DataFlowTask | SharedFlow | None:
         """The data flow of a task whose references are resolved. None if something is wrong."""
         path = task.own_path
-        (destination_name, destination_spec), *_ = spec.destinations.items()
-        destination_path = (*path, "destinations", destination_name)
         sources = {name: self._source(name, own, (*path, "sources", name)) for name, own in spec.sources.items()}
         if not self._are_read(spec, path):
             return None
         joined = self._join(spec, sources, path)
-        destination = self._destination(destination_name, destination_spec, destination_path)
-        reader = ((*destination_path, "input"), destination_spec.input)
-        way = (spec.transforms, path, _beginning(spec, sources, joined), reader, scope)
+        places = {name: (*path, "destinations", name) for name in spec.destinations}
+        destinations = {name: self._destination(name, own, places[name]) for name, own in spec.destinations.items()}
+        readers = [Reader(name, (*places[name], "input"), own.input) for name, own in spec.destinations.items()]
+        way = (spec.transforms, path, _beginning(spec, sources, joined), readers, scope)
         transforms = self._transforms.bind(*way, {})
         source = next(iter(sources.values())) if joined is None else joined.left
         is_wrong = None in sources.values() or (joined is None and _joins(spec))
-        if is_wrong or source is None or destination is None or transforms is None:
+        if is_wrong or source is None or transforms is None:
+            return None
+        if len(destinations) > 1 and not self._share(spec, destinations, path, joins=joined is not None):
             return None
         first = source.layout.columns if joined is None else joined.columns
-        columns = columns_behind(first, transforms)
-        is_described = all(own.is_described for own in transforms)
-        if is_described or not any(isinstance(own, SqlTransform) for own in transforms):
-            self._check_columns(destination, columns, (*destination_path, "columns"))
-        if joined is not None and not self._divides_joined(destination_spec, joined, destination_path):
-            return None
-        destination = self._partitioned(destination, destination_spec, source, first, columns, destination_path)
-        return DataFlowTask(
-            instance,
-            task.name,
-            when,
-            source,
-            destination,
-            RejectLimits.of(spec.rejects, self._environment.rejects),
-            task.description,
-            spec.rejects.table,
-            task.id,
-            transforms,
-            None if is_described else self._describe(way),
-            joined,
-        )
+        tasks = []
+        for name, destination in destinations.items():
+            if destination is None:
+                return None
+            own, place = spec.destinations[name], places[name]
+            passed = transforms[name]
+            columns = columns_behind(first, passed)
+            is_described = all(own.is_described for own in passed)
+            if is_described or not any(isinstance(own, SqlTransform) for own in passed):
+                self._check_columns(destination, columns, (*place, "columns"))
+            if joined is not None and not self._divides_joined(own, joined, place):
+                return None
+            shared = len(destinations) > 1
+            known = {id(item) for item in passed}
+            beside = [item for other in transforms.values() for item in other if id(item) not in known]
+            tasks.append(
+                DataFlowTask(
+                    f"{instance}/{name}" if shared else instance,
+                    task.name,
+                    when,
+                    source,
+                    self._partitioned(destination, own, source, first, columns, place),
+                    RejectLimits.of(spec.rejects, self._environment.rejects),
+                    task.description,
+                    spec.rejects.table,
+                    task.id,
+                    passed,
+                    None if is_described else self._describe(way, name),
+                    joined,
+                    instance if shared else "",
+                    tuple(beside) if shared else (),
+                )
+            )
+        return tasks[0] if len(tasks) == 1 else SharedFlow(instance, tuple(tasks))
+
+    def _share(
+        self, spec: DataFlowSpec, destinations: Mapping[str, Destination | None], path: DocumentPath, *, joins: bool
+    ) -> bool:
+        """Whether several destinations can be filled in one pass, and one transaction."""
+        refusals = SharedFlowRules(self._document, self._problems, path)
+        return refusals.check(spec, [own for own in destinations.values() if own is not None], joins=joins)
 
     def _are_read(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
         """Whether sources and joins are as many as go together."""
@@ -160,19 +186,19 @@ class FlowBinder:
                 at_key=True,
             )
             return False
-        looked_for = None if clause.range is None else _looked_for(clause.range)
-        if looked_for is not None:
+        unknown = None if clause.range is None else looked_for(clause.range)
+        if unknown is not None:
             self._problems.add(
                 self._document,
                 (*path, "partition", "range"),
-                f"{rows} cannot be divided by {looked_for}: their keys are not known before they meet",
+                f"{rows} cannot be divided by {unknown}: their keys are not known before they meet",
                 expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
                 hint="Give the bounds, or leave `partition` out.",
                 at_key=True,
             )
-        return looked_for is None
+        return unknown is None
 
-    def _describe(self, way: _Way) -> Describe:
+    def _describe(self, way: _Way, destination: str) -> Describe:
         """Binds the transforms once more, when the tables of lookups are known."""
 
         def described(tables: Mapping[str, LookupTable]) -> tuple[Transform, ...]:
@@ -181,7 +207,7 @@ class FlowBinder:
             transforms = FlowBinder(self._document, problems, self._environment)._transforms.bind(*way, tables)
             problems.raise_if_any(BindingError)
             assert transforms is not None
-            return transforms
+            return transforms[destination]
 
         return described
 
@@ -316,17 +342,6 @@ class FlowBinder:
                 hint="Add `partition`, or remove `partitions`.",
             )
         return replace(destination, partition=clause, partitions=tuple(spec.partitions or ()))
-
-
-def _looked_for(spec: RangePartitionSpec) -> str | None:
-    """What asks the source for its keys; None for bounds that are written."""
-    if isinstance(spec.bounds, list):
-        return None
-    if spec.parts is not None:
-        return "`parts`"
-    if spec.every is None:
-        return "a range for each file"
-    return "`every` without `from` and `to`" if spec.from_ is None or spec.to is None else None
 
 
 def _joins(spec: DataFlowSpec) -> dict[str, JoinSpec]:

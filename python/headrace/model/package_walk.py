@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.model.annotations import Slot
-from headrace.model.bound import DataFlowTask
+from headrace.model.bound import DataFlowTask, SharedFlow
 from headrace.model.expressions import ExpressionError, ExpressionEvaluator
 from headrace.model.loop_values import LoopValueError, check_range, check_values, turn_label
 from headrace.model.problems import ProblemCollector
@@ -107,8 +107,8 @@ class PackageWalk:
                     self._scripts.check(task.own, task.own_path, scope)
                 bound = self._bound(task, scope, instance, when=when is not False)
                 self._rules.check_member(task, bound)
-                if isinstance(bound, DataFlowTask) and when is not None:
-                    self.flows.append(bound)
+                if isinstance(bound, DataFlowTask | SharedFlow) and when is not None:
+                    self.flows += [bound] if isinstance(bound, DataFlowTask) else bound.ways
 
     def _bound(self, task: Task, scope: Scope, instance: str, *, when: bool) -> Bound | None:
         bound = self._binding.task(task, scope, instance, when=when)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -256,18 +256,10 @@ class DestinationSpec(SpecModel):
         return self
 
 
-def _check_one(kind: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def check(named: dict[str, Any]) -> dict[str, Any]:
-        if len(named) == 1:
-            return named
-        names = ", ".join(named) or "none"
-        raise own_error(
-            f"a data flow has {len(named)} {kind}s: {names}",
-            expected=f"exactly one {kind} in this version",
-            hint="Write a data flow for each of them." if named else f"Add a {kind}.",
-        )
-
-    return check
+def _check_destinations(named: dict[str, Any]) -> dict[str, Any]:
+    if not named:
+        raise own_error("a data flow has no destination", expected="one destination or more", hint="Add a destination.")
+    return named
 
 
 def _check_sources(named: dict[str, Any]) -> dict[str, Any]:
@@ -288,10 +280,11 @@ class DataFlowSpec(SpecModel):
         "The sources by name: one, or the two of a join."
     )
     transforms: dict[Name, TransformSpec] = setting(
-        "What happens to the rows on their way, by name: each reads a source or another transform, and what no other "
-        "one reads, the destination does.",
+        "What happens to the rows on their way, by name: each reads a source, another transform or one of its outputs. "
+        "Several may read the same rows; what no transform reads, a destination does.",
         default_factory=dict,
     )
-    destinations: Annotated[dict[Name, DestinationSpec], AfterValidator(_check_one("destination"))] = setting(
-        "The destinations by name; exactly one in this version."
+    destinations: Annotated[dict[Name, DestinationSpec], AfterValidator(_check_destinations)] = setting(
+        "The destinations by name. Several are filled in one pass over the source and become visible in one "
+        "transaction: all of them are of one connection in this version."
     )

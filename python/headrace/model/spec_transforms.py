@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from headrace.model.names import Name
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
 from headrace.model.spec_files import FilePatterns, LayoutSetting
 from headrace.model.spec_joins import JoinTransformSpec
@@ -35,6 +36,11 @@ _SOURCES: Final = (
     "alone"
 )
 REJECT: Final = "reject"
+# What becomes of rows that find nothing, and the name of the output that they go to then.
+OUTPUT: Final = "output"
+NO_MATCH: Final = "no_match"
+# The output of a split for rows that meet no condition.
+REST: Final = "rest"
 
 
 def _check_keys(keys: object) -> object:
@@ -65,17 +71,11 @@ def _check_reject(value: object) -> object:
             expected="a mapping with the key default",
             hint="Write `no_match: {default: VALUE}`; a value such as -1 or null shows later which rows they were.",
         )
-    if value == "output":
-        raise own_error(
-            "rows that find nothing cannot go to an output of their own",
-            expected="reject, or a mapping with the key default",
-            hint="With `no_match: reject` they are rejects, as bad rows of files: `headrace rejects` shows them.",
-        )
-    if value != REJECT:
+    if value not in (REJECT, OUTPUT):
         raise own_error(
             "this is not what can become of rows that find nothing",
-            expected="reject, or a mapping with the key default",
-            hint="Write `no_match: reject` or `no_match: {default: VALUE}`.",
+            expected="reject, output, or a mapping with the key default",
+            hint="Write `no_match: reject`, `no_match: output` or `no_match: {default: VALUE}`.",
         )
     return value
 
@@ -125,7 +125,7 @@ class NoMatchSpec(SpecModel):
 
 NoMatch = Annotated[
     Annotated[NoMatchSpec, Tag("<default>")]
-    | Annotated[Literal["reject"], BeforeValidator(_check_reject), Tag("<reject>")],
+    | Annotated[Literal["reject", "output"], BeforeValidator(_check_reject), Tag("<reject>")],
     Discriminator(_no_match_tag),
 ]
 
@@ -173,7 +173,10 @@ class LookupSpec(SpecModel):
         kind=_SETTING,
     )
     no_match: NoMatch = setting(
-        "What becomes of rows that find nothing: they are rejects, or get a default.", default=REJECT, kind=_SETTING
+        "What becomes of rows that find nothing: they are rejects, get a default, or go as they came to an output of "
+        "their own, which another part reads by `input: NAME.no_match`.",
+        default=REJECT,
+        kind=_SETTING,
     )
     duplicates: Literal["error", "first"] = setting(
         "What is done about rows of the lookup with one key: the run fails, and names both; or the first of them is "
@@ -223,18 +226,25 @@ class LookupSpec(SpecModel):
         return value
 
 
+_ARRIVE: Final = "Name of the source or transform whose rows arrive here, or `name.output` for one of several outputs."
+_DISCARD: Final = "Outputs whose rows go nowhere and are only counted. Any other output must be read."
+
+
 class LookupTransformSpec(SpecModel):
     """Rows get columns of other rows."""
 
-    input: str = setting("Name of the source or transform whose rows arrive here.", kind=_SETTING)
+    input: str = setting(_ARRIVE, kind=_SETTING)
     lookup: LookupSpec = setting("Columns from the rows of other files, of a table or of a query, found by their keys.")
+    discard: list[str] = setting(_DISCARD, default_factory=list, kind=_SETTING)
 
 
 class SqlTransformSpec(SpecModel):
     """Rows go through a query, each by itself: it computes columns and leaves rows out."""
 
     input: str = setting(
-        "Name of the source or transform whose rows arrive here, and of the query's table.", kind=_SETTING
+        "Name of the source or transform whose rows arrive here, or `name.output` for one of several outputs; the name "
+        "is that of the query's table.",
+        kind=_SETTING,
     )
     sql: str = setting(
         "One query in DuckDB SQL over the rows of `input`, which it reads once, as the first of FROM: columns, "
@@ -247,8 +257,43 @@ class SqlTransformSpec(SpecModel):
     )
 
 
+def _check_conditions(conditions: dict[str, str]) -> dict[str, str]:
+    if not conditions:
+        raise own_error(
+            "the split has no conditions",
+            expected="output: a condition in DuckDB SQL, for each output but the rest",
+            hint=f"Rows that meet no condition go to the output `{REST}`.",
+        )
+    if REST in conditions:
+        raise own_error(
+            f"`{REST}` is the output of rows that meet no condition, and has none itself",
+            expected="another name",
+            hint=f"Remove `{REST}`: it is there whether it is written or not.",
+            path=(REST,),
+        )
+    return conditions
+
+
+class SplitTransformSpec(SpecModel):
+    """Each row goes to one of several outputs, which other parts read by `input: NAME.OUTPUT`."""
+
+    input: str = setting(_ARRIVE, kind=_SETTING)
+    split: Annotated[dict[Name, str], AfterValidator(_check_conditions)] = setting(
+        "The outputs and their conditions, in order: a row goes to the first one whose condition is true, and to the "
+        "output `rest` if there is none. A condition is DuckDB SQL over the columns of the row, as in `sql`; one that "
+        "is NULL is not met. A row for which one fails is a reject. `$name` stands for the value of a variable or "
+        "parameter.",
+        kind=SettingKind.SQL,
+    )
+    discard: list[str] = setting(_DISCARD, default_factory=list, kind=_SETTING)
+
+
 def _transform_tag(value: object) -> str:
-    for tag, model, key in (("<join>", JoinTransformSpec, "join"), ("<sql>", SqlTransformSpec, "sql")):
+    for tag, model, key in (
+        ("<join>", JoinTransformSpec, "join"),
+        ("<sql>", SqlTransformSpec, "sql"),
+        ("<split>", SplitTransformSpec, "split"),
+    ):
         if isinstance(value, model) or (isinstance(value, Mapping) and key in value):
             return tag
     return "<lookup>"
@@ -257,6 +302,7 @@ def _transform_tag(value: object) -> str:
 TransformSpec = Annotated[
     Annotated[LookupTransformSpec, Tag("<lookup>")]
     | Annotated[JoinTransformSpec, Tag("<join>")]
-    | Annotated[SqlTransformSpec, Tag("<sql>")],
+    | Annotated[SqlTransformSpec, Tag("<sql>")]
+    | Annotated[SplitTransformSpec, Tag("<split>")],
     Discriminator(_transform_tag),
 ]

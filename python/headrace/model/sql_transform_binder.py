@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headrace.model.bound_query import embedded_query, read_query
 from headrace.model.data_type import DataType
 from headrace.model.embedded_query import EmbeddedQuery
+from headrace.model.flow_graph import rows_of
 from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.problems import ProblemCollector
 from headrace.model.row_query import RowColumnType, described_rows
@@ -51,11 +52,12 @@ class SqlTransformBinder:
         query = None if read is None else self._embedded(read, path)
         if query is None:
             return None
-        known = None if columns is None else _known(columns)
+        table = rows_of(spec.input).name
+        known = None if columns is None else known_columns(columns)
         if columns is None or known is None:
             return SqlTransform(name, spec.input, query.written, None)
         try:
-            rows = described_rows(query, spec.input, known)
+            rows = described_rows(query, table, known)
         except RowQueryError as error:
             self._problems.add(
                 self._document, path, error.what, found=error.found, expected=error.expected, hint=error.hint
@@ -72,6 +74,7 @@ class SqlTransformBinder:
         return embedded_query(query, self._document, path, self._problems, types_are_fixed=True)
 
 
-def _known(columns: Mapping[str, FlowColumn]) -> list[RowColumnType] | None:
+def known_columns(columns: Mapping[str, FlowColumn]) -> list[RowColumnType] | None:
+    """The columns, if all of their types are known."""
     known = [RowColumnType(name, own.type) for name, own in columns.items() if own.type is not None]
     return known if len(known) == len(columns) else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.errors import BindingError
 from headrace.model.annotations import Slot
-from headrace.model.bound import DataFlowTask
+from headrace.model.bound import DataFlowTask, SharedFlow
 from headrace.model.expressions import ExpressionError, ExpressionEvaluator
 from headrace.model.flow_binder import Environment, FlowBinder
 from headrace.model.named_things import NamedThings
@@ -28,7 +28,7 @@ from headrace.model.validation import UNRESOLVED, place_name, validate
 from headrace.model.variable_values import UnfitValueError, expected_of, fitted, takes_sql_type
 from headrace.model.yaml_reader import Document, DocumentPath
 
-Bound = DataFlowTask | SpecModel
+Bound = DataFlowTask | SharedFlow | SpecModel
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class TaskBinder:
         return TaskBinder(replace(self.surroundings, names=names), self._evaluator, self._secrets)
 
     def task(self, task: Task, scope: Scope, instance: str) -> Bound:
-        """What the task does: a DataFlowTask called `instance`, or the settings of its kind."""
+        """What the task does: a data flow called `instance`, or the settings of its kind."""
         problems = self._problems()
         bound = self.binding(problems).task(task, scope, instance, when=True)
         problems.raise_if_any(BindingError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from headrace.model.bound import DataFlowTask
+from headrace.model.bound import DataFlowTask, SharedFlow
 from headrace.model.connections import PostgresConnection
 from headrace.model.named_things import DATABASES, NamedThings
 from headrace.model.problems import ProblemCollector
@@ -60,7 +60,15 @@ class TaskRules:
         name = self._transactions.get(task.id)
         if name is None or bound is None:
             return
-        if isinstance(bound, DataFlowTask):
+        if isinstance(bound, SharedFlow):
+            self._refuse(
+                (*task.own_path, "destinations"),
+                f"the data flow `{task.name}` with several destinations cannot be a part of a transaction in this "
+                "version: it has one of its own",
+                "one destination, or the task outside of the transaction",
+                "Write a data flow for each destination, or take the task out of the transaction.",
+            )
+        elif isinstance(bound, DataFlowTask):
             destination = bound.destination
             path: DocumentPath = (*task.own_path, "destinations", destination.name)
             self._same_connection(task, destination.connection.name, (*path, "connection"), name)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.model.annotations import value_at
-from headrace.model.bound import Lookup, Transform
+from headrace.model.bound import Lookup, Misses, Transform
 from headrace.model.data_type import DataType
+from headrace.model.flow_graph import FlowGraph, Reader, Rows, Step, outputs_of, rows_of
 from headrace.model.literals import default_text
 from headrace.model.lookup import NOT_DESCRIBED, AddedColumn, LookupColumn, LookupKey, LookupTable
 from headrace.model.lookup_keys import is_text, key_family, key_types
@@ -15,22 +16,24 @@ from headrace.model.lookup_rows import LayoutOf, LookupRows, LookupRowsBinder
 from headrace.model.named_things import NamedThings
 from headrace.model.problems import ProblemCollector
 from headrace.model.scope import Scope
-from headrace.model.spec_joins import JoinTransformSpec
 from headrace.model.spec_transforms import (
+    OUTPUT,
     REJECT,
     LookupSpec,
-    LookupTransformSpec,
     NoMatchSpec,
+    SplitTransformSpec,
     SqlTransformSpec,
     TransformSpec,
 )
+from headrace.model.split import Split, SplitOutput
+from headrace.model.split_binder import SplitBinder
 from headrace.model.sql_transform import SqlTransform
 from headrace.model.sql_transform_binder import FlowColumn, SqlTransformBinder
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
-_Step = LookupTransformSpec | SqlTransformSpec
+_Columns = dict[str, FlowColumn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +47,6 @@ class Beginning:
     columns: Mapping[str, FlowColumn] | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Flow:
-    """Where the transforms of a flow stand: `path` is that of the flow, `reader` that of the destination's `input`."""
-
-    path: DocumentPath
-    beginning: Beginning
-    transforms: Mapping[str, TransformSpec]
-    reader: DocumentPath
-    input: str
-
-
 class TransformBinder:
     """Binds the transforms of one package's data flows. Problems are noted."""
 
@@ -64,110 +56,59 @@ class TransformBinder:
         self._names = names
         self._rows = LookupRowsBinder(document, problems, names, layout)
         self._queries = SqlTransformBinder(document, problems)
+        self._splits = SplitBinder(document, problems)
 
     def bind(
         self,
         transforms: Mapping[str, TransformSpec],
         path: DocumentPath,
         beginning: Beginning,
-        reader: tuple[DocumentPath, str],
+        readers: Sequence[Reader],
         scope: Scope,
         tables: Mapping[str, LookupTable],
-    ) -> tuple[Transform, ...] | None:
-        """In the order in which rows pass them; None with a problem, or if a value in them is not known yet. `path` is
-        that of the data flow, `reader` path and value of the destination's `input`, `tables` those that lookups read,
-        as far as they are known.
+    ) -> dict[str, tuple[Transform, ...]] | None:
+        """For each destination what rows pass on their way to it, in order; None with a problem, or if a value in them
+        is not known yet. `path` is that of the data flow, `readers` the destinations, `tables` those that lookups
+        read, as far as they are known.
         """
-        order = self._order(_Flow(path, beginning, transforms, *reader))
+        graph = FlowGraph(self._document, self._problems, path, beginning.name, beginning.sources, transforms, readers)
+        order = graph.order()
         if order is None or beginning.columns is None:
             return None
-        columns: dict[str, FlowColumn] | None = dict(beginning.columns)
-        bound: list[Transform] = []
+        first: _Columns = dict(beginning.columns)
+        behind: dict[Rows, _Columns | None] = {}
+        bound: dict[str, Lookup | SqlTransform | Split] = {}
         for name, spec in order.items():
-            own = (*path, "transforms", name)
-            if isinstance(spec, SqlTransformSpec):
-                query = self._queries.bind(name, spec, columns, (*own, "sql"), scope)
-                if query is None:
-                    return None
-                columns = _computed(query)
-                bound.append(query)
-                continue
-            types = None if columns is None else {column: known.type for column, known in columns.items()}
-            lookup = self._lookup(name, spec.lookup, types, (*own, "lookup"), scope, tables.get(name))
-            if lookup is None:
+            columns = behind.get(rows_of(spec.input), first)
+            own = self._transform(name, spec, columns, (*path, "transforms", name), scope, tables)
+            if own is None:
                 return None
-            if columns is not None:
-                columns |= _added(lookup)
-            bound.append(lookup)
-        return tuple(bound)
-
-    def _order(self, flow: _Flow) -> dict[str, _Step] | None:
-        """The transforms from the beginning to the destination. None unless each of them is on that way."""
-        sources, transforms = flow.beginning.sources, flow.transforms
-        steps: dict[str, _Step] = {
-            name: own for name, own in transforms.items() if not isinstance(own, JoinTransformSpec)
+            bound[name] = own
+            behind |= dict.fromkeys((Rows(name, output) for output in outputs_of(spec)), columns)
+            if isinstance(own, SqlTransform):
+                behind[Rows(name)] = _computed(own)
+            elif isinstance(own, Lookup):
+                behind[Rows(name)] = None if columns is None else columns | _added(own)
+        return {
+            reader.name: tuple(_passed(bound[rows.name], rows.output) for rows in graph.way(reader.input))
+            for reader in readers
         }
-        names = {**dict.fromkeys(sources), **transforms}
-        readers = [(flow.reader, flow.input)]
-        readers += [(self._input_path(flow, name), own.input) for name, own in steps.items()]
-        both = [name for name in sources if name in transforms]
-        for name in both:
-            self._problems.add(
-                self._document,
-                (*flow.path, "transforms", name),
-                f"a source and a transform are called `{show_name(name)}`",
-                expected="different names",
-                hint="Rename one of them.",
-                at_key=True,
-            )
-        if both:
-            return None
-        kind = "source or transform" if transforms else "source"
-        found = [self._names.look_up(names, name, path, kind) is not None or name in names for path, name in readers]
-        if not all(found) or self._goes_in_a_circle(flow, steps):
-            return None
-        order: list[str] = []
-        name = flow.input
-        while name in steps:
-            order.insert(0, name)
-            name = steps[name].input
-        unread = [own for own in transforms if own not in order and own != name]
-        for own in unread:
-            self._problems.add(
-                self._document,
-                (*flow.path, "transforms", own),
-                f"the rows of the transform `{show_name(own)}` do not reach the destination",
-                found=f"the destination reads `{show_name(flow.input)}`",
-                expected="every transform on the way from the source to the destination",
-                hint=f"Set `input: {show_name(own)}` where they should arrive, or remove the transform.",
-                at_key=True,
-            )
-        return None if unread else {own: steps[own] for own in order}
 
-    def _goes_in_a_circle(self, flow: _Flow, steps: Mapping[str, _Step]) -> bool:
-        seen: set[str] = set()
-        for start in steps:
-            way: list[str] = []
-            name = start
-            while name in steps and name not in seen and name not in way:
-                way.append(name)
-                name = steps[name].input
-            seen.update(way)
-            if name in way:
-                circle = [*way[way.index(name) :], name]
-                self._problems.add(
-                    self._document,
-                    self._input_path(flow, way[-1]),
-                    "the inputs of transforms go in a circle",
-                    found=" reads ".join(f"`{show_name(own)}`" for own in circle),
-                    expected="a way from the source to the destination",
-                    hint=f"Let one of them read `{show_name(flow.beginning.name)}`.",
-                )
-                return True
-        return False
-
-    def _input_path(self, flow: _Flow, name: str) -> DocumentPath:
-        return (*flow.path, "transforms", name, "input")
+    def _transform(
+        self,
+        name: str,
+        spec: Step,
+        columns: _Columns | None,
+        path: DocumentPath,
+        scope: Scope,
+        tables: Mapping[str, LookupTable],
+    ) -> Lookup | SqlTransform | Split | None:
+        if isinstance(spec, SqlTransformSpec):
+            return self._queries.bind(name, spec, columns, (*path, "sql"), scope)
+        if isinstance(spec, SplitTransformSpec):
+            return self._splits.bind(name, spec, columns, (*path, "split"), scope)
+        types = None if columns is None else {column: known.type for column, known in columns.items()}
+        return self._lookup(name, spec.lookup, types, (*path, "lookup"), scope, tables.get(name))
 
     def _lookup(
         self,
@@ -204,7 +145,14 @@ class TransformBinder:
             )
             return None
         return Lookup(
-            name, rows.source, bound, added, spec.no_match == REJECT, spec.duplicates == "first", ignores_case
+            name,
+            rows.source,
+            bound,
+            added,
+            spec.no_match == REJECT,
+            spec.duplicates == "first",
+            ignores_case,
+            spec.no_match == OUTPUT,
         )
 
     def _compare_alike(self, spec: LookupSpec, keys: Sequence[LookupKey], rows: LookupRows, path: DocumentPath) -> bool:
@@ -265,6 +213,7 @@ class TransformBinder:
         path: DocumentPath,
     ) -> tuple[AddedColumn, ...] | None:
         taken = {own.lower(): own for own in types or ()}
+        never_misses = spec.no_match in (REJECT, OUTPUT)
         added, is_right = [], True
         for number, (new, theirs) in enumerate(spec.add.items()):
             written = value_at(self._document.value, (*path, "add"))
@@ -283,13 +232,13 @@ class TransformBinder:
                     hint=f"Write `add: {{NEW: {show_name(theirs)}}}`.",
                 )
             if not rows.is_described:
-                added.append(AddedColumn(new, NOT_DESCRIBED, name, theirs, True, None, spec.no_match == REJECT))
+                added.append(AddedColumn(new, NOT_DESCRIBED, name, theirs, True, None, never_misses))
                 continue
             column = rows.columns[theirs]
             default = self._default(new, column, spec, (*path, "no_match", "default"))
             is_right = is_right and default is not None
             text = default.text if default is not None else None
-            added.append(AddedColumn(new, column.type, name, theirs, column.nullable, text, spec.no_match == REJECT))
+            added.append(AddedColumn(new, column.type, name, theirs, column.nullable, text, never_misses))
         return tuple(added) if self._only_defaults_of(spec, (*path, "no_match", "default")) and is_right else None
 
     def _only_defaults_of(self, spec: LookupSpec, path: DocumentPath) -> bool:
@@ -365,6 +314,13 @@ class TransformBinder:
                 at_key=at_key,
             )
         return name in columns
+
+
+def _passed(transform: Lookup | SqlTransform | Split, output: str) -> Transform:
+    """What rows pass that leave by an output."""
+    if isinstance(transform, Split):
+        return SplitOutput(transform, output)
+    return Misses(transform) if isinstance(transform, Lookup) and output else transform
 
 
 def _computed(query: SqlTransform) -> dict[str, FlowColumn] | None:

@@ -49,7 +49,9 @@ from headrace.planning.reject_table import (
 )
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.run_facts import RunFacts
+from headrace.planning.shared_plan import SharedPlan, shared_plan
 from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
@@ -95,8 +97,10 @@ __all__ = [
     "RowsBefore",
     "RunFacts",
     "RunPlan",
+    "SharedPlan",
     "SkippedTask",
     "SourceSnapshot",
+    "SplitPlan",
     "SqlPlan",
     "StagingTable",
     "Step",
@@ -123,6 +127,7 @@ __all__ = [
     "plan_source_pass",
     "refuse_loaded",
     "rule_from_dict",
+    "shared_plan",
     "table_after",
     "tables_to_keep",
     "with_outside_keys",

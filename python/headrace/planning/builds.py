@@ -94,7 +94,7 @@ def plan_build(
     staging = Staging()
     if capabilities.hidden_tables:
         with hints_for_builds():
-            staging = plan_staging(table, load, source, divided.division, parts, commits=False, by_query=True)
+            staging = plan_staging(table, load, source, divided.division, parts, commits=False, moves=True)
     return DataFlowPlan(
         task=build.task,
         connection=build.connection.name,

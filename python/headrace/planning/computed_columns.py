@@ -1,4 +1,4 @@
-"""Whether a column behind a query fits the column of a table that it goes into."""
+"""Whether a column behind a query, or of one of several destinations, fits the column of a table that it goes into."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ def check_computed(
     mapping.columns.append(OutputColumn(column.name, target.name, loaded_as, column.nullable and target.nullable))
     if target.nullable or not column.nullable:
         return
-    mapping.notes.append(
-        f"a NULL that query `{column.transform}` gives for `{column.name}` is a reject, because `{target.name}` is NOT "
-        "NULL"
-    )
+    given = f"that query `{column.transform}` gives for" if column.transform else "in"
+    mapping.notes.append(f"a NULL {given} `{column.name}` is a reject, because `{target.name}` is NOT NULL")
 
 
 def _loaded_as(
     column: ComputedColumn, target: CatalogColumn, mapping: ColumnMapping, differences: Differences
 ) -> DataType:
-    found = f"`{target.name}`: the query `{column.transform}` gives {column.type}, the table has {target.native_type}"
+    whose = f"the query `{column.transform}` gives" if column.transform else "the rows have"
+    found = f"`{target.name}`: {whose} {column.type}, the table has {target.native_type}"
     if target.generated:
         differences.add(
             f"`{target.name}`: the table computes it", f"Leave `{column.name}` out with `columns` of the destination."
@@ -47,9 +46,8 @@ def _loaded_as(
     elif target.type.kind in ("char", "varchar"):
         differences.add(found, f"Make `{target.name}` a text without a length, or leave it out.")
     else:
-        differences.add(
-            found,
-            f"Write CAST(... AS {native_type(target.type)}) AS {column.name} in the query if it may round and fail, or "
-            "change the table.",
-        )
+        hint = f"Write CAST(... AS {native_type(target.type)}) AS {column.name} in the query if it may round and fail"
+        if not column.transform:
+            hint = f"Declare `{column.name}` as {target.type} in the layout, which holds for all destinations"
+        differences.add(found, f"{hint}, or change the table.")
     return column.type

@@ -19,6 +19,8 @@ from headrace.planning.source_snapshot import SourceSnapshot
 _ENTRY_BYTES: Final = 32
 # A text or a composite key is kept beside its hash.
 _LENGTH_BYTES: Final = 4
+# The number of the output of rows that find nothing.
+MISSES: Final = 1
 # What the builder of a stream holds back: 256 partitions of 64 entries of 12 bytes.
 _BUILDER_BYTES: Final = 256 * 64 * 12
 # What an index takes whatever its rows are: a builder, and a first chunk of each column.
@@ -31,7 +33,7 @@ class LookupPlan:
     that arrive.
 
     `bytes`: what its rows need at most, while they are read; of an unknown number of rows nothing is known. `not_null`:
-    columns that go into one that is NOT NULL.
+    columns that go into one that is NOT NULL. `output`: the number of that by which rows go on.
     """
 
     lookup: Lookup
@@ -39,6 +41,12 @@ class LookupPlan:
     inputs: tuple[DataType, ...]
     bytes: int
     not_null: frozenset[str] = frozenset()
+    output: int = 0
+
+    @property
+    def taken(self) -> str:
+        """The name of the output by which rows go on; none of the main one."""
+        return "no_match" if self.output else ""
 
     @property
     def name(self) -> str:
@@ -47,7 +55,9 @@ class LookupPlan:
 
     @property
     def no_match(self) -> str:
-        """What becomes of rows that find nothing: reject or default."""
+        """What becomes of rows that find nothing: reject, output or default."""
+        if self.lookup.sends_misses:
+            return "output"
         return "reject" if self.lookup.rejects_misses else "default"
 
     def transform_spec(self) -> dict[str, Any]:
@@ -85,6 +95,7 @@ class LookupPlan:
             **self.reading.to_dict(),
             "streams": self.reading.streams,
             "no_match": self.no_match,
+            **({"output": self.taken} if self.output else {}),
             "duplicates": "first" if self.lookup.keeps_first else "error",
             "case": "ignore" if self.lookup.ignores_case else "exact",
             "on": {key.column: key.lookup_column for key in self.lookup.keys},
@@ -109,7 +120,8 @@ class LookupPlan:
         rows = f"rows of {words}" if about is None else f"about {units.plural(about, 'row')} of {words}"
         size = "" if about is None else f", up to {units.size(self.bytes)} while they are read"
         added = ", ".join(f"{column.name} {column.type}" for column in self.lookup.added)
-        return f"{self.name}: {rows}{size}; adds {added}; no match: {_no_match(self.lookup)}"
+        adds = "rows that find nothing go on here" if self.output else f"adds {added}"
+        return f"{self.name}: {rows}{size}; {adds}; no match: {_no_match(self.lookup)}"
 
 
 def plan_lookup(
@@ -204,7 +216,7 @@ def _is_text(data_type: DataType) -> bool:
 
 
 def _no_match(lookup: Lookup) -> str:
-    if lookup.rejects_misses:
-        return "reject"
+    if lookup.rejects_misses or lookup.sends_misses:
+        return "reject" if lookup.rejects_misses else "output"
     values = ["NULL" if column.default is None else column.default or "''" for column in lookup.added]
     return values[0] if len(set(values)) == 1 else ", ".join(values)

@@ -209,13 +209,15 @@ def split_memory(
     decoding_bytes: int = 0,
     lookups: LookupNeeds | None = None,
     computed: Sequence[DataType] = (),
+    beside: Sequence[DataType] = (),
     slab_of: SlabOf | None = None,
     blocks_per_stream: int = 1,
 ) -> MemorySplit:
     """Splits `budget` for one data flow; raises MemoryLimitError if it is too small for these streams.
 
     `decoding_bytes`: what the decoders of compressed files need; `lookups`: None for a flow without any; `computed`:
-    the types of columns behind queries. `slab_of`: where one layout does not say it; `blocks_per_stream`: those that a
+    the types of columns behind queries; `beside`: those that other ways of the flow add.
+    `slab_of`: where one layout does not say it; `blocks_per_stream`: those that a
     stream reads into at once.
     """
     headroom = int(budget.total_bytes * _HEADROOM_SHARE)
@@ -224,7 +226,7 @@ def split_memory(
     flow_limit = budget.total_bytes * _FLOW_SHARE
     of_layout = partial(slab_bytes, columns, rewrites=rewrites, fills=fills, row_width=row_width)
     slab_of = slab_of or (lambda block_bytes, added: of_layout(block_bytes, added=added))
-    added = (*(lookups.added if lookups else ()), *computed)
+    added = (*(lookups.added if lookups else ()), *computed, *beside)
     choices = _QUERY_BLOCK_CHOICES if computed else _BLOCK_CHOICES
     for block_bytes in choices:
         slab = slab_of(block_bytes, added)

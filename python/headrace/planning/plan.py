@@ -17,6 +17,7 @@ from headrace.planning.replay import ReplayPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
 from headrace.planning.transforms import TransformPlan
 from headrace.planning.wording import counted
@@ -60,6 +61,21 @@ class OutputColumn:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         return {"source": self.source, "target": self.target, "type": str(self.type), "nullable": self.nullable}
+
+
+@dataclass(frozen=True)
+class FitColumn:
+    """A column of rows as a destination holds it: texts that are longer, or NULL where it is not nullable, are rejects
+    of the way that leads there.
+    """
+
+    name: str
+    type: DataType
+    nullable: bool
+
+    def to_core(self) -> dict[str, Any]:
+        """The member of a flow spec."""
+        return {"name": self.name, "type": self.type.to_core(), "nullable": self.nullable}
 
 
 @dataclass(frozen=True)
@@ -145,7 +161,8 @@ class RowsBefore:
 
 @dataclass(frozen=True)
 class DataFlowPlan:
-    """Everything needed to execute one data flow. `schema` is None for targets without schemas.
+    """Everything needed to execute one data flow, or of one with several destinations the way to one of them.
+    `schema` is None for targets without schemas.
 
     `staging`: the tables that writers fill; empty for a target that takes one merged stream. `switch`: how they become
     the target. `partitioning`: None without partitions. `commit`: None if a unit ends with the last row of its table;
@@ -158,7 +175,8 @@ class DataFlowPlan:
     `reject_table`: takes the rejects, in the transaction that completes the task. `cpus_of_streams`: the CPUs that each
     stream keeps to; empty if they may use any.
     `transforms`: what rows pass on their way, in this order. `join`: rows of the files of two sources meet before;
-    `layout` is that of the left ones.
+    `layout` is that of the left ones. `flow`: the id of a flow with several destinations; `fit`: columns that the
+    destination holds in a narrower form than the rows have them, or not as NULL.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -196,6 +214,8 @@ class DataFlowPlan:
     cpus_of_streams: tuple[tuple[int, ...], ...] = ()
     transforms: tuple[TransformPlan, ...] = ()
     join: JoinPlan | None = None
+    flow: str = ""
+    fit: tuple[FitColumn, ...] = ()
 
     @property
     def reloads(self) -> bool:
@@ -221,9 +241,9 @@ class DataFlowPlan:
         return tuple(plan for plan in self.transforms if isinstance(plan, LookupPlan))
 
     @property
-    def queries(self) -> dict[int, SqlPlan]:
-        """Those of its transforms that are queries, by their places."""
-        return {place: plan for place, plan in enumerate(self.transforms) if isinstance(plan, SqlPlan)}
+    def queries(self) -> dict[int, SqlPlan | SplitPlan]:
+        """Those of its transforms that run queries, by their places."""
+        return {place: plan for place, plan in enumerate(self.transforms) if isinstance(plan, SqlPlan | SplitPlan)}
 
     @property
     def source_columns(self) -> list[str]:
@@ -238,7 +258,7 @@ class DataFlowPlan:
         for plan in self.transforms:
             if isinstance(plan, SqlPlan):
                 names = [column.name for column in plan.transform.columns]
-            else:
+            elif isinstance(plan, LookupPlan) and not plan.output:
                 names += [column.name for column in plan.lookup.added]
         return names
 
@@ -278,7 +298,8 @@ class DataFlowPlan:
                 **({} if self.epochs is None else {"epochs": [list(epoch) for epoch in self.epochs]}),
             },
             **({} if self.join is None else {"join": self.join.core_spec(self.run)}),
-            **({"transforms": [plan.transform_spec() for plan in self.transforms]} if self.transforms else {}),
+            **({"transforms": self._transforms_spec()} if self.transforms else {}),
+            **self.end_spec(),
             **({} if routing is None else {"routing": routing}),
             "sink": sink,
             "streams": self.streams,
@@ -286,6 +307,20 @@ class DataFlowPlan:
             "memory": self.memory.to_core(),
             "rejects": self._rejects_spec(rejects_folder),
         }
+
+    def _transforms_spec(self) -> list[dict[str, Any]]:
+        specs, output = [], 0
+        for place, plan in enumerate(self.transforms):
+            rows = {"input": {"transform": place - 1, "output": output}} if output else {}
+            specs.append({**plan.transform_spec(), **rows})
+            output = plan.output
+        return specs
+
+    def end_spec(self) -> dict[str, Any]:
+        """The members of a flow spec that say which rows arrive in the destination, and what they have to fit."""
+        last = self.transforms[-1].output if self.transforms else 0
+        rows = {"input": {"transform": len(self.transforms) - 1, "output": last}} if last else {}
+        return {**rows, **({"fit": [column.to_core() for column in self.fit]} if self.fit else {})}
 
     def _rejects_spec(self, folder: str) -> dict[str, Any]:
         run = self.rejects.run
@@ -304,6 +339,7 @@ class DataFlowPlan:
         """JSON-ready form."""
         return {
             "task": self.task,
+            **({"flow_of": self.flow} if self.flow else {}),
             "connection": self.connection,
             "schema": self.schema,
             "table": self.table,
@@ -400,7 +436,7 @@ class RunPlan:
             "streams": self.streams,
             "affinity": self.affinity,
             "memory_bytes": self.memory_bytes,
-            "bytes_total": sum(flow.source.bytes_total for flow in self.flows),
+            "bytes_total": sum({flow.flow or flow.task: flow.source.bytes_total for flow in self.flows}.values()),
             "notes": list(self.notes),
             "control_flow": dict(self.control_flow),
             # The plan of a resumed run is not for reading: there is nothing to say of what is finished.

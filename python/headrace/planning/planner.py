@@ -26,6 +26,7 @@ from headrace.planning.partition_key import check_partitioning, is_enforced, is_
 from headrace.planning.partitioning import CommitSize, Partition, Partitioning
 from headrace.planning.plan import DataFlowPlan, OutputColumn
 from headrace.planning.reject_table import RejectTable
+from headrace.planning.shared import added_types, computed_types, fit_columns, rows_as_declared
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.sql_transforms import SqlPlan
 from headrace.planning.staging import Staging, plan_staging
@@ -66,45 +67,50 @@ def plan_data_flow(
     layout = task.source.layout
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
+    if task.flow:
+        notes.append(f"filled in one pass with the other destinations of {task.flow}, and visible with them at once")
     load = _effective_load(table, notes)
     check_existing(table, load)
     if is_partitioned(task, capabilities):
         check_tablespaces(destination, capabilities, table.name)
     _note_index_memory(table, notes)
+    rows = rows_as_declared(task) if task.flow else task.rows
     mapping = map_columns(
         table.name,
-        task.rows,
+        rows,
         destination.columns,
         catalog,
         capabilities,
         destination.options.keep_identity,
         source.paths,
-        () if task.computes else task.ignoring,
+        () if task.is_read_as_declared else task.ignoring,
     )
     notes += mapping.notes
     made = layout.made if task.join is None else []
     # What a query reads is what the layout says, whatever the table holds: the types of expressions depend on it.
-    types = {} if task.computes else mapping.types
-    not_null = set() if task.computes else mapping.not_null_sources
-    types |= {own.name: own.type for own in made} if task.computes else key_columns_made(task.lookups, made)
+    types = {} if task.is_read_as_declared else mapping.types
+    not_null = set() if task.is_read_as_declared else mapping.not_null_sources
+    types |= {own.name: own.type for own in made} if task.is_read_as_declared else key_columns_made(task.lookups, made)
     notes += made_notes(made, types, source)
     read_as = {column.name: types.get(column.name, column.type) for column in task.columns}
     transforms = plan_transforms(
         task.transforms,
         source.lookups,
         read_as,
-        mapping.types,
+        # What one of several destinations holds is checked at the end of its way alone.
+        {} if task.flow else mapping.types,
         streams,
         budget.total_bytes,
         table.name,
-        mapping.not_null_sources,
+        () if task.flow else mapping.not_null_sources,
     )
     lookups = [plan for plan in transforms if isinstance(plan, LookupPlan)]
     queries = [plan for plan in transforms if isinstance(plan, SqlPlan)]
     notes += source_notes(lookups)
     notes += [note for plan in queries for note in plan.notes()]
     check_view_columns(table, load, mapping)
-    working_streams = _working_streams(source, _writers(table, load, streams, notes), notes)
+    writers = streams if task.flow else _writers(table, load, streams, notes)
+    working_streams = _working_streams(source, writers, notes)
     commit = _commit(table, notes, joins=task.join is not None)
     facts = key_facts or KeyFacts()
     way = _way(task, table, load, source, mapping, facts, commit, working_streams, notes)
@@ -126,7 +132,8 @@ def plan_data_flow(
         row_width=layout.shortest_row_bytes,
         decoding_bytes=source.decoding_bytes(working_streams),
         lookups=_needs(lookups),
-        computed=tuple(column.type for plan in queries for column in plan.transform.columns),
+        computed=computed_types((*task.transforms, *task.others)),
+        beside=added_types(task.others),
         slab_of=None if task.join is None else partial(joined_slab_bytes, task.join),
         blocks_per_stream=1 if task.join is None else len(task.join.sources),
     )
@@ -155,7 +162,7 @@ def plan_data_flow(
             commits=commit is not None,
             rejects=reject_table,
             joins=task.join is not None,
-            filters=task.computes,
+            filters=task.filters,
         ),
         notes=tuple(notes),
         memory=memory,
@@ -170,6 +177,8 @@ def plan_data_flow(
         epochs=None if together is None else tuple(map(tuple, together)),
         reject_table=reject_table,
         connections=way.staging.connections,
+        flow=task.flow,
+        fit=fit_columns(rows, mapping) if task.flow else (),
     )
 
 
@@ -311,7 +320,9 @@ def _way(
         is_whole = is_enforced(task, capabilities)
         whole = enforced(table, _key(task, table, mapping), notes) if is_whole else None
         return _Way(load, Staging(), whole)
-    staging = plan_staging(table, load, source, division, streams, commits=commit is not None)
+    # Writers of several tables cannot commit together otherwise.
+    moves = bool(task.flow)
+    staging = plan_staging(table, load, source, division, streams, commits=commit is not None, moves=moves)
     notes += staging.notes
     return _Way(load, staging, None if division is None else division.partitioning)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from headrace.errors import InternalError
 from headrace.model import ROW_NUMBER, ComputedColumn, DataType, RowQuery, SqlTransform
@@ -19,6 +19,9 @@ class SqlPlan:
     transform: SqlTransform
     types: Mapping[str, DataType] = field(default_factory=dict)
     not_null: frozenset[str] = frozenset()
+    # Rows go on by the only output.
+    output: ClassVar[int] = 0
+    taken: ClassVar[str] = ""
 
     @property
     def name(self) -> str:

@@ -36,16 +36,17 @@ def plan_staging(
     streams: int,
     *,
     commits: bool,
-    by_query: bool = False,
+    moves: bool = False,
 ) -> Staging:
     """The staging tables of one data flow of a target with hidden tables, and the switch.
 
     `load` is how the rows really travel; `division` belongs to `staged`. `commits`: rows are committed before the last
-    one has arrived; `by_query`: they are those of a query in the target, of which nothing is kept if it fails.
+    one has arrived; `moves`: those that are appended are loaded out of sight, too, as of queries and of flows with
+    several destinations, whose rows have to become visible at once.
 
     Raises TargetError for what the table forbids, before row 1.
     """
-    switch, why = _switch(table, load, by_query=by_query)
+    switch, why = _switch(table, load, moves=moves)
     if division is not None:
         tables = _partition_tables(table, division, source, streams, commits)
         # What happens to partitions that exist stands in the notes of the division.
@@ -84,7 +85,7 @@ def _what_is_switched(table: TargetTable, partitioning: Partitioning) -> str:
     return f"the partitions {place} in one transaction"
 
 
-def _switch(table: TargetTable, load: str, *, by_query: bool) -> tuple[SwitchMode, str]:
+def _switch(table: TargetTable, load: str, *, moves: bool) -> tuple[SwitchMode, str]:
     """How the staging tables become the target, and why, as a note."""
     catalog, target = table.catalog, table.destination.target
     if load == "view":
@@ -93,7 +94,7 @@ def _switch(table: TargetTable, load: str, *, by_query: bool) -> tuple[SwitchMod
         return "attach", ""
     if catalog is None:
         return "schema", "the table is new: it is loaded out of sight and moved into its schema"
-    if target == "append" and by_query:
+    if target == "append" and moves:
         return "move", "rows are loaded out of sight and moved into the table, which keeps those that it has"
     if target == "append":
         return "none", "rows are appended straight to the table: each writer commits a transaction of its own"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
-from headrace.model import DataType, SqlTransform, Transform
-from headrace.planning.lookups import LookupPlan, plan_lookup
+from headrace.model import DataType, Misses, SplitOutput, SqlTransform, Transform
+from headrace.planning.lookups import MISSES, LookupPlan, plan_lookup
 from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan, plan_query
 
-TransformPlan = LookupPlan | SqlPlan
+TransformPlan = LookupPlan | SqlPlan | SplitPlan
 
 
 def plan_transforms(
@@ -35,6 +37,13 @@ def plan_transforms(
         if isinstance(own, SqlTransform):
             plans.append(plan_query(own, place == last_query, loaded_as, not_null))
             types = {column.name: column.type for column in own.columns}
+            continue
+        if isinstance(own, SplitOutput):
+            plans.append(SplitPlan(own.split, own.output))
+            continue
+        if isinstance(own, Misses):
+            plan = plan_lookup(own.lookup, next(snapshots), types, streams, memory_bytes, table_name, ())
+            plans.append(replace(plan, output=MISSES))
             continue
         loaded = not_null if place > last_query else ()
         plans.append(plan_lookup(own, next(snapshots), types, streams, memory_bytes, table_name, loaded))

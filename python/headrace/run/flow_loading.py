@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from headrace import core
 from headrace.errors import CancelledError, HeadraceError, TaskTimeoutError
-from headrace.executors import BuiltLookups, FlowOutcome, Loader, LocalExecutor, build_lookups
+from headrace.executors import BuiltLookups, FlowOutcome, Loader, LocalExecutor, SharedLoader, build_lookups
+from headrace.executors.local import Measuring, Progress
 from headrace.executors.lookups import RowsOf
 from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
 from headrace.machine.sampler import usable_cpus
-from headrace.planning import DataFlowPlan, LookupPlan, SourceSnapshot
+from headrace.planning import DataFlowPlan, LookupPlan, SourceSnapshot, shared_plan
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
 from headrace.run.cancellation import Cancellation
@@ -29,12 +31,22 @@ from headrace.run.phases import Phases
 from headrace.run.redact import Redactor
 from headrace.run.summary import Summary, TableResult
 from headrace.run.transformed import lookup_notices
-from headrace.targets import Flow, Target, TaskProgress
+from headrace.targets import DestinationWatcher, Flow, Target, TaskProgress
 
 _TOLD_OF_LOOKUPS: Final = (
     "rows", "null_keys", "duplicates", "lines", "skipped", "bytes_read", "bytes", "seconds"
 )  # fmt: skip
 _CANCELLED: Final = "cancelled; this task loaded nothing"
+
+
+class Watched(Protocol):
+    """Who can be watched while rows come."""
+
+    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None: ...
+
+
+class SharedLoaderOfRun(SharedLoader, Watched, Protocol):
+    """Loads the ways of a flow with several destinations."""
 
 
 class FlowLoading:
@@ -105,16 +117,70 @@ class FlowLoading:
         """Executes a plan that was announced. Never raises for a flow that fails. `rows_of`: opens tables of lookups;
         None: as everybody sees them.
         """
+        rejects = str(self._folder.rejects)
+
+        def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
+            watching = self._watching(built.plan, loader)
+            progress = self._progress(built.plan)
+            run_id = self._folder.run_id
+            return (executor.run(run_id, built.plan, loader, rejects, progress, cancellation, watching),)
+
+        (outcome,) = self._executed([plan], plan, execute, cancellation, rows_of)
+        return outcome
+
+    def outcomes(
+        self,
+        plans: Sequence[DataFlowPlan],
+        loader: SharedLoaderOfRun,
+        cancellation: Cancellation,
+        rows_of: RowsOf | None = None,
+    ) -> tuple[FlowOutcome, ...]:
+        """The same of the ways of a flow with several destinations, whose rows come together."""
+        shared, rejects = shared_plan(plans), str(self._folder.rejects)
+
+        def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
+            ways = tuple(replace(way, memory=built.plan.memory) for way in shared.ways)
+            whole = replace(shared, ways=ways, whole=built.plan)
+            watching = self._watching(ways[0], loader)
+            progress = self._progress(ways[0])
+            return executor.run_ways(self._folder.run_id, whole, loader, rejects, progress, cancellation, watching)
+
+        return self._executed(plans, shared.whole, execute, cancellation, rows_of)
+
+    def _executed(
+        self,
+        plans: Sequence[DataFlowPlan],
+        whole: DataFlowPlan,
+        execute: Callable[[LocalExecutor, BuiltLookups], tuple[FlowOutcome, ...]],
+        cancellation: Cancellation,
+        rows_of: RowsOf | None,
+    ) -> tuple[FlowOutcome, ...]:
+        """Reads the lookups of the whole, and executes it. `plans`: those of which there is an outcome."""
         started = time.monotonic()
         try:
-            built = self._lookups(plan, cancellation, rows_of or committed_rows(self._reading))
+            built = self._lookups(plans, whole, cancellation, rows_of or committed_rows(self._reading))
         except Exception as error:
             let_go_of_memory(error)
             failure = CancelledError(_CANCELLED) if isinstance(error, CancelledError) else error
             seconds = time.monotonic() - started
             outcome = FlowOutcome(None, None, failure, 0.0, 0.0, lookup_seconds=seconds)
-            return self._timed_out(plan, outcome, cancellation)
-        plan, started = built.plan, time.monotonic()
+            return tuple(self._timed_out(plan, outcome, cancellation) for plan in plans)
+        executor = LocalExecutor(lambda spec: core.Flow(spec, built.lookups), shown=self._redactor.text)
+        outcomes = execute(executor, built)
+        if outcomes[0].error is not None:
+            let_go_of_memory(outcomes[0].error)
+        reports = {own.name: lookup.report() for own, lookup in zip(whole.lookups, built.lookups, strict=True)}
+        told = []
+        for number, (plan, outcome) in enumerate(zip(plans, outcomes, strict=True)):
+            own = tuple(reports[lookup.name] for lookup in plan.lookups)
+            # Lookups are read once for all ways.
+            seconds = 0.0 if number else built.seconds
+            outcome = replace(outcome, lookups=own, lookup_seconds=seconds)
+            told.append(self._timed_out(plan, outcome, cancellation))
+        return tuple(told)
+
+    def _progress(self, plan: DataFlowPlan) -> Progress:
+        started = time.monotonic()
 
         def progress(snapshot: dict[str, Any]) -> None:
             self._events.emit(
@@ -130,18 +196,17 @@ class FlowLoading:
                 seconds=round(time.monotonic() - started, 3),
             )
 
+        return progress
+
+    def _watching(self, plan: DataFlowPlan, loader: Watched) -> Measuring:
         def measuring(flow: Flow) -> AbstractContextManager[None]:
-            return self._metrics.measuring(plan, flow, lambda: loader.watcher(run_id, plan))
+            return self._metrics.measuring(plan, flow, lambda: loader.watcher(self._folder.run_id, plan))
 
-        run_id, rejects = self._folder.run_id, str(self._folder.rejects)
-        executor = LocalExecutor(lambda spec: core.Flow(spec, built.lookups), shown=self._redactor.text)
-        outcome = executor.run(run_id, plan, loader, rejects, progress, cancellation, measuring)
-        if outcome.error is not None:
-            let_go_of_memory(outcome.error)
-        reports = tuple(lookup.report() for lookup in built.lookups)
-        return self._timed_out(plan, replace(outcome, lookups=reports, lookup_seconds=built.seconds), cancellation)
+        return measuring
 
-    def _lookups(self, plan: DataFlowPlan, cancellation: Cancellation, rows_of: RowsOf) -> BuiltLookups:
+    def _lookups(
+        self, ways: Sequence[DataFlowPlan], plan: DataFlowPlan, cancellation: Cancellation, rows_of: RowsOf
+    ) -> BuiltLookups:
         def starts(lookup: LookupPlan) -> None:
             self._events.emit(
                 "lookup_started",
@@ -168,7 +233,9 @@ class FlowLoading:
 
         built = build_lookups(plan, cancellation.is_set, rows_of, starts, ended)
         held = zip(plan.lookups, built.lookups, strict=True)
-        self._contents.check(plan.task, {own.name: lookup.report()["fingerprint"] for own, lookup in held})
+        contents = {own.name: lookup.report()["fingerprint"] for own, lookup in held}
+        for way in ways:
+            self._contents.check(way.task, {own.name: contents[own.name] for own in way.lookups})
         return built
 
     def _timed_out(self, plan: DataFlowPlan, outcome: FlowOutcome, cancellation: Cancellation) -> FlowOutcome:
@@ -219,7 +286,7 @@ class FlowLoading:
 
     def _record_result(self, table: TableResult) -> None:
         self._summary.add(table)
-        self._phases.add(table.outcome)
+        self._phases.add(table.outcome, is_beside=not table.is_told)
         sums, error = table.sums(), table.outcome.error
         shown = self._redactor.error(error).to_dict() if isinstance(error, HeadraceError) else None
         self._events.emit(

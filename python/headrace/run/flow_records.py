@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.errors import LedgerError
-from headrace.model import BoundPackage, DataFlowTask, Scope
+from headrace.model import BoundPackage, DataFlowTask, Scope, SharedFlow
 from headrace.run.control.stored_values import SECRET, from_stored
 from headrace.run.folder import RunFolder
 from headrace.run.json_lines import add_line, lines
@@ -66,9 +66,14 @@ def _bound(package: BoundPackage, record: Mapping[str, Any]) -> DataFlowTask:
         spec = package.binder.task(owner, scope, step["task"])
         connections = {theirs: package.connections[ours] for theirs, ours in spec.connections.items()}  # type: ignore[union-attr]
         package = package.children[owner.id].bind(spec.parameters, connections)  # type: ignore[union-attr]
-    flow = package.binder.task(
-        _task(package, record["definition"]), _scope(package, record["values"], record["task"]), record["task"]
-    )
+    definition, scope = _task(package, record["definition"]), _scope(package, record["values"], record["task"])
+    flow = package.binder.task(definition, scope, record["task"])
+    if isinstance(flow, SharedFlow):
+        # The record is of one way, which is called by the flow and its destination.
+        instance, _, destination = record["task"].rpartition("/")
+        flow = package.binder.task(definition, scope, instance)
+        assert isinstance(flow, SharedFlow)
+        flow = next(way for way in flow.ways if way.destination.name == destination)
     assert isinstance(flow, DataFlowTask)
     return flow
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.errors import LedgerError
-from headrace.model import BoundPackage, Connection, DataFlowTask
+from headrace.model import BoundPackage, Connection, DataFlowTask, SharedFlow
 from headrace.planning import DataFlowPlan, FinishedTask, RunFacts, RunPlan, SkippedTask, SourceSnapshot
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
@@ -36,6 +36,21 @@ from headrace.run.summary import Summary
 from headrace.run.tasks import earlier_names, nameable_flows
 from headrace.run.unfinished import appended_by_unfinished_runs, refuse_unfinished
 from headrace.targets import LostRun, Target, capabilities_of
+
+
+@dataclass(frozen=True)
+class WayOfFlow:
+    """One way of a data flow with several destinations."""
+
+    task: DataFlowTask
+    flow: Callable[[], DataFlowTask | SharedFlow]
+
+    def bind(self) -> DataFlowTask:
+        """Binds it once more, with what is known by now."""
+        flow = self.flow()
+        assert isinstance(flow, SharedFlow)
+        way = next(way for way in flow.ways if way.destination.name == self.task.destination.name)
+        return replace(way, id=self.task.id, flow=self.task.flow)
 
 
 class Flows:
@@ -66,6 +81,8 @@ class Flows:
         self._is_cancelled = is_cancelled
         self._plans: dict[str, DataFlowPlan | SkippedTask | FinishedTask] = {}
         self._tasks: dict[str, DataFlowTask] = {}
+        # What was found for the first way of a data flow with several destinations.
+        self._prepared_ways: dict[str, PreparedFlow | SkippedTask] = {}
         self._records: FlowRecords | None = None
         self.loading = FlowLoading(
             folder, redactor, events, summary, phases, attempt, metrics, judging, package.affinity, self.reading
@@ -123,7 +140,7 @@ class Flows:
     def _has_ended(self, flow: DataFlowTask, finished: Callable[[str], bool]) -> bool:
         if not self._attempt.is_resumed or not flow.when:
             return False
-        return finished(flow.id) or self._is_in_ledger(flow)
+        return finished(flow.flow or flow.id) or self._is_in_ledger(flow)
 
     def _is_in_ledger(self, flow: DataFlowTask) -> bool:
         target = self.destinations.target(flow.destination.connection)
@@ -217,6 +234,19 @@ class Flows:
         """The flows that were planned before the run, in order."""
         return [name for name, planned in self._plans.items() if isinstance(planned, DataFlowPlan)]
 
+    def ways(self, instance: str, bind: Callable[[], DataFlowTask | SharedFlow]) -> list[WayOfFlow]:
+        """The ways of a data flow with several destinations; none of any other. `bind` binds it, if it is not planned
+        already.
+        """
+        self._prepared_ways.pop(instance, None)
+        planned = [task for task in self._tasks.values() if task.flow == instance]
+        if instance in self._plans or instance in self._tasks:
+            return []
+        if planned:
+            return [WayOfFlow(task, bind) for task in planned]
+        flow = bind()
+        return [WayOfFlow(task, bind) for task in flow.ways] if isinstance(flow, SharedFlow) else []
+
     def run(
         self,
         instance: str,
@@ -279,7 +309,9 @@ class Flows:
                 if progress.finished:
                     plan = self._plan_one(PreparedFlow(task, _NO_SOURCE), known=True, keys=KeyAnswers())
                     return task, plan
-            prepared = prepare_flow(task, self._package, self._is_cancelled)
+            prepared = prepare_flow(task, self._package, self._is_cancelled, self._prepared_ways.get(task.flow))
+            if task.flow:
+                self._prepared_ways.setdefault(task.flow, prepared)
             if isinstance(prepared, SkippedTask):
                 return None, prepared
             record = self._record_before(instance) if known else None
@@ -349,8 +381,16 @@ class Flows:
             flows = [flow for flow in self._package.flows if flow.when]
             tasks = [{"task": self._redactor.text(flow.id), "table": flow.destination.table} for flow in flows]
         else:
+            first = {item.task.flow: item for item in reversed(prepared) if isinstance(item, PreparedFlow)}
             tasks = [
-                {"task": item.task.id, "table": item.task.destination.table, "bytes_total": item.source.bytes_total}
+                {
+                    "task": item.task.id,
+                    "table": item.task.destination.table,
+                    # What several destinations get in one pass is read once.
+                    "bytes_total": item.source.bytes_total
+                    if not item.task.flow or first[item.task.flow] is item
+                    else 0,
+                }
                 for item in prepared
                 if isinstance(item, PreparedFlow)
             ]

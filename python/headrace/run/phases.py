@@ -30,11 +30,18 @@ class Phases:
         finally:
             self._add(name, time.monotonic() - started)
 
-    def add(self, outcome: FlowOutcome) -> None:
-        """The time of a data flow."""
+    def add(self, outcome: FlowOutcome, *, is_beside: bool = False) -> None:
+        """The time of a data flow. `is_beside`: its rows came in one pass with those of another one, whose time has
+        been told.
+        """
         if outcome.lookup_seconds:
             self._add("lookup", outcome.lookup_seconds)
         times = outcome.times
+        if is_beside:
+            if times is not None:
+                self._add("prepare", times.prepare_seconds)
+                self._add("commit", times.commit_seconds)
+            return
         if times is None:
             self._add("load", outcome.seconds)
             return

@@ -45,7 +45,8 @@ from headrace.run.lookup_tables import described
 from headrace.run.missing_files import no_files, nothing_to_load
 from headrace.run.redact import Redactor
 from headrace.run.reject_tables import RejectTables, TableKey, table_key
-from headrace.run.tasks import nameable_flows, unique_name
+from headrace.run.tasks import file_stem as stem_of
+from headrace.run.tasks import nameable_flows
 from headrace.sources import FileCommit, format_notes, snapshot_files, snapshot_generated
 from headrace.targets import (
     ClosedBehind,
@@ -81,11 +82,16 @@ def prepare_sources(
     destination_files = [file for connection in places.values() for file in files_of(connection)]
     prepared: list[PreparedFlow | SkippedTask] = []
     missing: list[FileSource] = []
+    before: tuple[str, PreparedFlow | SkippedTask] | None = None
     for task, when in flows:
         if not when:
             prepared.append(SkippedTask(task.id, task.destination.table, "`when` is false"))
             continue
-        item = _prepared(task, package.streams, destination_files, is_cancelled, missing)
+        if before is not None and task.flow and before[0] == task.flow:
+            item = way_of(task, before[1])
+        else:
+            item = _prepared(task, package.streams, destination_files, is_cancelled, missing)
+        before = (task.flow, item)
         if with_lookups:
             item = _with_lookups(item, package.streams, destination_files, is_cancelled)
         prepared.append(item)
@@ -95,12 +101,27 @@ def prepare_sources(
     return prepared
 
 
+def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlow | SkippedTask:
+    """One way of a data flow with several destinations, of which another one was looked at: they read the same."""
+    if isinstance(known, SkippedTask):
+        return replace(known, task=task.id, table=task.destination.table)
+    return PreparedFlow(task, replace(known.source, lookups=()))
+
+
 def prepare_flow(
-    task: DataFlowTask, package: BoundPackage, is_cancelled: Callable[[], bool]
+    task: DataFlowTask,
+    package: BoundPackage,
+    is_cancelled: Callable[[], bool],
+    known: PreparedFlow | SkippedTask | None = None,
 ) -> PreparedFlow | SkippedTask:
-    """Looks at the source of one data flow, which is about to start. Raises CancelledError and SourceError."""
+    """Looks at the source of one data flow, which is about to start. `known`: what was found for another way of the
+    same flow. Raises CancelledError and SourceError.
+    """
     destination_files = files_of(task.destination.connection)
-    prepared = _prepared(task, package.streams, destination_files, is_cancelled, [])
+    if known is not None:
+        prepared = way_of(task, known)
+    else:
+        prepared = _prepared(task, package.streams, destination_files, is_cancelled, [])
     return _with_lookups(prepared, package.streams, destination_files, is_cancelled)
 
 
@@ -166,8 +187,9 @@ def _refuse_shared_input(flows: Sequence[PreparedFlow]) -> None:
     readers: dict[str, str] = {}
     for flow in flows:
         for path in flow.source.streams:
-            first = readers.setdefault(path, flow.task.id)
-            if first != flow.task.id:
+            own = flow.task.flow or flow.task.id
+            first = readers.setdefault(path, own)
+            if first != own:
                 raise SourceError(
                     f"{stream_name(path)} is the source of two tasks, and can be read once only",
                     found=f"tasks `{first}` and `{flow.task.id}`",
@@ -330,7 +352,7 @@ def plan_run(
         if resumed_run is not None and not progress.finished:
             _refuse_streams(item, f"run {resumed_run} cannot be resumed", "Start a new run: `headrace run`.")
         # A name of a file is seen by everybody, and is the same in every attempt of a run.
-        own_stem = _file_stem(redactor.text(stem or destination.table), stems)
+        own_stem = stem_of(redactor.text(stem or destination.table), stems)
         if progress.finished:
             planned.append(_finished(item.task, target, progress, own_stem))
             continue
@@ -472,13 +494,3 @@ def _refuse_second_replace(task: DataFlowTask, earlier: Sequence[DataFlowTask], 
             found="`target: replace` behind another task into the same table",
             hint=f"Set `target: append` for destination `{task.destination.name}` of task `{task.id}`.",
         )
-
-
-def _file_stem(table: str, taken: set[str]) -> str:
-    """A name for files of this task: letters, digits, `_`, `-` and `.`, different from those taken, also on file
-    systems that do not tell upper from lower case.
-    """
-    stem = "".join(character if character.isalnum() or character in "_-." else "_" for character in table).lstrip(".")
-    stem = unique_name(stem or "table", taken, "_")
-    taken.add(stem.casefold())
-    return stem

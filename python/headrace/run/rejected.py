@@ -13,6 +13,7 @@ from headrace.model.suggest import did_you_mean, one_of
 from headrace.run.folder import RunFolder
 from headrace.run.reject_accounts import RejectAccounts, reject_accounts
 from headrace.run.reject_files import RejectFiles, RejectRow
+from headrace.run.summary import sources_of
 from headrace.targets import Replay
 
 # Examples of each kind that a summary keeps; the first ones of all kinds together are among them.
@@ -39,8 +40,8 @@ class RejectedTable:
     """One task that has rejected rows. `rows`: that it has read; None if it did not end well, when that says nothing.
 
     `by_column`: how many of each column and rule that are meant, with the first of them. `accounts`: what has become of
-    the rejects; None if the ledger was not asked. `is_replayable`: False of a join, whose other rows are not read
-    again.
+    the rejects; None if the ledger was not asked. `is_replayable`: False of several
+    destinations, and of a join, whose other rows are not read again.
     """
 
     task: str
@@ -105,12 +106,14 @@ def rejected_run(folder: RunFolder, choice: Choice) -> RejectedRun:
     were.
     """
     summary = _summary(folder)
-    rejected = [_table(folder, table, choice) for table in summary["tables"] if table["rows_rejected"] or _count(table)]
+    # Those of a flow with several destinations are told with the first one.
+    told = sources_of(summary["tables"])
+    rejected = [_table(folder, table, choice) for table in told if table["rows_rejected"] or _count(table)]
     meant = [table for table in rejected if choice.table in (None, table.table, table.task)]
     tables = [table for table in meant if table.by_column or choice.rule is choice.column is None]
     if rejected and not tables:
         raise _nothing_meant(folder, choice, rejected, meant, summary)
-    complete = [table for table in summary["tables"] if table["status"] == "success"]
+    complete = [table for table in told if table["status"] == "success"]
     return RejectedRun(
         folder.run_id, str(summary["status"]), sum(int(table["rows_read"]) for table in complete), tables
     )
@@ -156,7 +159,7 @@ def _table(folder: RunFolder, table: Mapping[str, Any], choice: Choice) -> Rejec
         by_rule={rule: int(count) for rule, count in rejects["by_rule"].items()},
         by_column=[kind for kind in rejects.get("by_column", []) if choice.takes(kind)],
         files=RejectFiles(folder, table),
-        is_replayable="join" not in table,
+        is_replayable="join" not in table and not table.get("flow"),
     )
 
 

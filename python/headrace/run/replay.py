@@ -314,6 +314,8 @@ def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> Data
         raise refused("partitions that the run has loaded anew")
     if task.join is not None:
         raise refused("rows of a join, whose other sides are not read again", "Repair the source files, and run again.")
+    if task.flow:
+        raise refused("a data flow with several destinations: what one has rejected, the others may have loaded")
     if not isinstance(task.source, FileSource):
         raise refused("rows that no file holds")
     if not all("dialect" in file for file in requests.load_source_files(of, table.task)):

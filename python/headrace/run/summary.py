@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
 from headrace.executors import FlowOutcome, ignored_by_column, join_accounts
@@ -21,7 +21,10 @@ _KEPT_SKIPPED = 1_000
 _SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "filtered", "out", "values_ignored")
 
 
+_OF_SOURCES = ("bytes_read", "rows_read", "rows_skipped")
+
 Document = dict[str, Any]
+Item = TypeVar("Item")
 
 
 @dataclass
@@ -32,6 +35,11 @@ class TableResult:
     outcome: FlowOutcome
     # What has limited it, with the evidence.
     limit: Document | None = None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether what is told once of a pass over a source is told with it, and not with another destination."""
+        return not self.plan.flow or not self.outcome.result or self.outcome.result.get("shared") is not None
 
     def sums(self) -> dict[str, int]:
         """The accounts of all slices that ended, in this attempt of the run or before. `bytes`: read in this one."""
@@ -137,6 +145,7 @@ class TableResult:
         times = self.outcome.times if self.outcome.error is None else None
         return {
             "task": self.plan.task,
+            **({"flow": self.plan.flow, "shared": (result or {}).get("shared")} if self.plan.flow else {}),
             "table": self.plan.table,
             "connection": self.plan.connection,
             "target": self.plan.target,
@@ -229,13 +238,17 @@ class Summary:
 
     def _streams(self, tables: Sequence[TableResult]) -> list[Mapping[str, Any]]:
         """Of flows that were added up before, and these."""
-        results = [table.outcome.result for table in tables if table.outcome.result]
+        results = [table.outcome.result for table in tables if table.outcome.result and table.is_told]
         return [*self._folded_streams, *(stream for result in results for stream in result["streams"])]
+
+    def _sources(self) -> list[TableResult]:
+        """Of several tables that were loaded in one pass the first."""
+        return _first_of_flows(self.tables, lambda own: own.plan.flow)
 
     def rows_before(self) -> RowsBefore:
         """What the data flows that have ended have read, in this attempt of the run or before."""
         rejected = sum(known.rejected for table in self.finished for known in table.task.slices.values())
-        sums = [table.sums() for table in self.tables]
+        sums = [table.sums() for table in self._sources()]
         folded = sum(document["rows_read"] for document in self.folded.documents)
         return RowsBefore(
             rejected + sum(item["rejected"] for item in sums),
@@ -252,12 +265,12 @@ class Summary:
             "status": self.status,
             "seconds": round(self.seconds, 6),
             "phases": {name: round(seconds, 6) for name, seconds in self.phases.items()},
-            **{
-                name: sum(table[name] for table in tables)
-                for name in ("bytes_read", "rows_read", "rows_skipped", "rows_loaded", "rows_rejected")
-            },
+            **{name: sum(table[name] for table in sources_of(tables)) for name in _OF_SOURCES},
+            "rows_loaded": sum(table["rows_loaded"] for table in tables),
+            "rows_rejected": sum(_of_flow(table, "rows_rejected") for table in sources_of(tables)),
             "rows_filtered": sum(
-                table["rows_filtered"] + sum(own["filtered"] for own in _sides(table)) for table in tables
+                _of_flow(table, "rows_filtered") + sum(own["filtered"] for own in _sides(table))
+                for table in sources_of(tables)
             ),
             "tables": tables,
             "skipped": [task.to_dict() for task in self.skipped],
@@ -273,7 +286,28 @@ class Summary:
         return self.redact(document)
 
 
-def _sides(table: Document) -> list[Document]:
+def sources_of(tables: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of several tables that were loaded in one pass over their source the first: what was read is told once."""
+    return _first_of_flows(tables, lambda table: str(table.get("flow", "")))
+
+
+def _first_of_flows(items: Sequence[Item], flow_of: Callable[[Item], str]) -> list[Item]:
+    flows = set[str]()
+    first = []
+    for item in items:
+        flow = flow_of(item)
+        if not flow or flow not in flows:
+            first.append(item)
+        flows.add(flow)
+    return first
+
+
+def _of_flow(table: Mapping[str, Any], name: str) -> int:
+    """What all ways of its flow have of it together; what one way has alone, where nothing is told of the others."""
+    return int((table.get("shared") or table)[name])
+
+
+def _sides(table: Mapping[str, Any]) -> list[Document]:
     """The accounts of both sides of its join."""
     return [table["join"][side] for side in SIDES] if table.get("join") else []
 

@@ -23,14 +23,22 @@ def nameable_flows(package: BoundPackage) -> list[tuple[DataFlowTask, bool]]:
     """
     redactor = Redactor(package.secrets)
     flows = package.data_flows()
-    taken = {flow.id.casefold() for flow in flows if redactor.text(flow.id) == flow.id}
+    taken = {name.casefold() for flow in flows if redactor.text(name := flow.flow or flow.id) == name}
+    # Ways of one data flow follow one another, and are called by its name and that of their destination.
+    shown_flow, known = "", ""
     named = []
     for flow in flows:
-        shown = redactor.text(flow.id)
-        if shown != flow.id:
-            shown = unique_name(shown, taken, "#")
-            taken.add(shown.casefold())
-        named.append((replace(flow, id=shown), flow.when))
+        name = flow.flow or flow.id
+        shown = redactor.text(name)
+        if shown != name:
+            if flow.flow and known == name:
+                shown = shown_flow
+            else:
+                shown = unique_name(shown, taken, "#")
+                taken.add(shown.casefold())
+        shown_flow, known = shown, flow.flow
+        own = replace(flow, id=f"{shown}/{flow.destination.name}", flow=shown) if flow.flow else replace(flow, id=shown)
+        named.append((own, flow.when))
     return named
 
 
@@ -50,3 +58,13 @@ def earlier_names(instance: str) -> list[str]:
         pairs = itertools.zip_longest(parts[::2], suffixes, fillvalue="")
         names.append("".join(text + suffix for text, suffix in pairs))
     return [name for name in names if name != instance]
+
+
+def file_stem(table: str, taken: set[str]) -> str:
+    """A name for files of this task: letters, digits, `_`, `-` and `.`, different from those taken, also on file
+    systems that do not tell upper from lower case.
+    """
+    stem = "".join(character if character.isalnum() or character in "_-." else "_" for character in table).lstrip(".")
+    stem = unique_name(stem or "table", taken, "_")
+    taken.add(stem.casefold())
+    return stem

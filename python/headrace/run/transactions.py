@@ -21,7 +21,16 @@ from headrace.run.flows import Flows
 from headrace.run.leaves.sql import SqlExecution
 from headrace.run.lookup_tables import MemberOfTransaction, committed_rows, refuse_unseen, rows_in_group
 from headrace.run.sql.marks import from_mark
-from headrace.targets import DestinationWatcher, Flow, GroupTransaction, LoadTimes, Settle, Target, target_key
+from headrace.targets import (
+    DestinationWatcher,
+    Flow,
+    GroupTransaction,
+    LoadTimes,
+    Settle,
+    SharedFlow,
+    Target,
+    target_key,
+)
 
 
 @dataclass
@@ -64,8 +73,32 @@ class Staging:
         return self._target.watcher(run_id, plan)
 
 
+class StagingWays:
+    """A `SharedLoader`: rows of the ways of a flow with several destinations."""
+
+    def __init__(self, target: Target, group: GroupTransaction) -> None:
+        self._target = target
+        self._group = group
+
+    def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
+        """That of the target."""
+        return self._target.sink_spec(run_id, plan)
+
+    def load_ways(
+        self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
+    ) -> Sequence[LoadTimes]:
+        """All but the end."""
+        return self._group.stage_ways(plans, flow, settles)
+
+    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
+        """That of the target."""
+        return self._target.watcher(run_id, plan)
+
+
 class Transaction:
-    """One try of one task with a transaction. `name`: its id in this run, under which the ledger has its mark."""
+    """One try of one task with a transaction. `name`: its id in this run, under which the ledger has its mark. With
+    `shares` its parts are the ways of one data flow, which get their rows in one pass.
+    """
 
     def __init__(
         self,
@@ -76,7 +109,10 @@ class Transaction:
         run_id: str,
         flows: Flows,
         events: EventLog,
+        *,
+        shares: bool = False,
     ) -> None:
+        self._shares = shares
         self._name = name
         self._connection = connection
         self._parts = parts
@@ -144,6 +180,8 @@ class Transaction:
         flows = [part for part in self._parts if part.plan is not None]
         plans = [part.plan for part in flows if part.plan is not None]
         with self._target.transaction(self._run_id, self._name, plans, self._cancellation.is_set) as group:
+            if self._shares:
+                return self._executed_at_once(flows, group)
             if group.stages_first:
                 members = [MemberOfTransaction(part.name, part.plan) for part in self._parts if part.nothing is None]
                 refuse_unseen(members, self._connection, self._target.default_schema)
@@ -164,6 +202,28 @@ class Transaction:
                     group.switch(part.plan)
             self._cancellation.check(f"task {self._name}")
             return dict(group.commit(self._mark()))
+
+    def _executed_at_once(self, flows: Sequence[Part], group: GroupTransaction) -> dict[str, LoadTimes]:
+        """The ways of one flow."""
+        self._announce(flows)
+        if not group.stages_first:
+            group.begin()
+        others = committed_rows(self._flows.reading)
+        rows_of = others if group.stages_first else rows_in_group(group, self._connection, others)
+        plans = [part.plan for part in flows if part.plan is not None]
+        loader = StagingWays(self._target, group)
+        outcomes = self._flows.loading.outcomes(plans, loader, self._cancellation, rows_of) if plans else ()
+        for part, outcome in zip(flows, outcomes, strict=True):
+            part.outcome = outcome
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+        if group.stages_first:
+            group.begin()
+        self._cancellation.check(f"task {self._name}")
+        for plan in plans:
+            group.switch(plan)
+        return dict(group.commit(self._mark()))
 
     def _announce(self, parts: Sequence[Part]) -> None:
         for part in parts:
@@ -217,13 +277,15 @@ class Transaction:
 
     def _undone(self, error: BaseException) -> BaseException:
         """Accounts for flows whose rows had come, and finds out which row the error is about."""
+        is_told = False
         for part in self._parts:
             if part.is_running:
                 self._sql_ended(part, "cancelled" if part.is_done else "failed")
             if part.plan is None or part.outcome is None:
                 continue
             outcome = part.outcome
-            if outcome.error is error:
+            if outcome.error is error and not (self._shares and is_told):
+                is_told = True
                 self._flows.loading.name_offender(part.plan, outcome, self._target, self._cancellation)
             elif outcome.error is None:
                 outcome = replace(outcome, times=None, error=self._also_undone(part, error))

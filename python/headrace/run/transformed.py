@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from headrace import units
 from headrace.executors import FlowOutcome
-from headrace.planning import DataFlowPlan, LookupPlan, TransformPlan
+from headrace.planning import DataFlowPlan, LookupPlan, SplitPlan, TransformPlan
 
 _COUNTS: Final = ("rows", "matched", "defaulted", "rejected", "null_keys", "filtered")
 
@@ -22,7 +22,9 @@ def lookup_notices(lookup: LookupPlan, report: Mapping[str, Any]) -> list[str]:
     )
     notices = []
     if rows == 0:
-        become = "are rejects" if lookup.lookup.rejects_misses else "get its default"
+        become = {"reject": "are rejects", "output": "go to its output `no_match`", "default": "get its default"}[
+            lookup.no_match
+        ]
         notices.append(f"lookup `{name}` has no rows that can be found: all rows {become}")
     if report["duplicates"]:
         were = "was" if report["duplicates"] == 1 else "were"
@@ -55,6 +57,7 @@ def transform_accounts(plan: DataFlowPlan, outcome: FlowOutcome) -> list[dict[st
                 "name": own.name,
                 **_kind(own),
                 **{count: sum(int(item[number][count]) for item in counted) for count in _COUNTS},
+                **_outputs(own, [item[number] for item in counted]),
                 "slices_not_counted": len(uncounted),
                 "busy_seconds": round(float(busy[number]["busy_seconds"]), 6) if number < len(busy) else 0.0,
                 "lookup": _lookup(own, next(reports, None)) if isinstance(own, LookupPlan) else None,
@@ -64,8 +67,24 @@ def transform_accounts(plan: DataFlowPlan, outcome: FlowOutcome) -> list[dict[st
 
 
 def _kind(own: TransformPlan) -> dict[str, Any]:
-    is_lookup = isinstance(own, LookupPlan)
-    return {"kind": "lookup" if is_lookup else "sql", "no_match": own.no_match if isinstance(own, LookupPlan) else None}
+    if isinstance(own, LookupPlan):
+        return {"kind": "lookup", "no_match": own.no_match}
+    return {"kind": "split" if isinstance(own, SplitPlan) else "sql", "no_match": None}
+
+
+def _outputs(own: TransformPlan, counts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of a transform with several outputs the rows of those with a name, and by which the way goes on."""
+    others = [item.get("outputs", []) for item in counts]
+
+    def of(names: Sequence[str]) -> dict[str, int]:
+        return {name: sum(int(item[place]) for item in others if place < len(item)) for place, name in enumerate(names)}
+
+    if isinstance(own, SplitPlan):
+        first, *names = own.split.outputs
+        return {"outputs": {first: sum(int(item["matched"]) for item in counts), **of(names)}, "output": own.taken}
+    if isinstance(own, LookupPlan) and own.lookup.sends_misses:
+        return {"outputs": of(["no_match"]), "output": own.taken}
+    return {}
 
 
 def _lookup(own: LookupPlan, report: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -81,8 +100,16 @@ def added_accounts(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str
             "name": left["name"],
             **{name: left[name] for name in ("kind", "no_match")},
             **{count: left[count] + right[count] for count in (*_COUNTS, "slices_not_counted")},
+            **_added_outputs(left, right),
             "busy_seconds": round(left["busy_seconds"] + right["busy_seconds"], 6),
             "lookup": None,
         }
         for left, right in zip(one, other, strict=True)
     ]
+
+
+def _added_outputs(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
+    if "outputs" not in left:
+        return {}
+    rows = {name: count + right["outputs"][name] for name, count in left["outputs"].items()}
+    return {"outputs": rows, "output": left["output"]}

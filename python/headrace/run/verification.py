@@ -174,6 +174,8 @@ class _Verification:
             return f"its rows came from {stream_name(item.source.streams[0])}, which cannot be read again"
         if item.task.join is not None:
             return "its rows have come out of a join, and stand in no file"
+        if item.task.flow:
+            return "it is one of several destinations, to which rows have gone by ways of their own"
         if item.task.computes:
             return "its rows have passed a query"
         if item.task.transforms:

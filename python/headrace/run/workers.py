@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeVar
 
 from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import FlowOutcome
-from headrace.model import Connection, DataFlowTask, Task
+from headrace.model import Connection, DataFlowTask, SharedFlow, Task
 from headrace.model.annotations import Slot
 from headrace.model.scripts import use_of
 from headrace.model.spec_leaves import ProcessSpec, PythonSpec, SqlSpec, StatementSpec
@@ -90,9 +89,25 @@ class RunWorkers:
         """As `Services` has it."""
         self._flows.builds.ended_before(task)
 
-    def flow(self, instance: str, flow: Callable[[], DataFlowTask], place: Place) -> FlowEnd:
+    def flow(self, task: Task, instance: str, flow: Callable[[], DataFlowTask | SharedFlow], place: Place) -> FlowEnd:
         """Loads a data flow."""
-        call = partial(self._flows.run, instance, flow, place, place.cancellation)
+
+        def bind() -> DataFlowTask:
+            bound = flow()
+            assert isinstance(bound, DataFlowTask)
+            return bound
+
+        def call() -> FlowEnd:
+            ways = self._flows.ways(instance, flow)
+            if not ways:
+                return self._flows.run(instance, bind, place, place.cancellation)
+            parts = [Part(Member(task, way.task.id, way.bind)) for way in ways]
+            connection, run_id = ways[0].task.destination.connection, self._folder.run_id
+            shared = Transaction(instance, connection, parts, place, run_id, self._flows, self._events, shares=True)
+            ends = shared.run()
+            warnings = tuple(warning for end in ends for warning in end.warnings)
+            return FlowEnd(ends[0].reason, warnings)
+
         return self._guarded(call, place.cancellation, instance)
 
     def transaction(

@@ -41,6 +41,12 @@ class Flow(Protocol):
     def join(self, timeout_seconds: float) -> dict[str, Any] | None: ...
 
 
+class SharedFlow(Flow, Protocol):
+    """A flow with several destinations."""
+
+    def arrow_stream_of(self, destination: int) -> object: ...
+
+
 class DestinationWatcher(Protocol):
     """Looks at a destination while its rows come. Used by one thread at a time; what it cannot see raises nothing."""
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from headrace.model import DatabaseSource, LookupColumn
 from headrace.planning import DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, RowStream, Settle
+from headrace.targets.base import Flow, LoadTimes, RowStream, Settle, SharedFlow
 from headrace.targets.sql import SqlSession
 
 
@@ -16,7 +16,8 @@ class GroupTransaction(Protocol):
     """Used by one thread at a time. Whatever raises, or leaves the block without `commit`, makes nothing visible.
 
     The order of calls: `stage` of all flows if `stages_first`; `begin`; then, task by task in their order,
-    `statements`, or `stage` unless that came first, and `switch`; `commit`.
+    `statements`, or `stage` unless that came first, and `switch`; `commit`. The ways of a flow with several
+    destinations are staged by one call, and switched one after the other.
     """
 
     @property
@@ -25,6 +26,11 @@ class GroupTransaction(Protocol):
 
     def stage(self, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         """As `Target.load`, but nothing becomes visible yet."""
+
+    def stage_ways(
+        self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
+    ) -> Sequence[LoadTimes]:
+        """The same of the ways of a flow with several destinations, whose rows come together."""
 
     def begin(self) -> None:
         """Begins the transaction with the mark of the task that holds the others."""

@@ -268,9 +268,6 @@ CASES: dict[str, str | bytes] = {
     "tasks_empty": COMPLETE[: COMPLETE.index("tasks:")] + "tasks: {}\n",
     "two_sources": change(SOURCE, SOURCE + "\n        more: {connection: inbox, files: x, layout: orders}"),
     "no_source": change(SOURCE, "{}"),
-    "two_destinations": change(
-        DESTINATION, DESTINATION + "\n        two: {input: rows, connection: warehouse, table: b, target: append}"
-    ),
     "input_misspelt": change("input: rows", "input: row"),
     "files_empty_list": change("files: orders.tbl", "files: []"),
     "files_absolute": change("files: orders.tbl", "files: /data/orders.tbl"),

@@ -14,8 +14,8 @@ impl Flow {
         Measure {
             progress: self.snapshot(),
             streams: meters.iter().map(|meter| meter.measure()).collect(),
-            writers: shared.sink.writers(),
-            sink: shared.sink.consumer(),
+            writers: shared.destinations.writers(),
+            sink: shared.destinations.consumer(),
             blocks_used: shared.blocks.lent(),
             blocks_total: shared.blocks.limit(),
         }

@@ -3,12 +3,16 @@
 use headrace_types::{ColumnType, RowColumn, RowSchema};
 use serde::Deserialize;
 
+use super::RowsOf;
+
 /// One transform.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct TransformSpec {
     /// Name, unique in its flow.
     pub name: String,
+    /// Which rows it gets; those of the transform before it if that is not said.
+    pub input: Option<RowsOf>,
     /// What it does.
     pub operation: Operation,
 }
@@ -20,28 +24,54 @@ pub enum Operation {
     Lookup(ProbeSpec),
     /// A query computes the columns of each row anew, or leaves it out. Whoever runs it takes windows of rows from the flow.
     Query(QuerySpec),
+    /// A query says of each row which of several outputs it goes to.
+    Split(SplitSpec),
+}
+
+impl Operation {
+    /// How many outputs it has.
+    pub fn outputs(&self) -> usize {
+        match self {
+            Operation::Lookup(probe) if probe.no_match == NoMatch::Output => 2,
+            Operation::Lookup(_) | Operation::Query(_) => 1,
+            Operation::Split(split) => split.outputs,
+        }
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     name: String,
+    input: Option<RowsOf>,
     lookup: Option<ProbeSpec>,
     query: Option<QuerySpec>,
+    split: Option<SplitSpec>,
 }
 
 impl TryFrom<Written> for TransformSpec {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { name, lookup, query } = written;
-        let operation = match (lookup, query) {
-            (Some(probe), None) => Operation::Lookup(probe),
-            (None, Some(query)) => Operation::Query(query),
-            _ => return Err(format!("transform `{name}` is not one of lookup and query")),
+        let Written { name, input, lookup, query, split } = written;
+        let operation = match (lookup, query, split) {
+            (Some(probe), None, None) => Operation::Lookup(probe),
+            (None, Some(query), None) => Operation::Query(query),
+            (None, None, Some(split)) => Operation::Split(split),
+            _ => return Err(format!("transform `{name}` is not one of lookup, query and split")),
         };
-        Ok(TransformSpec { name, operation })
+        Ok(TransformSpec { name, input, operation })
     }
+}
+
+/// How rows are divided. Windows and their results are those of a query with one computed column: the number of the output, from 0.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SplitSpec {
+    /// As of a query.
+    pub number: String,
+    /// How many outputs there are.
+    pub outputs: usize,
 }
 
 /// What is known of a query.
@@ -91,6 +121,8 @@ pub enum NoMatch {
     Default,
     /// They are rejects.
     Reject,
+    /// They go to an output of their own, as they came.
+    Output,
 }
 
 impl ComputedColumn {
@@ -122,6 +154,10 @@ impl TransformSpec {
                 *schema = RowSchema::of_query(query.columns.iter().map(ComputedColumn::row_column)).map_err(refuse)?;
                 Ok(())
             }
+            Operation::Split(split) => match lacks(&split.number) {
+                true => Ok(()),
+                false => Err(refuse(format!("its rows have a column `{}`", split.number))),
+            },
         }
     }
 
@@ -130,6 +166,7 @@ impl TransformSpec {
     pub fn follow_fields(&self, before: &RowSchema, fields: &mut Vec<Option<usize>>) {
         match &self.operation {
             Operation::Lookup(probe) => fields.extend(probe.added.iter().map(|_| None)),
+            Operation::Split(_) => {}
             Operation::Query(query) => {
                 let field = |own: &ComputedColumn| {
                     let from = own.from.as_ref().and_then(|from| before.index_of(from));

@@ -11,7 +11,7 @@ use headrace_types::{CoreError, ErrorKind, Layout, Location, RowColumn};
 use super::Sending;
 use super::kept_pairs::KeptPair;
 use super::ranges::JoinedRange;
-use super::reader::{Gone, Progress, Reader, Rows};
+use super::reader::{Counts, Gone, Progress, Reader, Rows};
 use crate::flow::{Flow, Shared};
 use crate::lookup::key_text;
 use crate::meter::{Doing, SliceSize, StreamMeter, Work};
@@ -99,7 +99,7 @@ impl<'a> Pair<'a> {
         let Some(largest) = slices.iter().max_by_key(|slice| slice.bytes()) else { return Ok(true) };
         self.meter.begin_slice(largest, SliceSize::of(&self.shared.spec.source, largest));
         self.meter.turn_to(Doing::Write);
-        if !self.shared.spec.is_committed(slices) && !sending.writer.begin_slice(first, self.meter)? {
+        if !self.shared.spec.is_committed(slices) && !sending.begin_slice(first)? {
             return Ok(false);
         }
         let join = MergeJoin::new(self.join.clone()).map_err(|text| self.internal(&text))?;
@@ -114,8 +114,7 @@ impl<'a> Pair<'a> {
         for slice in slices {
             let index = self.spec.side_of(slice.file).index();
             self.readers[index].tells_progress = std::ptr::eq(slice, largest);
-            let committed = self.shared.spec.source.committed.get(&slice.number);
-            opened.progress[index] = Some(self.readers[index].open(slice, committed)?);
+            opened.progress[index] = Some(self.readers[index].open(slice)?);
         }
         let joined = self.join_rows(first, &mut opened, sending);
         // Of batches that are left open behind an error the rejects are kept all the same.
@@ -177,7 +176,7 @@ impl<'a> Pair<'a> {
             let rejected = rejected[side.index()];
             progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys, rejected });
             (progress.account.out, progress.account.transforms) = came_out.take().unwrap_or_default();
-            progress.account.count_filtered();
+            self.readers[side.index()].count_ways(&mut progress);
             ended.push(progress);
         }
         self.meter.turn_to(Doing::Write);
@@ -249,15 +248,18 @@ impl<'a> Pair<'a> {
         sending: &mut Sending<'_>,
     ) -> Result<bool, CoreError> {
         let mut remaining = Remaining::default();
-        let placed = sending.place(batch, &mut opened.transforms, &mut remaining)?;
+        let counts = Counts { transforms: &mut opened.transforms, destinations: &mut [] };
+        let placed = sending.place(batch, counts, &mut remaining)?;
         for (number, refusal) in remaining.into_refusals() {
             let (side, row) = opened.join.stands_for(number as usize);
             let Some(progress) = &opened.progress[side.index()] else { continue };
             let refused = self.refused_row(side, row, refusal, &progress.file);
             opened.refused[side.index()].push(refused);
         }
-        let Some(placed) = placed else { return Ok(true) };
-        let out = placed.batch.num_rows() as u64;
+        let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum();
+        if out == 0 {
+            return Ok(true);
+        }
         opened.out += out;
         self.meter.add(Work { rows: 0, bytes: 0, out, is_transformed: true });
         if self.shared.spec.source.committed.contains_key(&first.number) {
@@ -355,6 +357,9 @@ impl<'a> Pair<'a> {
             join: None,
             transforms: Vec::new(),
             routing: None,
+            input: None,
+            fit: Vec::new(),
+            others: Vec::new(),
             sink: SinkSpec::Locate { rows: rows.to_vec(), ended: Vec::new() },
             streams: 1,
             affinity: Vec::new(),

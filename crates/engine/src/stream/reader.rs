@@ -15,10 +15,10 @@ use crate::last_row_end::{self, FOUND_BYTES};
 use crate::meter::{Doing, StreamMeter, Work};
 use crate::origins::origins;
 use crate::rejects::{LongRow, SliceRejects};
-use crate::report::{Dialect, SliceReport, TransformCounts};
+use crate::report::{DestinationCounts, Dialect, SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed};
 use crate::source::{ByteSource, Footer, Hashing, OpenLine, Opened, open};
-use crate::spec::{CommittedSlice, Compression, FileSpec, Margin, SliceSpec};
+use crate::spec::{Compression, FileSpec, Margin, SliceSpec};
 use crate::transforms::Remaining;
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
@@ -35,19 +35,25 @@ pub trait Rows {
         None
     }
 
-    /// The rows of a batch on their way; those that do not go on are refused.
+    /// The rows of a batch on their way to each destination; those that do not go on are refused.
     fn place(
         &mut self,
         batch: RecordBatch,
-        counts: &mut [TransformCounts],
+        counts: Counts<'_>,
         remaining: &mut Remaining,
-    ) -> Result<Option<Placed>, CoreError>;
+    ) -> Result<Vec<Option<Placed>>, CoreError>;
 
     /// Whether anything is done in [`Rows::place`].
     fn is_transformed(&self) -> bool;
 
     /// Takes the rows. False when the flow was stopped.
-    fn write(&mut self, placed: Placed, origin: Origin) -> Result<bool, CoreError>;
+    fn write(&mut self, placed: Vec<Option<Placed>>, origin: Origin) -> Result<bool, CoreError>;
+}
+
+/// What is counted on the way: of each transform, and of each destination what it gets and what was refused at its end.
+pub struct Counts<'a> {
+    pub transforms: &'a mut [TransformCounts],
+    pub destinations: &'a mut [DestinationCounts],
 }
 
 /// Reads the slices of files of one layout, one after the other.
@@ -75,8 +81,8 @@ pub struct Progress<'a> {
     slice: &'a SliceSpec,
     /// Its file, with all that is known of it now.
     pub file: FileSpec,
-    /// Set when an earlier attempt has committed the rows: only the rejects are wanted.
-    committed: Option<&'a CommittedSlice>,
+    /// Set when an earlier attempt has committed the rows everywhere: only the rejects are wanted.
+    is_committed: bool,
     source: Box<dyn ByteSource>,
     hashing: Hashing,
     /// Place in the file of the first byte that is not parsed yet.
@@ -86,6 +92,10 @@ pub struct Progress<'a> {
     rejects: Option<SliceRejects>,
     /// What is known of it so far.
     pub account: SliceReport,
+    /// What was refused at the ends of ways, and what went to the destinations.
+    ends: Vec<DestinationCounts>,
+    /// Rows that were rejected before the first transform.
+    rejected_before: u64,
     has_ended: bool,
 }
 
@@ -174,15 +184,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Opens a slice, and stands before its first row.
-    pub fn open<'s>(
-        &mut self,
-        slice: &'s SliceSpec,
-        committed: Option<&'s CommittedSlice>,
-    ) -> Result<Progress<'s>, CoreError> {
+    pub fn open<'s>(&mut self, slice: &'s SliceSpec) -> Result<Progress<'s>, CoreError> {
+        let is_committed = self.shared.spec.is_slice_committed(slice.number);
         self.carry.clear();
         self.block = None;
         self.meter.turn_to(Doing::Read);
-        let hashing = Hashing::new(self.shared.sink.hashes_texts());
+        let hashing = Hashing::new(self.shared.destinations.hashes_texts());
         let Opened { source, file, hashing } = open(&self.shared.spec, slice, &self.shared.outcome, hashing)?;
         let is_other = self.parser.encoding() != file.encoding_in(self.layout);
         if is_other || self.fields != file.columns {
@@ -199,7 +206,7 @@ impl<'a> Reader<'a> {
         let mut progress = Progress {
             slice,
             file,
-            committed,
+            is_committed,
             source,
             hashing,
             at_byte,
@@ -207,11 +214,13 @@ impl<'a> Reader<'a> {
             rejects: None,
             account: SliceReport {
                 stream: Some(self.meter.number()),
-                committed: committed.is_some(),
+                committed: is_committed,
                 dialect,
                 transforms: self.shared.transforms.no_counts(),
                 ..SliceReport::new(slice)
             },
+            ends: vec![DestinationCounts::default(); self.shared.spec.destinations()],
+            rejected_before: 0,
             has_ended: false,
         };
         self.skip_margin(&mut progress, head);
@@ -231,8 +240,25 @@ impl<'a> Reader<'a> {
         self.skip_footer(progress)?;
         progress.hashing.add_foot(&progress.file, progress.slice)?;
         progress.account.text_hash = progress.hashing.text_hash();
-        progress.account.count_filtered();
+        self.count_ways(progress);
         Ok(())
+    }
+
+    /// Counts what is not given to the destinations, from what the transforms have counted.
+    pub fn count_ways(&self, progress: &mut Progress<'_>) {
+        let spec = &self.shared.spec;
+        let left_out = |number: usize| self.shared.transforms.left_out(number, &progress.account.transforms);
+        if spec.others.is_empty() {
+            progress.account.filtered = left_out(0).filtered;
+            return;
+        }
+        let of = |(number, end): (usize, &DestinationCounts)| {
+            let DestinationCounts { rejected, filtered, .. } = left_out(number);
+            let known = spec.committed_in(number).is_some_and(|known| known.contains_key(&progress.slice.number));
+            let rejected = progress.rejected_before + rejected + end.rejected;
+            DestinationCounts { committed: known, out: end.out, rejected, filtered }
+        };
+        progress.account.destinations = progress.ends.iter().enumerate().map(of).collect();
     }
 
     /// Counts the rows that were held back.
@@ -268,13 +294,13 @@ impl<'a> Reader<'a> {
         rows: &mut dyn Rows,
     ) -> Result<bool, CoreError> {
         let mut remaining = Remaining::default();
-        let counts = &mut progress.account.transforms;
-        let placed = batch.map(|batch| rows.place(batch, counts, &mut remaining)).transpose()?.flatten();
-        let out = placed.as_ref().map_or(0, |placed| placed.batch.num_rows() as u64);
+        let counts = Counts { transforms: &mut progress.account.transforms, destinations: &mut progress.ends };
+        let placed = batch.map(|batch| rows.place(batch, counts, &mut remaining)).transpose()?.unwrap_or_default();
+        let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum();
         let refused = remaining.into_refused(&progress.file);
         let origin = self.end_batch(progress, refused, &Gone { out, is_transformed: rows.is_transformed() })?;
         progress.account.out += out;
-        let (Some(placed), Some(origin), None) = (placed, origin, progress.committed) else { return Ok(true) };
+        let Some(origin) = origin.filter(|_| out > 0 && !progress.is_committed) else { return Ok(true) };
         self.meter.turn_to(Doing::Write);
         let is_taken = rows.write(placed, origin)?;
         self.meter.turn_to(Doing::Parse);
@@ -363,7 +389,7 @@ impl<'a> Reader<'a> {
                 .large_row(room + BLOCK_OVERHEAD_BYTES, self.is_memory_kept)
                 .map(|(guard, memory)| (Some(guard), memory))
         } else {
-            let starved = || self.is_memory_kept || shared.sink.starved();
+            let starved = || self.is_memory_kept || shared.destinations.starved();
             shared.blocks.acquire(&shared.outcome, starved).map(|memory| (None, memory))
         };
         let Some((mut large, mut memory)) = acquired else { return Ok(Filled::Nothing) };
@@ -520,6 +546,7 @@ impl<'a> Reader<'a> {
         let Parsed { lines, skipped, line_ends, .. } = parsed;
         let rows = parsed.rows();
         let rejected = parsed.rejected + refused_rows;
+        progress.rejected_before += parsed.rejected;
         progress.at_byte += real_bytes;
         let account = &mut progress.account;
         account.bytes += real_bytes;
@@ -607,6 +634,7 @@ impl<'a> Reader<'a> {
         progress.account.lines += 1;
         progress.account.rows += 1;
         progress.account.rejected += 1;
+        progress.rejected_before += 1;
         self.shared.counters.add(skipped, 1, 1);
         self.shared.reject(progress.slice, &reject, Some(&row), &mut progress.rejects)?;
         self.meter.add(Work { rows: 1, bytes: skipped, ..Work::default() });

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::filter::FilterBuilder;
-use headrace_transform::lookup::Probed;
 use headrace_types::{RowSchema, Rule};
 
 use super::refused::{Refusal, Remaining};
+use super::{Given, Output};
 use crate::lookup::Lookup;
 use crate::report::TransformCounts;
 use crate::spec::{NoMatch, ProbeSpec};
@@ -19,10 +19,16 @@ pub struct Probe {
     keys: Vec<usize>,
     /// Of the rows behind it.
     schema: SchemaRef,
-    /// Why rows that find nothing are refused; none if they get defaults.
-    no_match: Option<Refusal>,
+    no_match: Misses,
     /// Added columns that cannot be NULL although the lookup has NULLs, and why rows that find one are refused.
     not_null: Vec<(usize, Refusal)>,
+}
+
+/// What becomes of rows that find nothing.
+enum Misses {
+    GetDefaults,
+    AreRefused(Refusal),
+    GoToOutput,
 }
 
 impl Probe {
@@ -58,7 +64,11 @@ impl Probe {
         };
         let nulls = (0..spec.added.len()).filter(|&place| !spec.added[place].nullable && lookup.has_null(place));
         Ok(Probe {
-            no_match: (spec.no_match == NoMatch::Reject).then(no_match),
+            no_match: match spec.no_match {
+                NoMatch::Default => Misses::GetDefaults,
+                NoMatch::Reject => Misses::AreRefused(no_match()),
+                NoMatch::Output => Misses::GoToOutput,
+            },
             not_null: nulls.map(not_null).collect(),
             schema: behind.arrow(),
             lookup,
@@ -66,12 +76,12 @@ impl Probe {
         })
     }
 
-    /// Whether rows may be refused.
-    pub fn refuses(&self) -> bool {
-        self.no_match.is_some() || !self.not_null.is_empty()
+    /// Whether some rows may not go on.
+    pub fn drops_rows(&self) -> bool {
+        !matches!(self.no_match, Misses::GetDefaults) || !self.not_null.is_empty()
     }
 
-    /// The rows with their added columns; none if none is left.
+    /// The rows with their added columns, and by output 1 those that find nothing, if they go there.
     ///
     /// # Errors
     /// Those of Arrow, for batches of other rows.
@@ -79,58 +89,64 @@ impl Probe {
         &self,
         batch: &RecordBatch,
         counts: &mut TransformCounts,
-        remaining: &mut Remaining,
-    ) -> Result<Option<RecordBatch>, ArrowError> {
+        mut remaining: Remaining,
+    ) -> Result<Given, ArrowError> {
         let keys: Vec<ArrayRef> = self.keys.iter().map(|&key| batch.column(key).clone()).collect();
         let index = self.lookup.index();
         let found = index.probe(&keys).map_err(|wrong| ArrowError::ExternalError(Box::new(wrong)))?;
         let added = index.gather(&found)?;
-        let missed = batch.num_rows() - found.matched();
-        counts.rows += batch.num_rows() as u64;
+        let rows = batch.num_rows();
+        let missed = rows - found.matched();
+        counts.rows += rows as u64;
         counts.null_keys += found.null_keys() as u64;
-        if self.no_match.is_none() {
-            counts.defaulted += missed as u64;
-        }
-        let columns = [batch.columns(), &added[..]].concat();
-        let Some(keep) = self.refuse(&found, &added, remaining) else {
-            counts.matched += found.matched() as u64;
-            return RecordBatch::try_new(self.schema.clone(), columns).map(Some);
-        };
-        remaining.keep(&keep);
-        let keep = BooleanArray::from(keep);
-        let kept = keep.true_count();
-        let rejected = batch.num_rows() - kept;
-        counts.rejected += rejected as u64;
-        counts.matched += (kept - if self.no_match.is_none() { missed } else { 0 }) as u64;
-        if kept == 0 {
-            return Ok(None);
-        }
-        let filter = FilterBuilder::new(&keep).optimize().build();
-        let columns = columns.iter().map(|column| filter.filter(column)).collect::<Result<Vec<_>, _>>()?;
-        RecordBatch::try_new(self.schema.clone(), columns).map(Some)
-    }
-
-    /// Which rows go on; none if all of them do.
-    fn refuse(&self, found: &Probed, added: &[ArrayRef], remaining: &mut Remaining) -> Option<Vec<bool>> {
-        let rows = found.payloads().len();
-        let misses = if found.matched() < rows { self.no_match.as_ref() } else { None };
-        let nulls: Vec<_> = self.not_null.iter().filter(|(place, _)| added[*place].null_count() > 0).collect();
-        if misses.is_none() && nulls.is_empty() {
-            return None;
-        }
+        let mut given = Given::default();
         let mut keep = vec![true; rows];
-        let mut refuse = |refusal: &Refusal, is_bad: &dyn Fn(usize) -> bool| {
-            let bad: Vec<u32> = (0..rows).filter(|&row| keep[row] && is_bad(row)).map(|row| row as u32).collect();
+        let mut left = rows;
+        let gets_defaults = matches!(self.no_match, Misses::GetDefaults);
+        if gets_defaults {
+            counts.defaulted += missed as u64;
+        } else if missed > 0 {
+            keep.iter_mut().enumerate().for_each(|(row, keep)| *keep = found.is_match(row));
+            left -= missed;
+        }
+        if matches!(self.no_match, Misses::GoToOutput) {
+            counts.outputs.resize(1, 0);
+            counts.outputs[0] += missed as u64;
+            if missed > 0 {
+                let misses: Vec<bool> = keep.iter().map(|keep| !keep).collect();
+                let remaining = remaining.part(&misses);
+                let filter = FilterBuilder::new(&BooleanArray::from(misses)).optimize().build();
+                given.outputs.push(Output { output: 1, batch: filter.filter_record_batch(batch)?, remaining });
+            }
+        }
+        if let Misses::AreRefused(refusal) = &self.no_match
+            && missed > 0
+        {
+            counts.rejected += missed as u64;
+            remaining.refuse((0..rows as u32).filter(|&row| !keep[row as usize]), refusal);
+        }
+        for (place, refusal) in self.not_null.iter().filter(|(place, _)| added[*place].null_count() > 0) {
+            let bad: Vec<u32> =
+                (0..rows).filter(|&row| keep[row] && added[*place].is_null(row)).map(|row| row as u32).collect();
             bad.iter().for_each(|&row| keep[row as usize] = false);
+            counts.rejected += bad.len() as u64;
+            left -= bad.len();
             remaining.refuse(bad, refusal);
-        };
-        if let Some(refusal) = misses {
-            refuse(refusal, &|row| !found.is_match(row));
         }
-        for (place, refusal) in nulls {
-            refuse(refusal, &|row| added[*place].is_null(row));
+        counts.matched += (left - if gets_defaults { missed } else { 0 }) as u64;
+        if left == 0 && rows > 0 {
+            given.refused = remaining;
+            return Ok(given);
         }
-        Some(keep)
+        let mut columns = [batch.columns(), &added[..]].concat();
+        if left < rows {
+            remaining.keep(&keep);
+            let filter = FilterBuilder::new(&BooleanArray::from(keep)).optimize().build();
+            columns = columns.iter().map(|column| filter.filter(column)).collect::<Result<Vec<_>, _>>()?;
+        }
+        let batch = RecordBatch::try_new(self.schema.clone(), columns)?;
+        given.outputs.push(Output { output: 0, batch, remaining });
+        Ok(given)
     }
 }
 

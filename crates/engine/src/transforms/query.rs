@@ -13,6 +13,7 @@ use arrow_select::filter::FilterBuilder;
 use arrow_select::take::take;
 use headrace_types::{ColumnType, CoreError, ErrorKind, RowSchema, Rule};
 
+use super::fit::{long_rows, null_rows};
 use super::refused::{Refusal, Remaining};
 use super::windows::{Failure, FailureKind, Windows};
 use crate::lookup::arriving::{Unfit, column_of};
@@ -324,15 +325,12 @@ impl Query {
         if !nullable && column.null_count() > 0 {
             let note = format!("{whose} gives NULL");
             let refusal = Refusal { column: None, rule: Rule::NullNotAllowed, note: Some(note.into()) };
-            (0..numbers.len()).filter(|&row| column.is_null(row)).for_each(|row| refuse(row, refusal.clone()));
+            null_rows(column).into_iter().for_each(|row| refuse(row, refusal.clone()));
         }
-        if let (ColumnType::Varchar { length }, Some(texts)) = (column_type, column.as_string_view_opt()) {
-            // No text has more code points than bytes.
-            let is_long = |text: &str| text.len() > *length as usize && text.chars().count() > *length as usize;
+        if let ColumnType::Varchar { length } = column_type {
             let note = format!("a value for {whose} gives more than {length} characters");
             let refusal = Refusal { column: None, rule: Rule::TooLong, note: Some(note.into()) };
-            let long = texts.iter().enumerate().filter(|(_, text)| text.is_some_and(is_long));
-            long.for_each(|(row, _)| refuse(row, refusal.clone()));
+            long_rows(column, *length).into_iter().for_each(|row| refuse(row, refusal.clone()));
         }
         if let (From::Computed(_), ColumnType::Float32 | ColumnType::Float64) = (from, column_type) {
             for row in odd_floats(column) {

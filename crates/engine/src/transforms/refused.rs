@@ -56,14 +56,40 @@ impl Remaining {
         });
     }
 
+    /// Those of its rows of which `keep` is true, where they go another way; nothing is refused of them yet.
+    pub fn part(&self, keep: &[bool]) -> Remaining {
+        let mut part = self.fork();
+        part.keep(keep);
+        part
+    }
+
+    /// The same rows on another way.
+    pub fn fork(&self) -> Remaining {
+        Remaining { numbers: self.numbers.clone(), ..Remaining::default() }
+    }
+
+    /// Takes over what was refused on another way.
+    pub fn absorb(&mut self, other: Remaining) {
+        let first = self.refusals.len() as u32;
+        self.refused.extend(other.refused.into_iter().map(|(number, place)| (number, first + place)));
+        self.refusals.extend(other.refusals);
+    }
+
+    /// How many rows were refused, on any of its ways.
+    pub fn refused(&self) -> u64 {
+        self.refused.len() as u64
+    }
+
     /// Of each row that is left, its number in the batch of the parser; none as long as all are left.
     pub fn numbers(&self) -> Option<&[u32]> {
         self.numbers.as_deref()
     }
 
-    /// The numbers of the refused rows, in the order of the batch, and why they were refused.
+    /// The numbers of the refused rows, in the order of the batch, and why they were refused. One that several ways have refused is
+    /// one, with what was found first.
     pub fn into_refusals(mut self) -> impl Iterator<Item = (u32, Refusal)> {
         self.refused.sort_unstable();
+        self.refused.dedup_by_key(|(number, _)| *number);
         let refusals = self.refusals;
         self.refused.into_iter().map(move |(number, place)| (number, refusals[place as usize].clone()))
     }
@@ -92,5 +118,21 @@ mod tests {
         let refused: Vec<_> =
             remaining.into_refused(&FileSpec::default()).iter().map(|row| (row.number, row.column)).collect();
         assert_eq!(refused, [(0, Some(9)), (1, Some(7)), (3, Some(8))]);
+    }
+
+    #[test]
+    fn a_row_that_two_ways_refuse_is_one_reject() {
+        let refusal = |column| Refusal { column: Some(column), rule: Rule::NoMatch, note: None };
+        let mut remaining = Remaining::default();
+        remaining.keep(&[false, true, true, true]);
+        let mut part = remaining.part(&[true, false, true]);
+        part.refuse([1], &refusal(7)); // the last of four
+        let mut other = remaining.fork();
+        other.refuse([1, 2], &refusal(8));
+        remaining.absorb(part);
+        remaining.absorb(other);
+        assert_eq!((remaining.refused(), remaining.numbers()), (3, Some(&[1, 2, 3][..])));
+        let refused: Vec<_> = remaining.into_refusals().map(|(number, refusal)| (number, refusal.column)).collect();
+        assert_eq!(refused, [(2, Some(8)), (3, Some(7))]);
     }
 }

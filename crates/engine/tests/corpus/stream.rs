@@ -291,6 +291,9 @@ impl Place {
             join: None,
             transforms: Vec::new(),
             routing: None,
+            input: None,
+            fit: Vec::new(),
+            others: Vec::new(),
             sink: SinkSpec::Arrow {
                 columns: layout.columns.iter().map(|column| column.name.clone()).collect(),
                 position: None,

@@ -118,6 +118,9 @@ impl Job {
             .unwrap(),
             transforms: serde_json::from_value(self.transforms.clone()).unwrap(),
             routing: self.routing.clone().map(|routing| serde_json::from_value(routing).unwrap()),
+            input: None,
+            fit: Vec::new(),
+            others: Vec::new(),
             sink: match self.is_null {
                 true => SinkSpec::Null,
                 false => SinkSpec::Arrow { columns, position: None, place_column: None },

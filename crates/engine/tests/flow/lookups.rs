@@ -119,7 +119,7 @@ fn run(job: &Job, lookups: Vec<Arc<Lookup>>) -> (BTreeMap<i64, Option<i64>>, Flo
 fn counts(report: &FlowReport, stage: usize) -> TransformCounts {
     let mut sum = TransformCounts::default();
     for slice in &report.slices {
-        let own = slice.transforms[stage];
+        let own = &slice.transforms[stage];
         assert_eq!(own.rows, own.matched + own.defaulted + own.rejected);
         assert!(own.null_keys <= own.defaulted + own.rejected);
         sum.rows += own.rows;
@@ -167,7 +167,7 @@ proptest! {
             let wanted: BTreeMap<_, _> = (0..250).map(|id| (id, expected(id, &codes))).collect();
             prop_assert_eq!(&found, &wanted);
             let matched = (0..250).filter(|id| codes.contains(&Some(*id))).count() as u64;
-            let sum = TransformCounts { rows: 250, matched, defaulted: 250 - matched, rejected: 0, null_keys: 0, filtered: 0 };
+            let sum = TransformCounts { rows: 250, matched, defaulted: 250 - matched, rejected: 0, null_keys: 0, ..TransformCounts::default() };
             prop_assert_eq!(counts(&report, 0), sum);
             prop_assert_eq!(report.transforms.len(), 1);
             seen.push(found);
@@ -219,11 +219,25 @@ fn a_transform_reads_what_the_one_before_adds_and_rows_without_a_key_are_told_ap
     assert_eq!((report.status, seen), (Status::Ok, 200));
     assert_eq!(
         counts(&report, 0),
-        TransformCounts { rows: 200, matched: 100, defaulted: 100, rejected: 0, null_keys: 0, filtered: 0 }
+        TransformCounts {
+            rows: 200,
+            matched: 100,
+            defaulted: 100,
+            rejected: 0,
+            null_keys: 0,
+            ..TransformCounts::default()
+        }
     );
     assert_eq!(
         counts(&report, 1),
-        TransformCounts { rows: 200, matched: 80, defaulted: 120, rejected: 0, null_keys: 20, filtered: 0 }
+        TransformCounts {
+            rows: 200,
+            matched: 80,
+            defaulted: 120,
+            rejected: 0,
+            null_keys: 20,
+            ..TransformCounts::default()
+        }
     );
     let transform = report.streams.iter().map(|stream| stream.stages.transform).fold(0, |sum, stage| sum + stage.rows);
     assert_eq!(transform, 200);
@@ -694,4 +708,39 @@ fn a_stream_that_waits_is_stopped_by_who_is_asked() {
     };
     let error = looked_up(&stream_spec(json!({})), waiting, &mut is_cancelled).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Cancelled);
+}
+
+#[test]
+fn rows_that_find_nothing_go_to_an_output_of_their_own_as_they_came() {
+    let files = files(&[price_text((0..100).map(Some))], 500, 2);
+    for streams in [1, 16] {
+        let mut job = Job::of(format!("{}bad\n{}", rows(0, 150), rows(150, 300)));
+        (job.streams, job.slice_bytes, job.limit) = (streams, 2000, 100);
+        job.memory.blocks = 40;
+        let mut spec = job.plan().unwrap();
+        // Prices of each fifth row are NULL.
+        spec.transforms = transforms(json!([{"name": "priced", "lookup": {"keys": ["id"], "added": [
+            {"name": "cost", "type": {"kind": "decimal", "precision": 9, "scale": 2}, "nullable": false}],
+            "no_match": "output"}}]));
+        spec.others = vec![
+            serde_json::from_value(json!({"input": {"transform": 0, "output": 1}, "sink": {"kind": "null"}})).unwrap(),
+        ];
+        let flow = Flow::with_lookups(spec, vec![build(&files.spec).unwrap()]).unwrap();
+        flow.start().unwrap();
+        let report = join(&flow);
+        assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+        let names = |number: usize| {
+            let columns = report.destinations[number].columns.as_ref().unwrap();
+            columns.iter().map(|column| (column.name.as_str(), column.rows)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(0), [("id", 80), ("name", 80), ("amount", 80), ("day", 80), ("cost", 80)]);
+        assert_eq!(names(1), [("id", 200), ("name", 200), ("amount", 200), ("day", 200)]);
+        let sum = report.slices.iter().fold([0; 6], |sum, slice| {
+            let [found, missed] = [slice.destinations[0], slice.destinations[1]];
+            let own = [found.out, found.filtered, found.rejected, missed.out, missed.filtered, missed.rejected];
+            std::array::from_fn(|place| sum[place] + own[place])
+        });
+        assert_eq!(sum, [80, 200, 21, 200, 80, 21]);
+        assert_eq!((report.rejects.count, report.rejects.by_rule["null_not_allowed"]), (21, 20));
+    }
 }

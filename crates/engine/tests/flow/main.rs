@@ -18,6 +18,7 @@ mod queries;
 mod rejects;
 mod resumed;
 mod routed;
+mod several;
 mod slicing;
 mod sources;
 mod support;

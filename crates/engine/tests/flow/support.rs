@@ -129,6 +129,9 @@ impl Job {
             join: None,
             transforms: self.transforms.clone(),
             routing: self.routing.clone(),
+            input: None,
+            fit: Vec::new(),
+            others: Vec::new(),
             sink: if self.null_sink {
                 SinkSpec::Null
             } else {

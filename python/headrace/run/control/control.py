@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from headrace.errors import CancelledError, HeadraceError, PackageError
-from headrace.model import BoundPackage, Constraint, DataFlowTask, Task
+from headrace.model import BoundPackage, Constraint, DataFlowTask, SharedFlow, Task
 from headrace.model.spec_leaves import ChildPackageSpec
 from headrace.model.task_order import in_order
 from headrace.run.cancellation import Cancellation
@@ -374,17 +374,17 @@ class Control:
 
     async def _flow(self, task: Task, place: Place, instance: str, shown: str, warnings: list[str]) -> End:
         known = self._names.shown(instance)
-        call = partial(self._workers.flow, known, self._bound(task, place, known, shown), place)
+        call = partial(self._workers.flow, task, known, self._bound(task, place, known, shown), place)
         end: FlowEnd = await self._in_worker(place, call, f"task {shown}")
         warnings += end.warnings
         return End("success" if end.reason is None else "skipped", reason=end.reason)
 
-    def _bound(self, task: Task, place: Place, instance: str, shown: str) -> Callable[[], DataFlowTask]:
+    def _bound(self, task: Task, place: Place, instance: str, shown: str) -> Callable[[], DataFlowTask | SharedFlow]:
         scope = place.frame.scope(task=shown)
 
-        def bound() -> DataFlowTask:
+        def bound() -> DataFlowTask | SharedFlow:
             flow = place.package.binder.task(task, scope, instance)
-            assert isinstance(flow, DataFlowTask)
+            assert isinstance(flow, DataFlowTask | SharedFlow)
             return flow
 
         return bound
@@ -470,7 +470,7 @@ class Control:
     async def _transaction(self, task: Task, place: Place, instance: str, shown: str, warnings: list[str]) -> End:
         """All tasks of the container in their order, and one commit behind them."""
         members = [
-            Member(member, known, self._bound(member, place, known, known))
+            Member(member, known, cast(Callable[[], DataFlowTask], self._bound(member, place, known, known)))
             for member in in_order(task.tasks)
             if (known := self._names.shown(f"{instance}.{member.name}"))
         ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from headrace.model import DataFlowTask, Task
+from headrace.model import DataFlowTask, SharedFlow, Task
 from headrace.run.control.journal import Journal
 from headrace.run.control.loops import Loops
 from headrace.run.control.place import Place
@@ -36,7 +36,7 @@ class Member:
 class Workers(Protocol):
     """What does the work of leaves, on a worker thread."""
 
-    def flow(self, instance: str, flow: Callable[[], DataFlowTask], place: Place) -> FlowEnd:
+    def flow(self, task: Task, instance: str, flow: Callable[[], DataFlowTask | SharedFlow], place: Place) -> FlowEnd:
         """Loads a data flow; the caller holds the pool. `flow` binds it, if it is not planned already."""
 
     def transaction(

@@ -36,6 +36,25 @@ class Rows(Protocol):
         """Takes the registered stream; the number of rows."""
 
 
+class Stream(Protocol):
+    """What the rows of a load are read from, by the name `ddl.STREAM`."""
+
+    def open(self, connection: duckdb.DuckDBPyConnection, flow: Flow) -> None: ...
+    def close(self, connection: duckdb.DuckDBPyConnection) -> None: ...
+
+
+class ArrowRows:
+    """The merged stream of the flow."""
+
+    def open(self, connection: duckdb.DuckDBPyConnection, flow: Flow) -> None:
+        """Once."""
+        connection.register(ddl.STREAM, flow.arrow_stream())
+
+    def close(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Lets go of it."""
+        connection.unregister(ddl.STREAM)
+
+
 class TableLoad:
     """One load: tables, rows of the flow's Arrow stream, accounts, ledger, commit. `rows` says where they go.
 
@@ -52,6 +71,7 @@ class TableLoad:
         plan: DataFlowPlan,
         rows: Rows,
         is_cancelled: Callable[[], bool],
+        stream: Stream | None = None,
     ) -> None:
         self._connection = connection
         self._path = path
@@ -59,6 +79,7 @@ class TableLoad:
         self._run_id = run_id
         self._plan = plan
         self._rows = rows
+        self._stream = stream or ArrowRows()
         self._is_cancelled = is_cancelled
         self._is_storing_rejects = False
         self._rows_inserted = 0
@@ -146,7 +167,7 @@ class TableLoad:
         return ()
 
     def _insert(self, flow: Flow) -> int:
-        self._connection.register(ddl.STREAM, flow.arrow_stream())
+        self._stream.open(self._connection, flow)
         return self._rows.insert()
 
     def _drop_stream(self) -> None:
@@ -154,7 +175,7 @@ class TableLoad:
         refuses even this, and its refusal would hide why the transaction failed.
         """
         with suppress(duckdb.Error):
-            self._connection.unregister(ddl.STREAM)
+            self._stream.close(self._connection)
 
     def _store_rejects(self) -> None:
         table = self._plan.reject_table

@@ -48,7 +48,7 @@ from headrace.targets.duckdb.failures import ledger_failure, path_problem
 from headrace.targets.duckdb.group import group_transaction
 from headrace.targets.duckdb.inspection import inspect_file
 from headrace.targets.duckdb.ledger import Ledger
-from headrace.targets.duckdb.load import Rows, TableLoad
+from headrace.targets.duckdb.load import Rows, Stream, TableLoad
 from headrace.targets.duckdb.lookup_rows import described_query, described_table, lookup_rows
 from headrace.targets.duckdb.partitions import Partitions, divides, has_several_tables
 from headrace.targets.duckdb.replays import ReplayLedger
@@ -188,17 +188,20 @@ class DuckdbTarget(ClosedBehind):
     ) -> AbstractContextManager[GroupTransaction]:
         sessions = self._sessions(run_id)
 
-        def new_load(cursor: duckdb.DuckDBPyConnection, plan: DataFlowPlan) -> TableLoad:
+        def new_load(cursor: duckdb.DuckDBPyConnection, plan: DataFlowPlan, stream: Stream | None) -> TableLoad:
             self._restore()
-            return self._load_by(cursor, run_id, plan)
+            return self._load_by(cursor, run_id, plan, stream)
 
-        return group_transaction(sessions, self._path, task, new_load, is_cancelled)
+        has_ways = any(plan.flow for plan in plans)
+        return group_transaction(sessions, self._path, task, new_load, is_cancelled, has_ways=has_ways)
 
-    def _load_by(self, connection: duckdb.DuckDBPyConnection, run_id: str, plan: DataFlowPlan) -> TableLoad:
+    def _load_by(
+        self, connection: duckdb.DuckDBPyConnection, run_id: str, plan: DataFlowPlan, stream: Stream | None = None
+    ) -> TableLoad:
         self._limit_memory(min(plan.memory.engine_bytes, self._options.engine_bytes))
         self._rows = Partitions(connection, plan) if divides(plan) else WholeTable(connection, plan)
         ledger, is_cancelled = Ledger(connection, self._path), self._options.is_cancelled
-        return TableLoad(connection, self._path, ledger, run_id, plan, self._rows, is_cancelled)
+        return TableLoad(connection, self._path, ledger, run_id, plan, self._rows, is_cancelled, stream)
 
     def switch_partition(
         self, run_id: str, exchange: PartitionExchange, notes: Notes, is_cancelled: Callable[[], bool]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from headrace.errors import HeadraceError, InternalError, TargetError
@@ -28,6 +28,7 @@ from headrace.targets.base import (
 from headrace.targets.builds import QueryDivision, QueryParts
 from headrace.targets.group import GroupTransaction
 from headrace.targets.null.capabilities import NULL_CAPABILITIES
+from headrace.targets.null.group import NullGroup
 from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange, not_partitioned
 from headrace.targets.row_search import RowSearch
 from headrace.targets.sql import Command, SqlSessions
@@ -101,7 +102,9 @@ class NullTarget(WithoutLookupRows, ClosedBehind):
     def transaction(
         self, run_id: str, task: str, plans: Sequence[DataFlowPlan], is_cancelled: Callable[[], bool]
     ) -> AbstractContextManager[GroupTransaction]:
-        raise TargetError("a connection of type null has no transactions", hint="Choose another connection.")
+        if not all(plan.flow for plan in plans):
+            raise TargetError("a connection of type null has no transactions", hint="Choose another connection.")
+        return nullcontext(NullGroup())
 
     def switch_partition(
         self, run_id: str, exchange: PartitionExchange, notes: Notes, is_cancelled: Callable[[], bool]

@@ -6,7 +6,7 @@ end them first; everything before and behind that is a load.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -137,12 +137,12 @@ class BuildLoad(TableLoad):
     def _with_temporary(self, times: LoadTimes) -> LoadTimes:
         return replace(times, temporary_bytes=self._temporary_bytes)
 
-    def _flow_ended(self, flow: Flow, settle: Settle) -> dict[str, Any]:
+    def _flow_ended(self, flow: Flow, settles: Sequence[Settle]) -> Sequence[Mapping[str, Any]]:
         planned = self._plan.partitioning
         if planned is not None and self._staging.parent is not None and self._by_hash is not None:
             self._hash_key = hash_key_of(self._control, self._staging.parent, planned.column)
         before = temporary_bytes(self._control)
-        result = super()._flow_ended(flow, settle)
+        results = super()._flow_ended(flow, settles)
         self._temporary_bytes = max(0, temporary_bytes(self._control) - before)
         if self._ledger is not None:
             with self._control.cancellable(self._is_cancelled), transaction(self._control):
@@ -151,9 +151,9 @@ class BuildLoad(TableLoad):
                     self._plan.task,
                     self._plan.staging[0].partition,
                     _QUERY_SLICE,
-                    int(result["slices"][0]["out"]),
+                    int(results[0]["slices"][0]["out"]),
                 )
-        return result
+        return results
 
     def _consequence(self, error: HeadraceError) -> str:
         return "" if isinstance(error, LedgerError) else NOTHING

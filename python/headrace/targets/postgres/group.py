@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from headrace.errors import HeadraceError, InternalError, TargetError
 from headrace.planning import DataFlowPlan
-from headrace.targets.base import Flow, LoadTimes, Settle, WithoutLookupRows
+from headrace.targets.base import Flow, LoadTimes, Settle, SharedFlow, WithoutLookupRows
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.sql_sessions import PostgresSqlSession, PostgresSqlSessions
@@ -91,6 +91,15 @@ class PostgresGroup(WithoutLookupRows):
     def stage(self, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         load = self._loads[plan.task] = self._new_load(plan)
         return load.stage(flow, settle)
+
+    def stage_ways(
+        self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
+    ) -> Sequence[LoadTimes]:
+        loads = [self._loads.setdefault(plan.task, self._new_load(plan)) for plan in plans]
+        for load in loads:
+            load.prepare()
+        results = loads[0].take_rows(flow, settles)
+        return [load.finish(flow, result) for load, result in zip(loads, results, strict=True)]
 
     def begin(self) -> None:
         # The locks of the tables are those of the control session.

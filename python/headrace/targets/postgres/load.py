@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -148,14 +148,36 @@ class TableLoad:
         with table_lock(self._control, target, timeout, self._notice, self._is_cancelled):
             yield
 
+    def prepare(self) -> None:
+        """The first part of `stage`: what has to be there before the first row."""
+        with self._explained():
+            self._before_rows()
+
+    def take_rows(self, flow: Flow, settles: Sequence[Settle]) -> Sequence[Mapping[str, Any]]:
+        """The second part, once for all ways of a flow with several destinations: the results of all."""
+        with self._explained(), self._timed("insert"):
+            return self._flow_ended(flow, settles)
+
+    def finish(self, flow: Flow, result: Mapping[str, Any]) -> LoadTimes:
+        """The third part: what there is to do behind the last row."""
+        with self._explained():
+            self._behind_rows(flow, result)
+        return self.times
+
     def _stage(self, flow: Flow, settle: Settle) -> None:
+        self._before_rows()
+        with self._timed("insert"):  # in a resumed run perhaps of nothing
+            (result,) = self._flow_ended(flow, [settle])
+        self._behind_rows(flow, result)
+
+    def _before_rows(self) -> None:
         with self._timed("prepare"), self._control.cancellable(self._is_cancelled):
             self._prepare()
         self._is_prepared = True
-        with self._timed("insert"):  # in a resumed run perhaps of nothing
-            result = self._flow_ended(flow, settle)
-            self._rows_loaded = sum(int(item["out"]) for item in result["slices"])
-            self._result = result
+
+    def _behind_rows(self, flow: Flow, result: Mapping[str, Any]) -> None:
+        self._rows_loaded = sum(int(item["out"]) for item in result["slices"])
+        self._result = result
         with self._timed("commit"):
             if self._staging.is_direct:
                 self._commit_writers(flow)
@@ -266,7 +288,7 @@ class TableLoad:
                 hint=f"Load as a member of role {relation.owner}, or use `load: single`.",
             )
 
-    def _flow_ended(self, flow: Flow, settle: Settle) -> dict[str, Any]:
+    def _flow_ended(self, flow: Flow, settles: Sequence[Settle]) -> Sequence[Mapping[str, Any]]:
         """Runs the flow to its end; stops it when the control connection is lost, for its locks are lost with it."""
         losses: list[HeadraceError] = []
 
@@ -277,14 +299,14 @@ class TableLoad:
         try:
             with self._control.heartbeat(self._is_cancelled, stop, flow.seen_at_work):
                 flow.start()
-                result = settle(None)
+                results = [settle(None) for settle in settles]
         except HeadraceError as error:
             if losses:
                 raise explained(losses[0], self._what) from error
             raise
         if losses:  # in the moment when the last stream ended: writers that wait for the commit were cancelled
             raise explained(losses[0], self._what)
-        return result
+        return results
 
     def _commit_writers(self, flow: Flow) -> None:
         """Commits the writers of an append, one after the other."""

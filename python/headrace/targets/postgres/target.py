@@ -273,7 +273,9 @@ class PostgresTarget(ClosedBehind):
         staging = TableStaging(self._control, run_id, plan, self._hidden_schema(plan))
         staging.check()
         connection = self._sessions.spec(session_name(run_id, plan.task), self._settings)
-        self._staging = {plan.task: staging}
+        # The ways of a flow are loaded together; nobody asks for any other load again.
+        others = {task: own for task, own in self._staging.items() if plan.flow and task.startswith(f"{plan.flow}/")}
+        self._staging = {**others, plan.task: staging}
         self._session_spec = {**connection, "application_name": session_name(run_id, plan.task)}
         if self._ledger is None:
             return staging.sink_spec(connection, None, {})

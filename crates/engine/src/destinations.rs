@@ -1,0 +1,163 @@
+//! The destinations of a flow: one, or several that get their rows in one pass. What streams ask of all of them together.
+
+use std::sync::Arc;
+
+use headrace_types::CoreError;
+
+use crate::measure::{ConsumerMeasure, WriterMeasure};
+use crate::outcome::Outcome;
+use crate::queue::Group;
+use crate::report::{ColumnReport, DestinationReport, SinkReport};
+use crate::routing::Router;
+use crate::sink::arrow::BatchReader;
+use crate::sink::{self, Sink};
+use crate::spec::FlowSpec;
+use crate::transforms::Transforms;
+
+/// One destination.
+pub struct Destination {
+    /// Finds the places of its rows, if they have any.
+    pub router: Option<Arc<Router>>,
+    /// Where they go.
+    pub sink: Arc<dyn Sink>,
+}
+
+/// All of a flow; at least one.
+pub struct Destinations(Vec<Destination>);
+
+impl Destinations {
+    /// Those of a specification, and the readers of their merged streams, as far as they have one.
+    ///
+    /// # Errors
+    /// `Specification` for sinks that contradict the rows or themselves.
+    pub fn of(
+        spec: &Arc<FlowSpec>,
+        queue_batches: usize,
+        outcome: &Arc<Outcome>,
+        transforms: &Arc<Transforms>,
+    ) -> Result<(Self, Vec<Option<BatchReader>>), CoreError> {
+        let mut all = Vec::new();
+        let mut readers = Vec::new();
+        for number in 0..spec.destinations() {
+            let (way, own) = match spec.others.is_empty() && spec.input.is_none() {
+                true => (spec.clone(), transforms.clone()),
+                false => (Arc::new(spec.way(number)), Arc::new(transforms.way(number))),
+            };
+            let router = Router::of(&way)?.map(Arc::new);
+            let (sink, reader) = sink::make(&way, queue_batches, outcome.clone(), &own, router.as_ref())?;
+            all.push(Destination { router, sink });
+            readers.push(reader);
+        }
+        Ok((Destinations(all), readers))
+    }
+
+    /// A sink of the core's own.
+    pub fn one(router: Option<Arc<Router>>, sink: Arc<dyn Sink>) -> Self {
+        Destinations(vec![Destination { router, sink }])
+    }
+
+    /// All of them, in order.
+    pub fn all(&self) -> &[Destination] {
+        &self.0
+    }
+
+    /// Whether there is one alone.
+    pub fn is_one(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// Whether any has places for rows.
+    pub fn have_places(&self) -> bool {
+        self.0.iter().any(|own| own.router.is_some())
+    }
+
+    /// As [`Sink::groups`]. What one wants taken together, all others take together, too.
+    pub fn groups(&self, units: Vec<Group>) -> Vec<Group> {
+        self.0.iter().fold(units, |units, own| own.sink.groups(units))
+    }
+
+    /// As [`Sink::wanted_columns`].
+    pub fn wanted_columns(&self) -> Option<Vec<usize>> {
+        self.0.first().filter(|_| self.is_one()).and_then(|own| own.sink.wanted_columns())
+    }
+
+    /// As [`Sink::keeps_rejects`].
+    pub fn keeps_rejects(&self) -> bool {
+        self.0.iter().any(|own| own.sink.keeps_rejects())
+    }
+
+    /// As [`Sink::hashes_texts`].
+    pub fn hashes_texts(&self) -> bool {
+        self.0.iter().any(|own| own.sink.hashes_texts())
+    }
+
+    /// Whether no consumer has anything to take: as long as one works, blocks come home.
+    pub fn starved(&self) -> bool {
+        self.0.iter().all(|own| own.sink.starved())
+    }
+
+    /// As [`Sink::close`].
+    pub fn close(&self) {
+        self.0.iter().for_each(|own| own.sink.close());
+    }
+
+    /// As [`Sink::abandon`].
+    pub fn abandon(&self) {
+        self.0.iter().for_each(|own| own.sink.abandon());
+    }
+
+    /// As [`Sink::commit`].
+    pub fn commit(&self) -> Result<(), CoreError> {
+        self.0.iter().try_for_each(|own| own.sink.commit())
+    }
+
+    /// As [`Sink::seen_at_work`].
+    pub fn seen_at_work(&self, processes: &[i32]) {
+        self.0.iter().for_each(|own| own.sink.seen_at_work(processes));
+    }
+
+    /// As [`Sink::writers`], of all.
+    pub fn writers(&self) -> Vec<WriterMeasure> {
+        self.0.iter().flat_map(|own| own.sink.writers()).collect()
+    }
+
+    /// As [`Sink::consumer`]: rows of all, and times of the one that has worked most.
+    pub fn consumer(&self) -> Option<ConsumerMeasure> {
+        let own: Vec<_> = self.0.iter().filter_map(|own| own.sink.consumer()).collect();
+        let (batches, rows) = own.iter().fold((0, 0), |sum, own| (sum.0 + own.batches, sum.1 + own.rows));
+        let busiest = own.into_iter().max_by(|one, other| one.busy_seconds.total_cmp(&other.busy_seconds));
+        busiest.map(|busiest| ConsumerMeasure { batches, rows, ..busiest })
+    }
+
+    /// As [`Sink::report`]: rows of all, and times of the one that has worked most.
+    pub fn report(&self) -> SinkReport {
+        if self.is_one() {
+            return self.0.first().map(|own| own.sink.report()).unwrap_or_default();
+        }
+        let own: Vec<_> = self.0.iter().map(|own| own.sink.report()).collect();
+        let mut sum = SinkReport::default();
+        for report in &own {
+            sum.batches += report.batches;
+            sum.rows += report.rows;
+            if let Some(confirmed) = report.confirmed {
+                *sum.confirmed.get_or_insert(0) += confirmed;
+            }
+        }
+        let busiest = own.into_iter().max_by(|one, other| one.busy_seconds.total_cmp(&other.busy_seconds));
+        if let Some(SinkReport { wait_input_seconds, busy_seconds, .. }) = busiest {
+            (sum.wait_input_seconds, sum.busy_seconds) = (wait_input_seconds, busy_seconds);
+        }
+        sum
+    }
+
+    /// As [`Sink::columns`], of one that is alone.
+    pub fn columns(&self) -> Option<Vec<ColumnReport>> {
+        self.0.first().filter(|_| self.is_one()).and_then(|own| own.sink.columns())
+    }
+
+    /// Of each, if there are several.
+    pub fn reports(&self) -> Vec<DestinationReport> {
+        let report = |own: &Destination| DestinationReport { sink: own.sink.report(), columns: own.sink.columns() };
+        if self.is_one() { Vec::new() } else { self.0.iter().map(report).collect() }
+    }
+}

@@ -1,0 +1,254 @@
+//! Several destinations of one pass: each gets the rows of its way, whatever the streams, and its accounts are those of a plain flow.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, UInt32Type};
+use arrow_array::{Int32Array, RecordBatch, UInt32Array};
+use headrace_engine::report::{DestinationCounts, FlowReport, Status};
+use headrace_engine::spec::{CommittedSlice, DestinationSpec, FlowSpec, RowsOf, SinkSpec};
+use headrace_engine::{BatchReader, Failure, FailureKind, Flow, Window};
+use headrace_types::ErrorKind;
+use serde_json::{Value, json};
+
+use crate::support::{Job, join, layout, rows, sorted, values};
+
+const ROWS: i64 = 2000;
+
+fn arrow() -> SinkSpec {
+    let columns = layout().columns.iter().map(|column| column.name.clone()).collect();
+    SinkSpec::Arrow { columns, position: None, place_column: None }
+}
+
+fn destination(value: Value) -> DestinationSpec {
+    let sink = json!({"kind": "null"});
+    let mut value = value;
+    value["sink"] = value.get("sink").cloned().unwrap_or(sink);
+    serde_json::from_value(value).unwrap()
+}
+
+/// A job of many small slices, or of one.
+fn job(streams: usize) -> Job {
+    let mut job = Job::of(rows(0, ROWS as u64));
+    (job.streams, job.slice_bytes) = (streams, if streams == 1 { 1 << 30 } else { 2500 });
+    job.memory.blocks = 3 * streams + 8;
+    job
+}
+
+/// The split of a window by the id of each row: `output` says where it goes, or why it fails.
+fn answer(window: Window, output: impl Fn(i64) -> Result<i32, &'static str>) {
+    let id = window.rows.column(0).as_primitive::<Int64Type>();
+    let number = window.rows.column(window.rows.num_columns() - 1).as_primitive::<UInt32Type>();
+    let outputs: Result<Vec<i32>, _> = id.values().iter().map(|id| output(*id)).collect();
+    let answer = match outputs {
+        Ok(outputs) => RecordBatch::try_from_iter([
+            ("0", Arc::new(Int32Array::from(outputs)) as arrow_array::ArrayRef),
+            ("1", Arc::new(UInt32Array::from(number.values().to_vec()))),
+        ])
+        .map(|batch| vec![batch])
+        .map_err(|error| Failure { kind: FailureKind::Other, text: error.to_string() }),
+        Err(text) => Err(Failure { kind: FailureKind::Row, text: text.to_owned() }),
+    };
+    window.answer(answer);
+}
+
+/// Runs a flow whose destinations are merged streams; what each has got, sorted.
+fn run(spec: FlowSpec, output: impl Fn(i64) -> Result<i32, &'static str> + Sync) -> (Vec<Vec<String>>, FlowReport) {
+    let (streams, destinations) = (spec.streams, spec.destinations());
+    let flow = Flow::new(spec).unwrap();
+    let readers: Vec<BatchReader> = (0..destinations).map(|own| flow.take_reader_of(own).unwrap()).collect();
+    let found = std::thread::scope(|scope| {
+        for _ in 0..streams {
+            scope.spawn(|| {
+                while let Some(window) = flow.next_window() {
+                    answer(window, &output);
+                }
+            });
+        }
+        let consume = |reader: BatchReader| {
+            let mut all = Vec::new();
+            for batch in reader.map_while(Result::ok) {
+                all.extend(values(&batch));
+            }
+            sorted(all)
+        };
+        let consumers: Vec<_> = readers.into_iter().map(|reader| scope.spawn(move || consume(reader))).collect();
+        flow.start().unwrap();
+        consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect()
+    });
+    (found, join(&flow))
+}
+
+fn lines(ids: impl Iterator<Item = i64>) -> Vec<String> {
+    sorted(ids.map(|id| crate::support::row(id as u64)).collect())
+}
+
+/// The sums of a destination over all slices, each of which has balanced.
+fn counts(report: &FlowReport, number: usize) -> DestinationCounts {
+    let mut sum = DestinationCounts::default();
+    for slice in &report.slices {
+        let own = slice.destinations[number];
+        assert_eq!(slice.rows, own.out + own.filtered + own.rejected, "{slice:?}");
+        sum.out += own.out;
+        sum.rejected += own.rejected;
+        sum.filtered += own.filtered;
+    }
+    sum
+}
+
+fn split(outputs: usize) -> Value {
+    json!([{"name": "parted", "split": {"number": "row", "outputs": outputs}}])
+}
+
+#[test]
+fn two_destinations_share_the_rows_of_the_source() {
+    for streams in [1, 16] {
+        let job = job(streams).arrow();
+        let mut spec = job.plan().unwrap();
+        let input = RowsOf { transform: None, output: 0 };
+        spec.others =
+            vec![DestinationSpec { input, fit: vec![], routing: None, sink: arrow(), committed: HashMap::new() }];
+        let (found, report) = run(spec, |_| Ok(0));
+        assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+        assert_eq!(found, [lines(0..ROWS), lines(0..ROWS)]);
+        for number in [0, 1] {
+            let all = DestinationCounts { out: ROWS as u64, ..DestinationCounts::default() };
+            assert_eq!(counts(&report, number), all);
+            assert_eq!(report.destinations[number].sink.rows, ROWS as u64);
+        }
+        assert_eq!(report.sink.rows, 2 * ROWS as u64);
+    }
+}
+
+#[test]
+fn a_split_sends_each_row_to_one_output_and_a_row_that_fails_is_a_reject_of_all() {
+    let output = |id: i64| if id == 77 { Err("it cannot be compared") } else { Ok((id % 4).min(2) as i32) };
+    for streams in [1, 16] {
+        let job = Job { limit: 5, ..job(streams).arrow() };
+        let mut spec = job.plan().unwrap();
+        spec.transforms = serde_json::from_value(split(3)).unwrap();
+        spec.input = Some(RowsOf { transform: Some(0), output: 2 });
+        let sink = json!({"kind": "arrow", "columns": ["id", "name", "amount", "day"]});
+        spec.others = vec![destination(json!({"input": {"transform": 0, "output": 0}, "sink": sink}))];
+        let (found, report) = run(spec, output);
+        assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+        let ids = |wanted: fn(i64) -> bool| (0..ROWS).filter(move |id| *id != 77 && wanted(id % 4));
+        assert_eq!(found, [lines(ids(|part| part >= 2)), lines(ids(|part| part == 0))]);
+        let [rest, first, second] = [1000, 500, 499];
+        let own = |out, filtered| DestinationCounts { committed: false, out, filtered, rejected: 1 };
+        assert_eq!(counts(&report, 0), own(rest, first + second));
+        assert_eq!(counts(&report, 1), own(first, rest + second));
+        let sum = report.slices.iter().fold([0; 5], |sum, slice| {
+            let own = &slice.transforms[0];
+            let output = |place: usize| own.outputs.get(place).copied().unwrap_or_default();
+            [sum[0] + own.rows, sum[1] + own.matched, sum[2] + output(0), sum[3] + output(1), sum[4] + own.rejected]
+        });
+        assert_eq!(sum, [ROWS as u64, first, second, rest, 1]);
+        assert_eq!(
+            (report.rejects.count, &report.rejects.by_rule),
+            (1, &BTreeMap::from([("expression".to_owned(), 1)]))
+        );
+    }
+}
+
+#[test]
+fn what_a_destination_cannot_hold_is_a_reject_of_its_way_and_one_row_is_one_reject() {
+    let mut job = Job { limit: 5000, ..job(3) };
+    job.layout.columns[1].nullable = true;
+    let mut spec = job.plan().unwrap();
+    let narrow = |length: u32| json!({"name": "name", "type": {"kind": "varchar", "length": length}, "nullable": true});
+    let day = json!({"name": "day", "type": {"kind": "date"}, "nullable": false});
+    spec.fit = serde_json::from_value(json!([narrow(20)])).unwrap();
+    spec.others = vec![
+        destination(json!({"input": {"transform": null}, "fit": [narrow(10), day]})),
+        destination(json!({"input": {"transform": null}})),
+    ];
+    let flow = Flow::new(spec).unwrap();
+    flow.start().unwrap();
+    let report = join(&flow);
+    assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+    let long = |id: i64, most: i64| 5 + id % 23 > most; // "name nnn"
+    let count = |bad: &dyn Fn(i64) -> bool| (0..ROWS).filter(|id| bad(*id)).count() as u64;
+    let first = count(&|id| long(id, 20));
+    let second = count(&|id| long(id, 10) || id % 7 == 0);
+    let own = |rejected| DestinationCounts { committed: false, out: ROWS as u64 - rejected, filtered: 0, rejected };
+    assert_eq!([0, 1, 2].map(|number| counts(&report, number)), [own(first), own(second), own(0)]);
+    assert_eq!(report.rejects.count, second, "all that the first refuses, the second refuses, too");
+    let nulls = count(&|id| id % 7 == 0 && !long(id, 10));
+    assert_eq!(report.rejects.by_rule.get("null_not_allowed"), Some(&nulls), "what was found first is told");
+    let out = report.destinations[1].columns.as_ref().unwrap();
+    assert_eq!((out[3].rows, out[3].nulls, out[1].max_length), (ROWS as u64 - second, 0, Some(10)));
+}
+
+#[test]
+fn a_slice_that_some_destinations_have_is_sent_to_the_others() {
+    let mut job = Job { limit: 5, ..job(4).arrow() };
+    job.layout.columns[0].nullable = true;
+    let known = |loaded: u64| CommittedSlice { loaded, ..CommittedSlice::default() };
+    let plain = job.plan().unwrap();
+    let counted = {
+        let flow = Flow::new(FlowSpec { sink: SinkSpec::Null, ..job.plan().unwrap() }).unwrap();
+        flow.start().unwrap();
+        join(&flow).slices.iter().map(|slice| (slice.number, slice.rows)).collect::<HashMap<_, _>>()
+    };
+    let committed = |numbers: &[u32]| numbers.iter().map(|number| (*number, known(counted[number]))).collect();
+    let mut spec = plain;
+    spec.source.committed = committed(&[1, 2, 3]);
+    let sink = json!({"kind": "arrow", "columns": ["id", "name", "amount", "day"]});
+    let mut other = destination(json!({"input": {"transform": null}, "sink": sink}));
+    other.committed = committed(&[2, 4]);
+    spec.others = vec![other];
+    let (found, report) = run(spec.clone(), |_| Ok(0));
+    assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+    let rows_of = |numbers: &[u32]| numbers.iter().map(|number| counted[number]).sum::<u64>();
+    let all = ROWS as u64;
+    assert_eq!(
+        found.iter().map(|own| own.len() as u64).collect::<Vec<_>>(),
+        [all - rows_of(&[1, 2, 3]), all - rows_of(&[2, 4])]
+    );
+    for slice in &report.slices {
+        let is_in = |numbers: &[u32]| numbers.contains(&slice.number);
+        assert_eq!(
+            slice.destinations.iter().map(|own| own.committed).collect::<Vec<_>>(),
+            [is_in(&[1, 2, 3]), is_in(&[2, 4])]
+        );
+        assert_eq!((slice.committed, slice.stream.is_none()), (is_in(&[2]), is_in(&[2])), "the others are read");
+        assert!(slice.destinations.iter().all(|own| own.out == slice.rows));
+    }
+
+    // What was committed is compared with what is read now.
+    spec.source.committed.insert(1, known(counted[&1] - 1));
+    let (_, report) = run(spec, |_| Ok(0));
+    let error = report.error.unwrap();
+    assert_eq!(
+        (error.kind, error.what.as_str()),
+        (ErrorKind::Internal, "slice 1 has other rows than when an earlier attempt committed it")
+    );
+}
+
+#[test]
+fn rows_that_come_from_nowhere_are_refused() {
+    let refused = |change: &dyn Fn(&mut FlowSpec)| {
+        let job = job(1);
+        let mut spec = job.plan().unwrap();
+        spec.transforms = serde_json::from_value(split(2)).unwrap();
+        change(&mut spec);
+        Flow::new(spec).err().unwrap().what
+    };
+    let to = |transform: Option<usize>, output: usize| RowsOf { transform, output };
+    assert_eq!(refused(&|spec| spec.input = Some(to(Some(0), 2))), "flow test: there is no output 2 of 2");
+    assert_eq!(
+        refused(&|spec| spec.input = Some(to(Some(1), 0))),
+        "flow test: transform 1 is read before it has any rows"
+    );
+    assert_eq!(
+        refused(&|spec| spec.transforms[0].input = Some(to(Some(0), 0))),
+        "flow test: transform 0 is read before it has any rows"
+    );
+    let wide = json!([{"name": "name", "type": {"kind": "int32"}, "nullable": true}]);
+    assert_eq!(
+        refused(&|spec| spec.fit = serde_json::from_value(wide.clone()).unwrap()),
+        "flow test: destination 0: column `name` is of another type than that which fits"
+    );
+}

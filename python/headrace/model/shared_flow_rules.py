@@ -1,0 +1,115 @@
+"""What a data flow with several destinations cannot have: they are filled in one pass, and become visible at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.model.bound import Destination
+from headrace.model.problems import ProblemCollector
+from headrace.model.spec_data_flow import DataFlowSpec
+from headrace.model.spec_partition import RangePartitionSpec
+from headrace.model.suggest import show_name
+from headrace.model.yaml_reader import Document, DocumentPath
+
+
+class SharedFlowRules:
+    """Of one data flow. Problems are noted."""
+
+    def __init__(self, document: Document, problems: ProblemCollector, path: DocumentPath) -> None:
+        self._document = document
+        self._problems = problems
+        self._path = path
+        self._is_right = True
+
+    def check(self, spec: DataFlowSpec, destinations: Sequence[Destination], *, joins: bool) -> bool:
+        """Whether it can be loaded."""
+        if joins:
+            self._refuse(
+                (),
+                "the rows of a join go to one destination in this version",
+                found=f"{len(spec.destinations)} destinations",
+                expected="one destination",
+                hint="Write a data flow for each of them.",
+            )
+        if spec.rejects.table is not None:
+            self._refuse(
+                ("rejects", "table"),
+                "rejects of a data flow with several destinations go into no table in this version",
+                hint="Leave `table` out: they are in the run folder, and `headrace rejects` shows them.",
+            )
+        self._one_connection(destinations)
+        self._different_tables(destinations)
+        for name, own in spec.destinations.items():
+            if own.commit is not None:
+                self._refuse(
+                    ("destinations", name, "commit"),
+                    "a data flow with several destinations commits once, all of them together, in this version",
+                    hint="Leave `commit` out, or write a data flow for each destination.",
+                )
+            clause = own.partition
+            unknown = None if clause is None or clause.range is None else looked_for(clause.range)
+            if unknown is not None:
+                self._refuse(
+                    ("destinations", name, "partition", "range"),
+                    f"several destinations cannot be filled in one pass if one is divided by {unknown}",
+                    expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
+                    hint="Give the bounds, or leave `partition` out.",
+                )
+            if own.partitions is not None:
+                self._refuse(
+                    ("destinations", name, "partitions"),
+                    "partitions are not loaded anew by a data flow with several destinations in this version",
+                    hint="Write a data flow for this destination.",
+                )
+            if own.lock:
+                self._refuse(
+                    ("destinations", name, "lock"),
+                    "several destinations become visible in one transaction, and `lock` would hold one of its own open",
+                    hint="Leave `lock` out.",
+                )
+        return self._is_right
+
+    def _one_connection(self, destinations: Sequence[Destination]) -> None:
+        first = destinations[0] if destinations else None
+        for own in destinations:
+            if first is not None and own.connection.name != first.connection.name:
+                self._refuse(
+                    ("destinations", own.name, "connection"),
+                    "the destinations of a data flow are of one connection in this version, because they become "
+                    "visible in one transaction",
+                    found=f"`{show_name(own.connection.name)}`",
+                    expected=f"`{show_name(first.connection.name)}`, as for `{show_name(first.name)}`",
+                    hint="Write a data flow for each connection.",
+                )
+
+    def _different_tables(self, destinations: Sequence[Destination]) -> None:
+        seen: dict[tuple[str | None, str], str] = {}
+        for own in destinations:
+            first = seen.setdefault((own.schema, own.table), own.name)
+            if first != own.name and own.connection.type != "null":
+                self._refuse(
+                    ("destinations", own.name, "table"),
+                    f"the destinations `{show_name(first)}` and `{show_name(own.name)}` load the same table",
+                    found=f"`{show_name(own.table)}`",
+                    expected="one destination for each table",
+                    hint="Name another table, or leave one of them out.",
+                )
+
+    def _refuse(
+        self, path: DocumentPath, what: str, found: str | None = None, expected: str | None = None, hint: str = ""
+    ) -> None:
+        self._is_right = False
+        self._problems.add(
+            self._document, (*self._path, *path), what, found=found, expected=expected, hint=hint, at_key=True
+        )
+
+
+def looked_for(spec: RangePartitionSpec) -> str | None:
+    """What asks the source for its keys; None for bounds that are written."""
+    if isinstance(spec.bounds, list):
+        return None
+    if spec.parts is not None:
+        return "`parts`"
+    if spec.every is None:
+        return "a range for each file"
+    return "`every` without `from` and `to`" if spec.from_ is None or spec.to is None else None

@@ -1,0 +1,44 @@
+"""A split of rows: conditions, in order, each of which leads to an output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.model.row_query import RowQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`conditions`: as they are written, by output; `outputs`: their names in the order of their numbers, the rest
+    behind them. `rows`: the query that gives the number of the output of each row, None as long as it is not known what
+    it reads.
+    """
+
+    name: str
+    input: str
+    conditions: dict[str, str]
+    outputs: tuple[str, ...]
+    rows: RowQuery | None
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the columns that it reads are known."""
+        return self.rows is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOutput:
+    """The rows of one output of a split, as they came."""
+
+    split: Split
+    output: str
+
+    @property
+    def name(self) -> str:
+        """The name of the transform."""
+        return self.split.name
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the columns that it reads are known."""
+        return self.split.is_described

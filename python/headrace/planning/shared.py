@@ -1,0 +1,69 @@
+"""Flows with several destinations: what they read is what the layout says, whatever one of the tables holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.model import (
+    Column,
+    ComputedColumn,
+    DataFlowTask,
+    DataType,
+    Lookup,
+    RowColumn,
+    SplitOutput,
+    SqlTransform,
+    Transform,
+)
+from headrace.planning.column_mapping import ColumnMapping
+from headrace.planning.plan import FitColumn
+
+# As which the number of an output comes.
+_OUTPUT_NUMBER = DataType.parse("int32")
+
+
+def rows_as_declared(task: DataFlowTask) -> tuple[ComputedColumn, ...]:
+    """The columns of the rows behind the transforms; each has to fit its table as it is."""
+    ignoring = set(task.ignoring)
+
+    def declared(own: RowColumn) -> ComputedColumn:
+        may_be_ignored = isinstance(own, Column) and own.from_ is None and own.name in ignoring
+        is_made = isinstance(own, Column) and own.from_ is not None
+        transform = own.transform if isinstance(own, ComputedColumn) else ""
+        return ComputedColumn(own.name, own.type, (own.nullable or may_be_ignored) and not is_made, transform)
+
+    return tuple(declared(own) for own in task.rows)
+
+
+def fit_columns(rows: Sequence[ComputedColumn | RowColumn], mapping: ColumnMapping) -> tuple[FitColumn, ...]:
+    """What depends on values: whether a text is short enough, and whether there is one."""
+    known = {own.name: own for own in rows}
+    fit: dict[str, FitColumn] = {}
+    for column in mapping.columns:
+        own = known[column.source]
+        is_longer = column.type.kind == "varchar" and own.type != column.type
+        refuses_null = own.nullable and not column.nullable
+        if not is_longer and not refuses_null:
+            continue
+        before = fit.get(column.source, FitColumn(column.source, own.type, own.nullable))
+        narrow = column.type if is_longer else own.type
+        if before.type.kind == "varchar" and (not is_longer or (before.type.length or 0) < (narrow.length or 0)):
+            narrow = before.type
+        fit[column.source] = FitColumn(column.source, narrow, before.nullable and not refuses_null)
+    return tuple(fit.values())
+
+
+def computed_types(transforms: Sequence[Transform]) -> tuple[DataType, ...]:
+    """The types of columns behind queries."""
+    types: list[DataType] = []
+    for own in transforms:
+        if isinstance(own, SqlTransform):
+            types += [column.type for column in own.columns]
+        elif isinstance(own, SplitOutput):
+            types.append(_OUTPUT_NUMBER)
+    return tuple(types)
+
+
+def added_types(transforms: Sequence[Transform]) -> tuple[DataType, ...]:
+    """The types of columns that lookups add."""
+    return tuple(column.type for own in transforms if isinstance(own, Lookup) for column in own.added)

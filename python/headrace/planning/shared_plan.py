@@ -1,0 +1,140 @@
+"""A data flow with several destinations: the plans of its ways, executed in one pass over the source.
+
+For each destination the flow of its way is a plain flow. What the core reports of all of them is taken apart here, so
+that accounts, ledgers and summaries look at one way at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.errors import InternalError
+from headrace.planning.plan import DataFlowPlan
+from headrace.planning.routing import routing_spec
+from headrace.planning.transforms import TransformPlan
+
+
+@dataclass(frozen=True)
+class SharedPlan:
+    """`ways`: plans of one source, in the order of the package, of equal streams. `whole`: the plan of the first way
+    with the transforms of all, each behind what it reads; its lookups, queries and memory are those of the flow.
+    """
+
+    ways: tuple[DataFlowPlan, ...]
+    whole: DataFlowPlan
+
+    def core_spec(self, rejects_folder: str, sinks: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The spec of `core.Flow`. `sinks` are those of the target, in the order of the ways."""
+        first, *others = self.ways
+        spec = self.whole.flow_spec(rejects_folder, sinks[0])
+        if not others:
+            return spec
+        inputs = self._inputs()
+        names = list(self._places())
+        transforms = [
+            {**plan.transform_spec(), "input": inputs[name]}
+            for name, plan in zip(names, self.whole.transforms, strict=True)
+        ]
+        return {
+            **{name: value for name, value in spec.items() if name not in ("input", "fit", "routing")},
+            "transforms": transforms,
+            **self._end(first),
+            "others": [
+                {
+                    **self._end(way),
+                    "sink": sink,
+                    "committed": {str(number): known.to_dict() for number, known in sorted(way.committed.items())},
+                }
+                for way, sink in zip(others, sinks[1:], strict=True)
+            ],
+        }
+
+    def result_of(self, number: int, result: Mapping[str, Any]) -> dict[str, Any]:
+        """What the core says of a flow, as it would say it of one way alone. The rejects of all ways are told with
+        the first one.
+        """
+        if not result.get("destinations"):
+            return dict(result)
+        way, places = self.ways[number], self._places()
+        own = [places[plan.name] for plan in way.transforms]
+        slices = [self._slice(item, number, own) for item in result["slices"]]
+        none = {"count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0}
+        busy = result.get("transforms", [])
+        return {
+            **result,
+            "slices": slices,
+            **result["destinations"][number],
+            "rejects": result["rejects"] if number == 0 else none,
+            "transforms": [busy[place] for place in own if place < len(busy)],
+            "shared": self._sums(result) if number == 0 else None,
+        }
+
+    def _slice(self, item: Mapping[str, Any], number: int, places: Sequence[int]) -> dict[str, Any]:
+        counts = item.get("transforms", [])
+        own = {name: value for name, value in item.items() if name != "destinations"}
+        return {**own, **item["destinations"][number], "transforms": [counts[place] for place in places if counts]}
+
+    def _sums(self, result: Mapping[str, Any]) -> dict[str, int]:
+        """What is told once of a flow, not of each way: rejects, and rows that no destination gets."""
+        read = {(name, output) for name, output in self._read()}
+        filtered = 0
+        for item in result["slices"]:
+            for name, counts in zip(self._places(), item.get("transforms", []), strict=False):
+                filtered += int(counts["filtered"])
+                outputs = counts.get("outputs", [])
+                # Of what comes out by the first output somebody has counted it all, unless nobody reads it.
+                others = int(counts["matched"]) + int(counts["defaulted"])
+                filtered += sum(
+                    int(count)
+                    for output, count in enumerate([others, *outputs] if outputs else [])
+                    if (name, output) not in read
+                )
+        return {"rows_rejected": int(result["rejects"]["count"]), "rows_filtered": filtered}
+
+    def _read(self) -> set[tuple[str, int]]:
+        return {(plan.name, plan.output) for way in self.ways for plan in way.transforms}
+
+    def _places(self) -> dict[str, int]:
+        return {plan.name: place for place, plan in enumerate(self.whole.transforms)}
+
+    def _inputs(self) -> dict[str, dict[str, Any]]:
+        """Which rows each transform gets."""
+        places, inputs = self._places(), dict[str, dict[str, Any]]()
+        for way in self.ways:
+            rows: dict[str, Any] = {"transform": None, "output": 0}
+            for plan in way.transforms:
+                inputs[plan.name] = rows
+                rows = {"transform": places[plan.name], "output": plan.output}
+        return inputs
+
+    def _end(self, way: DataFlowPlan) -> dict[str, Any]:
+        last = way.transforms[-1] if way.transforms else None
+        rows = {"transform": None} if last is None else {"transform": self._places()[last.name], "output": last.output}
+        routing = None if way.partitioning is None else routing_spec(way.partitioning)
+        fit = [column.to_core() for column in way.fit]
+        return {
+            "input": rows,
+            **({"fit": fit} if fit else {}),
+            **({} if routing is None else {"routing": routing}),
+        }
+
+
+def shared_plan(ways: Sequence[DataFlowPlan]) -> SharedPlan:
+    """The plan of ways together. Raises InternalError if they do not read the same."""
+    first = ways[0]
+    for way in ways:
+        same = (way.source.files, way.source.slices) == (first.source.files, first.source.slices)
+        if not same or way.layout != first.layout:
+            raise InternalError("the ways of one data flow do not read the same rows", found=way.task)
+    transforms: dict[str, TransformPlan] = {}
+    for way in ways:
+        for plan in way.transforms:
+            transforms.setdefault(plan.name, plan)
+    # What is read again for what an earlier attempt has committed, the core decides by all of them.
+    streams = min(way.streams for way in ways)
+    equal = tuple(replace(way, streams=streams) for way in ways)
+    needy = max(ways, key=lambda way: sum(plan.bytes for plan in way.lookups))
+    memory = replace(needy.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
+    return SharedPlan(equal, replace(equal[0], transforms=tuple(transforms.values()), memory=memory))

@@ -1,0 +1,58 @@
+"""What a split of rows is in a plan: the output that rows take, what the core and the instances of DuckDB are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.errors import InternalError
+from headrace.model import ROW_NUMBER, RowQuery, Split
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """One split of a data flow. `taken`: the name of the output by which rows go on."""
+
+    split: Split
+    taken: str
+
+    @property
+    def name(self) -> str:
+        """The name of the transform."""
+        return self.split.name
+
+    @property
+    def output(self) -> int:
+        """The number of the output by which rows go on."""
+        return self.split.outputs.index(self.taken)
+
+    @property
+    def rows(self) -> RowQuery:
+        """The query that gives the numbers of outputs. Plans are made when it is known."""
+        if self.split.rows is None:
+            raise InternalError(f"the conditions of transform `{self.name}` were not described")
+        return self.split.rows
+
+    def transform_spec(self) -> dict[str, Any]:
+        """The member of `transforms` of a flow spec."""
+        return {"name": self.name, "split": {"number": ROW_NUMBER, "outputs": len(self.split.outputs)}}
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {
+            "name": self.name,
+            "kind": "split",
+            "input": self.split.input,
+            "conditions": dict(self.split.conditions),
+            "outputs": list(self.split.outputs),
+            "output": self.taken,
+            "text": self.text(),
+        }
+
+    def text(self) -> str:
+        """One sentence for plans."""
+        outputs = "; ".join(
+            [f"{output} if {' '.join(condition.split())}" for output, condition in self.split.conditions.items()]
+        )
+        rest = self.split.outputs[-1]
+        return f"{self.name}: {outputs}; the others are {rest}; here go on those that are {self.taken}"

@@ -1,0 +1,134 @@
+"""Several destinations of one data flow on PostgreSQL: hidden tables of all of them, one switch, killed and resumed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.integration.postgres import PostgresProject
+from tests.integration.several_scenes import KEYED, PARTED, ROWS, accounts, expected, package, write_files
+from tests.snapshots import assert_snapshot
+
+COLUMNS = "id, customer, amount, note"
+KILLS = int(os.environ.get("KILLS", "3"))
+FOUND = "SELECT id, customer, amount, note FROM orders JOIN customers ON code = customer"
+MISSED = "SELECT id, customer, amount, note FROM orders ANTI JOIN customers ON code = customer"
+
+
+@pytest.fixture
+def orders(warehouse: PostgresProject) -> PostgresProject:
+    write_files(warehouse)
+    return warehouse
+
+
+def loaded(orders: PostgresProject, table: str) -> list[tuple[str | None, ...]]:
+    return orders.query(f"SELECT {COLUMNS} FROM {table} ORDER BY id")
+
+
+def wanted(orders: PostgresProject, query: str) -> list[tuple[str | None, ...]]:
+    rows = sorted(expected(orders, f"SELECT {COLUMNS} FROM ({query})"))
+    return [tuple(None if value is None else str(value) for value in row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "",
+        ", load: view",
+        ", load: staged, partition: {range: {column: id, bounds: [2000, 4000]}}",
+        ", load: staged, partition: {hash: {column: id, parts: 3}}",
+    ],
+)
+@pytest.mark.parametrize("streams", ["1", "16"])
+def test_each_table_gets_its_rows_however_they_are_loaded(orders: PostgresProject, clauses: str, streams: str) -> None:
+    orders.package(package(KEYED, {"found": "keyed", "missed": "keyed.no_match"}, clauses))
+    for _ in range(2):  # the second one takes the place of the first
+        ended = orders.run("--streams", streams)
+        found, missed = wanted(orders, FOUND), wanted(orders, MISSED)
+        assert accounts(ended) == {
+            "found": (ROWS, len(found), len(missed), 0),
+            "missed": (ROWS, len(missed), len(found), 0),
+        }
+        assert (loaded(orders, "found"), loaded(orders, "missed")) == (found, missed)
+        assert orders.leftovers() == []
+
+
+def test_rows_that_are_appended_become_visible_with_the_others(orders: PostgresProject) -> None:
+    for table in ("big", "rest"):
+        orders.execute(
+            f"CREATE TABLE {table} (id bigint PRIMARY KEY, customer int, amount numeric(9,2), note varchar(30))"
+        )
+        orders.execute(f"INSERT INTO {table} VALUES (-1, 1, 1, 'before')")
+    text = package(
+        PARTED.replace("split:", "discard: [small, odd]\n          split:"),
+        {"big": "parted.big", "rest": "parted.rest"},
+    )
+    orders.package(text.replace("target: replace", "target: append, load: single"))
+    orders.run("--streams", "3").succeeded()
+    big = wanted(orders, "FROM orders WHERE amount > 900")
+    assert loaded(orders, "big") == [("-1", "1", "1.00", "before"), *big]
+    # A row that is there already undoes both.
+    orders.execute("DELETE FROM rest")
+    ended = orders.run()
+    assert ended.exit_code == 1
+    assert (len(loaded(orders, "big")), loaded(orders, "rest")) == (len(big) + 1, [])
+    assert [table["status"] for table in ended.summary["tables"]] == ["failed", "failed"]
+    assert orders.leftovers() == []
+
+
+def test_null_for_not_null_is_a_reject_of_its_way(orders: PostgresProject) -> None:
+    orders.execute("CREATE TABLE strict (id bigint, customer int NOT NULL, amount numeric(9,2), note varchar(20))")
+    orders.package(package(destinations={"every": "orders", "strict": "orders"}))
+    ended = orders.run("--set", "limit=10000")
+    bad = sum(number % 13 == 0 or number % 23 > 20 for number in range(ROWS))
+    assert accounts(ended) == {"every": (ROWS, ROWS, 0, 0), "strict": (ROWS, ROWS - bad, 0, bad)}
+    assert ended.summary["rows_rejected"] == bad
+
+
+def test_destinations_of_two_connections_are_refused(orders: PostgresProject) -> None:
+    text = package().replace("two: {input: orders, connection: warehouse", "two: {input: orders, connection: other")
+    orders.package(text.replace("  inbox:", "  other: {type: duckdb, path: other.duckdb}\n  inbox:"))
+    ended = orders.run()
+    assert ended.exit_code == 5
+    assert_snapshot("several_two_connections_run", orders.stable(ended.error))
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_a_killed_run_is_resumed(orders: PostgresProject, kill: int) -> None:
+    orders.package(package(KEYED, {"found": "keyed", "missed": "keyed.no_match"}))
+    with orders.started(orders.arguments("--streams", "4")) as running:
+        orders.wait_for_event(running, "task_started")
+        time.sleep(kill * 0.6 / KILLS)
+        running.signal(signal.SIGKILL)
+        running.wait()
+    before = orders.tables()
+    assert ("public.found" in before) == ("public.missed" in before), "both, or none"
+    resumed = orders.resume()
+    if resumed.exit_code:  # it had ended before
+        assert orders.ledger() == ["success"]
+    assert loaded(orders, "found") == wanted(orders, FOUND)
+    assert loaded(orders, "missed") == wanted(orders, MISSED)
+    assert orders.leftovers() == []
+
+
+def test_a_run_that_has_committed_some_units_goes_on(orders: PostgresProject) -> None:
+    """A lock of one table keeps the switch from both, when all rows are in their hidden tables."""
+    for table in ("found", "missed"):
+        orders.execute(f"CREATE TABLE {table} (id bigint, customer int, amount numeric(9,2), note text)")
+    found = "keyed, columns: {id: id, customer: customer, amount: amount, note: note}"
+    orders.package(package(KEYED, {"found": found, "missed": "keyed.no_match"}))
+    lock = orders.target.session("BEGIN; LOCK TABLE missed IN ACCESS EXCLUSIVE MODE")
+    with lock, orders.started(orders.arguments("--streams", "2")) as running:
+        time.sleep(2.0)
+        running.signal(signal.SIGKILL)
+        running.wait()
+    assert (loaded(orders, "found"), loaded(orders, "missed")) == ([], [])
+    ended = orders.resume()
+    ended.succeeded()
+    assert loaded(orders, "found") == wanted(orders, FOUND)
+    assert loaded(orders, "missed") == wanted(orders, MISSED)
+    assert {name: own[0] for name, own in accounts(ended).items()} == {"found": ROWS, "missed": ROWS}
+    assert orders.leftovers() == []
