@@ -626,6 +626,7 @@ mod tests {
             join: None,
             transforms: Vec::new(),
             routing: None,
+            destination: String::new(),
             input: None,
             fit: Vec::new(),
             others: Vec::new(),

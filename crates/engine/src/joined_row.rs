@@ -75,6 +75,7 @@ fn find(
         source: SourceSpec { slices: pair.to_vec(), committed: Default::default(), ..spec.source.clone() },
         transforms: Vec::new(),
         routing: None,
+        destination: String::new(),
         input: None,
         fit: Vec::new(),
         others: Vec::new(),

@@ -188,6 +188,7 @@ fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
         join: None,
         transforms: Vec::new(),
         routing: None,
+        destination: String::new(),
         input: None,
         fit: Vec::new(),
         others: Vec::new(),

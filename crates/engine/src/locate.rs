@@ -183,6 +183,7 @@ mod tests {
             join: None,
             transforms: Vec::new(),
             routing: None,
+            destination: String::new(),
             input: None,
             fit: Vec::new(),
             others: Vec::new(),

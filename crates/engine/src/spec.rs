@@ -39,6 +39,9 @@ pub struct FlowSpec {
     /// What happens to rows behind the parser, or behind the join. Each reads one that stands before it.
     #[serde(default)]
     pub transforms: Vec<TransformSpec>,
+    /// Name of the destination, for messages about it.
+    #[serde(default)]
+    pub destination: String,
     /// Which rows the destination gets; those of the last transform if that is not said.
     #[serde(default)]
     pub input: Option<RowsOf>,
@@ -50,7 +53,7 @@ pub struct FlowSpec {
     pub routing: Option<RoutingSpec>,
     /// Where batches go.
     pub sink: SinkSpec,
-    /// Further destinations. `input`, `fit`, `routing`, `sink` and the committed slices of the source are those of the first one.
+    /// Further destinations. `destination`, `input`, `fit`, `routing`, `sink` and the committed slices of the source are those of the first one.
     #[serde(default)]
     pub others: Vec<DestinationSpec>,
     /// Threads that read and parse; at least 1.

@@ -55,6 +55,7 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
         join: None,
         transforms: Vec::new(),
         routing: None,
+        destination: String::new(),
         input: None,
         fit: Vec::new(),
         others: Vec::new(),

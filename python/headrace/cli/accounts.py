@@ -289,7 +289,8 @@ def render_rejects(table: Document, *, width: int) -> str:
     if not rejects.get("count"):
         return ""
     rules = ", ".join(f"{rule} {units.count(amount)}" for rule, amount in sorted(rejects["by_rule"].items()))
-    lines = [f"{table['table']}: {units.plural(rejects['count'], 'row')} rejected ({rules})"]
+    whose = table.get("flow") or table["table"]
+    lines = [f"{whose}: {units.plural(rejects['count'], 'row')} rejected ({rules})"]
     for reject in rejects["first"][:SHOWN_REJECTS]:
         place = render_location({"file": shown_path(reject["file"]), "row": reject["row"], "byte": reject["byte"]})
         lines += [f"  {place}", *_wrapped(f"{reject['message']}: {quote(reject['value'])}", "    ", width)]

@@ -80,7 +80,7 @@ def _not_ready(destinations: Sequence[run.Destination]) -> HeadraceError | None:
 
 
 def _columns(flow: Document) -> int:
-    """Those that are read, made and added; of a join or a query those that come out."""
+    """Those that are read, made and added; of a join or a query those that come out; outputs have those that came."""
     layout = flow["source"]["layout"]
     if "join" in flow:
         columns = len(flow["join"]["columns"])
@@ -89,7 +89,7 @@ def _columns(flow: Document) -> int:
     for transform in flow.get("transforms", ()):
         if transform["kind"] == "sql":
             columns = len(transform["columns"] or ())
-        else:
+        elif transform["kind"] == "lookup" and "output" not in transform:
             columns += len(transform["added"])
     return columns
 

@@ -230,7 +230,7 @@ class DataFlowTask:
     `reject_table`: beside the table of the destination, None if rejects go into no table. `describe`: gives the
     transforms once the tables of lookups are known; None if they are as they stand.
     `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: what rows
-    pass on the ways to the other ones.
+    pass on the ways to the other ones; `destinations`: how many there are.
     """
 
     id: str
@@ -247,6 +247,7 @@ class DataFlowTask:
     join: Join | None = None
     flow: str = ""
     others: tuple[Transform, ...] = ()
+    destinations: int = 1
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:

@@ -129,6 +129,7 @@ class FlowBinder:
                     joined,
                     instance if shared else "",
                     tuple(beside) if shared else (),
+                    len(destinations),
                 )
             )
         return tasks[0] if len(tasks) == 1 else SharedFlow(instance, tuple(tasks))

@@ -61,10 +61,13 @@ LOOKUP_BLOCK_BYTES: Final = 256 * KIB
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """What the run may use. `consumer_threads`: threads of the target's engine (0: no engine)."""
+    """What the run may use. `consumer_threads`: threads of the target's engine (0: no engine); `consumers`: how many
+    statements of it take rows at the same time.
+    """
 
     total_bytes: int
     consumer_threads: int
+    consumers: int = 1
 
 
 @dataclass(frozen=True)
@@ -222,7 +225,8 @@ def split_memory(
     """
     headroom = int(budget.total_bytes * _HEADROOM_SHARE)
     engine_minimum = _MINIMUM_ENGINE_BYTES if engine_share else 0
-    blocks = blocks_per_stream * streams + QUEUE_BLOCKS + BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads)
+    held = BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads) * budget.consumers
+    blocks = blocks_per_stream * streams + QUEUE_BLOCKS + held
     flow_limit = budget.total_bytes * _FLOW_SHARE
     of_layout = partial(slab_bytes, columns, rewrites=rewrites, fills=fills, row_width=row_width)
     slab_of = slab_of or (lambda block_bytes, added: of_layout(block_bytes, added=added))

@@ -40,9 +40,11 @@ class SharedPlan:
         return {
             **{name: value for name, value in spec.items() if name not in ("input", "fit", "routing")},
             "transforms": transforms,
+            "destination": _name(first),
             **self._end(first),
             "others": [
                 {
+                    "name": _name(way),
                     **self._end(way),
                     "sink": sink,
                     "committed": {str(number): known.to_dict() for number, known in sorted(way.committed.items())},
@@ -119,6 +121,10 @@ class SharedPlan:
             **({"fit": fit} if fit else {}),
             **({} if routing is None else {"routing": routing}),
         }
+
+
+def _name(way: DataFlowPlan) -> str:
+    return way.task.removeprefix(f"{way.flow}/")
 
 
 def shared_plan(ways: Sequence[DataFlowPlan]) -> SharedPlan:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headrace.model import BoundPackage, DatabaseQuerySource, Handler, Task
+from headrace.model import BoundPackage, DatabaseQuerySource, DataFlowTask, Handler, Task
 from headrace.model.task_order import predecessors
 from headrace.run.control.selection import Selection
 from headrace.targets import target_key
@@ -53,16 +53,18 @@ def early_flows(package: BoundPackage, selection: Selection) -> EarlyFlows:
 def _behind_loads(package: BoundPackage, selection: Selection) -> dict[str, str]:
     """Flows with a query of a place into which a flow before them loads, in whatever turn of a loop."""
     late: dict[str, str] = {}
-    loaded: dict[tuple[str, str], str] = {}
+    loaded: dict[tuple[str, str], DataFlowTask] = {}
     for flow in package.flows:
         if flow.definition in selection.left_out:
             continue
         for lookup in flow.lookups:
             source = lookup.source
             first = loaded.get(target_key(source.connection)) if isinstance(source, DatabaseQuerySource) else None
-            if first is not None:
-                late[flow.definition] = f"the query of its lookup `{lookup.name}` may read what `{first}` loads"
-        loaded.setdefault(target_key(flow.destination.connection), flow.definition)
+            # The destinations of one flow get their rows at once, behind its lookups.
+            if first is not None and not (flow.flow and first.flow == flow.flow):
+                read = f"the query of its lookup `{lookup.name}` may read what `{first.definition}` loads"
+                late[flow.definition] = read
+        loaded.setdefault(target_key(flow.destination.connection), flow)
     return late
 
 

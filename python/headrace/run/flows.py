@@ -81,6 +81,8 @@ class Flows:
         self._is_cancelled = is_cancelled
         self._plans: dict[str, DataFlowPlan | SkippedTask | FinishedTask] = {}
         self._tasks: dict[str, DataFlowTask] = {}
+        # Of data flows with several destinations that are planned: the ways to them.
+        self._ways: dict[str, list[DataFlowTask]] = {}
         # What was found for the first way of a data flow with several destinations.
         self._prepared_ways: dict[str, PreparedFlow | SkippedTask] = {}
         self._records: FlowRecords | None = None
@@ -115,6 +117,9 @@ class Flows:
             self.destinations.open([item for item in prepared if isinstance(item, PreparedFlow)])
         plan = self._planned(prepared, self.destinations.targets)
         self._tasks = {item.task.id: item.task for item in prepared if isinstance(item, PreparedFlow)}
+        for own in self._tasks.values():
+            if own.flow:
+                self._ways.setdefault(own.flow, []).append(own)
         self._plans = {task.task: task for task in plan.tasks}
         if self._attempt.is_resumed and self._attempt.replay is None:
             self._account_for_finished()
@@ -239,11 +244,10 @@ class Flows:
         already.
         """
         self._prepared_ways.pop(instance, None)
-        planned = [task for task in self._tasks.values() if task.flow == instance]
         if instance in self._plans or instance in self._tasks:
             return []
-        if planned:
-            return [WayOfFlow(task, bind) for task in planned]
+        if instance in self._ways:
+            return [WayOfFlow(task, bind) for task in self._ways[instance]]
         flow = bind()
         return [WayOfFlow(task, bind) for task in flow.ways] if isinstance(flow, SharedFlow) else []
 

@@ -371,7 +371,7 @@ def plan_run(
             item.source,
             tables[key],
             target.capabilities,
-            MemoryBudget(package.memory_bytes, target.engine_threads),
+            MemoryBudget(package.memory_bytes, target.engine_threads, item.task.destinations),
             package.streams,
             default_schema=target.default_schema,
             file_stem=own_stem,

@@ -113,6 +113,7 @@ class Transaction:
         shares: bool = False,
     ) -> None:
         self._shares = shares
+        self._at_work: str | None = None
         self._name = name
         self._connection = connection
         self._parts = parts
@@ -213,6 +214,8 @@ class Transaction:
         plans = [part.plan for part in flows if part.plan is not None]
         loader = StagingWays(self._target, group)
         outcomes = self._flows.loading.outcomes(plans, loader, self._cancellation, rows_of) if plans else ()
+        # Whose rows an error is about; the core has told the place of a row that it was giving to a destination.
+        self._at_work = group.at_work or plans[0].task if plans else None
         for part, outcome in zip(flows, outcomes, strict=True):
             part.outcome = outcome
         for outcome in outcomes:
@@ -277,15 +280,13 @@ class Transaction:
 
     def _undone(self, error: BaseException) -> BaseException:
         """Accounts for flows whose rows had come, and finds out which row the error is about."""
-        is_told = False
         for part in self._parts:
             if part.is_running:
                 self._sql_ended(part, "cancelled" if part.is_done else "failed")
             if part.plan is None or part.outcome is None:
                 continue
             outcome = part.outcome
-            if outcome.error is error and not (self._shares and is_told):
-                is_told = True
+            if outcome.error is error and self._at_work in (None, part.plan.task):
                 self._flows.loading.name_offender(part.plan, outcome, self._target, self._cancellation)
             elif outcome.error is None:
                 outcome = replace(outcome, times=None, error=self._also_undone(part, error))

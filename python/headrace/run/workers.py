@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from headrace.errors import CancelledError, HeadraceError, InternalError
@@ -92,13 +93,15 @@ class RunWorkers:
     def flow(self, task: Task, instance: str, flow: Callable[[], DataFlowTask | SharedFlow], place: Place) -> FlowEnd:
         """Loads a data flow."""
 
+        once = cache(flow)  # in one try nothing changes that it is bound from
+
         def bind() -> DataFlowTask:
-            bound = flow()
+            bound = once()
             assert isinstance(bound, DataFlowTask)
             return bound
 
         def call() -> FlowEnd:
-            ways = self._flows.ways(instance, flow)
+            ways = self._flows.ways(instance, once)
             if not ways:
                 return self._flows.run(instance, bind, place, place.cancellation)
             parts = [Part(Member(task, way.task.id, way.bind)) for way in ways]

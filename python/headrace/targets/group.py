@@ -32,6 +32,10 @@ class GroupTransaction(Protocol):
     ) -> Sequence[LoadTimes]:
         """The same of the ways of a flow with several destinations, whose rows come together."""
 
+    @property
+    def at_work(self) -> str | None:
+        """Of ways that are staged by one call, the task of which something is done alone; None while all get rows."""
+
     def begin(self) -> None:
         """Begins the transaction with the mark of the task that holds the others."""
 

@@ -152,6 +152,7 @@ fn flow_spec(spec: &InferSpec) -> FlowSpec {
         join: None,
         transforms: Vec::new(),
         routing: None,
+        destination: String::new(),
         input: None,
         fit: Vec::new(),
         others: Vec::new(),

@@ -265,6 +265,7 @@ fn flow_spec(spec: &LookupSpec) -> FlowSpec {
         join: None,
         transforms: Vec::new(),
         routing: None,
+        destination: String::new(),
         input: None,
         fit: Vec::new(),
         others: Vec::new(),

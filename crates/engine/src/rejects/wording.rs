@@ -25,10 +25,15 @@ pub fn message(reject: &Reject, layout: &Layout, max_row_bytes: usize) -> String
     let place = format!("column `{}` ({})", column.name, index + 1);
     let kind = column.column_type;
     match reject.rule {
-        Rule::NullNotAllowed => format!("no value for {place}, which is not nullable"),
+        Rule::NullNotAllowed => {
+            format!("no value for {place}, which {}", reject.note.as_deref().unwrap_or("is not nullable"))
+        }
         Rule::OutOfRange => format!("a value for {place} is outside {kind}"),
         Rule::WouldRound => format!("a value for {place} has more digits after the point than {kind} keeps"),
-        Rule::TooLong => format!("a value for {place} is longer than {kind}"),
+        Rule::TooLong => match &reject.note {
+            Some(note) => format!("a value for {place} is longer than {note}"),
+            None => format!("a value for {place} is longer than {kind}"),
+        },
         Rule::InvalidUtf8 => format!("a value for {place} is not UTF-8"),
         Rule::Unmappable => {
             let hole = reject.note.as_deref().unwrap_or("a byte");

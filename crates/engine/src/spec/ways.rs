@@ -23,6 +23,8 @@ pub struct RowsOf {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DestinationSpec {
+    /// As [`FlowSpec::destination`].
+    pub name: String,
     /// Which rows it gets.
     pub input: RowsOf,
     /// As in [`FlowSpec::fit`].
@@ -117,7 +119,8 @@ impl FlowSpec {
         }
         way.input = Some(rows);
         if let Some(other) = number.checked_sub(1).and_then(|other| self.others.get(other)) {
-            let DestinationSpec { fit, routing, sink, committed, .. } = other.clone();
+            let DestinationSpec { name, fit, routing, sink, committed, .. } = other.clone();
+            way.destination = name;
             (way.fit, way.routing, way.sink, way.source.committed) = (fit, routing, sink, committed);
         }
         way

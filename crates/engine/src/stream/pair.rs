@@ -357,6 +357,7 @@ impl<'a> Pair<'a> {
             join: None,
             transforms: Vec::new(),
             routing: None,
+            destination: String::new(),
             input: None,
             fit: Vec::new(),
             others: Vec::new(),

@@ -17,19 +17,23 @@ pub struct Fit {
 
 struct Check {
     column: usize,
-    longest: Option<u32>,
-    refuses_null: bool,
-    /// The column in front of the transforms that it is.
-    field: Option<usize>,
-    name: String,
+    /// How long a text may be, and what is said of longer ones.
+    longest: Option<(u32, Refusal)>,
+    /// What is said of NULL, where it may not be.
+    null: Option<Refusal>,
 }
 
 impl Fit {
-    /// Of columns of the rows; `behind`: their columns then.
+    /// Of columns of the rows, as `destination` holds them; `behind`: their columns then.
     ///
     /// # Errors
     /// A sentence about a column that the rows do not have, or that is of another kind.
-    pub fn new(columns: &[RowColumn], before: &RowFields, behind: &RowSchema) -> Result<Self, String> {
+    pub fn new(
+        destination: &str,
+        columns: &[RowColumn],
+        before: &RowFields,
+        behind: &RowSchema,
+    ) -> Result<Self, String> {
         let check = |own: &RowColumn| {
             let name = &own.name;
             let column = before.schema.index_of(name).ok_or_else(|| format!("no column `{name}`"))?;
@@ -37,12 +41,24 @@ impl Fit {
             if known.column_type.arrow_type() != own.column_type.arrow_type() {
                 return Err(format!("column `{name}` is of another type than that which fits"));
             }
+            let field = before.fields[column];
+            // Of a column that stands in no file the name is a part of what is said.
+            let refusal = |rule: Rule, of_field: String, otherwise: String| {
+                let note = if field.is_some() { of_field } else { otherwise };
+                Refusal { column: field, rule, note: Some(note.into()) }
+            };
             let longest = match own.column_type {
-                ColumnType::Varchar { length } if known.column_type != own.column_type => Some(length),
+                ColumnType::Varchar { length } if known.column_type != own.column_type => {
+                    let what = format!("{} of destination `{destination}`", own.column_type);
+                    let otherwise = format!("a value for column `{name}` is longer than {what}");
+                    Some((length, refusal(Rule::TooLong, what, otherwise)))
+                }
                 _ => None,
             };
-            let refuses_null = known.nullable && !own.nullable;
-            Ok(Check { column, longest, refuses_null, field: before.fields[column], name: name.clone() })
+            let is_not_null = format!("is NOT NULL in destination `{destination}`");
+            let otherwise = format!("column `{name}`, which {is_not_null}");
+            let null = refusal(Rule::NullNotAllowed, is_not_null, otherwise);
+            Ok(Check { column, longest, null: (known.nullable && !own.nullable).then_some(null) })
         };
         let checks = columns.iter().map(check).collect::<Result<Vec<_>, _>>()?;
         Ok(Fit { checks, schema: behind.arrow() })
@@ -54,24 +70,20 @@ impl Fit {
     /// Those of Arrow, for batches of other rows.
     pub fn apply(&self, batch: &RecordBatch, remaining: &mut Remaining) -> Result<Option<RecordBatch>, ArrowError> {
         let mut good = vec![true; batch.num_rows()];
-        for Check { column, longest, refuses_null, field, name } in &self.checks {
+        for Check { column, longest, null } in &self.checks {
             let values = batch.column(*column);
-            let mut refuse = |rows: Vec<usize>, rule: Rule, note: String| {
-                let rows: Vec<u32> = rows
-                    .into_iter()
-                    .filter(|&row| std::mem::replace(&mut good[row], false))
-                    .map(|row| row as u32)
-                    .collect();
+            let mut refuse = |rows: Vec<usize>, refusal: &Refusal| {
+                let mut is_first = |row: &usize| std::mem::replace(&mut good[*row], false);
+                let rows: Vec<u32> = rows.into_iter().filter(|row| is_first(row)).map(|row| row as u32).collect();
                 if !rows.is_empty() {
-                    remaining.refuse(rows, &Refusal { column: *field, rule, note: Some(note.into()) });
+                    remaining.refuse(rows, refusal);
                 }
             };
-            if *refuses_null && values.null_count() > 0 {
-                refuse(null_rows(values), Rule::NullNotAllowed, format!("column `{name}` of the destination"));
+            if let Some(refusal) = null.as_ref().filter(|_| values.null_count() > 0) {
+                refuse(null_rows(values), refusal);
             }
-            if let Some(longest) = longest {
-                let note = format!("a value for column `{name}` has more than {longest} characters");
-                refuse(long_rows(values, *longest), Rule::TooLong, note);
+            if let Some((length, refusal)) = longest {
+                refuse(long_rows(values, *length), refusal);
             }
         }
         let kept = good.iter().filter(|good| **good).count();

@@ -139,7 +139,7 @@ impl Transforms {
             let fit = match way.fit.is_empty() {
                 true => None,
                 false => {
-                    let fit = Fit::new(&way.fit, all.of(rows), &way.row_schema()?);
+                    let fit = Fit::new(&way.destination, &way.fit, all.of(rows), &way.row_schema()?);
                     Some(Arc::new(fit.map_err(|text| refused(format!("destination {number}: {text}")))?))
                 }
             };

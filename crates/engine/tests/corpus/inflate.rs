@@ -149,6 +149,7 @@ fn run(source: SourceSpec, layout: Layout, streams: usize) -> headrace_engine::r
         join: None,
         transforms: Vec::new(),
         routing: None,
+        destination: String::new(),
         input: None,
         fit: Vec::new(),
         others: Vec::new(),

@@ -291,6 +291,7 @@ impl Place {
             join: None,
             transforms: Vec::new(),
             routing: None,
+            destination: String::new(),
             input: None,
             fit: Vec::new(),
             others: Vec::new(),

@@ -118,6 +118,7 @@ impl Job {
             .unwrap(),
             transforms: serde_json::from_value(self.transforms.clone()).unwrap(),
             routing: self.routing.clone().map(|routing| serde_json::from_value(routing).unwrap()),
+            destination: String::new(),
             input: None,
             fit: Vec::new(),
             others: Vec::new(),

@@ -723,7 +723,10 @@ fn rows_that_find_nothing_go_to_an_output_of_their_own_as_they_came() {
             {"name": "cost", "type": {"kind": "decimal", "precision": 9, "scale": 2}, "nullable": false}],
             "no_match": "output"}}]));
         spec.others = vec![
-            serde_json::from_value(json!({"input": {"transform": 0, "output": 1}, "sink": {"kind": "null"}})).unwrap(),
+            serde_json::from_value(
+                json!({"name": "missed", "input": {"transform": 0, "output": 1}, "sink": {"kind": "null"}}),
+            )
+            .unwrap(),
         ];
         let flow = Flow::with_lookups(spec, vec![build(&files.spec).unwrap()]).unwrap();
         flow.start().unwrap();

@@ -25,6 +25,7 @@ fn destination(value: Value) -> DestinationSpec {
     let sink = json!({"kind": "null"});
     let mut value = value;
     value["sink"] = value.get("sink").cloned().unwrap_or(sink);
+    value["name"] = json!("other");
     serde_json::from_value(value).unwrap()
 }
 
@@ -107,8 +108,10 @@ fn two_destinations_share_the_rows_of_the_source() {
         let job = job(streams).arrow();
         let mut spec = job.plan().unwrap();
         let input = RowsOf { transform: None, output: 0 };
-        spec.others =
-            vec![DestinationSpec { input, fit: vec![], routing: None, sink: arrow(), committed: HashMap::new() }];
+        spec.others = {
+            let name = "other".to_owned();
+            vec![DestinationSpec { name, input, fit: vec![], routing: None, sink: arrow(), committed: HashMap::new() }]
+        };
         let (found, report) = run(spec, |_| Ok(0));
         assert_eq!(report.status, Status::Ok, "{:?}", report.error);
         assert_eq!(found, [lines(0..ROWS), lines(0..ROWS)]);
@@ -159,6 +162,7 @@ fn what_a_destination_cannot_hold_is_a_reject_of_its_way_and_one_row_is_one_reje
     let mut spec = job.plan().unwrap();
     let narrow = |length: u32| json!({"name": "name", "type": {"kind": "varchar", "length": length}, "nullable": true});
     let day = json!({"name": "day", "type": {"kind": "date"}, "nullable": false});
+    spec.destination = "one".to_owned();
     spec.fit = serde_json::from_value(json!([narrow(20)])).unwrap();
     spec.others = vec![
         destination(json!({"input": {"transform": null}, "fit": [narrow(10), day]})),
@@ -175,6 +179,14 @@ fn what_a_destination_cannot_hold_is_a_reject_of_its_way_and_one_row_is_one_reje
     let own = |rejected| DestinationCounts { committed: false, out: ROWS as u64 - rejected, filtered: 0, rejected };
     assert_eq!([0, 1, 2].map(|number| counts(&report, number)), [own(first), own(second), own(0)]);
     assert_eq!(report.rejects.count, second, "all that the first refuses, the second refuses, too");
+    let said: Vec<_> = report.rejects.by_column.iter().map(|kind| kind.first[0].message.as_str()).collect();
+    assert_eq!(
+        said,
+        [
+            "a value for column `name` (2) is longer than varchar(10) of destination `other`",
+            "no value for column `day` (4), which is NOT NULL in destination `other`",
+        ]
+    );
     let nulls = count(&|id| id % 7 == 0 && !long(id, 10));
     assert_eq!(report.rejects.by_rule.get("null_not_allowed"), Some(&nulls), "what was found first is told");
     let out = report.destinations[1].columns.as_ref().unwrap();

@@ -129,6 +129,7 @@ impl Job {
             join: None,
             transforms: self.transforms.clone(),
             routing: self.routing.clone(),
+            destination: String::new(),
             input: None,
             fit: Vec::new(),
             others: Vec::new(),

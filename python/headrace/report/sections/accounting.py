@@ -5,9 +5,10 @@ from __future__ import annotations
 from headrace.report.markup import Markup, element, join
 from headrace.report.run_files import RunFiles
 from headrace.report.sections import Section
-from headrace.report.sections.figures import FlowAccount, accounts, phases
+from headrace.report.sections.figures import FlowAccount, accounts, phases, sources
 from headrace.report.sections.joins import joins
 from headrace.report.sections.lookups import lookups
+from headrace.report.sections.outputs import outputs
 from headrace.report.sections.queries import queries
 from headrace.report.tables import Column, table
 from headrace.report.values import documents, text
@@ -59,6 +60,9 @@ def section(run: RunFiles) -> Section | None:
     queried = queries(run)
     if queried is not None:
         parts.append(queried)
+    by_output = outputs(run)
+    if by_output is not None:
+        parts.append(by_output)
     notes = [f"{flow.table}: {note}" for flow in flows for note in flow.notes]
     notes += [f"skipped: {line}" for line in skipped]
     if notes:
@@ -111,15 +115,17 @@ def _row(flow: FlowAccount) -> list[str]:
 
 
 def _total(flows: list[FlowAccount]) -> list[str]:
-    def added(name: str) -> str:
-        values = [getattr(flow, name) for flow in flows]
+    told = sources(flows)
+
+    def added(name: str, own: list[FlowAccount]) -> str:
+        values = [getattr(flow, name) for flow in own]
         return "-" if any(value is None for value in values) else count(sum(values))
 
-    seconds = sum(flow.seconds or 0.0 for flow in flows)
-    read = sum(flow.bytes or 0 for flow in flows)
+    seconds = sum(flow.seconds or 0.0 for flow in told)
+    read = sum(flow.bytes or 0 for flow in told)
     speed = rate(read / 1e6 / seconds) if seconds > 0 else "-"
-    figures = [added(name) for name in ("lines", "skipped", "rows", "rejected", "filtered", "loaded")]
-    return ["all", *figures, "", size(read), duration(seconds), speed]
+    figures = [added(name, told) for name in ("lines", "skipped", "rows", "rejected", "filtered")]
+    return ["all", *figures, added("loaded", flows), "", size(read), duration(seconds), speed]
 
 
 def _list(title: str, lines: list[str]) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.model import SIDES
 from headrace.report.run_files import RunFiles
@@ -36,6 +36,9 @@ class FlowAccount:
     rejected_behind: int = 0
     # Of a join that an earlier attempt has done, nothing is known any more.
     has_unknown_join: bool = False
+    # Of one of several destinations their data flow; with the first one what all of them have rejected and filtered.
+    flow: str = ""
+    shared: tuple[int, int] | None = None
 
     def difference(self) -> int | None:
         """By how many rows the accounts do not balance; None if that is not known, or nothing was loaded."""
@@ -93,7 +96,28 @@ def _of_document(data: Document, status: str) -> FlowAccount:
         out_of_join=whole(data, "join", "rows_out"),
         rejected_behind=sum(whole(data, "join", side, "rejected_behind") or 0 for side in SIDES),
         has_unknown_join="join" in data and not document(data, "join"),
+        flow=text(data, "flow") or "",
+        shared=_shared(data),
     )
+
+
+def _shared(data: Document) -> tuple[int, int] | None:
+    rejected, filtered = (whole(data, "shared", name) for name in ("rows_rejected", "rows_filtered"))
+    return None if rejected is None or filtered is None else (rejected, filtered)
+
+
+def sources(flows: Sequence[FlowAccount]) -> list[FlowAccount]:
+    """What was read: several destinations that were filled in one pass are told once, with what is rejected and
+    filtered for all of them.
+    """
+    seen = set[str]()
+    told = []
+    for flow in flows:
+        if not flow.flow or flow.flow not in seen:
+            rejected, filtered = flow.shared or (flow.rejected, flow.filtered)
+            told.append(replace(flow, rejected=rejected, filtered=filtered))
+        seen.add(flow.flow)
+    return told
 
 
 def _into_join(data: Document) -> int | None:
@@ -149,15 +173,16 @@ class Totals:
 def totals(run: RunFiles) -> Totals:
     """All data flows together; they have the streams one after the other."""
     flows = accounts(run)
+    read = sources(flows)
     tables = documents(run.summary, "tables")
     own = number(run.summary, "seconds")
     measured = sum(attempt.seconds for attempt in run.timeline.attempts)
     return Totals(
         seconds=own if own is not None else (measured or None),
-        load_seconds=_sum([flow.seconds for flow in flows]),
-        bytes=_whole_sum([flow.bytes for flow in flows]),
-        rows=_whole_sum([flow.rows for flow in flows]),
-        rejected=_whole_sum([flow.rejected for flow in flows]),
+        load_seconds=_sum([flow.seconds for flow in read]),
+        bytes=_whole_sum([flow.bytes for flow in read]),
+        rows=_whole_sum([flow.rows for flow in read]),
+        rejected=_whole_sum([flow.rejected for flow in read]),
         loaded=_whole_sum([flow.loaded for flow in flows]),
         streams=whole(run.request, "streams") or whole(run.events.started, "streams"),
         memory_bytes=whole(run.events.started, "memory_bytes"),

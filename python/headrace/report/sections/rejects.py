@@ -29,10 +29,13 @@ def section(run: RunFiles) -> Section | None:
     """All kinds of rejects of all tables, the most frequent first."""
     kinds: list[tuple[str, Document]] = []
     files: list[str] = []
+    flows = set[str]()
     rejected = rows = 0
     for item in documents(run.summary, "tables"):
         rejected += whole(item, "rejects", "count") or 0
-        rows += whole(item, "rows_read") or 0
+        # Several destinations that were filled in one pass have read the same rows.
+        rows += 0 if (flow := text(item, "flow")) and flow in flows else whole(item, "rows_read") or 0
+        flows.add(flow or "")
         name = text(item, "table") or text(item, "task") or ""
         kinds += [(name, kind) for kind in documents(item, "rejects", "by_column")]
         rejects = item.get("rejects")

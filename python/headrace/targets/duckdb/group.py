@@ -46,6 +46,7 @@ class DuckdbGroup:
     """See `GroupTransaction`."""
 
     stages_first = False
+    at_work: str | None = None
 
     def __init__(
         self, open_session: Callable[[], DuckdbSqlSession], path: Path, new_load: NewLoad, has_ways: bool
@@ -82,6 +83,7 @@ class DuckdbGroup:
             for rows in waiting:
                 rows.take(flow)
             for plan, settle, stream in zip(plans, (settle_first, *settles[1:]), streams, strict=True):
+                self.at_work = plan.task
                 load = self._loads[plan.task] = self._new_load(cursor, plan, stream)
                 times.append(load.run_inside(flow, settle))
         except BaseException as failed:

@@ -43,12 +43,20 @@ class Stream(Protocol):
     def close(self, connection: duckdb.DuckDBPyConnection) -> None: ...
 
 
+def register(connection: duckdb.DuckDBPyConnection, name: str, rows: object) -> None:
+    """Makes rows known by a name. DuckDB refuses that as long as the result of the statement before was not read to its
+    end, and even an INSERT has one.
+    """
+    connection.execute("SELECT 1").fetchall()
+    connection.register(name, rows)
+
+
 class ArrowRows:
     """The merged stream of the flow."""
 
     def open(self, connection: duckdb.DuckDBPyConnection, flow: Flow) -> None:
         """Once."""
-        connection.register(ddl.STREAM, flow.arrow_stream())
+        register(connection, ddl.STREAM, flow.arrow_stream())
 
     def close(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Lets go of it."""

@@ -17,9 +17,10 @@ from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, SharedFlow
 from headrace.targets.duckdb import ddl
 from headrace.targets.duckdb.ddl import quote
+from headrace.targets.duckdb.load import register
 from headrace.targets.duckdb.partitions import has_several_tables
 
-# Attached before the transaction begins, which sees only so what comes into it meanwhile.
+# Attached before the transaction begins.
 DATABASE = "headrace_waiting"
 
 
@@ -44,7 +45,7 @@ class WaitingRows:
         names = [quote(name) for name in dict.fromkeys(column.source for column in self._plan.columns)]
         names += [quote(ddl.place_column(self._plan))] if has_several_tables(self._plan) else []
         try:
-            self._cursor.register(stream, flow.arrow_stream_of(self._number))
+            register(self._cursor, stream, flow.arrow_stream_of(self._number))
             self._cursor.execute(f"CREATE TABLE {self._table} AS SELECT {', '.join(names)} FROM {stream}")
             self._cursor.unregister(stream)
         except BaseException as error:
@@ -59,12 +60,17 @@ class WaitingRows:
         return self._error
 
     def open(self, connection: duckdb.DuckDBPyConnection, flow: Flow) -> None:
-        """Shows them as the stream of the load."""
-        connection.execute(f"CREATE OR REPLACE TEMP VIEW {ddl.STREAM} AS SELECT * FROM {self._table}")
+        """Shows them as the stream of the load. It reads them by the cursor that has taken them: the transaction of the
+        load has begun before they came, and would not see them.
+        """
+        register(connection, ddl.STREAM, self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._cursor.sql(f"SELECT * FROM {self._table}").__arrow_c_stream__(requested_schema)
 
     def close(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Lets go of them."""
-        connection.execute(f"DROP VIEW IF EXISTS temp.{ddl.STREAM}")
+        connection.unregister(ddl.STREAM)
 
     def release(self) -> None:
         """Gives the cursor back."""

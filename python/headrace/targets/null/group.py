@@ -16,6 +16,7 @@ class NullGroup(WithoutLookupRows):
     """See `GroupTransaction`."""
 
     stages_first = True
+    at_work: str | None = None
 
     def __init__(self) -> None:
         self._times: dict[str, LoadTimes] = {}

@@ -67,6 +67,7 @@ class PostgresGroup(WithoutLookupRows):
     """See `GroupTransaction`. `loads` is filled with what was staged; sessions are opened inside of `inside`."""
 
     stages_first = True
+    at_work: str | None = None
 
     def __init__(
         self,
@@ -99,7 +100,11 @@ class PostgresGroup(WithoutLookupRows):
         for load in loads:
             load.prepare()
         results = loads[0].take_rows(flow, settles)
-        return [load.finish(flow, result) for load, result in zip(loads, results, strict=True)]
+        times = []
+        for plan, load, result in zip(plans, loads, results, strict=True):
+            self.at_work = plan.task
+            times.append(load.finish(flow, result))
+        return times
 
     def begin(self) -> None:
         # The locks of the tables are those of the control session.

@@ -1,0 +1,94 @@
+"""Accounts of several destinations: the core's result is taken apart, and each way balances as a plain flow does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from headrace.errors import AccountsError
+from headrace.executors.accounts import check_accounts
+from headrace.planning import SharedPlan, shared_plan
+from tests.unit.executors import fake_flow
+from tests.unit.planning import test_lookups
+
+SLICES = 2
+ROWS = fake_flow.SLICE_ROWS
+MISSED, BAD = 10, 3
+
+
+def shared() -> SharedPlan:
+    """Two ways by the outputs of one lookup."""
+    lookup = test_lookups.plan(test_lookups.lookup()).lookups[0]
+    lookup = replace(lookup, lookup=replace(lookup.lookup, sends_misses=True))
+    plan = replace(fake_flow.plan(SLICES), flow="load")
+    found = replace(plan, task="load/found", transforms=(lookup,))
+    missed = replace(plan, task="load/missed", table="missed", transforms=(replace(lookup, output=1),))
+    return shared_plan([found, missed])
+
+
+def result() -> dict[str, Any]:
+    """Of each slice ten rows find nothing, and three are bad."""
+    found = ROWS - MISSED - BAD
+    core = fake_flow.result(SLICES, 2)
+    for item in core["slices"]:
+        counts = {"rows": ROWS - BAD, "matched": found, "defaulted": 0, "rejected": 0, "null_keys": 4, "filtered": 0}
+        item.update(
+            out=ROWS - BAD,
+            rejected=BAD,
+            transforms=[{**counts, "outputs": [MISSED]}],
+            destinations=[
+                {"committed": False, "out": found, "rejected": BAD, "filtered": MISSED},
+                {"committed": False, "out": MISSED, "rejected": BAD, "filtered": found},
+            ],
+        )
+    sink = dict(core["sink"])
+    core["destinations"] = [
+        {"sink": {**sink, "rows": SLICES * found}, "columns": None},
+        {"sink": {**sink, "rows": SLICES * MISSED}, "columns": None},
+    ]
+    core["rejects"]["count"] = SLICES * BAD
+    return core
+
+
+def test_each_way_balances_and_what_is_shared_is_told_once() -> None:
+    plan, core = shared(), result()
+    first, second = (plan.result_of(number, core) for number in (0, 1))
+    check_accounts(plan.ways[0], first, SLICES * (ROWS - MISSED - BAD))
+    check_accounts(plan.ways[1], second, SLICES * MISSED)
+    assert first["shared"] == {"rows_rejected": SLICES * BAD, "rows_filtered": 0}
+    assert (second["shared"], second["rejects"]["count"], first["rejects"]["count"]) == (None, 0, SLICES * BAD)
+    assert "destinations" not in first["slices"][0]
+
+
+@pytest.mark.parametrize("member", ["out", "rejected", "filtered", "outputs", "handed over", "taken"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_imbalance_of_one_way_is_found(member: str, number: int) -> None:
+    plan, core = shared(), result()
+    rows = SLICES * (MISSED if number else ROWS - MISSED - BAD)
+    if member == "outputs":
+        core["slices"][1]["transforms"][0]["outputs"] = [MISSED + 1]
+    elif member == "handed over":
+        core["destinations"][number]["sink"]["rows"] -= 1
+    elif member == "taken":
+        rows -= 1
+    else:
+        core["slices"][1]["destinations"][number][member] += 1
+    with pytest.raises(AccountsError):
+        check_accounts(plan.ways[number], plan.result_of(number, core), rows)
+
+
+def test_rows_of_an_output_that_nobody_reads_are_filtered_for_all() -> None:
+    plan, core = shared(), result()
+    alone = shared_plan([plan.ways[0]])
+    assert alone.result_of(0, core)["shared"] == {"rows_rejected": SLICES * BAD, "rows_filtered": SLICES * MISSED}
+
+
+def test_the_core_is_told_a_tree() -> None:
+    spec = shared().core_spec("rejects", [{"kind": "null"}, {"kind": "null"}])
+    assert [own["input"] for own in spec["transforms"]] == [{"transform": None, "output": 0}]
+    assert (spec["destination"], spec["input"]) == ("found", {"transform": 0, "output": 0})
+    assert spec["others"] == [
+        {"name": "missed", "input": {"transform": 0, "output": 1}, "sink": {"kind": "null"}, "committed": {}}
+    ]
