@@ -39,6 +39,7 @@ def wanted(orders: PostgresProject, query: str) -> list[tuple[str | None, ...]]:
         "",
         ", load: view",
         ", load: staged, partition: {range: {column: id, bounds: [2000, 4000]}}",
+        ", load: staged, partition: {range: {column: id, every: 2000}}",
         ", load: staged, partition: {hash: {column: id, parts: 3}}",
     ],
 )

@@ -117,6 +117,7 @@ def test_null_takes_several_destinations_too(orders: Project) -> None:
     "clauses",
     [
         ", load: view, partition: {range: {column: id, bounds: [2000, 4000]}}",
+        ", load: view, partition: {range: {column: id, every: 2000}}",
         ", partition: {hash: {column: id, parts: 3}}",
     ],
 )

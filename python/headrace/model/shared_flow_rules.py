@@ -46,13 +46,12 @@ class SharedFlowRules:
                     "a data flow with several destinations commits once, all of them together, in this version",
                     hint="Leave `commit` out, or write a data flow for each destination.",
                 )
-            clause = own.partition
-            unknown = None if clause is None or clause.range is None else looked_for(clause.range)
-            if unknown is not None:
+            clause = None if own.partition is None else own.partition.range
+            if clause is not None and is_by_file(clause):
                 self._refuse(
                     ("destinations", name, "partition", "range"),
-                    f"several destinations cannot be filled in one pass if one is divided by {unknown}",
-                    expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
+                    "several destinations cannot be filled in one pass if one has a partition for each file",
+                    expected="`bounds` as a list of keys, `every` or `parts` of ranges, `list` or `hash`",
                     hint="Give the bounds, or leave `partition` out.",
                 )
             if own.partitions is not None:
@@ -104,12 +103,17 @@ class SharedFlowRules:
         )
 
 
+def is_by_file(spec: RangePartitionSpec) -> bool:
+    """Whether each file has a partition of its own."""
+    return not isinstance(spec.bounds, list) and spec.parts is None and spec.every is None
+
+
 def looked_for(spec: RangePartitionSpec) -> str | None:
     """What asks the source for its keys; None for bounds that are written."""
     if isinstance(spec.bounds, list):
         return None
     if spec.parts is not None:
         return "`parts`"
-    if spec.every is None:
+    if is_by_file(spec):
         return "a range for each file"
     return "`every` without `from` and `to`" if spec.from_ is None or spec.to is None else None
