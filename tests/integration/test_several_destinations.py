@@ -315,3 +315,17 @@ def test_a_transaction_of_tasks_may_begin_with_rows_that_are_appended(orders: Pr
     orders.package(f"{head}tasks:\n  both:\n    sequence:\n      transaction: warehouse\n      tasks:\n{inner}")
     orders.run().succeeded()
     assert len(loaded(orders, "one")) == ROWS
+
+
+def test_a_resumed_run_tells_once_what_was_read_before(orders: Project) -> None:
+    text = package(KEYED, {"found": "keyed", "missed": "keyed.no_match"})
+    bad = "  bad:\n    after: load\n    sql: {connection: warehouse, text: FROM nothing}\n"
+    orders.package(text + bad)
+    (orders.inbox / "orders.3").write_text("x|1|1.00|bad\n")
+    assert orders.run("--set", "limit=5").exit_code == 1
+    orders.execute("CREATE TABLE nothing (n INT)")
+    ended = orders.resume()
+    ended.succeeded()
+    summary = ended.summary
+    assert (summary["rows_read"], summary["rows_rejected"], summary["rows_loaded"]) == (ROWS + 1, 1, ROWS)
+    assert [table["rejects"]["count"] for table in summary["tables"]] == [1, 0]

@@ -46,10 +46,11 @@ def render_plan(plan: Document, *, width: int) -> str:
     what = "files" if any(file.get("compression", "none") != "none" for file in files) else "text"
     text = f", {units.size(plan['bytes_total'])} of {what}" if plan["bytes_total"] else ""
     flow, planned = plan.get("control_flow") or _NO_CONTROL, plan["tasks"]
-    definitions = {task["task"] for task in planned}
+    # A data flow with several destinations has a block for each.
+    definitions = {task.get("flow_of") or task["task"] for task in planned}
     is_plain = says_nothing_more(flow, definitions)
-    count = units.plural(len(planned), "task") if is_plain else units.plural(count_tasks(flow), "task")
-    known = "" if is_plain else f", {units.plural(len(planned), 'data flow')} planned before the run"
+    count = units.plural(len(definitions), "task") if is_plain else units.plural(count_tasks(flow), "task")
+    known = "" if is_plain else f", {units.plural(len(definitions), 'data flow')} planned before the run"
     head = (
         f"package {plan['package']}: {count}{known}{text}, "
         f"{units.plural(plan['streams'], 'stream')}{_KEPT_TO[plan['affinity']]}, "

@@ -393,7 +393,7 @@ class SkippedTask:
 class FinishedTask:
     """A task that an earlier attempt of the run has completed: all its rows are visible. `slices` are those with rows;
     `file_stem` names its files of rejects, `reject_table` is the table that holds them, too. `is_joined`: they are what
-    has come out of a join.
+    has come out of a join. `flow`: see `DataFlowPlan`.
     """
 
     task: str
@@ -405,6 +405,7 @@ class FinishedTask:
     file_stem: str
     reject_table: str | None = None
     is_joined: bool = False
+    flow: str = ""
 
 
 @dataclass(frozen=True)

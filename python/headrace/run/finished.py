@@ -35,7 +35,8 @@ class FinishedTable:
     def of(cls, task: FinishedTask, rejects_folder: Path) -> FinishedTable:
         """Reads what the earlier attempt has written."""
         slices = task.slices.values()
-        rejects = _rejects(sum(item.rejected for item in slices), rejects_folder / task.file_stem)
+        path = rejects_folder / task.file_stem
+        rejects = _rejects(None if task.flow else sum(item.rejected for item in slices), path)
         ignored = kept_ignored(rejects_folder, task.file_stem, sum(item.ignored for item in slices))
         passed, rejected = sum(item.loaded + item.filtered for item in slices), sum(item.rejected for item in slices)
         join = kept_joined(rejects_folder, task.file_stem, passed, rejected) if task.is_joined else None
@@ -66,6 +67,7 @@ class FinishedTable:
             notes.append("how many rows its join has read is not known any more: those it has made count as read")
         return {
             "task": self.task.task,
+            **({"flow": self.task.flow, "shared": None} if self.task.flow else {}),
             "table": self.task.table,
             "connection": self.task.connection,
             "target": self.task.target,
@@ -98,8 +100,10 @@ class FinishedTable:
         }
 
 
-def _rejects(count: int, path: Path) -> dict[str, Any]:
-    """The report of rejects whose files are called `path` but for their endings; its details are those in the files."""
+def _rejects(count: int | None, path: Path) -> dict[str, Any]:
+    """The report of rejects whose files are called `path` but for their endings; its details are those in the files.
+    `count`: None of several destinations, whose rejects are told with the first one.
+    """
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("jsonl", "bad")]
     first: list[dict[str, Any]] = []
     rules: Counter[str] = Counter()
@@ -119,9 +123,9 @@ def _rejects(count: int, path: Path) -> dict[str, Any]:
                 if len(first) < _SHOWN_REJECTS:
                     first.append(reject)
     except (OSError, ValueError, KeyError):  # none, taken away, or written by an earlier version
-        return {"count": count, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0}
+        return {"count": count or 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0}
     return {
-        "count": count,
+        "count": rules.total() if count is None else count,
         "by_rule": dict(sorted(rules.items())),
         "by_column": [kind for _, kind in sorted(kinds.items())],
         "first": first,

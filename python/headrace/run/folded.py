@@ -51,9 +51,15 @@ class FoldedFlows:
         if known is None:
             known = self._folded[key] = {**document, "task": key[0], "flows": 0, "partitions": [], "columns": None}
             known.update(dict.fromkeys(_SUMMED, 0), notes=[], transforms=[])
+            if known.get("flow"):
+                known["flow"] = _TURN.sub("[...]", str(known["flow"]))
+            if known.get("shared"):
+                known["shared"] = dict.fromkeys(known["shared"], 0)
             if known.get("join"):
                 known["join"] = without_rows(known["join"])
         known["flows"] += 1
+        for name, count in (document.get("shared") or {}).items():
+            known["shared"][name] += count
         known["transforms"] = added_accounts(known["transforms"], document["transforms"])
         if known.get("join") and document.get("join"):
             known["join"] = added_joins(known["join"], document["join"])

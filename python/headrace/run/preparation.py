@@ -424,6 +424,7 @@ def _finished(task: DataFlowTask, target: Target, progress: TaskProgress, file_s
         if task.reject_table is None
         else display_name(destination, target.default_schema, task.reject_table),
         is_joined=task.join is not None,
+        flow=task.flow,
     )
 
 

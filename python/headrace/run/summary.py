@@ -41,6 +41,11 @@ class TableResult:
         """Whether what is told once of a pass over a source is told with it, and not with another destination."""
         return not self.plan.flow or not self.outcome.result or self.outcome.result.get("shared") is not None
 
+    def rejected_in_flow(self) -> int:
+        """Rows that were rejected, on the way to any of its destinations."""
+        shared = (self.outcome.result or {}).get("shared")
+        return int(shared["rows_rejected"]) if shared else self.sums()["rejected"]
+
     def sums(self) -> dict[str, int]:
         """The accounts of all slices that ended, in this attempt of the run or before. `bytes`: read in this one."""
         slices = self.outcome.result["slices"] if self.outcome.result else []
@@ -247,12 +252,13 @@ class Summary:
 
     def rows_before(self) -> RowsBefore:
         """What the data flows that have ended have read, in this attempt of the run or before."""
-        rejected = sum(known.rejected for table in self.finished for known in table.task.slices.values())
-        sums = [table.sums() for table in self._sources()]
-        folded = sum(document["rows_read"] for document in self.folded.documents)
+        finished = _first_of_flows(self.finished, lambda own: own.task.flow)
+        rejected = sum(known.rejected for table in finished for known in table.task.slices.values())
+        tables = self._sources()
+        folded = sum(int(document["rows_read"]) for document in sources_of(self.folded.documents))
         return RowsBefore(
-            rejected + sum(item["rejected"] for item in sums),
-            folded + sum(table.rows_read for table in self.finished) + sum(item["rows"] for item in sums),
+            rejected + sum(table.rejected_in_flow() for table in tables),
+            folded + sum(table.rows_read for table in finished) + sum(table.sums()["rows"] for table in tables),
         )
 
     def to_dict(self) -> Document:

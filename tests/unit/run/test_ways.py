@@ -1,9 +1,12 @@
-"""Names of data flows with several destinations: each way is called by its flow and its destination."""
+"""Ways of data flows with several destinations: how they are called, and added up in long loops."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from headrace.run.folded import SHOWN_FLOWS, FoldedFlows
+from headrace.run.summary import sources_of
 from headrace.run.tasks import nameable_flows
 from tests.unit.model.packages import load
 from tests.unit.model.test_several_destinations import package
@@ -29,3 +32,27 @@ def test_secrets_in_names_of_flows_are_numbered_once_for_all_ways(tmp_path: Path
         ("each[***].load#2", "each[***].load#2/a"),
         ("each[***].load#2", "each[***].load#2/b"),
     ]
+
+
+def table(turn: int, name: str) -> dict[str, Any]:
+    """A destination of a flow in a turn of a loop: of two rows one has gone here, and one nowhere."""
+    counts = {
+        "rows_read": 2, "rows_loaded": 1, "rows_rejected": 0, "rows_filtered": 1, "lines": 2, "rows_skipped": 0,
+        "slices": 1, "bytes_read": 9, "seconds": 0.1, "cpu_seconds": 0.1, "switch_seconds": 0.0, "values_ignored": 0,
+    }  # fmt: skip
+    flow = f"each[{turn}].load"
+    shared = {"rows_rejected": 0, "rows_filtered": 1} if name == "a" else None
+    return {
+        "task": f"{flow}/{name}", "table": name, "flow": flow, "shared": shared, "status": "success", "transforms": [],
+        "mb_per_second": 0.0, "rows_per_second": 0.0, **counts,
+    }  # fmt: skip
+
+
+def test_turns_of_a_loop_that_are_added_up_are_read_once_for_all_ways() -> None:
+    folded = FoldedFlows()
+    shown = [own for turn in range(SHOWN_FLOWS + 3) for name in "ab" if not folded.takes(own := table(turn, name))]
+    told = sources_of([*shown, *folded.documents])
+    assert sum(own["rows_read"] for own in told) == 2 * (SHOWN_FLOWS + 3)
+    (first, second) = folded.documents
+    assert (first["shared"], second["shared"]) == ({"rows_rejected": 0, "rows_filtered": 3}, None)
+    assert first["flow"] == second["flow"] == "each[...].load"
