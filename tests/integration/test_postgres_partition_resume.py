@@ -210,7 +210,7 @@ def test_a_writer_that_comes_back_cannot_commit(database: Database) -> None:
     with Run(database).target as target:
         target.resume_run(record(run.run_id))
         zombie = writer(run)
-        values = ["1", "{2}", *["{0}"] * 5, "{NULL}"]
+        values = ["1", "{2}", *["{0}"] * 6, "{NULL}"]
         assert zombie.query(run.sink["commit_slices"], values).tag == "INSERT 0 0"
         zombie.close()
     resume(database, run, planned, PLACED)
