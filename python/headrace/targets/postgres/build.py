@@ -255,7 +255,7 @@ def _refuse_other_tables(connection: Connection, divided: DividedTable) -> None:
     if tuple(str(row[6]) for row in found) != divided.tables:
         raise TargetBusyError(
             f"table {divided.name} was changed while the query was divided",
-            found="partitions that came or went",
+            found="it is another table by now, or tables that are parts of it came or went",
             hint="Run again.",
         )
 
