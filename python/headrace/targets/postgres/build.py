@@ -30,7 +30,7 @@ from headrace.targets.postgres.connection import (
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.ddl import begin_unit
 from headrace.targets.postgres.dividing import HashKey, hash_key_of, of_partitions
-from headrace.targets.postgres.failures import explained, statement_failure
+from headrace.targets.postgres.failures import advice_for, explained, server_words, sqlstate, statement_failure
 from headrace.targets.postgres.finishing import NOTHING
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
@@ -48,6 +48,8 @@ _DESCRIBED: Final = "headrace_described"
 _ALIAS: Final = "headrace_query"
 # Scans of several sessions may meet in the middle of a table; each part is to see the same order.
 _FROM_THE_START: Final = "SET LOCAL synchronize_seqscans = off"
+# The class of SQLSTATEs of rows that break NOT NULL or a constraint.
+_BROKEN_RULE: Final = "23"
 
 
 def describe_query(
@@ -188,15 +190,29 @@ class BuildLoad(TableLoad):
 
     @contextmanager
     def _of_query(self, name: str) -> Iterator[None]:
-        """The server's words about the user's query are not about a row of a source."""
+        """Says of which part the server's words are."""
         try:
             yield
         except HeadraceError as error:
-            problem = statement_failure(error)
-            if isinstance(problem, SqlError):
+            problem = self._of_row(error) or statement_failure(error)
+            if isinstance(problem, SqlError | TargetBusyError):
                 problem.what = f"{self._what}: {name}{problem.what}{NOTHING}"
                 problem.args = (problem.what,)
             raise problem from error
+
+    def _of_row(self, error: HeadraceError) -> SqlError | None:
+        """What a row breaks is a rule of the table, whatever the hidden one is called. None if it breaks none; a row
+        without partition has neither column nor constraint.
+        """
+        server = error.server or {}
+        if not sqlstate(error).startswith(_BROKEN_RULE) or not (server.get("constraint") or server.get("column")):
+            return None
+        message = str(server.get("message")).replace(f'"{server.get("table")}"', f'"{self._plan.table}"')
+        shown: dict[str, object] = {**server, "message": message}
+        advice = advice_for(sqlstate(error))
+        problem = SqlError(advice.reason, found=server_words(shown), hint=advice.hint)
+        problem.server = shown
+        return problem
 
 
 class _Statements(QueryFlow):
