@@ -101,6 +101,8 @@ def test_what_parts_would_not_see_alike() -> None:
     assert why_not_same({**LINE, "Output": ["id", "'now()'::text"]}, "q") is None
     assert "now is another one" in str(why_not_same({**LINE, "Output": ["id", "now()"]}, "q"))
     assert "now is another one" in str(why_not_same(above("Sort", {**LINE, "Filter": "(at < now())"}), "q"))
+    called = {"Node Type": "Function Scan", "Alias": "O'Brien", "Function Call": "days_until(now())"}
+    assert "now is another one" in str(why_not_same(above("Nested Loop", LINE, called), "q"))
     assert "volatile" in str(why_not_same({"Node Type": "CTE Scan", "CTE Name": "q"}, "q"))
     assert "LIMIT" in str(why_not_same(above("Hash Join", LINE, above("Limit", PART)), "q"))
 

@@ -59,7 +59,6 @@ _OF_TRANSACTION: Final = re.compile(
     r"\b(?:CURRENT_DATE|CURRENT_TIME|CURRENT_TIMESTAMP|LOCALTIME|LOCALTIMESTAMP)\b"
 )
 _MEMORY_NODES: Final = frozenset({"Hash", "Sort", "Aggregate", "Materialize", "Memoize"})
-_TEXTS: Final = ("Output", "Filter", "Join Filter", "Hash Cond", "Merge Cond", "Index Cond", "One-Time Filter")
 
 
 def why_not_same(plan: Node, query_name: str) -> str | None:
@@ -72,9 +71,10 @@ def why_not_same(plan: Node, query_name: str) -> str | None:
             return "it calls a volatile function, such as random() or nextval(), or locks rows"
         if kind in _ARBITRARY:
             return _ARBITRARY[kind]
-        said = _OF_TRANSACTION.search(_LITERAL.sub("''", _texts(node)))
-        if said is not None:
-            return f"{said[0].rstrip('(')} is another one in each part: bind it, with `$name` of a variable"
+        for text in _texts(node):
+            said = _OF_TRANSACTION.search(_LITERAL.sub("''", text))
+            if said is not None:
+                return f"{said[0].rstrip('(')} is another one in each part: bind it, with `$name` of a variable"
     return None
 
 
@@ -163,6 +163,8 @@ def _is_of(node: Node, tables: Collection[TableKey]) -> bool:
     return (node.get("Schema"), node.get("Relation Name")) in tables
 
 
-def _texts(node: Node) -> str:
-    found = [node.get(name, "") for name in _TEXTS]
-    return " ".join(" ".join(map(str, text)) if isinstance(text, list) else str(text) for text in found)
+def _texts(node: Node) -> Iterator[str]:
+    """All that the server writes of a node, in whatever of its expressions."""
+    for name, value in node.items():
+        if name != "Plans":
+            yield from (text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
