@@ -46,6 +46,10 @@ _ADVICE: Final[Mapping[str, Advice]] = {
     "42P07": Advice("another table of that name has appeared meanwhile", "Find out who has made it, and run again."),
     "42P17": Advice("a partition does not fit beside the others", "Compare the bounds of the partitions."),
     "53100": Advice("the server has no space left on its disk", "Free space there and run again."),
+    "53400": Advice(
+        "the server allows no larger temporary files",
+        "Raise temp_file_limit or work_mem for the user, or let fewer rows be sorted and hashed at a time.",
+    ),
     "53200": Advice("the server has no memory left", "Use fewer streams, or give the server more memory.", retry=True),
     "53300": Advice(
         "the server takes no more sessions", "Use fewer streams, or raise max_connections of the server.", retry=True
@@ -63,6 +67,8 @@ _ADVICE: Final[Mapping[str, Advice]] = {
     "XX": Advice("the server reports a defect of its own", "Look into the log of the server."),
 }
 _UNKNOWN: Final = Advice("PostgreSQL refused")
+# The class of what no other statement would help.
+_NO_RESOURCES: Final = "53"
 _NO_VALUES: Final = (
     "PostgreSQL takes values in queries, INSERT, UPDATE, DELETE, MERGE and CALL alone. Where a name is meant, put it "
     "under `identifiers`."
@@ -127,8 +133,9 @@ def statement_failure(error: HeadraceError) -> HeadraceError:
     if advice.retry and code not in _STATEMENT_HINTS:
         changed = TargetBusyError(advice.reason, found=server_words(server), hint=advice.hint)
     else:
-        hint = _STATEMENT_HINTS.get(code) or _text(server, "hint")
-        changed = SqlError("PostgreSQL refused", found=server_words(server), hint=hint)
+        known = advice if code.startswith(_NO_RESOURCES) else _UNKNOWN
+        hint = known.hint or _STATEMENT_HINTS.get(code) or _text(server, "hint")
+        changed = SqlError(known.reason, found=server_words(server), hint=hint)
     changed.server = dict(server)
     return changed
 
