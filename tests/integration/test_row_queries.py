@@ -44,6 +44,10 @@ CHAINS = {
         "WITH p AS (SELECT *, quantity + 1 AS more FROM orders WHERE quantity >= 0) "
         "SELECT p.id, more, x.price FROM (SELECT * FROM p WHERE more < 5) AS p, LATERAL (SELECT p.price * 2 AS price) x"
     ],
+    "all columns": [
+        "SELECT id, low FROM (SELECT id + 9000 AS id FROM orders) AS o, "
+        "LATERAL (SELECT least(*COLUMNS(o.*)) AS low) AS x WHERE COLUMNS(*) > 9100"
+    ],
     "nothing left": ["SELECT * FROM orders WHERE id < 0"],
     "all": ["FROM orders"],
 }
