@@ -27,7 +27,7 @@ from headrace.planning.partitioning import CommitSize, Partition, Partitioning
 from headrace.planning.plan import DataFlowPlan, OutputColumn
 from headrace.planning.reject_table import RejectTable
 from headrace.planning.source_snapshot import SourceSnapshot
-from headrace.planning.sql_transforms import SqlPlan
+from headrace.planning.sql_transforms import SqlPlan, most_columns
 from headrace.planning.staging import Staging, plan_staging
 from headrace.planning.steps import plan_steps
 from headrace.planning.tablespaces import check_tablespaces
@@ -126,7 +126,7 @@ def plan_data_flow(
         row_width=layout.shortest_row_bytes,
         decoding_bytes=source.decoding_bytes(working_streams),
         lookups=_needs(lookups),
-        computed=tuple(column.type for plan in queries for column in plan.transform.columns),
+        computed=most_columns(queries),
         slab_of=None if task.join is None else partial(joined_slab_bytes, task.join),
         blocks_per_stream=1 if task.join is None else len(task.join.sources),
     )

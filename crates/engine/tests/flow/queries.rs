@@ -193,6 +193,27 @@ fn a_row_that_becomes_several_is_a_reject() {
 }
 
 #[test]
+fn a_row_that_becomes_several_is_one_reject_whatever_is_in_them() {
+    let columns = json!([
+        {"name": "day", "type": {"kind": "date"}, "nullable": true},
+        {"name": "key", "type": {"kind": "int64"}, "nullable": false, "from": "id"},
+    ]);
+    let mut job = Job::of(rows(0, 3)).arrow();
+    (job.streams, job.limit, job.transforms) = (1, 100, vec![query(columns)]);
+    let answer = |_: &Window| {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, i32::MAX, 0, 0]));
+        Ok(vec![batch(vec![days, Arc::new(UInt32Array::from(vec![1, 1, 0, 2]))])])
+    };
+    let (found, report, _) = run(&job, &["key"], answer);
+    assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+    assert_eq!(found, ["0", "2"]);
+    let sum = TransformCounts { rows: 3, matched: 2, rejected: 1, ..TransformCounts::default() };
+    assert_eq!(counts(&report), sum);
+    let message = &job.reject_lines()[0].message;
+    assert_eq!(message, "transform `priced`: the query makes 2 rows of this one, by a join or a list");
+}
+
+#[test]
 fn values_that_no_column_may_have_are_rejects() {
     let columns = json!([
         {"name": "share", "type": {"kind": "float64"}, "nullable": true},
