@@ -15,7 +15,7 @@ use headrace_types::{CoreError, ErrorKind};
 use crate::lookup::Lookup;
 use crate::outcome::Outcome;
 use crate::report::{TransformCounts, TransformReport};
-use crate::spec::{FlowSpec, Operation};
+use crate::spec::{FlowSpec, KeepRejects, Operation};
 use probe::Probe;
 use query::Query;
 pub use refused::{Refusal, Remaining};
@@ -59,6 +59,8 @@ impl Transforms {
         let mut lookups = lookups.into_iter();
         let mut schema = spec.first_schema()?;
         let mut fields = spec.first_fields(&schema);
+        // What only keeps examples goes on behind any number of rejects, and needs the other rows.
+        let limit = spec.rejects.limit.filter(|_| spec.rejects.keep != KeepRejects::Examples);
         let mut stages = Vec::with_capacity(spec.transforms.len());
         for (place, transform) in spec.transforms.iter().enumerate() {
             let (name, before) = (&transform.name, schema.clone());
@@ -68,9 +70,7 @@ impl Transforms {
                     let index = lookups.next().ok_or_else(|| "it has no index".to_owned());
                     index.and_then(|index| Probe::new(name, probe, &before, &fields, &schema, index)).map(Work::Probe)
                 }
-                Operation::Query(query) => {
-                    Query::new((place, name), query, &before, &schema, spec.rejects.limit).map(Work::Query)
-                }
+                Operation::Query(query) => Query::new((place, name), query, &before, &schema, limit).map(Work::Query),
             };
             transform.follow_fields(&before, &mut fields);
             let work = work.map_err(|text| refused(format!("transform `{name}`: {text}")))?;

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type};
 use arrow_array::{ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
 use headrace_engine::report::{FlowReport, Status, TransformCounts};
-use headrace_engine::spec::{SinkSpec, TransformSpec};
+use headrace_engine::spec::{KeepRejects, SinkSpec, TransformSpec};
 use headrace_engine::{Failure, FailureKind, Flow, Window};
 use headrace_types::ErrorKind;
 use serde_json::{Value, json};
@@ -178,6 +178,17 @@ fn no_more_is_halved_than_the_limit_asks_for() {
     let (_, report, windows) = run(&job, &["twice"], |window| by_row(window, |_| Err("always")));
     assert_eq!(report.error.unwrap().kind, ErrorKind::RejectLimit);
     assert!(windows < 20, "{windows}");
+}
+
+#[test]
+fn what_keeps_examples_loses_no_row_behind_the_limit() {
+    let mut job = Job::of(rows(0, 100)).arrow();
+    (job.streams, job.limit, job.transforms) = (1, 1, vec![passing()]);
+    job.keep = KeepRejects::Examples;
+    let compute = |id: i64| if id % 2 == 0 { Err("it is even") } else { Ok(vec![Some(2 * id)]) };
+    let (found, report, _) = run(&job, &["twice", "key", "name"], |window| by_row(window, compute));
+    assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+    assert_eq!(found, expected((0..100).filter(|id| id % 2 != 0)));
 }
 
 #[test]
