@@ -104,6 +104,27 @@ def test_a_killed_append_is_resumed(on_postgres: BuildProject) -> None:
     assert leftovers(project) == []
 
 
+@pytest.mark.parametrize("partition", ["", "partition: {range: {column: id, bounds: [100]}}"])
+def test_a_table_whose_types_change_meanwhile_takes_no_rows(on_postgres: BuildProject, partition: str) -> None:
+    """The server would round them as it moves them."""
+    project = on_postgres
+    divided = "PARTITION BY RANGE (id)" if partition else ""
+    project.project.execute(f"CREATE TABLE sales (id bigint, price numeric(15,2)) {divided}")
+    if partition:
+        project.project.execute("CREATE TABLE low PARTITION OF sales FOR VALUES FROM (MINVALUE) TO (100)")
+    query = "SELECT id, price, pg_sleep(0.5) IS NULL AS waited FROM line WHERE id < 3"
+    project.tasks(build(f"SELECT id, price FROM ({query}) q WHERE NOT waited", target="append", more=partition))
+    with project.project.started(project.run_command()) as running:
+        wait_until_filling(project, running)
+        project.project.execute("ALTER TABLE sales ALTER COLUMN price TYPE numeric(15,0)")
+        ended = running.wait()
+    assert ended.exit_code == 1
+    assert "was changed while it was loaded" in ended.error
+    assert "column price, now numeric(15,0), was numeric(15,2)" in ended.error
+    assert project.count() == 0
+    assert leftovers(project) == []
+
+
 @pytest.mark.parametrize("more", ["", "by: {hash: id}\nparts: 2"])
 def test_rows_go_into_partitions_that_exist_and_new_ones(on_postgres: BuildProject, more: str) -> None:
     project = on_postgres

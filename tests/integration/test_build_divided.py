@@ -111,9 +111,11 @@ def test_parts_of_a_divided_table_are_about_even(project: BuildProject) -> None:
     assert max(counts) < 2 * min(counts)
 
 
-def built(database: Database, at_session: int, attach: str) -> int:
-    """Rows of a build in two parts of `divided`, while whose session of that number begins statements are executed: 1
-    is the one that holds the snapshot.
+def built(
+    database: Database, at_session: int, attach: str, division: QueryDivision, select: str = "SELECT id FROM {}"
+) -> int:
+    """Rows of a build in parts, while whose session of that number begins statements are executed: 1 is the one that
+    holds the snapshot.
     """
     hosts = ((str(database.cluster.sockets), database.cluster.port),)
     parameters = ConnectionParameters(hosts=hosts, database=database.name, user=database.role, sslmode="disable")
@@ -129,12 +131,12 @@ def built(database: Database, at_session: int, attach: str) -> int:
 
     is_building = False
     options = OpenOptions(200_000_000, 2, None, False, lambda text: None, lambda: False)
-    query, never = Command("SELECT id FROM divided"), options.is_cancelled
+    query, never = Command(select.format(division.table)), options.is_cancelled
     run = RunRecord("20261120-101530-abcdef", "sales", "hash", "0", "here", 1, datetime(2026, 11, 20, tzinfo=UTC))
     with PostgresTarget(model, options, connect) as target:
         target.begin_run(run)
         columns = target.describe_query(query, "build", never)
-        parts = target.divide_query(query, QueryDivision("divided", parts=2), columns, "build", never)
+        parts = target.divide_query(query, division, columns, "build", never)
         plan = plan_build(
             Build("build", model, None, "sales", "create"), columns, None, target.capabilities, target.default_schema, 2
         )
@@ -144,18 +146,54 @@ def built(database: Database, at_session: int, attach: str) -> int:
 
 
 @pytest.mark.parametrize("at_session", [1, 2, 3])
-def test_a_partition_that_comes_meanwhile_is_in_no_part(database: Database, at_session: int) -> None:
+@pytest.mark.parametrize(
+    ("table", "attach"),
+    [
+        ("divided", "ALTER TABLE divided ATTACH PARTITION late FOR VALUES FROM (99000) TO (MAXVALUE)"),
+        ("plain", "ALTER TABLE late INHERIT plain"),
+    ],
+)
+def test_a_table_that_becomes_a_part_meanwhile_is_in_no_part(
+    database: Database, at_session: int, table: str, attach: str
+) -> None:
     """Its rows were there before; some parts would find them, and others would not."""
     late = "CREATE TABLE late (id bigint NOT NULL, part int, note text);\nINSERT INTO late SELECT 99000 + n FROM "
-    database.as_loader(";\n".join((*MAKE, f"{late} generate_series(1, 3000) n", "DROP TABLE divided_3")))
-    rows = int(str(database.rows("SELECT count(*) FROM divided")[0][0]))
-    attach = "ALTER TABLE divided ATTACH PARTITION late FOR VALUES FROM (99000) TO (MAXVALUE)"
+    plain = "CREATE TABLE plain (LIKE divided);\nINSERT INTO plain SELECT * FROM divided"
+    database.as_loader(";\n".join((*MAKE, f"{late} generate_series(1, 3000) n", plain, "DROP TABLE divided_3")))
+    rows = int(str(database.rows(f"SELECT count(*) FROM {table}")[0][0]))
     if at_session == 1:
-        with pytest.raises(TargetBusyError, match=r'table "public"\."divided" was changed while the query was divided'):
-            built(database, at_session, attach)
+        changed = rf'table "public"\."{table}" was changed while the query was divided'
+        with pytest.raises(TargetBusyError, match=changed):
+            built(database, at_session, attach, QueryDivision(table, parts=2))
         assert database.rows("SELECT count(*) FROM pg_class WHERE relname = 'sales'") == [("0",)]
     else:
-        assert built(database, at_session, attach) == rows
+        assert built(database, at_session, attach, QueryDivision(table, parts=2)) == rows
+
+
+@pytest.mark.parametrize(
+    ("division", "select"),
+    [
+        (QueryDivision(column="id", parts=2), "SELECT id FROM divided"),
+        (QueryDivision("line", parts=2), "SELECT l.id FROM {} l JOIN divided d ON d.id = l.id + 99000"),
+    ],
+)
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_table_that_becomes_a_part_of_one_that_all_sessions_read(
+    database: Database, division: QueryDivision, select: str, is_new: bool
+) -> None:
+    """The sessions before would not have read it. A new one has no rows that any of them could see."""
+    database.as_loader(";\n".join((*MAKE, "CREATE TABLE late (id bigint NOT NULL, part int, note text)")))
+    database.as_loader("INSERT INTO late SELECT 99000 + n FROM generate_series(1, 3000) n; DROP TABLE divided_3")
+    bounds = "FOR VALUES FROM (99000) TO (MAXVALUE)"
+    if is_new:
+        rows = int(str(database.rows(f"SELECT count(*) FROM ({select.format('line')}) q")[0][0]))
+        attach = f"CREATE TABLE new (LIKE divided); ALTER TABLE divided ATTACH PARTITION new {bounds}"
+        assert built(database, 3, attach, division, select) == rows
+        return
+    with pytest.raises(TargetBusyError, match="were changed while it was executed") as refused:
+        built(database, 3, f"ALTER TABLE divided ATTACH PARTITION late {bounds}", division, select)
+    assert refused.value.found == "public.late, attached or inheriting since it began"
+    assert database.rows("SELECT count(*) FROM pg_class WHERE relname = 'sales'") == [("0",)]
 
 
 def test_every_version_of_the_server(postgres_versions: Cluster, tmp_path: Path) -> None:

@@ -188,6 +188,7 @@ def test_a_row_that_no_partition_takes_fails_the_build(project: BuildProject, cl
     assert ended.exit_code == 1
     assert "building table warehouse.sales: no partition takes a row; nothing was made visible" in ended.error
     assert found in ended.error
+    assert "hint: Leave the row out of the query, " in ended.error
     assert "sales" not in str(project.project.tables())
     if isinstance(project.project, PostgresProject):
         assert leftovers(project) == []
@@ -305,3 +306,27 @@ def test_every_version_of_the_server(postgres_versions: Cluster, tmp_path: Path)
         assert not project.differences(PLAIN)
         assert len(partitions(project)) == 8
         assert leftovers(project) == []
+
+
+@pytest.mark.parametrize("target", ["append", "replace"])
+@pytest.mark.parametrize(
+    ("query", "says", "found"),
+    [
+        ("NULLIF(id, 7) AS id, 'a' AS name", "a value is missing in a column", 'in column "id" of relation "sales"'),
+        ("id, CASE id WHEN 7 THEN 'bad' ELSE 'b' END AS name", "breaks a CHECK", 'for relation "sales" violates'),
+    ],
+)
+def test_a_row_that_breaks_a_rule_is_told_as_one_of_the_table(
+    on_postgres: BuildProject, target: str, query: str, says: str, found: str
+) -> None:
+    """And not of the hidden one, nor as one of a source."""
+    project = on_postgres
+    project.project.execute("CREATE TABLE sales (id bigint NOT NULL, name varchar(20) CHECK (name <> 'bad'))")
+    project.tasks(build(f"SELECT {query} FROM line", target=target, more="by: {table: line}\nparts: 2"))
+    error = project.run().error
+    assert "building table warehouse.sales: part 1 of 2: " in error
+    assert says in error
+    assert found in error
+    assert "at: package.yaml" in error
+    assert "Leave the row out of the query" in error
+    assert project.count() == 0

@@ -285,3 +285,15 @@ def test_every_version_of_the_server(postgres_versions: Cluster, tmp_path: Path)
         assert not project.differences(grouped, "sums")
         project.tasks(build(wrong, name="wrong", more=BY_LINE))
         assert "outer join" in project.run().error
+
+
+def test_a_query_that_spills_too_much_says_so(project: BuildProject) -> None:
+    user = f'ALTER ROLE loader IN DATABASE "{in_database(project).target.name}"'
+    limits = f"{user} SET work_mem = '64kB'; {user} SET temp_file_limit = '300kB'"
+    in_database(project).target.psql(limits)
+    project.tasks(build("SELECT id, note FROM line ORDER BY note, id", more=f"{BY_LINE}\nparts: 2"))
+    error = project.run().error
+    assert "of 2: the server allows no larger temporary files; nothing was made visible" in error
+    assert 'exceeds "temp_file_limit"' in error
+    assert "hint: Raise temp_file_limit or work_mem" in error
+    assert hidden_tables(project) == []

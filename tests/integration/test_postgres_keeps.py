@@ -112,7 +112,22 @@ def test_nothing_of_others_is_executed(database: Database) -> None:
 
 def test_functions_of_the_statements_are_the_servers() -> None:
     """Each is written with its schema. Other words before a parenthesis are SQL."""
-    words = {"in", "any", "as", "and", "or", "not", "exists", "coalesce", "nullif", "filter", "with", "values", "key"}
+    words = {
+        "in",
+        "any",
+        "all",
+        "as",
+        "and",
+        "or",
+        "not",
+        "exists",
+        "coalesce",
+        "nullif",
+        "filter",
+        "with",
+        "values",
+        "key",
+    }
     # Of several arrays: a word of the grammar; names of tables with columns.
     words |= {"unnest", "probe", "keys", "listed", "claimed", "known", "conflict", "least"}
     words |= {

@@ -723,7 +723,7 @@ def test_a_writer_that_comes_back_into_an_adopted_table_adds_nothing(database: D
             zombie.execute(table["begin"])
             into = table["copy"].removeprefix("COPY ").split(" FROM STDIN")[0]
             zombie.execute(f"INSERT INTO {into} VALUES (4711, 'of the first attempt')")
-            unit = [table["partition"], "{2}", "{1}", *["{0}"] * 4, "{NULL}"]
+            unit = [table["partition"], "{2}", "{1}", *["{0}"] * 5, "{NULL}"]
             assert zombie.query(dead.sink["commit_slices"], unit).tag == "INSERT 0 0"
         zombie.close()
         load_rest(target, dead.run_id, planned)

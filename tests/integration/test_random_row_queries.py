@@ -87,7 +87,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield Scene(layout, slicing, database)
 
 
-def flow_rows(scene: Scene, queries: Sequence[RowQuery], streams: int, block_bytes: int) -> list[tuple[Any, ...]]:
+def flow_rows(
+    scene: Scene, queries: Sequence[RowQuery], streams: int, block_bytes: int, instance_bytes: int = 32_000_000
+) -> list[tuple[Any, ...]]:
     """What comes out of the queries, one behind the other, ordered; as the last one, how many rows were rejected."""
     transforms = [
         {
@@ -115,7 +117,7 @@ def flow_rows(scene: Scene, queries: Sequence[RowQuery], streams: int, block_byt
         }
     )
     plans = {place: SimpleNamespace(rows=query) for place, query in enumerate(queries)}
-    plan = SimpleNamespace(queries=plans, streams=streams, memory=SimpleNamespace(instance_bytes=32_000_000))
+    plan = SimpleNamespace(queries=plans, streams=streams, memory=SimpleNamespace(instance_bytes=instance_bytes))
     with sql_instances(cast(DataFlowPlan, plan), flow), duckdb.connect() as database:
         try:
             database.register("rows", flow.arrow_stream())
@@ -154,6 +156,18 @@ def test_any_cut_gives_what_duckdb_gives(scene: Scene, data: st.DataObject) -> N
     expected = scene.database.execute(f"WITH q1 AS ({first}) FROM ({second}) ORDER BY ALL").fetchall()
     for streams, block_bytes in ((1, 1 << 20), (5, 4096)):
         assert flow_rows(scene, [one, two], streams, block_bytes) == [*expected, ("rejected", 0)], (first, second)
+
+
+def test_many_queries_need_no_more_memory_than_one(scene: Scene) -> None:
+    """Each has the memory of the whole instance: one of them runs at a time."""
+    columns, queries, name = FIRST, [], "orders"
+    for number in range(1, 13):
+        sql = f"SELECT id, '{number}' || note AS note FROM {name} LEFT JOIN (VALUES (1), (2)) AS m(k) ON k = id"
+        queries.append(described(sql, name, columns))
+        columns = [RowColumnType(own.name, own.type) for own in queries[-1].outputs]
+        name = f"q{number}"
+    *found, rejected = flow_rows(scene, queries, 1, 1 << 20, instance_bytes=6_000_000)
+    assert (len(found), rejected) == (ROWS, ("rejected", 0))
 
 
 def alone(scene: Scene, sql: str) -> list[tuple[Any, ...]]:

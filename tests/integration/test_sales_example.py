@@ -20,6 +20,10 @@ TABLES = {
     "orders": "o_orderkey BIGINT, o_custkey INTEGER, o_orderstatus VARCHAR, o_totalprice DECIMAL(15,2), "
     "o_orderdate DATE, o_orderpriority VARCHAR, o_clerk VARCHAR, o_shippriority INTEGER, o_comment VARCHAR",
 }
+SALES = (
+    "SELECT l_orderkey, l_linenumber, part_sk, customer_sk, supplier_sk, clerk_sk, order_date, ship_date, commit_date, "
+    "receipt_date, l_quantity, l_tax, l_discount, l_extendedprice FROM sales ORDER BY l_orderkey, l_linenumber"
+)
 KEYS = ("part", "customer", "supplier")
 # One key of so many is in no dimension.
 MISSING = 97
@@ -108,7 +112,7 @@ def test_sales_in_the_destination_are_those_of_plain_sql(
         summary = tpch.run("--streams", streams).succeeded()
         (sales,) = [table for table in summary["tables"] if table["table"] == "sales"]
         assert sales["rows_loaded"] == len(expected)
-        assert tpch.rows("SELECT * FROM sales ORDER BY l_orderkey, l_linenumber") == expected
+        assert tpch.rows(SALES) == expected
         is_postgres = "postgres" in tpch.url
         assert len(sales["partitions"]) == (8 if is_postgres else 0)
         assert sales["streams"] == (5 if is_postgres and sessions == "5" else 1)
@@ -124,8 +128,6 @@ def test_sales_in_flight_are_those_of_plain_sql(
         assert (sales["rows_loaded"], sales["rows_rejected"]) == (len(expected), 0)
         by_name = {transform["name"]: transform for transform in sales["transforms"]}
         assert by_name["with_part"]["defaulted"] == sum(row[SURROGATES[0]] == "-1" for row in expected)
-        columns = "l_orderkey, l_linenumber, part_sk, customer_sk, supplier_sk, clerk_sk, order_date, ship_date, "
-        columns += "commit_date, receipt_date, l_quantity, l_tax, l_discount, l_extendedprice"
-        assert tpch.rows(f"SELECT {columns} FROM sales ORDER BY l_orderkey, l_linenumber") == expected
+        assert tpch.rows(SALES) == expected
         # DuckDB has no partitions, and says so in the plan.
         assert len(sales["partitions"]) == (8 if "postgres" in tpch.url else 0)

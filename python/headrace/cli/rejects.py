@@ -145,7 +145,12 @@ def _since(table: RejectedTable) -> str:
         if item.is_unfinished:
             parts.append(f"{units.count(item.numbers)} in a replay to go on with: headrace resume {item.run_id}")
             continue
-        amounts = [("loaded", item.loaded), ("rejected again", item.rejected_again), ("dropped", item.dropped)]
+        amounts = [
+            ("loaded", item.loaded),
+            ("rejected again", item.rejected_again),
+            ("filtered", item.filtered),
+            ("dropped", item.dropped),
+        ]
         parts += [f"{units.count(amount)} {what} by {item.run_id}" for what, amount in amounts if amount]
     return ", " + ", ".join(parts)
 

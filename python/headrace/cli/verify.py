@@ -144,6 +144,6 @@ def _difference(run_id: str, tables: Sequence[TableVerdict]) -> HeadraceError | 
         return DifferenceError(
             f"nothing of run {run_id} could be compared",
             found="; ".join(dict.fromkeys(table.reason for table in tables if table.reason)) or "no table was loaded",
-            hint="Verify a run with `target: create` or `target: replace`.",
+            hint="Verify a run that has loaded rows of files as they are, with `target: create` or `target: replace`.",
         )
     return None

@@ -103,7 +103,8 @@ class _Instance:
 
     def __init__(self, plan: DataFlowPlan, flow: QueriedFlow, shown: Shown) -> None:
         self._queries = plan.queries
-        self._bytes = plan.memory.instance_bytes // max(1, len(plan.queries))
+        # For each: only one of them runs at a time, and the others hold nothing between their windows.
+        self._bytes = plan.memory.instance_bytes
         self._flow = flow
         self._shown = shown
         self._lock = threading.Lock()

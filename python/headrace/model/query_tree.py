@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.model.row_query_error import RowQueryError, not_row_wise
+from headrace.model.row_query_error import RowQueryError, not_followed, not_row_wise
 from headrace.model.suggest import show_name
 
 Node = dict[str, Any]
@@ -35,12 +35,14 @@ _SIDE_FUNCTIONS: Final = frozenset({"range", "generate_series", "unnest", "repea
 @dataclass(frozen=True)
 class QueryTree:
     """`outputs`: the columns, None if it is not known which they are; `functions`: all functions, in small letters,
-    with the numbers of their arguments; `names`: of what stands alone where a column may stand.
+    with the numbers of their arguments; `names`: of what stands alone where a column may stand; `tables`: those that
+    are neither the rows nor parts of WITH.
     """
 
     outputs: Outputs | None
     functions: frozenset[tuple[str, int]]
     names: frozenset[str]
+    tables: frozenset[str]
 
     @property
     def divides(self) -> bool:
@@ -54,8 +56,10 @@ def walk_query(statement: Node, name: str, columns: Sequence[str]) -> QueryTree:
     Raises RowQueryError.
     """
     functions, names = used_in(statement)
+    _check_table_functions(statement, name)
+    tables = _tables_of(statement) - {name.lower()}
     outputs = _Walk(name, columns).select(statement["node"], {})
-    return QueryTree(outputs, functions, names)
+    return QueryTree(outputs, functions, names, tables)
 
 
 def used_in(tree: Any) -> tuple[frozenset[tuple[str, int]], frozenset[str]]:
@@ -67,6 +71,27 @@ def used_in(tree: Any) -> tuple[frozenset[tuple[str, int]], frozenset[str]]:
     }
     alone = (node["column_names"] for node in _nodes(tree) if node.get("class") == "COLUMN_REF")
     return frozenset(functions), frozenset(str(names[0]).lower() for names in alone if len(names) == 1)
+
+
+def _check_table_functions(statement: Node, name: str) -> None:
+    for node in _nodes(statement):
+        if node.get("type") == "TABLE_FUNCTION":
+            function = str(node["function"]["function_name"]).lower()
+            if function not in _SIDE_FUNCTIONS:
+                raise RowQueryError(
+                    f"the query reads the table function `{show_name(function)}`",
+                    expected=f"the rows of `{name}`, and constant tables beside them",
+                    hint="Look rows of other tables and files up with a `lookup`.",
+                )
+
+
+def _tables_of(statement: Node) -> frozenset[str]:
+    """Names of tables, without those of parts of WITH."""
+    parts = {str(part["key"]).lower() for node in _nodes(statement) for part in node.get("cte_map", {}).get("map", ())}
+    tables = (node for node in _nodes(statement) if node.get("type") == "BASE_TABLE")
+    return frozenset(
+        str(own["table_name"]).lower() for own in tables if own["schema_name"] or own["table_name"].lower() not in parts
+    )
 
 
 @dataclass
@@ -103,9 +128,7 @@ class _Walk:
         self._check_expressions(node, carried, parts)
         _check_names(node["select_list"])
         outputs = _outputs(node["select_list"], carried)
-        for star in _stars(node["select_list"]):
-            if not star["relation_name"] or star["relation_name"].lower() == carried.alias:
-                star["exclude_list"].append(ROW_NUMBER)
+        _hide_number(node, carried.alias)
         node["select_list"].append(_column(ROW_NUMBER))
         return outputs
 
@@ -128,21 +151,9 @@ class _Walk:
                     f"`{self._name}` on the right side of a join",
                     f"Write it first: `FROM {self._name} JOIN ...`, or `LEFT JOIN`.",
                 )
-            self._check_side(table["right"])
             carried = self._from(table["left"], parts)
             return _Carried(carried.alias, carried.columns, is_alone=False)
         raise not_row_wise(kind)
-
-    def _check_side(self, table: Node) -> None:
-        for node in _nodes(table):
-            if node.get("type") == "TABLE_FUNCTION":
-                name = str(node["function"]["function_name"]).lower()
-                if name not in _SIDE_FUNCTIONS:
-                    raise RowQueryError(
-                        f"the query reads the table function `{show_name(name)}`",
-                        expected=f"the rows of `{self._name}`, and constant tables beside them",
-                        hint="Look rows of other tables and files up with a `lookup`.",
-                    )
 
     def _check_expressions(self, node: Node, carried: _Carried, parts: Mapping[str, Outputs | None]) -> None:
         names = {str(column).lower() for column, _ in carried.columns or ()}
@@ -151,6 +162,8 @@ class _Walk:
                 raise not_row_wise(f"a window function, {own['function_name']} OVER")
             if own.get("class") == "SUBQUERY" and self._reads(own["subquery"], parts):
                 raise not_row_wise("a subquery that reads the rows once more")
+            if own.get("class") == "POSITIONAL_REFERENCE":
+                raise not_followed(f"a column by its place, #{own['index']}")
             if own.get("class") != "COLUMN_REF" or len(own["column_names"]) != 1:
                 continue
             name = str(own["column_names"][0]).lower()
@@ -174,6 +187,26 @@ def with_rest(outputs: Outputs, count: int) -> Outputs | None:
         return outputs if len(outputs) == count else None
     missing = count - len(outputs) + 1
     return None if missing < 0 else [*outputs[:rest], *([(None, None)] * missing), *outputs[rest + 1 :]]
+
+
+def _hide_number(node: Node, alias: str) -> None:
+    """Takes the number of the row out of each `*` of a SELECT that would show it. `alias`: of the rows."""
+    unpacked = (own["children"] for own in _nodes(node["select_list"]) if own.get("type") == "OPERATOR_UNPACK")
+    # Those of queries beside the rows, too, which may read columns of theirs.
+    beside = [own for own in _nodes([node["select_list"], node["where_clause"], node["from_table"]]) if _is_star(own)]
+    of_rows = [own for own in beside if own["relation_name"].lower() == alias]
+    free = [own for own in _stars([node["select_list"], node["where_clause"]]) if not own["relation_name"]]
+    # Whether a pattern fits the number, only the columns of a list of columns show.
+    quiet = [own for own in _stars([*unpacked, node["where_clause"]]) if own["expr"]]
+    if quiet:
+        raise not_followed("columns that are chosen by a pattern or a condition, in WHERE or as arguments")
+    for star in (*of_rows, *free):
+        if ROW_NUMBER not in star["exclude_list"]:
+            star["exclude_list"].append(ROW_NUMBER)
+
+
+def _is_star(node: Node) -> bool:
+    return node.get("class") == "STAR"
 
 
 def _check_names(expressions: Sequence[Node]) -> None:
@@ -221,7 +254,7 @@ def _stars(expressions: Any) -> list[Node]:
         if isinstance(own, list):
             waiting.extend(own)
         elif isinstance(own, dict) and own.get("class") != "SUBQUERY":
-            if own.get("class") == "STAR":
+            if _is_star(own):
                 found.append(own)
             waiting.extend(own.values())
     return found

@@ -16,7 +16,7 @@ from headrace.model.duckdb_types import described_type, native_type
 from headrace.model.embedded_query import EmbeddedQuery, bare_database, columns_of, message_of
 from headrace.model.native_casts import cast_of
 from headrace.model.query_tree import ROW_NUMBER, Outputs, QueryTree, used_in, walk_query, with_rest
-from headrace.model.row_query_error import RowQueryError
+from headrace.model.row_query_error import RowQueryError, not_followed
 from headrace.model.row_wise import DISABLED_OPTIMIZERS, STREAM_SCAN, TABLE_SCAN, check_row_wise
 from headrace.model.suggest import show_name
 
@@ -115,17 +115,18 @@ def _described(
     view = f"CREATE OR REPLACE VIEW {_quoted(name)} AS SELECT * "
     connection.execute(f"{view} EXCLUDE ({ROW_NUMBER}) FROM {_STAND_IN}")
     found = columns_of(connection, query.text)
+    if tree.tables:  # DuckDB knows it: it is one of DuckDB's own, which tell of the session
+        raise RowQueryError(
+            f"the query reads the table `{show_name(min(tree.tables))}`",
+            expected=f"the rows of `{name}`, and constant tables beside them",
+            hint="Look rows of other tables and files up with a `lookup`.",
+        )
     check_row_wise(connection, query.text, TABLE_SCAN)
     connection.execute(f"{view} FROM {_STAND_IN}")
     text = _text_of(connection, statement)
     numbered = columns_of(connection, text)
     if numbered != [*found, (ROW_NUMBER, "UINTEGER")]:
-        raise RowQueryError(
-            "the query cannot be followed row by row",
-            "columns that are chosen by a pattern, by a condition or by their places",
-            "columns with their names",
-            "Name the columns, or write `*` without conditions.",
-        )
+        raise not_followed("columns that are chosen by a pattern, by a condition or by their places")
     outputs = _outputs(found, tree.outputs, columns)
     computed = [f"c{place}" for place, own in enumerate(outputs) if own.origin is None]
     names = ", ".join([*(f"c{place}" for place in range(len(outputs))), ROW_NUMBER])

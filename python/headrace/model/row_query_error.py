@@ -28,3 +28,13 @@ def not_row_wise(found: str, hint: str = IN_THE_DESTINATION) -> RowQueryError:
         "columns computed of each row, WHERE, CASE, and joins with small constant tables",
         hint,
     )
+
+
+def not_followed(found: str) -> RowQueryError:
+    """Of one whose result nobody knows with the number of the row beside its columns; `found`: what hides it."""
+    return RowQueryError(
+        "the query cannot be followed row by row",
+        found,
+        "columns with their names",
+        "Name the columns, or write `*` without conditions.",
+    )

@@ -38,7 +38,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "WINDOW": "a window function",
     "STREAMING_WINDOW": "a window function",
     "UNION": "UNION",
-    "CTE": "a part that is used more than once",
+    "CTE": "a part that is used more than once, or a subquery that is computed for each row",
     "RECURSIVE_CTE": "a recursive query",
     "UNNEST": "a list that becomes rows",
     "INOUT_FUNCTION": "a table function of values of the rows",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.errors import TargetError
+from headrace.errors import HeadraceError, TargetError
 from headrace.model import Column, DataType, PartitionClause, strategy_of
 from headrace.planning.column_mapping import ColumnMapping
 from headrace.planning.division import Division, divide
@@ -25,10 +25,14 @@ from headrace.planning.ways import Choice
 
 _BY_SERVER: Final = Choice("server", "the server brings each row into its partition")
 _ONE_TABLE: Final = "no partitions are made in {}: the rows are in one table"
-_OF_LOADS: Final = re.compile("`load: single`|of destination")
+_OF_LOADS: Final = re.compile("`load: single`|(of|for) destination")
 _WITHOUT: Final = (
     "Correct `partition` of the build, or leave it out: then the table is filled as it is, divided or not."
 )
+
+
+# What a hint says of loads, and what that is for the rows and sessions of a query.
+_OF_QUERIES: Final = {"Correct the row in the source": "Leave the row out of the query", "fewer streams": "fewer parts"}
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,14 @@ def divide_build(
 
 @contextmanager
 def hints_for_builds() -> Iterator[None]:
-    """What is refused of partitions is that of loads, but a build has none of the settings that their hints name."""
+    """What is refused is that of loads, but a build has no source, and none of the settings that their hints name."""
     try:
         yield
-    except TargetError as error:
-        if error.hint is not None and _OF_LOADS.search(error.hint):
-            error.hint = _WITHOUT
+    except HeadraceError as error:
+        if error.hint is not None:
+            for of_load, of_query in _OF_QUERIES.items():
+                error.hint = error.hint.replace(of_load, of_query)
+            error.hint = _WITHOUT if _OF_LOADS.search(error.hint) else error.hint
         raise
 
 

@@ -140,7 +140,7 @@ def _map(table: TargetTable, columns: Sequence[QueryColumn]) -> ColumnMapping:
     filled = {column.target for column in mapping.columns}
     for target in by_key.values():
         if target.name not in filled and not target.generated:
-            check_unfilled(target, mapping, differences)
+            check_unfilled(target, mapping, differences, by_query=True)
     if differences.found:
         raise TypeMismatchError(
             f"the columns of the query do not fit table {table.name}",

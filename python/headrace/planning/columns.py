@@ -285,16 +285,22 @@ def _check_length(column: Column, target: CatalogColumn, longest: str, differenc
     return column.type
 
 
-def check_unfilled(target: CatalogColumn, mapping: ColumnMapping, differences: Differences) -> None:
-    """Says of a column of the table that nothing goes into it, or notes that something must."""
+def check_unfilled(
+    target: CatalogColumn, mapping: ColumnMapping, differences: Differences, *, by_query: bool = False
+) -> None:
+    """Says of a column of the table that nothing goes into it, or notes that something must. `by_query`: the rows are
+    those of a query, and not of a source.
+    """
+    giver = "query" if by_query else "source"
     if target.identity:
         mapping.notes.append(f"`{target.name}` is numbered by the table")
     elif target.has_default:
-        mapping.notes.append(f"`{target.name}` gets its default, because the source has no such column")
+        mapping.notes.append(f"`{target.name}` gets its default, because the {giver} has no such column")
     elif target.nullable:
-        mapping.notes.append(f"`{target.name}` stays NULL, because the source has no such column")
+        mapping.notes.append(f"`{target.name}` stays NULL, because the {giver} has no such column")
     else:
+        otherwise = "let the query give it" if by_query else "a source column with `columns` of the destination"
         differences.add(
-            f"`{target.name}`: the table needs a value ({target.native_type} NOT NULL), the source has no such column",
-            f"Give `{target.name}` a default in the table, or a source column with `columns` of the destination.",
+            f"`{target.name}`: the table needs a value ({target.native_type} NOT NULL), the {giver} has no such column",
+            f"Give `{target.name}` a default in the table, or {otherwise}.",
         )

@@ -227,7 +227,10 @@ def split_memory(
     engine_minimum = _MINIMUM_ENGINE_BYTES if engine_share else 0
     held = BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads) * budget.consumers
     blocks = blocks_per_stream * streams + QUEUE_BLOCKS + held
-    flow_limit = budget.total_bytes * _FLOW_SHARE
+    instances = streams if computed else 0
+    instance_bytes = _instance_bytes(budget.total_bytes, streams) if computed else 0
+    beside_flow = headroom + decoding_bytes + engine_minimum + instances * instance_bytes
+    flow_limit = min(budget.total_bytes * _FLOW_SHARE, budget.total_bytes - beside_flow)
     of_layout = partial(slab_bytes, columns, rewrites=rewrites, fills=fills, row_width=row_width)
     slab_of = slab_of or (lambda block_bytes, added: of_layout(block_bytes, added=added))
     added = (*(lookups.added if lookups else ()), *computed, *beside)
@@ -245,14 +248,14 @@ def split_memory(
         engine_bytes=0,
         max_row_bytes=MAXIMUM_ROW_BYTES,
         decoding_bytes=decoding_bytes,
-        instances=streams if computed else 0,
-        instance_bytes=_instance_bytes(budget.total_bytes, streams) if computed else 0,
+        instances=instances,
+        instance_bytes=instance_bytes,
     )
     rest = split.rest_bytes
     if rest < engine_minimum:
         for_added = blocks * (slab - slab_of(split.block_bytes, ()))
-        needed = split.flow_bytes + engine_minimum + split.instances * split.instance_bytes
-        raise _too_small(budget, streams, needed, decoding_bytes, len(added), for_added)
+        needed = split.flow_bytes + engine_minimum
+        raise _too_small(budget, streams, needed, decoding_bytes, len(added), for_added, split.instances)
     share = engine_bytes(budget.total_bytes, engine_share)
     engine = min(rest, share)
     if lookups is None:
@@ -279,6 +282,15 @@ def _instance_bytes(total_bytes: int, streams: int) -> int:
     return max(_LEAST_INSTANCE_BYTES, min(share, _MOST_INSTANCE_BYTES))
 
 
+def _total_of(bytes_beside: int, instances: int) -> int:
+    """The least budget that leaves so many bytes beside the headroom and instances, which have a share of it."""
+    left = 1 - _HEADROOM_SHARE
+    with_least = ceil((bytes_beside + instances * _LEAST_INSTANCE_BYTES) / left)
+    with_most = ceil((bytes_beside + instances * _MOST_INSTANCE_BYTES) / left)
+    with_share = ceil(bytes_beside / (left - _INSTANCE_SHARE)) if instances else 0
+    return min(with_most, max(with_least, with_share))
+
+
 def memory_for_lookups(split: MemorySplit, needed_bytes: int) -> int:
     """A budget of the run that is enough for lookups of so many bytes."""
     behind = (needed_bytes + split.beside_lookups_bytes) / (1 - _HEADROOM_SHARE)
@@ -287,9 +299,15 @@ def memory_for_lookups(split: MemorySplit, needed_bytes: int) -> int:
 
 
 def _too_small(
-    budget: MemoryBudget, streams: int, needed_bytes: int, decoding_bytes: int, added_columns: int, added_bytes: int
+    budget: MemoryBudget,
+    streams: int,
+    needed_bytes: int,
+    decoding_bytes: int,
+    added_columns: int,
+    added_bytes: int,
+    instances: int,
 ) -> MemoryLimitError:
-    needed = -(-int((needed_bytes + decoding_bytes) / (1 - _HEADROOM_SHARE)) // 1_000_000)
+    needed = -(-_total_of(needed_bytes + decoding_bytes, instances) // 1_000_000)
     decoding = -(-decoding_bytes // 1_000_000)
     beside = f" and {decoding} MB for decoding compressed files" if decoding_bytes > needed_bytes else ""
     if added_bytes > needed_bytes // 2:

@@ -28,7 +28,7 @@ from headrace.planning.plan import DataFlowPlan, OutputColumn
 from headrace.planning.reject_table import RejectTable
 from headrace.planning.shared import added_types, computed_types, fit_columns, rows_as_declared
 from headrace.planning.source_snapshot import SourceSnapshot
-from headrace.planning.sql_transforms import SqlPlan
+from headrace.planning.sql_transforms import SqlPlan, most_columns
 from headrace.planning.staging import Staging, plan_staging
 from headrace.planning.steps import plan_steps
 from headrace.planning.tablespaces import check_tablespaces
@@ -132,7 +132,7 @@ def plan_data_flow(
         row_width=layout.shortest_row_bytes,
         decoding_bytes=source.decoding_bytes(working_streams),
         lookups=_needs(lookups),
-        computed=computed_types((*task.transforms, *task.others)),
+        computed=computed_types((*task.transforms, *task.others)) if task.flow else most_columns(queries),
         beside=added_types(task.others),
         slab_of=None if task.join is None else partial(joined_slab_bytes, task.join),
         blocks_per_stream=1 if task.join is None else len(task.join.sources),

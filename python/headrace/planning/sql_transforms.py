@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from headrace.errors import InternalError
 from headrace.model import ROW_NUMBER, ComputedColumn, DataType, RowQuery, SqlTransform
+from headrace.planning.memory import value_bytes
 
 
 @dataclass(frozen=True)
@@ -103,3 +104,12 @@ def plan_query(
     names = [own.name for own in transform.columns]
     narrow = {name: types[name] for name in names if name in types}
     return SqlPlan(transform, narrow, frozenset(name for name in names if name in not_null))
+
+
+def most_columns(plans: Sequence[SqlPlan]) -> tuple[DataType, ...]:
+    """The types of the columns that queries may have made at one moment: those behind one of them, and those behind the
+    one before it, which are given up then.
+    """
+    behind = [[column.type for column in plan.transform.columns] for plan in plans]
+    pairs = [(*before, *own) for before, own in zip([[], *behind], behind, strict=False)]
+    return max(pairs, key=lambda types: sum(map(value_bytes, types)), default=())

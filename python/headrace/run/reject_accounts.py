@@ -23,7 +23,8 @@ _ENDED: Final = ("success", "abandoned")
 
 @dataclass(frozen=True)
 class ReplayOfRun:
-    """One replay of rejects of one task: it has loaded, rejected again and dropped rows, for so many `numbers`.
+    """One replay of rejects of one task: it has loaded, rejected again, filtered and dropped rows, for so many
+    `numbers`.
 
     `is_unfinished`: not all of it is visible, and it may be resumed; `numbers` are those that no other one has taken.
     """
@@ -33,6 +34,7 @@ class ReplayOfRun:
     numbers: int
     loaded: int
     rejected_again: int
+    filtered: int
     dropped: int
     rows_added: int
     is_unfinished: bool
@@ -40,7 +42,7 @@ class ReplayOfRun:
 
 @dataclass(frozen=True)
 class RejectAccounts:
-    """rejected + rows_added = loaded + rejected_again + dropped + unfinished + open, of one task.
+    """rejected + rows_added = loaded + rejected_again + filtered + dropped + unfinished + open, of one task.
 
     `taken`: the numbers that were resolved, ascending.
     """
@@ -48,6 +50,7 @@ class RejectAccounts:
     open: int
     loaded: int
     rejected_again: int
+    filtered: int
     dropped: int
     unfinished: int
     rows_added: int
@@ -65,6 +68,7 @@ class RejectAccounts:
             "open": self.open,
             "loaded": self.loaded,
             "rejected_again": self.rejected_again,
+            "filtered": self.filtered,
             "dropped": self.dropped,
             "unfinished": self.unfinished,
             "rows_added": self.rows_added,
@@ -75,6 +79,7 @@ class RejectAccounts:
                     "numbers": item.numbers,
                     "loaded": item.loaded,
                     "rejected_again": item.rejected_again,
+                    "filtered": item.filtered,
                     "dropped": item.dropped,
                     "unfinished": item.is_unfinished,
                 }
@@ -86,15 +91,16 @@ class RejectAccounts:
 def reject_accounts(rejected: int, claims: Sequence[Replay]) -> RejectAccounts:
     """The accounts of so many rejects, of which these stretches were claimed.
 
-    Raises AccountsError if a replay has not loaded, rejected again or dropped a row for each of its numbers.
+    Raises AccountsError if a replay has not loaded, rejected again, filtered or dropped a row for each of its numbers.
     """
     taken = _stretches(item for item in claims if item.taken_at is not None)
     done = _stretches(item for item in claims if item.taken_at is not None and not item.is_half)
     unfinished = _stretches(item for item in claims if _is_unfinished(item))
     by_run = sorted(claims, key=lambda item: (item.run_id, item.first))
     replays = [_of_run(list(own), taken) for _, own in groupby(by_run, key=lambda item: item.run_id)]
-    loaded, again, dropped, added = (
-        sum(getattr(item, name) for item in replays) for name in ("loaded", "rejected_again", "dropped", "rows_added")
+    loaded, again, filtered, dropped, added = (
+        sum(getattr(item, name) for item in replays)
+        for name in ("loaded", "rejected_again", "filtered", "dropped", "rows_added")
     )
     done_numbers = count_numbers(done)
     unfinished_numbers = count_numbers(union(done, unfinished)) - done_numbers
@@ -102,6 +108,7 @@ def reject_accounts(rejected: int, claims: Sequence[Replay]) -> RejectAccounts:
         open=rejected - done_numbers - unfinished_numbers,
         loaded=loaded,
         rejected_again=again,
+        filtered=filtered,
         dropped=dropped,
         unfinished=unfinished_numbers,
         rows_added=added,
@@ -151,7 +158,7 @@ def _of_run(claims: Sequence[Replay], taken: Sequence[Stretch]) -> ReplayOfRun:
     if first.is_half or first.taken_at is None:
         # Its own, if some of its rows are visible.
         numbers = count_numbers(own if first.is_half else without(own, taken)) if _is_unfinished(first) else 0
-        return ReplayOfRun(first.run_id, None, numbers, 0, 0, 0, 0, is_unfinished=True)
+        return ReplayOfRun(first.run_id, None, numbers, 0, 0, 0, 0, 0, is_unfinished=True)
     numbers = count_numbers(own)
     dropped = count_numbers((item.first, item.last) for item in claims if item.action == "drop")
     added = first.rows_loaded + first.rows_rejected + first.rows_filtered + dropped - numbers
@@ -164,9 +171,8 @@ def _of_run(claims: Sequence[Replay], taken: Sequence[Stretch]) -> ReplayOfRun:
             hint="This is a defect of Headrace. Keep the run folder and report it.",
         )
     at = first.taken_at.isoformat(timespec="seconds")
-    return ReplayOfRun(
-        first.run_id, at, numbers, first.rows_loaded, first.rows_rejected, dropped, added, is_unfinished=False
-    )
+    counts = (first.rows_loaded, first.rows_rejected, first.rows_filtered, dropped, added)
+    return ReplayOfRun(first.run_id, at, numbers, *counts, is_unfinished=False)
 
 
 def _stretches(claims: Iterable[Replay]) -> Stretches:

@@ -85,7 +85,10 @@ class TableResult:
         sums = self.sums()
         is_replaced = self.plan.target == "replace" and self.plan.partitioning is None
         if is_replaced and sums["rows"] and not sums["out"] and self.outcome.error is None:
-            notes.append(f"all {sums['rows']:,} rows were rejected: table {self.plan.table} is empty now")
+            rows = sums["rows"]
+            all_rejected = sums["rejected"] == rows
+            gone = f"all {rows:,} rows were rejected" if all_rejected else f"none of {rows:,} rows is left"
+            notes.append(f"{gone}: table {self.plan.table} is empty now")
         return notes
 
     def _type_of(self, column: str) -> str:

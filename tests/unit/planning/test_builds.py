@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -41,9 +42,9 @@ HASH = HashPartition("id", 4)
 
 def plan(
     clause: PartitionClause | None, *, catalog: CatalogTable | None = None, parts: int = 1, by_hash: str | None = None,
-    capabilities: object = POSTGRES_CAPABILITIES,
+    capabilities: object = POSTGRES_CAPABILITIES, target: Literal["append", "replace"] = "replace",
 ) -> DataFlowPlan:  # fmt: skip
-    build = Build("build", WAREHOUSE, None, "sales", "replace", clause, by_hash)
+    build = Build("build", WAREHOUSE, None, "sales", target, clause, by_hash)
     return plan_build(build, COLUMNS, catalog, capabilities, "public", parts, cpus=2)  # type: ignore[arg-type]
 
 
@@ -106,3 +107,17 @@ def test_every_partition_is_that_of_one_part(modulus: int, parts: int) -> None:
     assert len(found) == parts
     assert sorted((rule for own in found for rule in own), key=lambda rule: rule.remainder) == rules
     assert max(map(len, found)) - min(map(len, found)) <= 1
+
+
+def test_hints_name_what_a_build_has() -> None:
+    """It has no source, and is no destination of a data flow."""
+    table = existing("hash", "id")
+    with pytest.raises(TargetError, match="another number of parts") as of_parts:
+        plan(HASH, catalog=table, target="append")
+    assert of_parts.value.hint is not None
+    assert of_parts.value.hint.startswith("Correct `partition` of the build")
+    empty = replace(table, columns=(*table.columns, CatalogColumn("note", DataType("string"), "text", False)))
+    with pytest.raises(TargetError, match="do not fit") as of_columns:
+        plan(None, catalog=empty)
+    assert "the query has no such column" in str(of_columns.value.found)
+    assert of_columns.value.hint == "Give `note` a default in the table, or let the query give it."

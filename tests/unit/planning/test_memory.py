@@ -103,15 +103,18 @@ def test_one_stream_is_not_streams() -> None:
     assert "fewer" not in str(caught.value.hint)
 
 
-def test_the_budget_it_asks_for_is_enough() -> None:
-    for streams in (1, 16, 64):
-        try:
-            split_memory(MemoryBudget(32_000_000, 2), columns(LINEITEM_TYPES), streams, 0.4)
-        except MemoryLimitError as error:
-            needed = int(str(error.expected).split()[2]) * 1_000_000
-            split_memory(MemoryBudget(needed, 2), columns(LINEITEM_TYPES), streams, 0.4)
-        else:
-            raise AssertionError("32 MB cannot be enough")
+@pytest.mark.parametrize("computed", [(), ("int64",), ("string",) * 30])
+def test_the_budget_it_asks_for_is_enough(computed: tuple[str, ...]) -> None:
+    types = [DataType.parse(own) for own in computed]
+    for streams in (1, 8, 16, 64):
+        for given in (32_000_000, 150_000_000):
+            try:
+                split_memory(MemoryBudget(given, 2), columns(LINEITEM_TYPES), streams, 0.4, computed=types)
+            except MemoryLimitError as error:
+                needed = int(str(error.expected).split()[2]) * 1_000_000
+                split_memory(MemoryBudget(needed, 2), columns(LINEITEM_TYPES), streams, 0.4, computed=types)
+            else:
+                assert given > 32_000_000, "32 MB cannot be enough"
 
 
 @pytest.mark.parametrize(("threads", "memory_bytes"), [(1, GB), (4, GB), (4, 200_000_000)])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from headrace.targets.postgres.build import exported_snapshot
 from headrace.targets.postgres.connection import Connection
+from headrace.targets.postgres.exported_snapshot import exported_snapshot
 from headrace.targets.sql import Command
 
 
@@ -25,7 +25,7 @@ class Session:
 
     def query(self, sql: str, parameters: Sequence[str | None] = ()) -> Any:
         self.said.append(sql)
-        return Result([["name"]])
+        return Result([["name", ""]])
 
     def cancel(self) -> None:
         raise AssertionError("nobody has cancelled")
@@ -36,9 +36,9 @@ class Session:
 
 def test_tables_are_locked_before_the_snapshot_is_taken() -> None:
     session = Session()
-    with exported_snapshot(lambda: cast(Connection, session), Command("SELECT 1"), lambda: False) as name:
-        assert name == "name"
-        begin, lock, export = session.said
+    with exported_snapshot(lambda: cast(Connection, session), Command("SELECT 1"), lambda: False) as snapshot:
+        assert snapshot.name == "name"
+        begin, lock, export, _ = session.said
     # With a stricter level the first statement would take the snapshot, and wait for locks behind that.
     assert "READ COMMITTED" in begin
     assert lock == "EXPLAIN SELECT 1"

@@ -65,7 +65,9 @@ def test_subqueries_need_all_rows(side: str) -> None:
 def test_the_table_is_read_once_in_its_range() -> None:
     assert why(LINE) is None
     assert why({**LINE, "Schema": "other"}) is not None
-    assert "without its schema" in str(why({**LINE, "TID Cond": "", "Filter": "(id > 1)"}))
+    for condition in ("(id > 1)", "(line.productid > 1)", "(line.ctid > '(1,0)'::tid)"):
+        assert "without its schema" in str(why({**LINE, "TID Cond": "", "Filter": condition}))
+    assert why({**LINE, "TID Cond": "", "Filter": "((line.id > 1) AND (line.ctid >= '(0,0)'::tid))"}) is None
     twice = above("Nested Loop", child(LINE, "Outer"), child(LINE, "Inner"), **{"Join Type": "Inner"})
     assert why(twice) == "it is read 2 times"
 
@@ -99,6 +101,8 @@ def test_what_parts_would_not_see_alike() -> None:
     assert why_not_same({**LINE, "Output": ["id", "'now()'::text"]}, "q") is None
     assert "now is another one" in str(why_not_same({**LINE, "Output": ["id", "now()"]}, "q"))
     assert "now is another one" in str(why_not_same(above("Sort", {**LINE, "Filter": "(at < now())"}), "q"))
+    called = {"Node Type": "Function Scan", "Alias": "O'Brien", "Function Call": "days_until(now())"}
+    assert "now is another one" in str(why_not_same(above("Nested Loop", LINE, called), "q"))
     assert "volatile" in str(why_not_same({"Node Type": "CTE Scan", "CTE Name": "q"}, "q"))
     assert "LIMIT" in str(why_not_same(above("Hash Join", LINE, above("Limit", PART)), "q"))
 

@@ -18,6 +18,8 @@ use crate::sink::values::render;
 /// 1 January of the year 1 and 31 December 9999, in days from 1970.
 const DAYS: [i64; 2] = [-719_162, 2_932_896];
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
+/// What is said of other days.
+pub const EXPECTED_DAY: &str = "a day in the years 1 to 9999";
 
 /// Why a column is none of the rows.
 #[derive(Debug, PartialEq)]
@@ -28,8 +30,18 @@ pub enum Unfit {
     Value { row: usize, shown: String, expected: &'static str },
 }
 
-/// An array of a column of that type.
+/// An array of a column of that type, whose days files can name.
 pub fn column_of(array: &ArrayRef, column_type: ColumnType) -> Result<ArrayRef, Unfit> {
+    let found = form_of(array, column_type).map_err(Unfit::Type)?;
+    let unfit = unfit_days(&found, column_type).next();
+    match unfit {
+        None => Ok(found),
+        Some((row, shown)) => Err(Unfit::Value { row, shown, expected: EXPECTED_DAY }),
+    }
+}
+
+/// The array in the form that a column of that type has.
+pub fn form_of(array: &ArrayRef, column_type: ColumnType) -> Result<ArrayRef, WrongArray> {
     let wanted = column_type.arrow_type();
     let found = match (array.data_type(), &wanted) {
         (found, wanted) if found == wanted => array.clone(),
@@ -57,10 +69,9 @@ pub fn column_of(array: &ArrayRef, column_type: ColumnType) -> Result<ArrayRef, 
         (DataType::Binary, DataType::BinaryView) => bytes(array.as_binary::<i32>().iter()),
         (DataType::LargeBinary, DataType::BinaryView) => bytes(array.as_binary::<i64>().iter()),
         (found, wanted) => {
-            return Err(Unfit::Type(WrongArray { found: found.to_string(), expected: wanted.to_string() }));
+            return Err(WrongArray { found: found.to_string(), expected: wanted.to_string() });
         }
     };
-    check_days(&found, column_type)?;
     Ok(found)
 }
 
@@ -81,12 +92,12 @@ fn decimals<F, T>(
     array: &ArrayRef,
     wanted: &DataType,
     convert: impl Fn(F::Native) -> Option<T::Native>,
-) -> Result<ArrayRef, Unfit>
+) -> Result<ArrayRef, WrongArray>
 where
     F: ArrowPrimitiveType,
     T: ArrowPrimitiveType,
 {
-    let wrong = || Unfit::Type(WrongArray { found: array.data_type().to_string(), expected: wanted.to_string() });
+    let wrong = || WrongArray { found: array.data_type().to_string(), expected: wanted.to_string() };
     if precision_and_scale(array.data_type()) != precision_and_scale(wanted) {
         return Err(wrong());
     }
@@ -110,42 +121,39 @@ fn precision_and_scale(data_type: &DataType) -> Option<(u8, i8)> {
     }
 }
 
-/// Days are in the years 1 to 9999, and have an end.
-fn check_days(array: &ArrayRef, column_type: ColumnType) -> Result<(), Unfit> {
+/// Rows with days outside the years 1 to 9999, or without an end, and how these are shown.
+pub fn unfit_days(array: &ArrayRef, column_type: ColumnType) -> Box<dyn Iterator<Item = (usize, String)> + '_> {
     match array.data_type() {
-        DataType::Date32 => check_range::<Date32Type>(array, column_type, DAYS, i32::MAX.into()),
+        DataType::Date32 => Box::new(outside::<Date32Type>(array, column_type, DAYS, i32::MAX.into())),
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
             let [first, last] = DAYS;
             let range = [first * MICROSECONDS_PER_DAY, (last + 1) * MICROSECONDS_PER_DAY - 1];
-            check_range::<TimestampMicrosecondType>(array, column_type, range, i64::MAX)
+            Box::new(outside::<TimestampMicrosecondType>(array, column_type, range, i64::MAX))
         }
-        _ => Ok(()),
+        _ => Box::new(std::iter::empty()),
     }
 }
 
 /// `endless`: databases keep infinity as this number, and -infinity as its opposite.
-fn check_range<T: ArrowPrimitiveType<Native: Into<i64>>>(
+fn outside<T: ArrowPrimitiveType<Native: Into<i64>>>(
     array: &ArrayRef,
     column_type: ColumnType,
     [first, last]: [i64; 2],
     endless: i64,
-) -> Result<(), Unfit> {
+) -> impl Iterator<Item = (usize, String)> + '_ {
     let values = array.as_primitive::<T>();
-    let outside = |(row, value): (usize, &T::Native)| {
+    values.values().iter().enumerate().filter_map(move |(row, value)| {
         let value: i64 = (*value).into();
-        (values.is_valid(row) && !(first..=last).contains(&value)).then_some((row, value))
-    };
-    match values.values().iter().enumerate().find_map(outside) {
-        None => Ok(()),
-        Some((row, value)) => {
-            let shown = match value {
-                value if value == endless => "infinity".to_owned(),
-                value if value <= -endless => "-infinity".to_owned(),
-                value => render(column_type, value.into()),
-            };
-            Err(Unfit::Value { row, shown, expected: "a day in the years 1 to 9999" })
+        if (first..=last).contains(&value) || values.is_null(row) {
+            return None;
         }
-    }
+        let shown = match value {
+            value if value == endless => "infinity".to_owned(),
+            value if value <= -endless => "-infinity".to_owned(),
+            value => render(column_type, value.into()),
+        };
+        Some((row, shown))
+    })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use headrace_types::{CoreError, ErrorKind};
 use crate::lookup::Lookup;
 use crate::outcome::Outcome;
 use crate::report::{DestinationCounts, TransformCounts, TransformReport};
-use crate::spec::{FlowSpec, Operation, RowsOf};
+use crate::spec::{FlowSpec, KeepRejects, Operation, RowsOf};
 use fit::Fit;
 use probe::Probe;
 use query::Query;
@@ -113,11 +113,13 @@ impl Transforms {
         }
         let mut lookups = lookups.into_iter();
         let all = spec.fields()?;
+        // What only keeps examples goes on behind any number of rejects, and needs the other rows.
+        let limit = spec.rejects.limit.filter(|_| spec.rejects.keep != KeepRejects::Examples);
         let mut stages = Vec::with_capacity(spec.transforms.len());
         for (place, transform) in spec.transforms.iter().enumerate() {
             let name = &transform.name;
             let Some((before, behind)) = all.around(place) else { continue };
-            let (own, limit) = ((place, name.as_str()), spec.rejects.limit);
+            let own = (place, name.as_str());
             let work = match &transform.operation {
                 Operation::Lookup(probe) => {
                     let index = lookups.next().ok_or_else(|| "it has no index".to_owned());

@@ -16,7 +16,7 @@ use headrace_types::{ColumnType, CoreError, ErrorKind, RowSchema, Rule};
 use super::fit::{long_rows, null_rows};
 use super::refused::{Refusal, Remaining};
 use super::windows::{Failure, FailureKind, Windows};
-use crate::lookup::arriving::{Unfit, column_of};
+use crate::lookup::arriving::{EXPECTED_DAY, form_of, unfit_days};
 use crate::report::TransformCounts;
 use crate::spec::{ComputedColumn, QuerySpec};
 
@@ -149,7 +149,7 @@ impl Query {
 
     fn run(&self, batch: &RecordBatch, windows: &Windows) -> Result<Computed, CoreError> {
         let (pieces, mut bad) = self.pieces(batch, windows)?;
-        let mut own = self.assembled(batch.num_rows(), pieces, &mut bad)?;
+        let mut own = self.assembled(batch.num_rows(), &pieces)?;
         self.refuse_repeated(&mut own.0, &mut own.1, &mut bad)?;
         let (numbers, computed) = own;
         let columns = self.columns(batch, &numbers, &computed)?;
@@ -202,41 +202,22 @@ impl Query {
         RecordBatch::try_new(self.window.clone(), columns).map_err(|error| self.internal(&error))
     }
 
-    /// Numbers and columns of all results. Rows with a value that no column has are bad.
-    fn assembled(
-        &self,
-        rows: usize,
-        pieces: Vec<RecordBatch>,
-        bad: &mut Vec<Bad>,
-    ) -> Result<(Vec<u32>, Vec<ArrayRef>), CoreError> {
-        let types: Vec<_> = self
-            .outputs
-            .iter()
-            .filter(|own| matches!(own.from, From::Computed(_)))
-            .map(|own| own.column_type)
-            .collect();
+    /// Numbers and columns of all results.
+    fn assembled(&self, rows: usize, pieces: &[RecordBatch]) -> Result<(Vec<u32>, Vec<ArrayRef>), CoreError> {
+        let computed = self.outputs.iter().filter(|own| matches!(own.from, From::Computed(_)));
+        let types: Vec<_> = computed.map(|own| own.column_type).collect();
         let mut numbers = Vec::with_capacity(rows);
         let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); self.computed];
-        for mut piece in pieces {
+        for piece in pieces {
             if piece.num_columns() != self.computed + 1 {
                 return Err(self.internal(&format!("a result of {} columns", piece.num_columns())));
             }
-            let columns = loop {
-                match self.converted(&piece, &types) {
-                    Ok(columns) => break columns,
-                    Err(Unfit::Type(wrong)) => return Err(self.internal(&wrong)),
-                    Err(Unfit::Value { row, shown, expected }) => {
-                        bad.push(self.bad(self.number(&piece, rows, row)?, &format!("{shown} is not {expected}")));
-                        let keep: BooleanArray = (0..piece.num_rows()).map(|other| Some(other != row)).collect();
-                        piece = arrow_select::filter::filter_record_batch(&piece, &keep)
-                            .map_err(|error| self.internal(&error))?;
-                    }
-                }
-            };
-            for row in 0..piece.num_rows() {
-                numbers.push(self.number(&piece, rows, row)?);
+            for ((parts, array), own) in parts.iter_mut().zip(piece.columns()).zip(&types) {
+                parts.push(form_of(array, *own).map_err(|wrong| self.internal(&wrong))?);
             }
-            parts.iter_mut().zip(columns).for_each(|(parts, column)| parts.push(column));
+            for row in 0..piece.num_rows() {
+                numbers.push(self.number(piece, rows, row)?);
+            }
         }
         let whole = |(parts, column_type): (Vec<ArrayRef>, &ColumnType)| match <[ArrayRef; 1]>::try_from(parts) {
             Ok([only]) => Ok(only),
@@ -245,10 +226,6 @@ impl Query {
         };
         let columns = parts.into_iter().zip(&types).map(whole).collect::<Result<Vec<_>, _>>();
         Ok((numbers, columns.map_err(|error| self.internal(&error))?))
-    }
-
-    fn converted(&self, piece: &RecordBatch, types: &[ColumnType]) -> Result<Vec<ArrayRef>, Unfit> {
-        types.iter().zip(piece.columns()).map(|(own, array)| column_of(array, *own)).collect()
     }
 
     /// The number of a row of a result.
@@ -332,7 +309,13 @@ impl Query {
             let refusal = Refusal { column: None, rule: Rule::TooLong, note: Some(note.into()) };
             long_rows(column, *length).into_iter().for_each(|row| refuse(row, refusal.clone()));
         }
-        if let (From::Computed(_), ColumnType::Float32 | ColumnType::Float64) = (from, column_type) {
+        if matches!(from, From::Passed(_)) {
+            return;
+        }
+        for (row, shown) in unfit_days(column, *column_type) {
+            refuse(row, self.bad(0, &format!("{shown} is not {EXPECTED_DAY}")).refusal);
+        }
+        if let ColumnType::Float32 | ColumnType::Float64 = column_type {
             for row in odd_floats(column) {
                 let number = numbers[row] as usize;
                 if !self.floats.iter().any(|&float| odd_float(batch.column(float), number).is_some()) {

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type};
 use arrow_array::{ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt32Array};
 use headrace_engine::report::{FlowReport, Status, TransformCounts};
-use headrace_engine::spec::{SinkSpec, TransformSpec};
+use headrace_engine::spec::{KeepRejects, SinkSpec, TransformSpec};
 use headrace_engine::{Failure, FailureKind, Flow, Window};
 use headrace_types::ErrorKind;
 use serde_json::{Value, json};
@@ -181,6 +181,17 @@ fn no_more_is_halved_than_the_limit_asks_for() {
 }
 
 #[test]
+fn what_keeps_examples_loses_no_row_behind_the_limit() {
+    let mut job = Job::of(rows(0, 100)).arrow();
+    (job.streams, job.limit, job.transforms) = (1, 1, vec![passing()]);
+    job.keep = KeepRejects::Examples;
+    let compute = |id: i64| if id % 2 == 0 { Err("it is even") } else { Ok(vec![Some(2 * id)]) };
+    let (found, report, _) = run(&job, &["twice", "key", "name"], |window| by_row(window, compute));
+    assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+    assert_eq!(found, expected((0..100).filter(|id| id % 2 != 0)));
+}
+
+#[test]
 fn a_row_that_becomes_several_is_a_reject() {
     let mut job = Job::of(rows(0, 50)).arrow();
     (job.streams, job.limit, job.transforms) = (1, 100, vec![passing()]);
@@ -190,6 +201,27 @@ fn a_row_that_becomes_several_is_a_reject() {
     assert_eq!(found, expected((0..50).filter(|id| *id != 20)));
     let message = &job.reject_lines()[0].message;
     assert_eq!(message, "transform `priced`: the query makes 3 rows of this one, by a join or a list");
+}
+
+#[test]
+fn a_row_that_becomes_several_is_one_reject_whatever_is_in_them() {
+    let columns = json!([
+        {"name": "day", "type": {"kind": "date"}, "nullable": true},
+        {"name": "key", "type": {"kind": "int64"}, "nullable": false, "from": "id"},
+    ]);
+    let mut job = Job::of(rows(0, 3)).arrow();
+    (job.streams, job.limit, job.transforms) = (1, 100, vec![query(columns)]);
+    let answer = |_: &Window| {
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![0, i32::MAX, 0, 0]));
+        Ok(vec![batch(vec![days, Arc::new(UInt32Array::from(vec![1, 1, 0, 2]))])])
+    };
+    let (found, report, _) = run(&job, &["key"], answer);
+    assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+    assert_eq!(found, ["0", "2"]);
+    let sum = TransformCounts { rows: 3, matched: 2, rejected: 1, ..TransformCounts::default() };
+    assert_eq!(counts(&report), sum);
+    let message = &job.reject_lines()[0].message;
+    assert_eq!(message, "transform `priced`: the query makes 2 rows of this one, by a join or a list");
 }
 
 #[test]

@@ -14,7 +14,7 @@ from headrace.model.load import usable_cpus
 from headrace.model.scripts import use_of
 from headrace.model.spec_build import BuildSpec
 from headrace.model.sql_text import SqlTextError, split_statements
-from headrace.planning import Build, DataFlowPlan, FinishedTask, plan_build
+from headrace.planning import Build, DataFlowPlan, FinishedTask, hints_for_builds, plan_build
 from headrace.run.leaves.base import LeafContext, LeafResult
 from headrace.run.leaves.build_partition import partition_of_build
 from headrace.run.sql.prepared import PreparedStatement, prepare, read_sql
@@ -172,7 +172,8 @@ class _Building:
         context, started, cpu_started = self._context, time.monotonic(), time.process_time()
         times, result, failure = None, None, None
         try:
-            times = self._target.build(context.run_id, plan, parts, context.cancellation.is_set)
+            with hints_for_builds():
+                times = self._target.build(context.run_id, plan, parts, context.cancellation.is_set)
             if times.temporary_bytes:
                 spilled = _SPILLED.format(units.size(times.temporary_bytes))
                 context.notice(spilled)

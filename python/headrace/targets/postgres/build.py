@@ -15,11 +15,10 @@ from typing import Any, Final
 from headrace.errors import HeadraceError, LedgerError, SqlError, TargetBusyError, TargetError
 from headrace.planning import ALL_PARTITIONS, WHOLE_TABLE, DataFlowPlan, HashRule, QueryColumn, own_partitions
 from headrace.targets.base import Flow, LoadTimes, Notice, Settle
-from headrace.targets.builds import DividedTable, QueryParts
+from headrace.targets.builds import QueryParts
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import column_types, find_relation, query_columns
 from headrace.targets.postgres.connection import (
-    BEGIN,
     Connection,
     one_value,
     roll_back,
@@ -30,7 +29,8 @@ from headrace.targets.postgres.connection import (
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.ddl import begin_unit
 from headrace.targets.postgres.dividing import HashKey, hash_key_of, of_partitions
-from headrace.targets.postgres.failures import explained, statement_failure
+from headrace.targets.postgres.exported_snapshot import exported_snapshot
+from headrace.targets.postgres.failures import advice_for, server_words, sqlstate, statement_failure
 from headrace.targets.postgres.finishing import NOTHING
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
@@ -48,6 +48,8 @@ _DESCRIBED: Final = "headrace_described"
 _ALIAS: Final = "headrace_query"
 # Scans of several sessions may meet in the middle of a table; each part is to see the same order.
 _FROM_THE_START: Final = "SET LOCAL synchronize_seqscans = off"
+# The class of SQLSTATEs of rows that break NOT NULL or a constraint.
+_BROKEN_RULE: Final = "23"
 
 
 def describe_query(
@@ -122,10 +124,10 @@ class BuildLoad(TableLoad):
         with exported_snapshot(self._connect, self._parts[0], self._is_cancelled, self._divided) as snapshot:
             names = [f"part {number} of {len(self._parts)}: " for number in range(1, len(self._parts) + 1)]
             jobs = [
-                partial(self._fill, part, name, snapshot, rules)
+                partial(self._fill, part, name, snapshot.name, rules)
                 for part, name, rules in zip(self._parts, names, self._own_partitions(), strict=True)
             ]
-            flow = _Statements(self._connect, jobs, self._is_cancelled)
+            flow = _Statements(self._connect, jobs, self._is_cancelled, snapshot.refuse_changes)
             return self._with_temporary(self.run(flow, flow.settled))
 
     def _own_partitions(self) -> Sequence[Sequence[HashRule]]:
@@ -188,76 +190,57 @@ class BuildLoad(TableLoad):
 
     @contextmanager
     def _of_query(self, name: str) -> Iterator[None]:
-        """The server's words about the user's query are not about a row of a source."""
+        """Says of which part the server's words are."""
         try:
             yield
         except HeadraceError as error:
-            problem = statement_failure(error)
-            if isinstance(problem, SqlError):
+            problem = self._of_row(error) or statement_failure(error)
+            if isinstance(problem, SqlError | TargetBusyError):
                 problem.what = f"{self._what}: {name}{problem.what}{NOTHING}"
                 problem.args = (problem.what,)
             raise problem from error
 
+    def _of_row(self, error: HeadraceError) -> SqlError | None:
+        """What a row breaks is a rule of the table, whatever the hidden one is called. None if it breaks none; a row
+        without partition has neither column nor constraint.
+        """
+        server = error.server or {}
+        if not sqlstate(error).startswith(_BROKEN_RULE) or not (server.get("constraint") or server.get("column")):
+            return None
+        message = str(server.get("message")).replace(f'"{server.get("table")}"', f'"{self._plan.table}"')
+        shown: dict[str, object] = {**server, "message": message}
+        advice = advice_for(sqlstate(error))
+        problem = SqlError(advice.reason, found=server_words(shown), hint=advice.hint)
+        problem.server = shown
+        return problem
+
 
 class _Statements(QueryFlow):
-    """The statements of a build, side by side. The first failure, or `cancel`, ends them all."""
+    """The statements of a build, side by side. The first failure, or `cancel`, ends them all. `behind`: what has to be
+    true when they have ended.
+    """
 
     def __init__(
         self,
         connect: Callable[[], Connection],
         jobs: Sequence[Callable[[Connection], int]],
         is_cancelled: Callable[[], bool],
+        behind: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._work = SideBySide(connect, jobs, len(jobs))
         self._is_cancelled = is_cancelled
+        self._behind = behind
 
     def cancel(self, reason: str) -> None:
         self._work.stop(SqlError(reason))
 
     def settled(self, rows_inserted: int | None) -> dict[str, Any]:
-        self.ended(sum(self._work.run(self._is_cancelled)))
+        rows = sum(self._work.run(self._is_cancelled))
+        if self._behind is not None:
+            self._behind()
+        self.ended(rows)
         return super().settled(rows_inserted)
-
-
-@contextmanager
-def exported_snapshot(
-    connect: Callable[[], Connection],
-    query: Command,
-    is_cancelled: Callable[[], bool],
-    divided: DividedTable | None = None,
-) -> Iterator[str]:
-    """The name of a snapshot that other sessions can take over as long as the block lasts. Raises TargetBusyError if
-    `divided` consists of other tables by now.
-
-    Its session keeps what the query reads from being replaced meanwhile: planning has locked it, before the snapshot is
-    taken. Otherwise some parts could find another table by the same name.
-    """
-    connection = connect()
-    try:
-        try:
-            with interrupted(is_cancelled, connection.cancel):
-                connection.execute(BEGIN)
-                connection.query(f"EXPLAIN {query.text}", _values(query))
-                name = one_value(connection, "SELECT pg_catalog.pg_export_snapshot()")
-                if divided is not None:
-                    _refuse_other_tables(connection, divided)
-        except HeadraceError as error:
-            raise explained(error, "taking the snapshot of a build") from error
-        yield name or ""
-    finally:
-        connection.close()
-
-
-def _refuse_other_tables(connection: Connection, divided: DividedTable) -> None:
-    """Behind the locks of planning and the snapshot: whatever comes from now on is in no part."""
-    found = connection.query(sql("divided_table"), (divided.name,)).rows
-    if tuple(str(row[6]) for row in found) != divided.tables:
-        raise TargetBusyError(
-            f"table {divided.name} was changed while the query was divided",
-            found="partitions that came or went",
-            hint="Run again.",
-        )
 
 
 def temporary_bytes(connection: Connection) -> int:

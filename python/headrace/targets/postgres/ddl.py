@@ -84,8 +84,12 @@ def begin_unit(run_id: str, statements: Sequence[str], *, snapshot: str | None =
     `snapshot`: the name of one that another session has exported.
     """
     shared = f"SELECT pg_catalog.pg_advisory_xact_lock_shared({writers_lock_key(run_id)})"
-    begin = [BEGIN] if snapshot is None else [_BEGIN_REPEATABLE, f"SET TRANSACTION SNAPSHOT {literal(snapshot)}"]
-    return ";\n".join([*begin, shared, *statements])
+    return ";\n".join([BEGIN if snapshot is None else begin_in(snapshot), shared, *statements])
+
+
+def begin_in(snapshot: str) -> str:
+    """Begins a transaction that sees what a snapshot does which another session has exported."""
+    return f"{_BEGIN_REPEATABLE};\nSET TRANSACTION SNAPSHOT {literal(snapshot)}"
 
 
 def copy_into(table: TableName, plan: DataFlowPlan, *, freeze: bool) -> str:

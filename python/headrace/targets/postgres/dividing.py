@@ -82,15 +82,13 @@ class _Dividing:
         table = TableName(schema, self._by)
         names = [(str(row[2]), str(row[3])) for row in found]
         pages = [int(row[5] or 0) for row in found]
-        oids = tuple(str(row[6]) for row in found)
-        divided = DividedTable(table.sql, oids) if len(oids) > 1 else None
+        divided = DividedTable(table.sql, tuple(str(row[6]) for row in found))
         plan = self._plan(_of_range(self._query.text, table, divided, 0, None))
         self._require(row_wise.why_not_same(plan, _QUERY))
         if row_wise.has_no_rows(plan):
             return QueryParts((self._query,), ("1 part: the query has no rows, whatever is in its tables",))
         self._require(row_wise.why_not_by_table(plan, names))
-        if divided is not None:
-            self._refuse_only(plan, names)
+        self._refuse_only(plan, names)
         parts, note = self._parts(plan, max(1, sum(pages) // _LEAST_PAGES))
         bounds = page_bounds(pages, parts)
         ends: list[int | None] = [*bounds[1:], None]
@@ -180,13 +178,13 @@ def page_bounds(pages: Sequence[int], parts: int) -> list[int]:
     return bounds + [begin] * (parts - len(bounds))
 
 
-def _of_range(query: str, table: TableName, divided: DividedTable | None, low: int, high: int | None) -> str:
+def _of_range(query: str, table: TableName, divided: DividedTable, low: int, high: int | None) -> str:
     """The query over the rows in some pages of a table. `high`: the page behind the last one; None: up to the end.
-    `divided`: its tables; one that becomes a partition when some parts have begun would not be read by all of them.
+    `divided`: its tables; one that becomes a part of it when some sessions have begun would not be read by all.
     """
     below = "" if high is None else f" AND ctid < '({high},0)'::pg_catalog.tid"
-    known = "" if divided is None else f" AND tableoid IN ({', '.join(divided.tables)})"
-    rows = f"SELECT * FROM {table.sql} WHERE ctid >= '({low},0)'::pg_catalog.tid{below}{known}"
+    known = f"tableoid IN ({', '.join(divided.tables)})"
+    rows = f"SELECT * FROM {table.sql} WHERE ctid >= '({low},0)'::pg_catalog.tid{below} AND {known}"
     return f"WITH {quote(table.name)} AS NOT MATERIALIZED ({rows})\nSELECT * FROM (\n{query}\n) AS {_ALIAS}"
 
 

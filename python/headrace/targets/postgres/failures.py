@@ -14,7 +14,7 @@ from headrace.targets.postgres.names import quote
 
 
 @dataclass(frozen=True)
-class _Advice:
+class Advice:
     """`reason` completes the sentence; `retry`: the same statement can work later."""
 
     reason: str
@@ -27,42 +27,48 @@ _CHECK_ROW: Final = (
 )
 _RETRY: Final = "Run again."
 # By code, else by its class: the first two characters.
-_ADVICE: Final[Mapping[str, _Advice]] = {
-    "23502": _Advice("a value is missing in a column that is NOT NULL", _CHECK_ROW),
-    "23503": _Advice("a row refers to a row of another table that is not there", "Load the other table first."),
-    "23505": _Advice("two rows have the same key", _CHECK_ROW),
-    "23514": _Advice("a row breaks a CHECK constraint or belongs to no partition", _CHECK_ROW),
-    "23P01": _Advice("two rows exclude each other", _CHECK_ROW),
-    "22": _Advice("the server cannot store a value", _CHECK_ROW),
-    "23": _Advice("a row breaks a constraint of the table", _CHECK_ROW),
-    "25006": _Advice("the server only reads: it is a standby, or its transactions are read-only", "Name the primary."),
-    "28": _Advice("the server refuses the login", "Check user, password and the server's pg_hba.conf."),
-    "3D000": _Advice("the database does not exist", "Create it first, or correct the name in the connection."),
-    "3F000": _Advice("the schema does not exist", "Create it first."),
-    "2BP01": _Advice("other objects depend on the table", "Drop them first, or use `target: append`."),
-    "40": _Advice("the server ended the transaction in favour of another one", _RETRY, retry=True),
-    "42501": _Advice("the user has not the right to do this", "Ask the owner for the right, or use another user."),
-    "42P01": _Advice("a table is gone that was there before", "Find out who has dropped it, and run again."),
-    "42P07": _Advice("another table of that name has appeared meanwhile", "Find out who has made it, and run again."),
-    "42P17": _Advice("a partition does not fit beside the others", "Compare the bounds of the partitions."),
-    "53100": _Advice("the server has no space left on its disk", "Free space there and run again."),
-    "53200": _Advice("the server has no memory left", "Use fewer streams, or give the server more memory.", retry=True),
-    "53300": _Advice(
+_ADVICE: Final[Mapping[str, Advice]] = {
+    "23502": Advice("a value is missing in a column that is NOT NULL", _CHECK_ROW),
+    "23503": Advice("a row refers to a row of another table that is not there", "Load the other table first."),
+    "23505": Advice("two rows have the same key", _CHECK_ROW),
+    "23514": Advice("a row breaks a CHECK constraint or belongs to no partition", _CHECK_ROW),
+    "23P01": Advice("two rows exclude each other", _CHECK_ROW),
+    "22": Advice("the server cannot store a value", _CHECK_ROW),
+    "23": Advice("a row breaks a constraint of the table", _CHECK_ROW),
+    "25006": Advice("the server only reads: it is a standby, or its transactions are read-only", "Name the primary."),
+    "28": Advice("the server refuses the login", "Check user, password and the server's pg_hba.conf."),
+    "3D000": Advice("the database does not exist", "Create it first, or correct the name in the connection."),
+    "3F000": Advice("the schema does not exist", "Create it first."),
+    "2BP01": Advice("other objects depend on the table", "Drop them first, or use `target: append`."),
+    "40": Advice("the server ended the transaction in favour of another one", _RETRY, retry=True),
+    "42501": Advice("the user has not the right to do this", "Ask the owner for the right, or use another user."),
+    "42P01": Advice("a table is gone that was there before", "Find out who has dropped it, and run again."),
+    "42P07": Advice("another table of that name has appeared meanwhile", "Find out who has made it, and run again."),
+    "42P17": Advice("a partition does not fit beside the others", "Compare the bounds of the partitions."),
+    "53100": Advice("the server has no space left on its disk", "Free space there and run again."),
+    "53400": Advice(
+        "the server allows no larger temporary files",
+        "Raise temp_file_limit or work_mem for the user, or let fewer rows be sorted and hashed at a time.",
+    ),
+    "53200": Advice("the server has no memory left", "Use fewer streams, or give the server more memory.", retry=True),
+    "53300": Advice(
         "the server takes no more sessions", "Use fewer streams, or raise max_connections of the server.", retry=True
     ),
-    "55006": _Advice("another session uses the table", _RETRY, retry=True),
-    "55P03": _Advice(
+    "55006": Advice("another session uses the table", _RETRY, retry=True),
+    "55P03": Advice(
         "other sessions did not give the table free in time",
         "End them, or wait longer: `lock_timeout_seconds` of the connection.",
         retry=True,
     ),
-    "57P": _Advice("the server has ended the session", _RETRY, retry=True),
-    "57014": _Advice("the server was told to stop the statement", _RETRY, retry=True),
-    "58": _Advice("the server's system failed", "Look into the log of the server."),
-    "08": _Advice("the connection was lost", _RETRY, retry=True),
-    "XX": _Advice("the server reports a defect of its own", "Look into the log of the server."),
+    "57P": Advice("the server has ended the session", _RETRY, retry=True),
+    "57014": Advice("the server was told to stop the statement", _RETRY, retry=True),
+    "58": Advice("the server's system failed", "Look into the log of the server."),
+    "08": Advice("the connection was lost", _RETRY, retry=True),
+    "XX": Advice("the server reports a defect of its own", "Look into the log of the server."),
 }
-_UNKNOWN: Final = _Advice("PostgreSQL refused")
+_UNKNOWN: Final = Advice("PostgreSQL refused")
+# The class of what no other statement would help.
+_NO_RESOURCES: Final = "53"
 _NO_VALUES: Final = (
     "PostgreSQL takes values in queries, INSERT, UPDATE, DELETE, MERGE and CALL alone. Where a name is meant, put it "
     "under `identifiers`."
@@ -93,7 +99,7 @@ def explained(error: HeadraceError, what: str, consequence: str = "") -> Headrac
         return error
     if server is None:
         return _same_class(error, f"{what}: {error.what}{consequence}")
-    advice = _advice(str(server.get("sqlstate") or ""))
+    advice = advice_for(str(server.get("sqlstate") or ""))
     error_class = TargetBusyError if advice.retry else TargetError
     changed = error_class(
         f"{what}: {advice.reason}{consequence}",
@@ -122,13 +128,14 @@ def statement_failure(error: HeadraceError) -> HeadraceError:
     if server is None or isinstance(error, LedgerError | CancelledError):
         return error
     code = sqlstate(error)
-    advice = _advice(code)
+    advice = advice_for(code)
     changed: HeadraceError
     if advice.retry and code not in _STATEMENT_HINTS:
         changed = TargetBusyError(advice.reason, found=server_words(server), hint=advice.hint)
     else:
-        hint = _STATEMENT_HINTS.get(code) or _text(server, "hint")
-        changed = SqlError("PostgreSQL refused", found=server_words(server), hint=hint)
+        known = advice if code.startswith(_NO_RESOURCES) else _UNKNOWN
+        hint = known.hint or _STATEMENT_HINTS.get(code) or _text(server, "hint")
+        changed = SqlError(known.reason, found=server_words(server), hint=hint)
     changed.server = dict(server)
     return changed
 
@@ -138,7 +145,7 @@ def ledger_failure(error: HeadraceError, what: str, schema: str) -> HeadraceErro
     server = fields_of(error)
     if isinstance(error, LedgerError | CancelledError | TargetBusyError) or server is None:
         return error
-    advice = _advice(sqlstate(error))
+    advice = advice_for(sqlstate(error))
     if advice.retry:
         return explained(error, what)
     hint = f"The tables of schema `{schema}` may have been changed by hand, or are those of another version. Drop "
@@ -181,7 +188,8 @@ def server_words(server: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _advice(code: str) -> _Advice:
+def advice_for(code: str) -> Advice:
+    """By the code itself, else by its class."""
     for length in (5, 3, 2):
         if code[:length] in _ADVICE:
             return _ADVICE[code[:length]]

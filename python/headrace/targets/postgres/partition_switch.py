@@ -12,12 +12,13 @@ from headrace.planning import STRAYS, DataFlowPlan, DefaultRule, Partition, coun
 from headrace.targets.base import LoadedPartition
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, find_relation, names_in_schema
-from headrace.targets.postgres.connection import Connection, rows_done, sql, texts
+from headrace.targets.postgres.connection import Connection, sql, texts
 from headrace.targets.postgres.foreign_keys import foreign_keys_of
 from headrace.targets.postgres.hidden_tables import Staging, replaces_all
 from headrace.targets.postgres.index_names import server_name
 from headrace.targets.postgres.indexes import Index, built, built_on, hidden_index_name, indexes_of
 from headrace.targets.postgres.locks import SwitchLock, lock_for_switch
+from headrace.targets.postgres.moving import CHANGED_MEANWHILE, move, refuse_other_types
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.refusals import refuse_exchange
 from headrace.targets.postgres.rename import rename_statements
@@ -31,7 +32,6 @@ _NOBODY: Final = "ONLY {table} IN ACCESS EXCLUSIVE"
 _REFERRED_READERS: Final = "ONLY {table} IN SHARE ROW EXCLUSIVE"
 # The bound of a default partition, as the server writes it.
 _DEFAULT: Final = "DEFAULT"
-_HINT: Final = "Run again, and change the table before or after the load."
 
 
 class PartitionSwitch:
@@ -183,10 +183,10 @@ class PartitionSwitch:
         if relation is None:
             raise self._changed(f"partition {partition} is gone")
         with self._without_triggers(partition, relation.oid):
-            done = self._connection.query(ddl.move_rows(partition, staging.table, self._plan))
-        self._check_moved(str(partition), rows_done(done.tag), self._rows.get(part.name, 0))
+            moved = move(self._connection, self._plan, staging.table, partition)
+        self._check_moved(str(partition), moved, self._rows.get(part.name, 0))
         self._run([f"DROP TABLE {staging.table.sql}"])
-        return rows_done(done.tag)
+        return moved
 
     def _move_strays(self, old: Relation | None) -> None:
         strays = next((item for item in self._staging.tables if item.partition == STRAYS), None)
@@ -199,6 +199,7 @@ class PartitionSwitch:
             with self._without_triggers(self._target, relation.oid):
                 text = ddl.count_moved(self._target, strays.table, self._plan)
                 rows = self._connection.query(text).rows
+            refuse_other_types(self._connection, self._plan, strays.table, self._target)
             self._strays = {name or "": int(count or 0) for name, count in rows}
             self._check_moved(str(self._target), sum(self._strays.values()), expected)
         self._run([f"DROP TABLE {strays.table.sql}"])
@@ -275,7 +276,7 @@ class PartitionSwitch:
             raise self._changed("its indexes")
 
     def _changed(self, found: str) -> TargetError:
-        return TargetError(f"table {self._target} was changed while it was loaded", found=found, hint=_HINT)
+        return TargetError(f"table {self._target} was changed while it was loaded", found=found, hint=CHANGED_MEANWHILE)
 
     def _detach_from_hidden_parent(self) -> None:
         parent = self._staging.parent

@@ -13,6 +13,7 @@ from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation
 from headrace.targets.postgres.connection import Connection, Row, sql, texts
 from headrace.targets.postgres.indexes import Index, built, built_on, hidden_index_name, indexes_of
+from headrace.targets.postgres.moving import CHANGED_MEANWHILE
 from headrace.targets.postgres.names import TableName, quote, short_name
 from headrace.targets.postgres.sequences import sequences_of
 
@@ -85,7 +86,7 @@ def _refuse_changed(
         raise TargetError(
             f"table {target} was changed while it was loaded",
             found=", ".join([*changed, *gone]),
-            hint="Run again, and change the table before or after the load.",
+            hint=CHANGED_MEANWHILE,
         )
 
 

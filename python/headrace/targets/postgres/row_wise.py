@@ -52,12 +52,13 @@ _ARBITRARY: Final[Mapping[str, str]] = {
     "Foreign Scan": "a foreign table shows another moment to each part",
 }
 _LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
+# The lower bound that the plan of a part has; names of columns may end so, too: `productid`.
+_RANGE: Final = re.compile(r"\bctid >= '\(0,0\)'")
 _OF_TRANSACTION: Final = re.compile(
     r"\b(?:now|transaction_timestamp|statement_timestamp|txid_current\w*|pg_current_\w+|pg_backend_pid)\(|"
     r"\b(?:CURRENT_DATE|CURRENT_TIME|CURRENT_TIMESTAMP|LOCALTIME|LOCALTIMESTAMP)\b"
 )
 _MEMORY_NODES: Final = frozenset({"Hash", "Sort", "Aggregate", "Materialize", "Memoize"})
-_TEXTS: Final = ("Output", "Filter", "Join Filter", "Hash Cond", "Merge Cond", "Index Cond", "One-Time Filter")
 
 
 def why_not_same(plan: Node, query_name: str) -> str | None:
@@ -70,9 +71,10 @@ def why_not_same(plan: Node, query_name: str) -> str | None:
             return "it calls a volatile function, such as random() or nextval(), or locks rows"
         if kind in _ARBITRARY:
             return _ARBITRARY[kind]
-        said = _OF_TRANSACTION.search(_LITERAL.sub("''", _texts(node)))
-        if said is not None:
-            return f"{said[0].rstrip('(')} is another one in each part: bind it, with `$name` of a variable"
+        for text in _texts(node):
+            said = _OF_TRANSACTION.search(_LITERAL.sub("''", text))
+            if said is not None:
+                return f"{said[0].rstrip('(')} is another one in each part: bind it, with `$name` of a variable"
     return None
 
 
@@ -86,7 +88,7 @@ def why_not_by_table(plan: Node, tables: Collection[TableKey]) -> str | None:
     times = _times_read(plan, tables)
     if times > 1:
         return f"it is read {times} times"
-    if not all("ctid" in f"{path[-1].get('TID Cond', '')}{path[-1].get('Filter', '')}" for path in paths):
+    if not all(_RANGE.search(f"{path[-1].get('TID Cond', '')} {path[-1].get('Filter', '')}") for path in paths):
         return "the query does not read it by this name: write it in FROM without its schema, outside of views"
     found = (
         _why_not_row_wise(above, str(below.get("Parent Relationship")), tables)
@@ -161,6 +163,8 @@ def _is_of(node: Node, tables: Collection[TableKey]) -> bool:
     return (node.get("Schema"), node.get("Relation Name")) in tables
 
 
-def _texts(node: Node) -> str:
-    found = [node.get(name, "") for name in _TEXTS]
-    return " ".join(" ".join(map(str, text)) if isinstance(text, list) else str(text) for text in found)
+def _texts(node: Node) -> Iterator[str]:
+    """All that the server writes of a node, in whatever of its expressions."""
+    for name, value in node.items():
+        if name != "Plans":
+            yield from (text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))

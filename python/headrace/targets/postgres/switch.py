@@ -12,8 +12,9 @@ from headrace.planning import DataFlowPlan, counted
 from headrace.targets.base import LoadedPartition
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import Relation, find_relation
-from headrace.targets.postgres.connection import Connection, one_value, rows_done, sql, texts
+from headrace.targets.postgres.connection import Connection, one_value, sql, texts
 from headrace.targets.postgres.locks import SwitchLock, lock_for_switch
+from headrace.targets.postgres.moving import move
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.partition_switch import PartitionSwitch, give, triggers_of
 from headrace.targets.postgres.rename import rename_statements
@@ -83,11 +84,11 @@ class Switch:
         self._run(f"ALTER TABLE {self._target.sql} DISABLE TRIGGER {quote(name)}" for name, _ in triggers)
         if self._plan.target == "replace":
             self._run([f"TRUNCATE TABLE {self._target.sql}"])
-        done = self._connection.query(ddl.move_rows(self._target, hidden, self._plan))
-        if rows_done(done.tag) != self._rows:
+        moved = move(self._connection, self._plan, hidden, self._target)
+        if moved != self._rows:
             raise AccountsError(
                 f"table {self._target} did not take all rows",
-                found=counted(rows_done(done.tag), "row"),
+                found=counted(moved, "row"),
                 expected=counted(self._rows, "row"),
                 hint="A trigger or a rule of the table leaves rows out; drop it, or load another table.",
             )

@@ -20,7 +20,7 @@ from headrace.model import (
     PostgresConnection,
     TableSource,
 )
-from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, QueryColumn, hints_for_builds
+from headrace.planning import Capabilities, CatalogTable, DataFlowPlan, QueryColumn
 from headrace.targets.base import (
     ClosedBehind,
     DestinationWatcher,
@@ -371,8 +371,7 @@ class PostgresTarget(ClosedBehind):
         try:
             drop_earlier(self._control, self._ledger, hidden, run_id, self._name(plan.schema, plan.table))
             staging = TableStaging(self._control, run_id, plan, hidden)
-            with hints_for_builds():
-                staging.check()
+            staging.check()
         except HeadraceError as error:
             raise explained(error, f"preparing table {shown}") from error
         timeout, notice = self._model.lock_timeout_seconds, self._options.notice
