@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -13,6 +15,19 @@ from tests.integration.several_scenes import KEYED, PARTED, ROWS, accounts, expe
 from tests.snapshots import assert_snapshot
 
 COLUMNS = "id, customer, amount, note"
+# The command line, with a process that kills itself when the rows of all ways are committed in their hidden tables.
+KILLED = """
+import os, signal
+from headrace.targets.postgres.group import PostgresGroup
+
+def begin(self):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+PostgresGroup.begin = begin
+
+from headrace.cli import main
+main()
+"""
 KILLS = int(os.environ.get("KILLS", "3"))
 FOUND = "SELECT id, customer, amount, note FROM orders JOIN customers ON code = customer"
 MISSED = "SELECT id, customer, amount, note FROM orders ANTI JOIN customers ON code = customer"
@@ -132,4 +147,43 @@ def test_a_run_that_has_committed_some_units_goes_on(orders: PostgresProject) ->
     assert loaded(orders, "found") == wanted(orders, FOUND)
     assert loaded(orders, "missed") == wanted(orders, MISSED)
     assert {name: own[0] for name, own in accounts(ended).items()} == {"found": ROWS, "missed": ROWS}
+    assert orders.leftovers() == []
+
+
+def test_it_is_tried_again_as_a_whole(orders: PostgresProject) -> None:
+    """The table of the second destination is locked when all of them are switched."""
+    for table in ("one", "two"):
+        orders.execute(f"CREATE TABLE {table} (id bigint, customer int, amount numeric(9,2), note text)")
+        orders.execute(f"INSERT INTO {table} VALUES (-1, 1, 1, 'before')")
+    retry = "retry: {times: 3, wait_seconds: 0.2, factor: 1}"
+    text = package().replace("  load:\n", f"  load:\n    {retry}\n", 1)
+    orders.package(text.replace("target: replace", "target: append"))
+    with ExitStack() as commands:
+        with orders.target.session("BEGIN; LOCK TABLE two IN SHARE MODE"):
+            running = commands.enter_context(orders.started(orders.arguments()))
+            orders.wait_for_event(running, "notice", task="load")
+        ended = running.wait()
+    ended.succeeded()
+    assert any("is tried again" in str(event) for event in orders.events()), "it was locked out first"
+    for table in ("one", "two"):
+        assert orders.query(f"SELECT count(*), count(DISTINCT id) FROM {table}") == [(str(ROWS + 1), str(ROWS + 1))]
+    assert accounts(ended) == {"one": (ROWS, ROWS, 0, 0), "two": (ROWS, ROWS, 0, 0)}
+    assert ended.summary["rows_read"] == ROWS
+    assert orders.leftovers() == []
+
+
+def test_a_run_that_is_killed_twice_is_resumed(orders: PostgresProject) -> None:
+    """Some ways have committed slices when it is killed behind the rows, before the switch."""
+    orders.package(package(KEYED, {"found": "keyed", "missed": "keyed.no_match"}))
+    for command in (orders.arguments("--streams", "2"), orders.resume_command()):
+        killed = orders.command([sys.executable, "-c", KILLED, *command[3:]])
+        assert killed.exit_code not in (0, 1), killed.stderr
+    resumed = orders.resume()
+    resumed.succeeded()
+    found, missed = wanted(orders, FOUND), wanted(orders, MISSED)
+    assert (loaded(orders, "found"), loaded(orders, "missed")) == (found, missed)
+    assert accounts(resumed) == {
+        "found": (ROWS, len(found), len(missed), 0),
+        "missed": (ROWS, len(missed), len(found), 0),
+    }
     assert orders.leftovers() == []

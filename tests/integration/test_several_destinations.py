@@ -210,7 +210,7 @@ def test_a_row_that_breaks_a_constraint_is_found_on_its_way(orders: Project, bad
 def test_too_many_rejects_of_one_way_undo_all(orders: Project) -> None:
     orders.execute("CREATE TABLE two (id BIGINT, customer INTEGER NOT NULL, amount DECIMAL(9,2), note VARCHAR)")
     orders.package(package())
-    ended = orders.run()
+    ended = orders.run("--streams", "1")
     assert ended.exit_code != 0
     with duckdb.connect(str(orders.database), read_only=True) as connection:
         assert connection.sql("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'one'").fetchall() == [(0,)]

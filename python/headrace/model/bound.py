@@ -185,8 +185,9 @@ class Misses:
 Transform = Lookup | SqlTransform | Misses | SplitOutput
 # A column of the rows: of the layout, of a join, of a lookup, or of a query.
 RowColumn = Column | JoinedColumn | AddedColumn | ComputedColumn
-# By the names of the lookups. Raises BindingError for what does not fit the tables and queries.
-Describe = Callable[[Mapping[str, LookupTable]], tuple[Transform, ...]]
+# By the names of the lookups: the transforms of a way, and those of the other ways of its flow. Raises BindingError for
+# what does not fit the tables and queries.
+Describe = Callable[[Mapping[str, LookupTable]], tuple[tuple[Transform, ...], tuple[Transform, ...]]]
 
 
 def columns_behind(first: Sequence[RowColumn], transforms: Sequence[Transform]) -> tuple[RowColumn, ...]:
@@ -198,6 +199,12 @@ def columns_behind(first: Sequence[RowColumn], transforms: Sequence[Transform]) 
         elif isinstance(own, Lookup):
             columns = (*columns, *own.added)
     return columns
+
+
+def lookups_among(transforms: Sequence[Transform]) -> tuple[Lookup, ...]:
+    """Those that are lookups, by whatever output rows go on."""
+    passed = (own.lookup if isinstance(own, Misses) else own for own in transforms)
+    return tuple(own for own in passed if isinstance(own, Lookup))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +234,10 @@ class DataFlowTask:
     """One source through `transforms`, in the order in which rows pass them, to one destination. With a `join` its rows
     are those that come out of it, and `source` is its left side. `id` is unique in the run:
     `load_tables[lineitem].load`; `definition` is that of the task that defines it: `load_tables.load`.
-    `reject_table`: beside the table of the destination, None if rejects go into no table. `describe`: gives the
-    transforms once the tables of lookups are known; None if they are as they stand.
-    `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: what rows
-    pass on the ways to the other ones; `destinations`: how many there are.
+    `reject_table`: beside the table of the destination, None if rejects go into no table. `describe`: gives
+    `transforms` and `others` once the tables of lookups are known; None if they are as they stand.
+    `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: transforms
+    that rows pass on the ways to the other ones alone, each once; `beside`: these destinations.
     """
 
     id: str
@@ -247,13 +254,17 @@ class DataFlowTask:
     join: Join | None = None
     flow: str = ""
     others: tuple[Transform, ...] = ()
-    destinations: int = 1
+    beside: tuple[Destination, ...] = ()
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
         """Those of its transforms that are lookups."""
-        passed = (own.lookup if isinstance(own, Misses) else own for own in self.transforms)
-        return tuple(own for own in passed if isinstance(own, Lookup))
+        return lookups_among(self.transforms)
+
+    @property
+    def lookups_beside(self) -> tuple[Lookup, ...]:
+        """Those that rows pass on the ways to the other destinations of its flow alone."""
+        return lookups_among(self.others)
 
     @property
     def computes(self) -> bool:

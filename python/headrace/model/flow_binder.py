@@ -105,14 +105,13 @@ class FlowBinder:
             own, place = spec.destinations[name], places[name]
             passed = transforms[name]
             columns = columns_behind(first, passed)
+            others = _beside(transforms, name)
             is_described = all(own.is_described for own in passed)
             if is_described or not any(isinstance(own, SqlTransform) for own in passed):
                 self._check_columns(destination, columns, (*place, "columns"))
             if joined is not None and not self._divides_joined(own, joined, place):
                 return None
             shared = len(destinations) > 1
-            known = {id(item) for item in passed}
-            beside = [item for other in transforms.values() for item in other if id(item) not in known]
             tasks.append(
                 DataFlowTask(
                     f"{instance}/{name}" if shared else instance,
@@ -125,11 +124,11 @@ class FlowBinder:
                     spec.rejects.table,
                     task.id,
                     passed,
-                    None if is_described else self._describe(way, name),
+                    None if is_described and all(item.is_described for item in others) else self._describe(way, name),
                     joined,
                     instance if shared else "",
-                    tuple(beside) if shared else (),
-                    len(destinations),
+                    others,
+                    tuple(item for item in destinations.values() if item is not None and item is not destination),
                 )
             )
         return tasks[0] if len(tasks) == 1 else SharedFlow(instance, tuple(tasks))
@@ -202,13 +201,13 @@ class FlowBinder:
     def _describe(self, way: _Way, destination: str) -> Describe:
         """Binds the transforms once more, when the tables of lookups are known."""
 
-        def described(tables: Mapping[str, LookupTable]) -> tuple[Transform, ...]:
+        def described(tables: Mapping[str, LookupTable]) -> tuple[tuple[Transform, ...], tuple[Transform, ...]]:
             problems = ProblemCollector(self._document.file)
             problems.secrets = self._problems.secrets
             transforms = FlowBinder(self._document, problems, self._environment)._transforms.bind(*way, tables)
             problems.raise_if_any(BindingError)
             assert transforms is not None
-            return transforms[destination]
+            return transforms[destination], _beside(transforms, destination)
 
         return described
 
@@ -347,6 +346,13 @@ class FlowBinder:
 
 def _joins(spec: DataFlowSpec) -> dict[str, JoinSpec]:
     return {name: own.join for name, own in spec.transforms.items() if isinstance(own, JoinTransformSpec)}
+
+
+def _beside(ways: Mapping[str, tuple[Transform, ...]], destination: str) -> tuple[Transform, ...]:
+    """What rows pass on the ways to other destinations alone: each transform once, whatever its output."""
+    own = {item.name for item in ways[destination]}
+    passed = {item.name: item for way in ways.values() for item in way if item.name not in own}
+    return tuple(passed.values())
 
 
 def _beginning(spec: DataFlowSpec, sources: Mapping[str, Source | None], joined: Join | None) -> Beginning:

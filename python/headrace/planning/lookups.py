@@ -146,6 +146,17 @@ def plan_lookup(
     return LookupPlan(lookup, reading, inputs, _estimated_bytes(lookup, reading), never_null)
 
 
+def lookups_beside(
+    lookups: Sequence[Lookup], sources: Sequence[SourceSnapshot], streams: int, memory_bytes: int
+) -> list[LookupPlan]:
+    """Those on other ways of a flow, as far as memory is concerned: they are read with those of this one."""
+    plans = []
+    for own, source in zip(lookups, sources, strict=True):
+        reading = planned_reading(own, source, streams, memory_bytes)
+        plans.append(LookupPlan(own, reading, (), _estimated_bytes(own, reading)))
+    return plans
+
+
 def key_columns_made(lookups: Sequence[Lookup], made: Sequence[Column]) -> dict[str, DataType]:
     """Columns that are made because a lookup asks for them, whether or not they are loaded."""
     asked = {key.column for lookup in lookups for key in lookup.keys}

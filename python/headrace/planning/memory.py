@@ -212,14 +212,14 @@ def split_memory(
     decoding_bytes: int = 0,
     lookups: LookupNeeds | None = None,
     computed: Sequence[DataType] = (),
-    beside: Sequence[DataType] = (),
+    copied: Sequence[DataType] = (),
     slab_of: SlabOf | None = None,
     blocks_per_stream: int = 1,
 ) -> MemorySplit:
     """Splits `budget` for one data flow; raises MemoryLimitError if it is too small for these streams.
 
     `decoding_bytes`: what the decoders of compressed files need; `lookups`: None for a flow without any; `computed`:
-    the types of columns behind queries; `beside`: those that other ways of the flow add.
+    the types of columns behind queries; `copied`: those of columns that several destinations hold beside one another.
     `slab_of`: where one layout does not say it; `blocks_per_stream`: those that a
     stream reads into at once.
     """
@@ -233,7 +233,7 @@ def split_memory(
     flow_limit = min(budget.total_bytes * _FLOW_SHARE, budget.total_bytes - beside_flow)
     of_layout = partial(slab_bytes, columns, rewrites=rewrites, fills=fills, row_width=row_width)
     slab_of = slab_of or (lambda block_bytes, added: of_layout(block_bytes, added=added))
-    added = (*(lookups.added if lookups else ()), *computed, *beside)
+    added = (*(lookups.added if lookups else ()), *computed, *copied)
     choices = _QUERY_BLOCK_CHOICES if computed else _BLOCK_CHOICES
     for block_bytes in choices:
         slab = slab_of(block_bytes, added)
@@ -255,7 +255,8 @@ def split_memory(
     if rest < engine_minimum:
         for_added = blocks * (slab - slab_of(split.block_bytes, ()))
         needed = split.flow_bytes + engine_minimum
-        raise _too_small(budget, streams, needed, decoding_bytes, len(added), for_added, split.instances)
+        made = len(added) - len(copied)
+        raise _too_small(budget, streams, needed, decoding_bytes, made, for_added, split.instances)
     share = engine_bytes(budget.total_bytes, engine_share)
     engine = min(rest, share)
     if lookups is None:
@@ -311,7 +312,8 @@ def _too_small(
     decoding = -(-decoding_bytes // 1_000_000)
     beside = f" and {decoding} MB for decoding compressed files" if decoding_bytes > needed_bytes else ""
     if added_bytes > needed_bytes // 2:
-        beside += f" and {counted(added_columns, 'column')} of transforms"
+        of_transforms = f"{counted(added_columns, 'column')} of transforms"
+        beside += f" and {of_transforms if added_columns else 'the rows of several destinations'}"
     return MemoryLimitError(
         f"the memory budget is too small for {counted(streams, 'stream')}{beside}",
         found=f"memory: {budget.total_bytes // 1_000_000} MB",

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from headrace.errors import TargetError
-from headrace.model import DataFlowTask
+from headrace.model import DataFlowTask, DataType, SplitOutput
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
 from headrace.planning.column_mapping import ColumnMapping
@@ -19,14 +19,14 @@ from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
 from headrace.planning.joins import JoinPlan, joined_slab_bytes, side_layouts
 from headrace.planning.key_questions import KeyFacts
-from headrace.planning.lookups import LookupPlan, key_columns_made, memory_notes, source_notes
+from headrace.planning.lookups import LookupPlan, key_columns_made, lookups_beside, memory_notes, source_notes
 from headrace.planning.made_columns import made_notes
 from headrace.planning.memory import LookupNeeds, MemoryBudget, split_memory
 from headrace.planning.partition_key import check_partitioning, is_enforced, is_partitioned, key_column
 from headrace.planning.partitioning import CommitSize, Partition, Partitioning
 from headrace.planning.plan import DataFlowPlan, OutputColumn
 from headrace.planning.reject_table import RejectTable
-from headrace.planning.shared import added_types, computed_types, fit_columns, rows_as_declared
+from headrace.planning.shared import computed_types, copied_types, fit_columns, rows_as_declared
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.sql_transforms import SqlPlan, most_columns
 from headrace.planning.staging import Staging, plan_staging
@@ -105,6 +105,7 @@ def plan_data_flow(
         () if task.flow else mapping.not_null_sources,
     )
     lookups = [plan for plan in transforms if isinstance(plan, LookupPlan)]
+    beside = lookups_beside(task.lookups_beside, source.lookups_beside, streams, budget.total_bytes)
     queries = [plan for plan in transforms if isinstance(plan, SqlPlan)]
     notes += source_notes(lookups)
     notes += [note for plan in queries for note in plan.notes()]
@@ -131,13 +132,14 @@ def plan_data_flow(
         fills=layout.short_rows == "fill",
         row_width=layout.shortest_row_bytes,
         decoding_bytes=source.decoding_bytes(working_streams),
-        lookups=_needs(lookups),
-        computed=computed_types((*task.transforms, *task.others)) if task.flow else most_columns(queries),
-        beside=added_types(task.others),
+        lookups=_needs([*lookups, *beside]),
+        computed=computed_types((*task.transforms, *task.others)) if task.flow else _computed(task, queries),
+        copied=copied_types(task),
         slab_of=None if task.join is None else partial(joined_slab_bytes, task.join),
         blocks_per_stream=1 if task.join is None else len(task.join.sources),
     )
-    notes += memory_notes(lookups, memory)
+    if lookups:
+        notes += memory_notes([*lookups, *beside], memory)
     sides = None if task.join is None else side_layouts(task.join, types, not_null)
     return DataFlowPlan(
         task=task.id,
@@ -288,6 +290,12 @@ def _needs(lookups: Sequence[LookupPlan]) -> LookupNeeds | None:
         max(plan.reading.most_reader_bytes for plan in lookups),
         added,
     )
+
+
+def _computed(task: DataFlowTask, queries: Sequence[SqlPlan]) -> tuple[DataType, ...]:
+    """What queries have made at one moment, and the numbers by which rows are split."""
+    splits = [own for own in task.transforms if isinstance(own, SplitOutput)]
+    return (*most_columns(queries), *computed_types(splits))
 
 
 @dataclass(frozen=True)

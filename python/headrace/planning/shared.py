@@ -9,7 +9,6 @@ from headrace.model import (
     ComputedColumn,
     DataFlowTask,
     DataType,
-    Lookup,
     RowColumn,
     SplitOutput,
     SqlTransform,
@@ -54,7 +53,7 @@ def fit_columns(rows: Sequence[ComputedColumn | RowColumn], mapping: ColumnMappi
 
 
 def computed_types(transforms: Sequence[Transform]) -> tuple[DataType, ...]:
-    """The types of columns behind queries."""
+    """The types of columns behind queries, and of the numbers by which rows are split."""
     types: list[DataType] = []
     for own in transforms:
         if isinstance(own, SqlTransform):
@@ -64,6 +63,13 @@ def computed_types(transforms: Sequence[Transform]) -> tuple[DataType, ...]:
     return tuple(types)
 
 
-def added_types(transforms: Sequence[Transform]) -> tuple[DataType, ...]:
-    """The types of columns that lookups add."""
-    return tuple(column.type for own in transforms if isinstance(own, Lookup) for column in own.added)
+def copied_types(task: DataFlowTask) -> tuple[DataType, ...]:
+    """The types of columns that are copied where rows go different ways, while what came may be held by another
+    destination: all columns, once for each such place. Every way of a flow gives the same.
+    """
+    if not task.flow:
+        return ()
+    lookups = (*task.lookups, *task.lookups_beside)
+    rows = (*(own.type for own in task.columns), *(column.type for own in lookups for column in own.added))
+    splits = sum(isinstance(own, SplitOutput) for own in (*task.transforms, *task.others))
+    return rows * (splits + sum(own.sends_misses or own.rejects_misses for own in lookups))

@@ -141,6 +141,7 @@ def shared_plan(ways: Sequence[DataFlowPlan]) -> SharedPlan:
     # What is read again for what an earlier attempt has committed, the core decides by all of them.
     streams = min(way.streams for way in ways)
     equal = tuple(replace(way, streams=streams) for way in ways)
-    needy = max(ways, key=lambda way: sum(plan.bytes for plan in way.lookups))
-    memory = replace(needy.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
+    # Each was planned with what all of them need; the fewest streams have the fewest blocks.
+    narrow = min(ways, key=lambda way: way.streams)
+    memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
     return SharedPlan(equal, replace(equal[0], transforms=tuple(transforms.values()), memory=memory))

@@ -12,7 +12,8 @@ class SourceSnapshot:
 
     `generate` is the flow spec's member of that name when the rows are generated instead of read. `may_be_empty`: a
     source without one data row is loaded too. `row_bytes`: about as long is a row of the files. `lookups`: what those
-    of the data flow read, in the order of its transforms. `pairs`: as many files of a join are the left ones, and as
+    of the data flow read, in the order of its transforms; `lookups_beside`: those on the ways to its other destinations
+    alone. `pairs`: as many files of a join are the left ones, and as
     many behind them the right ones; None without a join.
     """
 
@@ -24,6 +25,7 @@ class SourceSnapshot:
     may_be_empty: bool = True
     row_bytes: float = 1.0
     lookups: tuple[SourceSnapshot, ...] = ()
+    lookups_beside: tuple[SourceSnapshot, ...] = ()
     pairs: int | None = None
     sides_may_be_empty: tuple[bool, bool] = (True, True)
 

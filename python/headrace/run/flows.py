@@ -138,7 +138,8 @@ class Flows:
         early = replace(self._package, flows=flows)
         named = [flow for flow, _ in nameable_flows(early)]
         done = {flow.id for flow in named if self._has_ended(flow, finished)}
-        left = [flow for flow, name in zip(flows, named, strict=True) if name.id not in done]
+        # Under the names of all: without those that have ended the others would be numbered anew.
+        left = [flow for flow in named if flow.id not in done]
         prepared = {_id(item): item for item in prepare_sources(replace(early, flows=left), self._is_cancelled)}
         return [_done(flow) if flow.id in done else prepared[flow.id] for flow in named]
 
@@ -236,8 +237,9 @@ class Flows:
         return self.destinations.targets.reading(connection)
 
     def planned_order(self) -> list[str]:
-        """The flows that were planned before the run, in order."""
-        return [name for name, planned in self._plans.items() if isinstance(planned, DataFlowPlan)]
+        """The flows that were planned before the run, in order; one with several destinations once."""
+        planned = (plan for plan in self._plans.values() if isinstance(plan, DataFlowPlan))
+        return list(dict.fromkeys(plan.flow or plan.task for plan in planned))
 
     def ways(self, instance: str, bind: Callable[[], DataFlowTask | SharedFlow]) -> list[WayOfFlow]:
         """The ways of a data flow with several destinations; none of any other. `bind` binds it, if it is not planned

@@ -55,12 +55,15 @@ def described(
         if is_changed_before:
             notes[source.name] = "a task before may change its table: it is read as it is when the flow starts"
         found[source.name] = replace(own, is_remote=is_remote)
-    return replace(task, transforms=task.describe(found)), notes
+    transforms, others = task.describe(found)
+    own_notes = {lookup.name: notes[lookup.name] for lookup in task.lookups if lookup.name in notes}
+    return replace(task, transforms=transforms, others=others), own_notes
 
 
 def database_sources(task: DataFlowTask) -> list[DatabaseSource]:
-    """What the lookups of a task read of databases."""
-    return [lookup.source for lookup in task.lookups if isinstance(lookup.source, DatabaseSource)]
+    """What the lookups of a task read of databases, and those of the other destinations of its flow."""
+    lookups = (*task.lookups, *task.lookups_beside)
+    return [lookup.source for lookup in lookups if isinstance(lookup.source, DatabaseSource)]
 
 
 def _table(
@@ -179,11 +182,13 @@ def _column(column: CatalogColumn) -> TableColumn:
 
 
 def _refuse_own(task: DataFlowTask, source: TableSource, key: TableKey, targets: OpenTargets) -> None:
-    destination = task.destination
-    own = table_key(targets[destination.connection], destination, destination.table)
-    if own == key and destination.target == "append":
+    for destination in (task.destination, *task.beside):
+        own = table_key(targets[destination.connection], destination, destination.table)
+        if own != key or destination.target != "append":
+            continue
+        whose = f"rows of its own data flow are appended, by `{destination.name}`" if task.beside else ""
         raise TargetError(
-            f"lookup `{source.name}` reads the table to which its own rows are appended",
+            f"lookup `{source.name}` reads the table to which {whose or 'its own rows are appended'}",
             found=f"table {source.table}, and `target: append`",
             expected="another table, or rows that replace those of the table",
             hint="Look rows up in a copy of the table, which a task before makes.",

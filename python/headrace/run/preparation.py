@@ -41,6 +41,7 @@ from headrace.planning import (
 from headrace.planning.joins import paired
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
+from headrace.run.lookup_sources import lookup_sources
 from headrace.run.lookup_tables import described
 from headrace.run.missing_files import no_files, nothing_to_load
 from headrace.run.redact import Redactor
@@ -105,7 +106,7 @@ def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlo
     """One way of a data flow with several destinations, of which another one was looked at: they read the same."""
     if isinstance(known, SkippedTask):
         return replace(known, task=task.id, table=task.destination.table)
-    return PreparedFlow(task, replace(known.source, lookups=()))
+    return PreparedFlow(task, replace(known.source, lookups=(), lookups_beside=()))
 
 
 def prepare_flow(
@@ -160,26 +161,13 @@ def _with_lookups(
     destination_files: Sequence[Path],
     is_cancelled: Callable[[], bool],
 ) -> PreparedFlow | SkippedTask:
-    if isinstance(item, SkippedTask) or not item.task.transforms:
+    if isinstance(item, SkippedTask):
         return item
-    lookups = lookup_sources(item.task, streams, destination_files, is_cancelled)
-    return replace(item, source=replace(item.source, lookups=lookups))
-
-
-def lookup_sources(
-    task: DataFlowTask, streams: int, destination_files: Sequence[Path], is_cancelled: Callable[[], bool]
-) -> tuple[SourceSnapshot, ...]:
-    """Looks at what the lookups of a task read. Raises CancelledError and SourceError."""
-    plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
-    found = []
-    for lookup in task.lookups:
-        if not isinstance(lookup.source, FileSource):
-            found.append(SourceSnapshot(lookup.name, [], []))
-            continue
-        source = snapshot_files(lookup.source, streams, plan_slices, destination_files, is_lookup=True)
-        assert source is not None  # it may not be missing
-        found.append(source)
-    return tuple(found)
+    own, beside = (
+        lookup_sources(lookups, streams, destination_files, is_cancelled)
+        for lookups in (item.task.lookups, item.task.lookups_beside)
+    )
+    return replace(item, source=replace(item.source, lookups=own, lookups_beside=beside))
 
 
 def _refuse_shared_input(flows: Sequence[PreparedFlow]) -> None:
@@ -332,6 +320,8 @@ def plan_run(
     keys = keys or KeyAnswers()
     tables: dict[tuple[object, ...], CatalogTable | None] = {}
     loaders: dict[tuple[object, ...], list[DataFlowTask]] = {}
+    # As the flow before has left them: nothing of what a flow makes is there when its lookups are read.
+    before, known_before = "", tables
     names = _SchemaNames()
     reject_tables = RejectTables(
         table_key(targets[item.task.destination.connection], item.task.destination, item.task.destination.table)
@@ -356,7 +346,9 @@ def plan_run(
         if progress.finished:
             planned.append(_finished(item.task, target, progress, own_stem))
             continue
-        item = _with_tables(item, targets, tables)
+        if item.task.flow != before or not before:
+            before, known_before = item.task.flow, dict(tables) if item.task.flow else tables
+        item = _with_tables(item, targets, known_before)
         key = table_key(target, destination, destination.table)
         if key not in tables:
             tables[key] = target.catalog(destination.schema, destination.table)
@@ -371,7 +363,7 @@ def plan_run(
             item.source,
             tables[key],
             target.capabilities,
-            MemoryBudget(package.memory_bytes, target.engine_threads, item.task.destinations),
+            MemoryBudget(package.memory_bytes, target.engine_threads, 1 + len(item.task.beside)),
             package.streams,
             default_schema=target.default_schema,
             file_stem=own_stem,

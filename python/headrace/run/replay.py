@@ -20,8 +20,9 @@ from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourceSnapshot,
 from headrace.run import request as requests
 from headrace.run.flow_records import with_late_flows
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
+from headrace.run.lookup_sources import lookup_sources
 from headrace.run.number_list import Stretch, Stretches, count_numbers, number_list, parse_number_list, union
-from headrace.run.preparation import PreparedFlow, lookup_sources
+from headrace.run.preparation import PreparedFlow
 from headrace.run.redact import Redactor
 from headrace.run.reject_accounts import open_beside
 from headrace.run.rejected import Choice, RejectedTable, rejected_run
@@ -143,7 +144,7 @@ class ReplayRun:
         )
         limit = int(found["rows"]) if self.limit is None else self.limit
         # They are read anew: a row that has come since then is found.
-        lookups = lookup_sources(task, package.streams, files_of(task.destination.connection), is_cancelled)
+        lookups = lookup_sources(task.lookups, package.streams, files_of(task.destination.connection), is_cancelled)
         return PreparedFlow(replace(task, rejects=RejectLimits(RejectBounds(limit))), replace(source, lookups=lookups))
 
     def planned(self, plan: RunPlan, task: DataFlowTask, target: Target, redactor: Redactor) -> RunPlan:

@@ -39,7 +39,7 @@ from headrace.run.redact import Redactor
 from headrace.run.replay import ReplayRun
 from headrace.run.request import RunRequest
 from headrace.run.summary import Summary
-from headrace.run.tasks import nameable_flows
+from headrace.run.tasks import known_names
 from headrace.run.workers import RunWorkers, defect
 
 _WAIT_SECONDS = 0.1
@@ -233,8 +233,7 @@ class _Run:
         )
         attempt = requests.attempt(self._folder, is_resumed=self._attempt.is_resumed)
         self._metrics.start(attempt)
-        flows = zip(self._package.flows, nameable_flows(self._package), strict=True)
-        names = InstanceNames(self._redactor, {flow.id: named.id for flow, (named, _) in flows if flow.id != named.id})
+        names = InstanceNames(self._redactor, known_names(self._package))
         return Control(
             self._package,
             workers,

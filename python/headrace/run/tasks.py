@@ -42,6 +42,15 @@ def nameable_flows(package: BoundPackage) -> list[tuple[DataFlowTask, bool]]:
     return named
 
 
+def known_names(package: BoundPackage) -> dict[str, str]:
+    """How tasks whose ids may not be shown are called, by id: data flows that are known before the run, as the control
+    asks for them; one with several destinations as a whole.
+    """
+    pairs = zip(package.flows, nameable_flows(package), strict=True)
+    names = {flow.flow or flow.id: named.flow or named.id for flow, (named, _) in pairs}
+    return {own: name for own, name in names.items() if own != name}
+
+
 def unique_name(name: str, taken: Container[str], mark: str) -> str:
     """The name, with the first number behind it that makes it, case folded, different from those taken."""
     numbers = itertools.chain([""], (f"{mark}{number}" for number in itertools.count(2)))

@@ -1,0 +1,28 @@
+"""What lookups read of files, looked at before the flow starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from headrace import core
+from headrace.model import FileSource, Lookup
+from headrace.planning import SourceSnapshot
+from headrace.sources import snapshot_files
+
+
+def lookup_sources(
+    lookups: Sequence[Lookup], streams: int, destination_files: Sequence[Path], is_cancelled: Callable[[], bool]
+) -> tuple[SourceSnapshot, ...]:
+    """Looks at what lookups read. Raises CancelledError and SourceError."""
+    plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
+    found = []
+    for lookup in lookups:
+        if not isinstance(lookup.source, FileSource):
+            found.append(SourceSnapshot(lookup.name, [], []))
+            continue
+        source = snapshot_files(lookup.source, streams, plan_slices, destination_files, is_lookup=True)
+        assert source is not None  # it may not be missing
+        found.append(source)
+    return tuple(found)

@@ -1,0 +1,143 @@
+"""Data flows with several destinations among other tasks: order, loops, turns that are resumed, tries, choices."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.integration.driver import Ended, Project
+from tests.integration.several_scenes import accounts, package, write_files
+
+ROWS = 60
+PLAIN = """
+  {name}:
+    {after}data_flow:
+      rejects: {{limit: 0}}
+      sources: {{orders: {{connection: inbox, files: "{files}", layout: orders}}}}
+      destinations: {{{name}: {{input: orders, connection: warehouse, table: {name}, target: {target}}}}}
+"""
+LOOP = "  each:\n    foreach:\n      in: {values}\n      item: part\n      tasks:\n"
+
+
+@pytest.fixture
+def orders(project: Project) -> Project:
+    write_files(project, ROWS)
+    return project
+
+
+def plain(name: str, after: str = "", files: str = "orders.*", target: str = "replace") -> str:
+    """A data flow with one destination."""
+    clause = f"after: {after}\n    " if after else ""
+    return PLAIN.format(name=name, after=clause, files=files, target=target).lstrip("\n")
+
+
+def parts(text: str) -> tuple[str, str]:
+    """What is in front of the tasks, and the flow with several destinations."""
+    head, _, flow = text.partition("tasks:\n")
+    return f"{head}tasks:\n", flow
+
+
+def looped(flow: str, values: str) -> str:
+    """The flow for each of these files, into tables of the same names."""
+    inner = "".join(f"      {line}\n" for line in flow.replace("orders.*", "orders.${part}").splitlines())
+    return LOOP.format(values=values) + inner
+
+
+def started(project: Project) -> list[str]:
+    """Data flows in the order of their start."""
+    return [event["task"] for event in project.events() if event["event"] == "task_started"]
+
+
+def tables(ended: Ended) -> dict[str, Any]:
+    return {table["task"]: table for table in ended.summary["tables"]}
+
+
+def test_plain_flows_behind_it_beside_it_and_before_it(orders: Project) -> None:
+    """It is settled once for all of its ways, and waits for what the plan has before it."""
+    head, flow = parts(package())
+    orders.package(f"{head}{plain('early')}{flow}    after: early\n{plain('more', 'load')}{plain('beside')}")
+    ended = orders.run()
+    ended.succeeded()
+    order = started(orders)
+    assert sorted(order) == ["beside", "early", "load/one", "load/two", "more"]
+    assert order.index("early") < order.index("load/one") < order.index("load/two") < order.index("more")
+    assert set(accounts(ended).values()) == {(ROWS, ROWS, 0, 0)}
+    # What the plan of the second one has from the first is there: one of its tables.
+    again = plain("one", "load", target="append").replace("  one:", "  again:", 1)
+    orders.package(f"{head}{plain('early')}{flow}    after: early\n{again}")
+    orders.run().succeeded()
+    assert orders.query("SELECT count(*) FROM one") == [(2 * ROWS,)]
+
+
+def test_it_waits_for_flows_that_the_plan_has_before_it(orders: Project) -> None:
+    """Nothing but the plan says that the plain flow makes the table to which the other one appends."""
+    head, flow = parts(package().replace("target: replace", "target: append"))
+    orders.package(f"{head}{plain('one', target='create').replace('  one:', '  first:', 1)}{flow}")
+    orders.run().succeeded()
+    assert orders.query("SELECT count(*) FROM one") == [(2 * ROWS,)]
+
+
+def test_behind_a_loop_and_behind_one_that_fails(orders: Project) -> None:
+    head, flow = parts(package())
+    append = flow.replace("target: replace", "target: append")
+    orders.package(head + looped(append, '["1", "2"]') + plain("more", "each"))
+    ended = orders.run()
+    ended.succeeded()
+    assert started(orders)[-1] == "more"
+    assert ended.summary["rows_read"] == 2 * ROWS
+    (orders.inbox / "orders.bad").write_text("x|1|1.00|bad\n")
+    failing = flow.replace("orders.*", "orders.bad")
+    orders.package(f"{head}{failing}{plain('more', '{load: completion}', 'orders.1')}{plain('never', 'load')}")
+    ended = orders.run()
+    assert ended.exit_code == 1
+    assert started(orders) == ["load/one", "load/two", "more"]
+    assert tables(ended)["more"]["rows_loaded"] == ROWS // 3
+
+
+@pytest.mark.parametrize("names", [("one",), ("one", "two")])
+def test_a_resumed_loop_over_secret_values_loads_the_turn_that_is_left(orders: Project, names: tuple[str, ...]) -> None:
+    """The names of its turns differ in secrets alone."""
+    head, flow = parts(package(destinations=dict.fromkeys(names, "orders")))
+    flow = flow.replace("target: replace", "target: append")
+    orders.package(head + looped(flow, '["${env:FIRST}", "${env:SECOND}"]'))
+    for name in ("1", "2"):
+        (orders.inbox / f"orders.{name}").rename(orders.inbox / f"orders.hidden-{name}")
+    values = {"FIRST": "hidden-1", "SECOND": "hidden-2"}
+    (orders.inbox / "orders.hidden-2").write_text("-1|1|1.00|bad\n")
+    columns = "id BIGINT, customer INTEGER, amount DECIMAL(9,2), note VARCHAR"
+    orders.execute(f"CREATE TABLE one ({columns}, CHECK (id >= 0))")
+    assert orders.run(environment=values).exit_code == 1
+    assert orders.query("SELECT count(*) FROM one") == [(ROWS // 3,)]
+    orders.execute(
+        "CREATE TABLE kept AS FROM one", "DROP TABLE one", f"CREATE TABLE one ({columns})", "INSERT INTO one FROM kept"
+    )
+    ended = orders.command(orders.resume_command(), values)
+    ended.succeeded()
+    for name in names:
+        assert orders.query(f"SELECT count(*), min(id) FROM {name}") == [(ROWS // 3 + 1, -1)]
+    assert "hidden" not in json.dumps(ended.summary)
+    assert ended.summary["rows_read"] == ROWS // 3 + 1
+
+
+@pytest.mark.parametrize(("choice", "loaded"), [("--skip", {"early", "more"}), ("--from", {"load", "more"})])
+def test_tasks_may_be_chosen_around_it(orders: Project, choice: str, loaded: set[str]) -> None:
+    head, flow = parts(package())
+    orders.package(f"{head}{plain('early')}{flow}    after: early\n{plain('more', 'load')}")
+    ended = orders.run(choice, "load")
+    ended.succeeded()
+    assert {name.partition("/")[0] for name in tables(ended)} == loaded
+
+
+def test_a_reject_limit_in_percent_counts_rows_once(orders: Project) -> None:
+    """Six of 61 rows, which are 9.8 percent, however many destinations read them."""
+    columns = "id BIGINT, customer INTEGER NOT NULL, amount DECIMAL(9,2), note VARCHAR"
+    (orders.inbox / "orders.3").write_text("x|1|1.00|bad\n")
+    bad = 1 + len(range(0, ROWS, 13))
+    for percent, code in ((9.5, 1), (10, 0)):
+        orders.execute(f"CREATE OR REPLACE TABLE two ({columns})")
+        orders.package(package().replace('{limit: "${limit}"}', f"{{percent: {percent}}}"))
+        ended = orders.run("--streams", "1")
+        assert (bad, ended.exit_code) == (6, code), ended.stderr
+    assert (ended.summary["rows_rejected"], ended.summary["rows_read"]) == (bad, ROWS + 1)
