@@ -25,6 +25,9 @@ from tests.cli.sample_run import (
 )
 from tests.snapshots import assert_snapshot
 
+# Destinations of one data flow, and what is read for each.
+WAYS = (("one", 100), ("two", 0), ("three", 0), ("four", 0))
+
 
 def play(progress: PlainProgress | LiveProgress, clock: Clock, after_progress: Callable[[], None]) -> None:
     """The run of sample_run; `after_progress` is called in the middle of lineitem."""
@@ -174,3 +177,21 @@ def test_rate_is_that_of_the_last_seconds() -> None:
     table = progress._state.tables["load_tables[lineitem].load"]
     rates = table.rates(clock.now)
     assert rates == pytest.approx((10_000, 1_000_000), rel=0.1)
+
+
+def test_what_several_destinations_get_in_one_pass_counts_once_in_the_total() -> None:
+    clock, _console, progress = live(80)
+    tasks = [{"task": f"load/{name}", "table": name, "bytes_total": size, "flow_of": "load"} for name, size in WAYS]
+    progress.listen({**RUN_STARTED, "tasks": tasks})
+    for task in tasks:
+        progress.listen({**LINEITEM_STARTED, **task})
+    clock.now += 10
+    counts = {"rows_read": 500, "rows_rejected": 0, "bytes_read": 50, "source_bytes_read": 50, "seconds": 10.0}
+    progress.listen({"event": "progress", "task": "load/one", "table": "one", **counts})
+    (line,) = [line for line in rendered(progress, 80).splitlines() if line.startswith("total")]
+    assert line.split()[-1] == "0:10", "as long as it has taken for the first half"
+    for name, _ in WAYS:
+        own = {**ORDERS_FINISHED, **counts, "task": f"load/{name}", "table": name, "flow_of": "load"}
+        progress.listen({**own, "rows_read": 1000})
+    (line,) = [line for line in rendered(progress, 80).splitlines() if line.startswith("total")]
+    assert line.split()[2] == "1,000"

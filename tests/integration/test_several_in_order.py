@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
 
 from tests.integration.driver import Ended, Project
-from tests.integration.several_scenes import accounts, package, write_files
+from tests.integration.several_scenes import PARTED, accounts, package, write_files
 
 ROWS = 60
 PLAIN = """
@@ -141,3 +142,63 @@ def test_a_reject_limit_in_percent_counts_rows_once(orders: Project) -> None:
         ended = orders.run("--streams", "1")
         assert (bad, ended.exit_code) == (6, code), ended.stderr
     assert (ended.summary["rows_rejected"], ended.summary["rows_read"]) == (bad, ROWS + 1)
+
+
+def strict(project: Project) -> Ended:
+    """Rows of which one destination refuses some, and the other one none."""
+    columns = "id BIGINT, customer INTEGER NOT NULL, amount DECIMAL(9,2), note VARCHAR"
+    project.execute(f"CREATE TABLE strict ({columns})")
+    project.package(package(destinations={"all_of_them": "orders", "strict": "orders"}))
+    return project.run("--set", "limit=100")
+
+
+def test_rejects_are_found_by_the_name_of_any_of_its_tables(orders: Project) -> None:
+    strict(orders).succeeded()
+    bad = len(range(0, ROWS, 13))
+    headrace = [sys.executable, "-m", "headrace", "rejects", "--runs-dir", "runs", "last"]
+    for name in ("strict", "all_of_them", "load/strict", "load"):
+        ended = orders.command([*headrace, "--table", name, "--json"])
+        (table,) = json.loads(ended.stdout)["tables"]
+        assert (table["flow_of"], table["rejected"], table["by_rule"]) == ("load", bad, {"null_not_allowed": bad}), name
+    shown = " ".join(orders.command([*headrace, "--table", "strict"]).stdout.split())
+    assert "by all destinations of `load`" in shown
+    wrong = orders.command([*headrace, "--table", "strict", "--rule", "length"])
+    assert "--rule with" in " ".join(wrong.stderr.split())
+
+
+def test_a_resumed_run_tells_the_sums_of_the_first_attempt(orders: Project) -> None:
+    """The first destination alone has other ones: it filters what another one gets."""
+    text = package(PARTED, {name: f"parted.{name}" for name in ("small", "big", "odd", "rest")})
+    bad = "  bad:\n    after: load\n    sql: {connection: warehouse, text: FROM nothing}\n"
+    orders.package(text + bad)
+    (orders.inbox / "orders.3").write_text("x|1|1.00|bad\n")
+    failed = orders.run("--set", "limit=5")
+    orders.execute("CREATE TABLE nothing (n INT)")
+    ended = orders.resume()
+    ended.succeeded()
+    names = ("rows_read", "rows_filtered", "rows_rejected", "rows_loaded")
+    assert [ended.summary[name] for name in names] == [failed.summary[name] for name in names] == [61, 0, 1, 60]
+    assert ended.summary["tables"][0]["shared"] == failed.summary["tables"][0]["shared"]
+
+
+def test_files_are_told_of_once(orders: Project) -> None:
+    """Their size is that of one pass, and what is odd about them is said for the first destination."""
+    (orders.inbox / "orders.3").write_bytes(b"61|1|1.00|a\r\n62|1|1.00|b\n")
+    orders.package(package())
+    orders.run().succeeded()
+    begun = [event for event in orders.events() if event["event"] == "task_started"]
+    size = sum(path.stat().st_size for path in orders.inbox.glob("orders.*"))
+    assert [(event["flow_of"], event["bytes_total"]) for event in begun] == [("load", size), ("load", 0)]
+    assert sum("lines end in two ways" in str(event) for event in orders.events()) == 1
+
+
+def test_two_names_of_one_table(orders: Project) -> None:
+    """By the default schema, and in upper and lower case; also of a flow that is planned when it starts."""
+    head, flow = parts(package())
+    before = "  before:\n    sql: {connection: warehouse, text: CREATE TABLE IF NOT EXISTS other (n INT)}\n"
+    for name in ("main.one", "ONE"):
+        own = flow.replace("table: two", f"table: {name}")
+        for text in (f"{head}{own}", f"{head}{before}{own}    after: before\n"):
+            orders.package(text)
+            error = orders.run().error
+            assert "the destinations `one` and `two` load the same table" in " ".join(error.split()), error

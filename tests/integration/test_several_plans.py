@@ -113,3 +113,14 @@ def test_a_lookup_of_a_table_to_which_its_flow_appends(orders: Project, destinat
     ended = orders.command([sys.executable, "-m", "headrace", "plan", "package.yaml"])
     assert ended.exit_code == 1
     assert_snapshot("several_lookup_of_appended", orders.stable(ended.error))
+
+
+def test_columns_that_do_not_fit_one_of_the_tables_name_where_they_are_declared(orders: Project) -> None:
+    orders.execute(DIM)
+    orders.execute("CREATE TABLE one (id DATE, customer INTEGER, amount DECIMAL(9,2), note VARCHAR)")
+    orders.execute("CREATE TABLE two (id BIGINT, customer INTEGER, amount DECIMAL(9,2), note VARCHAR, label DATE)")
+    for name, table in (("layout", {"one": "orders", "big": "found"}), ("lookup", {"big": "orders", "two": "found"})):
+        orders.package(package(OF_TABLE.partition("        priced")[0], table))
+        ended = orders.command([sys.executable, "-m", "headrace", "plan", "package.yaml"])
+        assert ended.exit_code == 1
+        assert_snapshot(f"several_misfit_of_{name}", orders.stable(ended.error))

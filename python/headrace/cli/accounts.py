@@ -78,7 +78,7 @@ def render_summary(summary: Document, *, width: int) -> str:
     parts += [render_partitions(table, width=width) for table in tables if table["partitions"]]
     parts.append(render_joins(tables, width=width))
     parts.append(render_transforms(tables, width=width))
-    parts += [text for table in tables if (text := render_ignored(table, width=width))]
+    parts += [text for table in sources_of(tables) if (text := render_ignored(table, width=width))]
     parts += [text for table in tables if (text := render_rejects(table, width=width))]
     tasks = summary.get("tasks", [])
     parts += [render_tasks(tasks, width=width), render_failures(tasks, summary.get("error"), width=width)]
@@ -233,7 +233,7 @@ def render_transforms(tables: Sequence[Document], *, width: int) -> str:
     outputs: dict[tuple[str, str, str, str | None], dict[str, int]] = {}
     told = set[tuple[str, str]]()
     for table in tables:
-        flow = str(table.get("flow", ""))
+        flow = str(table.get("flow_of", ""))
         for transform in table.get("transforms", ()) if table["status"] == "success" else ():
             if flow and (flow, transform["name"]) in told:
                 continue  # the rows of all destinations of a flow have passed it
@@ -289,7 +289,7 @@ def render_rejects(table: Document, *, width: int) -> str:
     if not rejects.get("count"):
         return ""
     rules = ", ".join(f"{rule} {units.count(amount)}" for rule, amount in sorted(rejects["by_rule"].items()))
-    whose = table.get("flow") or table["table"]
+    whose = table.get("flow_of") or table["table"]
     lines = [f"{whose}: {units.plural(rejects['count'], 'row')} rejected ({rules})"]
     for reject in rejects["first"][:SHOWN_REJECTS]:
         place = render_location({"file": shown_path(reject["file"]), "row": reject["row"], "byte": reject["byte"]})

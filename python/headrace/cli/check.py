@@ -109,7 +109,7 @@ def render_check(package: Document, *, width: int) -> str:
         for flow in flows[:_SHOWN_FLOWS]
     ]
     parts = [f"package {package['package']} is well-formed: {units.plural(count_tasks(package), 'task')}"]
-    if not says_nothing_more(package, {flow.get("flow") or flow["task"] for flow in flows}):
+    if not says_nothing_more(package, {flow.get("flow_of") or flow["task"] for flow in flows}):
         parts.append("\n".join([control_heading(package, width=width), *render_control(package, width=width)]))
     if rows:
         more = len(flows) - _SHOWN_FLOWS

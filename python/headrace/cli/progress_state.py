@@ -41,6 +41,8 @@ class TableProgress:
     bytes_total: int = 0
     started: float = 0.0
     seconds: float = 0.0
+    # Whether its source is read for it: not if it is for another destination of the same flow.
+    is_source: bool = True
     # Its lookup that is being read.
     reading: str = ""
     # What limits it now, and streams that are late, as lines to be shown.
@@ -92,6 +94,8 @@ class RunProgress:
         # Tables that have ended and are shown no more, added up.
         self.folded = TableProgress("", "", state="success")
         self.folded_count = 0
+        # Of flows with several destinations the first task, with which their source is told.
+        self._first: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def apply(self, event: Mapping[str, Any], now: float) -> None:
@@ -186,6 +190,8 @@ class RunProgress:
         if ended is not None:
             table = self.tables.pop(ended)
             self.folded_count += 1
+            if not table.is_source:
+                return
             self.folded.rows_read += table.rows_read
             self.folded.rows_rejected += table.rows_rejected
             self.folded.bytes_read += table.bytes_read
@@ -196,4 +202,6 @@ class RunProgress:
         task = str(event["task"])
         if task not in self.tables:
             self.tables[task] = TableProgress(task, str(event.get("table") or task))
+        if event.get("flow_of"):
+            self.tables[task].is_source = self._first.setdefault(str(event["flow_of"]), task) == task
         return self.tables[task]

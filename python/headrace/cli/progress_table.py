@@ -87,11 +87,12 @@ def _cells(table: TableProgress, now: float) -> list[RenderableType]:
 def _total_cells(tables: list[TableProgress], started: float, now: float) -> list[RenderableType]:
     """Sums, and rates since the start of the run. The time left needs the size of every table."""
     elapsed = now - started
+    is_running = any(table.state in (WAITING, LOADING) for table in tables)
+    tables = [table for table in tables if table.is_source]
     rows, size_bytes = sum(table.rows_read for table in tables), sum(table.bytes_read for table in tables)
     bytes_total = sum(table.bytes_total for table in tables)
     taken = sum(table.source_bytes_read for table in tables)
     sizes_known = all(table.bytes_total > 0 or table.state != WAITING for table in tables)
-    is_running = any(table.state in (WAITING, LOADING) for table in tables)
     left = ""
     if is_running and sizes_known and 0 < taken < bytes_total and elapsed > 1:
         left = units.clock(max(1, round((bytes_total - taken) * elapsed / taken)))

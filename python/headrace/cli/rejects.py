@@ -119,7 +119,8 @@ def _sum(found: RejectedRun) -> str:
 
 def _table(table: RejectedTable, first: Sequence[Mapping[str, Any]], width: int) -> str:
     name = f" ({table.files.paths[1].name})" if table.files.paths else ""
-    text = f"{on_one_line(table.table)}{name}: {units.count(table.rejected)} rejected{_percent(table)}{_since(table)}"
+    rejected = f"{units.count(table.rejected)} rejected{_percent(table)}{_by_all(table)}{_since(table)}"
+    text = f"{on_one_line(table.table)}{name}: {rejected}"
     lines = wrap(text, width, then=_INDENT)
     lines.append(textwrap.indent(_kinds(table, width - len(_INDENT)), _INDENT))
     for reject in first:
@@ -127,6 +128,10 @@ def _table(table: RejectedTable, first: Sequence[Mapping[str, Any]], width: int)
         text = on_one_line(f"{reject['message']}: {quote(reject['value'])}")
         lines += wrap(text, width, first=2 * _INDENT, then=3 * _INDENT)
     return "\n".join(lines)
+
+
+def _by_all(table: RejectedTable) -> str:
+    return f", by all destinations of `{on_one_line(table.flow)}`" if table.flow else ""
 
 
 def _percent(table: RejectedTable) -> str:

@@ -50,7 +50,7 @@ def describe(package: BoundPackage) -> dict[str, object]:
 def _flow(flow: DataFlowTask) -> dict[str, object]:
     return {
         "task": flow.id,
-        **({"flow": flow.flow} if flow.flow else {}),
+        **({"flow_of": flow.flow} if flow.flow else {}),
         "definition": flow.definition,
         "description": flow.description,
         "when": flow.when,

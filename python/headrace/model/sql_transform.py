@@ -12,7 +12,8 @@ from headrace.model.row_query import RowQuery
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
     """A column of the rows behind a query. `transform`: its name; `origin`: the column of the rows before it that it
-    is, None if it is computed; `field`: the column of the source that it is, through all transforms.
+    is, None if it is computed; `field`: the column of the source that it is, through all transforms; `lookup`: of one
+    of several destinations the lookup that adds it.
     """
 
     from_: ClassVar[None] = None
@@ -23,6 +24,7 @@ class ComputedColumn:
     transform: str
     origin: str | None = None
     field: str | None = None
+    lookup: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ def _loaded_as(
     column: ComputedColumn, target: CatalogColumn, mapping: ColumnMapping, differences: Differences
 ) -> DataType:
     whose = f"the query `{column.transform}` gives" if column.transform else "the rows have"
+    if column.lookup:
+        whose = f"the lookup `{column.lookup}` adds"
     found = f"`{target.name}`: {whose} {column.type}, the table has {target.native_type}"
     if target.generated:
         differences.add(
@@ -44,10 +46,12 @@ def _loaded_as(
         mapping.notes.append(f"a text of `{column.name}` with more than {target.type.length} characters is a reject")
         return target.type
     elif target.type.kind in ("char", "varchar"):
-        differences.add(found, f"Make `{target.name}` a text without a length, or leave it out.")
+        differences.add(found, f"Make `{target.name}` of the table a text without a length, or leave it out.")
     else:
         hint = f"Write CAST(... AS {native_type(target.type)}) AS {column.name} in the query if it may round and fail"
-        if not column.transform:
+        if column.lookup:
+            hint = f"Let the lookup `{column.lookup}` read `{column.name}` as {target.type}, by its layout or a CAST"
+        elif not column.transform:
             hint = f"Declare `{column.name}` as {target.type} in the layout, which holds for all destinations"
         differences.add(found, f"{hint}, or change the table.")
     return column.type

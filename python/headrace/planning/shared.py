@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.model import (
+    AddedColumn,
     Column,
     ComputedColumn,
     DataFlowTask,
@@ -29,7 +30,9 @@ def rows_as_declared(task: DataFlowTask) -> tuple[ComputedColumn, ...]:
         may_be_ignored = isinstance(own, Column) and own.from_ is None and own.name in ignoring
         is_made = isinstance(own, Column) and own.from_ is not None
         transform = own.transform if isinstance(own, ComputedColumn) else ""
-        return ComputedColumn(own.name, own.type, (own.nullable or may_be_ignored) and not is_made, transform)
+        lookup = own.lookup if isinstance(own, AddedColumn) else ""
+        nullable = (own.nullable or may_be_ignored) and not is_made
+        return ComputedColumn(own.name, own.type, nullable, transform, lookup=lookup)
 
     return tuple(declared(own) for own in task.rows)
 

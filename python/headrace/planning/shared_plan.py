@@ -79,7 +79,9 @@ class SharedPlan:
         return {**own, **item["destinations"][number], "transforms": [counts[place] for place in places if counts]}
 
     def _sums(self, result: Mapping[str, Any]) -> dict[str, int]:
-        """What is told once of a flow, not of each way: rejects, and rows that no destination gets."""
+        """What is told once of a flow, not of each way: rejects, and rows that were left out on some way or discarded.
+        They may stand in the table of another destination, and count twice if two queries leave them out.
+        """
         read = {(name, output) for name, output in self._read()}
         filtered = 0
         for item in result["slices"]:

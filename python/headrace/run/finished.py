@@ -54,6 +54,15 @@ class FinishedTable:
         )
         return came + sum(item.rejected for item in slices)
 
+    @property
+    def rejected_in_flow(self) -> int:
+        """Rows that were rejected, on the way to any of its destinations."""
+        own = sum(item.rejected for item in self.task.slices.values())
+        return own if self.task.shared is None else int(self.task.shared["rows_rejected"])
+
+    def _shared(self) -> dict[str, int] | None:
+        return None if self.task.shared is None else dict(self.task.shared)
+
     def to_dict(self) -> dict[str, Any]:
         """The member of `tables`, as that of a table that is loaded now; nothing of it was read now."""
         slices = self.task.slices.values()
@@ -67,7 +76,7 @@ class FinishedTable:
             notes.append("how many rows its join has read is not known any more: those it has made count as read")
         return {
             "task": self.task.task,
-            **({"flow": self.task.flow, "shared": None} if self.task.flow else {}),
+            **({"flow_of": self.task.flow, "shared": self._shared()} if self.task.flow else {}),
             "table": self.task.table,
             "connection": self.task.connection,
             "target": self.task.target,

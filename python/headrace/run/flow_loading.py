@@ -77,8 +77,10 @@ class FlowLoading:
         self._contents = LookupContents(folder)
         self._reading = reading
 
-    def announced(self, plan: DataFlowPlan, target: Target) -> DataFlowPlan:
-        """The plan as it is executed now: its slices are in the ledger, and everybody knows that it starts."""
+    def announced(self, plan: DataFlowPlan, target: Target, *, is_read: bool = True) -> DataFlowPlan:
+        """The plan as it is executed now: its slices are in the ledger, and everybody knows that it starts. `is_read`:
+        its source is not read for another destination.
+        """
         run_id = self._folder.run_id
         with self._phases.of("start"):
             is_known = self._attempt.is_resumed or plan.task in self._summary.retried
@@ -94,10 +96,11 @@ class FlowLoading:
             table=plan.table,
             connection=plan.connection,
             files=len(plan.source.files),
-            bytes_total=plan.source.bytes_total,
+            bytes_total=plan.source.bytes_total if is_read else 0,
             slices=len(plan.source.slices),
             streams=plan.streams,
             notes=list(plan.notes),
+            flow_of=plan.flow or None,
         )
         pinned = cpus_of_streams(self._affinity, plan.streams, usable_cpus(), numa_nodes())
         return replace(
@@ -304,6 +307,7 @@ class FlowLoading:
             bytes_read=sums["bytes"],
             **({} if (join := table.join()) is None else {"join": join}),
             error=shown,
+            flow_of=table.plan.flow or None,
         )
 
     def _shown_paths(self, source: SourceSnapshot) -> tuple[str, ...] | None:

@@ -396,6 +396,7 @@ class Flows:
                     "bytes_total": item.source.bytes_total
                     if not item.task.flow or first[item.task.flow] is item
                     else 0,
+                    **({"flow_of": item.task.flow} if item.task.flow else {}),
                 }
                 for item in prepared
                 if isinstance(item, PreparedFlow)

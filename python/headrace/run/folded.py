@@ -44,7 +44,7 @@ class FoldedFlows:
         """Adds a flow up, if there are enough like it already and nothing about it is worth a look; of several
         destinations all or none, by what is told of the flow with the first of them.
         """
-        flow = str(document.get("flow") or "")
+        flow = str(document.get("flow_of") or "")
         is_another_way = bool(flow) and self._last[0] == flow and not document.get("shared")
         is_taken = self._last[1] if is_another_way else self._is_like_others(document)
         self._last = (flow, is_taken)
@@ -67,8 +67,8 @@ class FoldedFlows:
         if known is None:
             known = self._folded[key] = {**document, "task": key[0], "flows": 0, "partitions": [], "columns": None}
             known.update(dict.fromkeys(_SUMMED, 0), notes=[], transforms=[])
-            if known.get("flow"):
-                known.update(flow=_TURN.sub("[...]", str(known["flow"])), shared=None)
+            if known.get("flow_of"):
+                known.update(flow_of=_TURN.sub("[...]", str(known["flow_of"])), shared=None)
             if known.get("join"):
                 known["join"] = without_rows(known["join"])
         known["flows"] += 1

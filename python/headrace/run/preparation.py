@@ -6,6 +6,7 @@ table is loaded.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from headrace import core
-from headrace.errors import SourceError, TargetError
+from headrace.errors import SourceError
 from headrace.model import BoundPackage, Connection, DataFlowTask, Destination, FilesConnection, FileSource
 from headrace.model.load import usable_cpus
 from headrace.planning import (
@@ -48,6 +49,7 @@ from headrace.run.redact import Redactor
 from headrace.run.reject_tables import RejectTables, TableKey, table_key
 from headrace.run.tasks import file_stem as stem_of
 from headrace.run.tasks import nameable_flows
+from headrace.run.two_loads import refuse_second_load
 from headrace.sources import FileCommit, format_notes, snapshot_files, snapshot_generated
 from headrace.targets import (
     ClosedBehind,
@@ -344,7 +346,8 @@ def plan_run(
         # A name of a file is seen by everybody, and is the same in every attempt of a run.
         own_stem = stem_of(redactor.text(stem or destination.table), stems)
         if progress.finished:
-            planned.append(_finished(item.task, target, progress, own_stem))
+            shared = _shared(item.task, target, resumed_run) if item.task.flow else None
+            planned.append(_finished(item.task, target, progress, own_stem, shared))
             continue
         if item.task.flow != before or not before:
             before, known_before = item.task.flow, dict(tables) if item.task.flow else tables
@@ -354,7 +357,7 @@ def plan_run(
             tables[key] = target.catalog(destination.schema, destination.table)
         if target.capabilities.stores_tables:
             earlier = loaders.setdefault(key, [])
-            _refuse_second_replace(item.task, earlier, display_name(destination, target.default_schema))
+            refuse_second_load(item.task, earlier, display_name(destination, target.default_schema))
             earlier.append(item.task)
         taken = names.of(target, key[:2], destination) if target.capabilities.makes_parts else frozenset()
         facts = _key_facts(item, target, tables[key], package.streams, keys)
@@ -401,7 +404,17 @@ def _with_tables(
     return replace(item, task=task, source=replace(item.source, lookups=tuple(lookups)))
 
 
-def _finished(task: DataFlowTask, target: Target, progress: TaskProgress, file_stem: str) -> FinishedTask:
+def _shared(task: DataFlowTask, target: Target, run_id: str | None) -> Mapping[str, int] | None:
+    """What the mark of its transaction tells with it of all destinations of its flow."""
+    mark = None if run_id is None else target.finished_task(run_id, task.flow)
+    known = json.loads((None if mark is None else mark.result) or "{}").get("tasks", {}).get(task.id, {})
+    shared: Mapping[str, int] | None = known.get("shared")
+    return shared
+
+
+def _finished(
+    task: DataFlowTask, target: Target, progress: TaskProgress, file_stem: str, shared: Mapping[str, int] | None
+) -> FinishedTask:
     destination = task.destination
     has_tables = is_partitioned(task, target.capabilities) or destination.load == "view"
     return FinishedTask(
@@ -417,6 +430,7 @@ def _finished(task: DataFlowTask, target: Target, progress: TaskProgress, file_s
         else display_name(destination, target.default_schema, task.reject_table),
         is_joined=task.join is not None,
         flow=task.flow,
+        shared=shared,
     )
 
 
@@ -473,17 +487,3 @@ def _refuse_streams(item: PreparedFlow, what: str, hint: str) -> None:
 
 def _asked(target: Target, destination: Destination) -> Unlisted:
     return lambda keys, values: target.unlisted_keys(destination.schema, destination.table, keys, values)
-
-
-def _refuse_second_replace(task: DataFlowTask, earlier: Sequence[DataFlowTask], table: str) -> None:
-    """Tasks may load different partitions of a table anew."""
-    own = set(task.destination.partitions)
-    for other in earlier if task.destination.target == "replace" else ():
-        partitions = other.destination.partitions
-        if own and partitions and own.isdisjoint(partitions):
-            continue
-        raise TargetError(
-            f"task `{task.id}` would delete the rows that task `{other.id}` loads into {table} in the same run",
-            found="`target: replace` behind another task into the same table",
-            hint=f"Set `target: append` for destination `{task.destination.name}` of task `{task.id}`.",
-        )

@@ -41,7 +41,8 @@ class RejectedTable:
 
     `by_column`: how many of each column and rule that are meant, with the first of them. `accounts`: what has become of
     the rejects; None if the ledger was not asked. `is_replayable`: False of several
-    destinations, and of a join, whose other rows are not read again.
+    destinations, and of a join, whose other rows are not read again. `flow`: with several destinations the id of their
+    data flow, whose rejects these are, whichever of them has refused a row; `others`: names of the others.
     """
 
     task: str
@@ -54,6 +55,12 @@ class RejectedTable:
     files: RejectFiles
     accounts: RejectAccounts | None = None
     is_replayable: bool = True
+    flow: str = ""
+    others: frozenset[str] = frozenset()
+
+    def is_called(self, name: str | None) -> bool:
+        """Whether its rejects are meant by the name of a table or a task; None: all are."""
+        return name is None or name in (self.table, self.task) or name in self.others
 
     def chosen(self, choice: Choice) -> Iterator[RejectRow]:
         """The rejects that are meant, from the files. Raises LedgerError for files that are not complete."""
@@ -76,6 +83,7 @@ class RejectedTable:
         return {
             "task": self.task,
             "table": self.table,
+            **({"flow_of": self.flow} if self.flow else {}),
             "status": self.status,
             "rows": self.rows,
             "rejected": self.rejected,
@@ -108,8 +116,10 @@ def rejected_run(folder: RunFolder, choice: Choice) -> RejectedRun:
     summary = _summary(folder)
     # Those of a flow with several destinations are told with the first one.
     told = sources_of(summary["tables"])
-    rejected = [_table(folder, table, choice) for table in told if table["rows_rejected"] or _count(table)]
-    meant = [table for table in rejected if choice.table in (None, table.table, table.task)]
+    rejected = [
+        _table(folder, table, choice, summary["tables"]) for table in told if table["rows_rejected"] or _count(table)
+    ]
+    meant = [table for table in rejected if table.is_called(choice.table)]
     tables = [table for table in meant if table.by_column or choice.rule is choice.column is None]
     if rejected and not tables:
         raise _nothing_meant(folder, choice, rejected, meant, summary)
@@ -148,8 +158,11 @@ def _summary(folder: RunFolder) -> Mapping[str, Any]:
         ) from error
 
 
-def _table(folder: RunFolder, table: Mapping[str, Any], choice: Choice) -> RejectedTable:
-    rejects = table["rejects"]
+def _table(
+    folder: RunFolder, table: Mapping[str, Any], choice: Choice, tables: Sequence[Mapping[str, Any]]
+) -> RejectedTable:
+    rejects, flow = table["rejects"], str(table.get("flow_of") or "")
+    ways = [own for own in tables if flow and own.get("flow_of") == flow]
     return RejectedTable(
         task=str(table["task"]),
         table=str(table["table"]),
@@ -159,7 +172,9 @@ def _table(folder: RunFolder, table: Mapping[str, Any], choice: Choice) -> Rejec
         by_rule={rule: int(count) for rule, count in rejects["by_rule"].items()},
         by_column=[kind for kind in rejects.get("by_column", []) if choice.takes(kind)],
         files=RejectFiles(folder, table),
-        is_replayable="join" not in table and not table.get("flow"),
+        is_replayable="join" not in table and not flow,
+        flow=flow,
+        others=frozenset(str(name) for own in ways for name in (own["task"], own["table"], flow)),
     )
 
 
@@ -183,7 +198,7 @@ def _nothing_meant(
             expected=one_of(names),
             hint=did_you_mean(choice.table, names) or "Name a table with rejects, or leave --table out.",
         )
-    asked_tables = [item for item in summary["tables"] if choice.table in (None, item["table"], item["task"])]
+    asked_tables = [item for item in summary["tables"] if any(item["task"] == own.task for own in meant)]
     kinds = [kind for item in asked_tables for kind in item["rejects"].get("by_column", [])]
     by_option = (("--rule", choice.rule, "rule"), ("--column", choice.column, "column"))
     asked = " and ".join(f"{option} {value}" for option, value, _ in by_option if value is not None)

@@ -52,8 +52,11 @@ class TableResult:
         return {name: sum(int(item[name]) for item in slices) for name in _SLICE_SUMS}
 
     def notes(self) -> list[str]:
-        """What reading the files has shown: two ways of ending rows, an encoding that may be meant, ignored values."""
-        return self._row_end_notes() + self._encoding_notes() + self._ignored_notes()
+        """What reading the files has shown: two ways of ending rows, an encoding that may be meant, ignored values.
+        Files are told of once for several destinations.
+        """
+        of_files = self._row_end_notes() + self._encoding_notes() + self._ignored_notes() if self.is_told else []
+        return of_files + self._empty_notes()
 
     def _row_end_notes(self) -> list[str]:
         if self.plan.replay is not None:
@@ -82,14 +85,17 @@ class TableResult:
                 notes.append(f"column `{column}`: {_values(counts['nulls'])} no {self._type_of(column)}, so NULL")
             if counts["cut"]:
                 notes.append(f"column `{column}`: {_values(counts['cut'])} cut to {self._type_of(column)}")
+        return notes
+
+    def _empty_notes(self) -> list[str]:
         sums = self.sums()
         is_replaced = self.plan.target == "replace" and self.plan.partitioning is None
         if is_replaced and sums["rows"] and not sums["out"] and self.outcome.error is None:
             rows = sums["rows"]
             all_rejected = sums["rejected"] == rows
             gone = f"all {rows:,} rows were rejected" if all_rejected else f"none of {rows:,} rows is left"
-            notes.append(f"{gone}: table {self.plan.table} is empty now")
-        return notes
+            return [f"{gone}: table {self.plan.table} is empty now"]
+        return []
 
     def _type_of(self, column: str) -> str:
         """Of a column of a layout, as it is shown; the destination need not have it."""
@@ -153,7 +159,7 @@ class TableResult:
         times = self.outcome.times if self.outcome.error is None else None
         return {
             "task": self.plan.task,
-            **({"flow": self.plan.flow, "shared": (result or {}).get("shared")} if self.plan.flow else {}),
+            **({"flow_of": self.plan.flow, "shared": (result or {}).get("shared")} if self.plan.flow else {}),
             "table": self.plan.table,
             "connection": self.plan.connection,
             "target": self.plan.target,
@@ -256,7 +262,7 @@ class Summary:
     def rows_before(self) -> RowsBefore:
         """What the data flows that have ended have read, in this attempt of the run or before."""
         finished = _first_of_flows(self.finished, lambda own: own.task.flow)
-        rejected = sum(known.rejected for table in finished for known in table.task.slices.values())
+        rejected = sum(table.rejected_in_flow for table in finished)
         tables = self._sources()
         folded = sum(int(document["rows_read"]) for document in sources_of(self.folded.documents))
         return RowsBefore(
@@ -297,7 +303,7 @@ class Summary:
 
 def sources_of(tables: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of several tables that were loaded in one pass over their source the first: what was read is told once."""
-    return _first_of_flows(tables, lambda table: str(table.get("flow", "")))
+    return _first_of_flows(tables, lambda table: str(table.get("flow_of", "")))
 
 
 def _first_of_flows(items: Sequence[Item], flow_of: Callable[[Item], str]) -> list[Item]:

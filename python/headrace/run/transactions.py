@@ -21,6 +21,7 @@ from headrace.run.flows import Flows
 from headrace.run.leaves.sql import SqlExecution
 from headrace.run.lookup_tables import MemberOfTransaction, committed_rows, refuse_unseen, rows_in_group
 from headrace.run.sql.marks import from_mark
+from headrace.run.two_loads import same_table
 from headrace.targets import (
     DestinationWatcher,
     Flow,
@@ -158,12 +159,15 @@ class Transaction:
 
     def _refuse_two_loads(self) -> None:
         """Both were planned by the table as it is before."""
-        first: dict[tuple[str | None, str], str] = {}
+        first: dict[tuple[str, str], str] = {}
         for part in self._parts:
             if part.plan is None:
                 continue
-            table = (part.plan.schema, part.plan.table)
+            name_key = self._target.capabilities.name_key
+            table = (name_key(part.plan.schema or self._target.default_schema or ""), name_key(part.plan.table))
             if first.setdefault(table, part.name) != part.name:
+                if self._shares:
+                    raise same_table(first[table], part.name, part.plan.table)
                 raise TargetError(
                     f"tasks {first[table]} and {part.name} of one transaction load the same table",
                     found=f"table {part.plan.table}",
@@ -231,7 +235,9 @@ class Transaction:
     def _announce(self, parts: Sequence[Part]) -> None:
         for part in parts:
             assert part.plan is not None
-            part.plan = self._flows.loading.announced(part.plan, self._target)
+            # What several destinations get in one pass is read once.
+            is_read = not self._shares or part is parts[0]
+            part.plan = self._flows.loading.announced(part.plan, self._target, is_read=is_read)
 
     def _stage(self, part: Part, group: GroupTransaction) -> None:
         assert part.plan is not None
@@ -261,6 +267,9 @@ class Transaction:
                 tasks[part.name] = {"outputs": part.sql.marked(part.outputs)}
             elif part.nothing is not None:
                 tasks[part.name] = {"reason": part.nothing.reason}
+            elif part.outcome is not None and part.outcome.result and part.outcome.result.get("shared"):
+                # What is told once of several destinations: their rows of the ledger do not add up to it.
+                tasks[part.name] = {"shared": part.outcome.result["shared"]}
         return json.dumps({"tasks": tasks}, ensure_ascii=False, separators=(",", ":"))
 
     def _succeeded(self, times: dict[str, LoadTimes]) -> list[FlowEnd]:

@@ -56,8 +56,8 @@ def table(turn: int, name: str, **others: Any) -> dict[str, Any]:
     flow = f"each[{turn}].load"
     shared = {"rows_rejected": 0, "rows_filtered": 1} if name == "a" else None
     return {
-        "task": f"{flow}/{name}", "table": name, "flow": flow, "shared": shared, "status": "success", "transforms": [],
-        "mb_per_second": 0.0, "rows_per_second": 0.0, **counts, **others,
+        "task": f"{flow}/{name}", "table": name, "flow_of": flow, "shared": shared, "status": "success",
+        "transforms": [], "mb_per_second": 0.0, "rows_per_second": 0.0, **counts, **others,
     }  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def test_turns_of_a_loop_that_are_added_up_are_read_once_for_all_ways() -> None:
     assert sum(own["rows_read"] for own in told) == 2 * (SHOWN_FLOWS + 3)
     (first, second) = folded.documents
     assert (first["shared"], second["shared"]) == ({"rows_rejected": 0, "rows_filtered": 3}, None)
-    assert first["flow"] == second["flow"] == "each[...].load"
+    assert first["flow_of"] == second["flow_of"] == "each[...].load"
 
 
 def test_a_finished_flow_may_be_the_first_that_is_added_up() -> None:

@@ -96,7 +96,7 @@ def _of_document(data: Document, status: str) -> FlowAccount:
         out_of_join=whole(data, "join", "rows_out"),
         rejected_behind=sum(whole(data, "join", side, "rejected_behind") or 0 for side in SIDES),
         has_unknown_join="join" in data and not document(data, "join"),
-        flow=text(data, "flow") or "",
+        flow=text(data, "flow_of") or "",
         shared=_shared(data),
     )
 

@@ -18,7 +18,7 @@ def outputs(run: RunFiles) -> Markup | None:
     """All outputs with names of the run; None if it has none. Those that several destinations share are told once."""
     rows: dict[tuple[str, str, str], int | None] = {}
     for own in documents(run.summary, "tables"):
-        whose = text(own, "flow") or text(own, "table") or "?"
+        whose = text(own, "flow_of") or text(own, "table") or "?"
         for each in documents(own, "transforms"):
             for name in document(each, "outputs"):
                 rows.setdefault((whose, text(each, "name") or "?", str(name)), whole(each, "outputs", name))

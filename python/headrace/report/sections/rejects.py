@@ -34,7 +34,7 @@ def section(run: RunFiles) -> Section | None:
     for item in documents(run.summary, "tables"):
         rejected += whole(item, "rejects", "count") or 0
         # Several destinations that were filled in one pass have read the same rows.
-        rows += 0 if (flow := text(item, "flow")) and flow in flows else whole(item, "rows_read") or 0
+        rows += 0 if (flow := text(item, "flow_of")) and flow in flows else whole(item, "rows_read") or 0
         flows.add(flow or "")
         name = text(item, "table") or text(item, "task") or ""
         kinds += [(name, kind) for kind in documents(item, "rejects", "by_column")]
