@@ -187,3 +187,30 @@ def test_a_run_that_is_killed_twice_is_resumed(orders: PostgresProject) -> None:
         "missed": (ROWS, len(missed), len(found), 0),
     }
     assert orders.leftovers() == []
+
+
+@pytest.mark.parametrize("behind", ["found", "missed"])
+def test_slices_that_one_way_has_committed_and_another_has_not(orders: PostgresProject, behind: str) -> None:
+    """They are read again, and sent to the other one alone."""
+    orders.package(package(KEYED, {"found": "keyed", "missed": "keyed.no_match"}))
+    killed = orders.command([sys.executable, "-c", KILLED, *orders.arguments("--streams", "2")[3:]])
+    assert killed.exit_code not in (0, 1), killed.stderr
+    # As if its writers had been a moment later: neither their rows nor their slices are committed.
+    task = f"load/{behind}"
+    tables = orders.query(
+        f"SELECT tablename FROM pg_tables WHERE schemaname = 'headrace' AND tablename LIKE '%_{behind}_%'"
+    )
+    assert tables
+    for (table,) in tables:
+        orders.execute(f'TRUNCATE headrace."{table}"')
+    orders.execute(f"DELETE FROM headrace.commit WHERE task = '{task}'")
+    ended = orders.resume()
+    ended.succeeded()
+    found, missed = wanted(orders, FOUND), wanted(orders, MISSED)
+    assert (loaded(orders, "found"), loaded(orders, "missed")) == (found, missed)
+    assert accounts(ended) == {
+        "found": (ROWS, len(found), len(missed), 0),
+        "missed": (ROWS, len(missed), len(found), 0),
+    }
+    assert ended.summary["rows_read"] == ROWS
+    assert orders.leftovers() == []

@@ -202,3 +202,16 @@ def test_two_names_of_one_table(orders: Project) -> None:
             orders.package(text)
             error = orders.run().error
             assert "the destinations `one` and `two` load the same table" in " ".join(error.split()), error
+
+
+def test_rows_are_not_appended_again_because_a_task_before_is_done_anew(orders: Project) -> None:
+    head, flow = parts(package().replace("target: replace", "target: append"))
+    before = "  before:\n    sql: {connection: warehouse, text: FROM nothing}\n"
+    orders.package(f"{head}{before}{flow}    after: {{before: completion}}\n")
+    assert orders.run().exit_code == 1
+    assert orders.query("SELECT count(*) FROM one") == [(ROWS,)]
+    orders.execute("CREATE TABLE nothing (n INT)")
+    ended = orders.resume()
+    assert ended.exit_code == 1
+    assert "has appended rows, and would append them again" in " ".join(ended.error.split())
+    assert orders.query("SELECT count(*) FROM one") == [(ROWS,)]

@@ -11,8 +11,8 @@ from typing import Final
 from headrace.model import BoundPackage, DataFlowTask
 from headrace.run.redact import Redactor
 
-# Behind the name of a task that is done anew, at the end or before what is inside.
-_GENERATION: Final = re.compile(r"#([0-9]+)(?=[.\[]|$)")
+# Behind the name of a task that is done anew, at the end or before what is inside, or before one of its destinations.
+_GENERATION: Final = re.compile(r"#([0-9]+)(?=[.\[/]|$)")
 
 
 def nameable_flows(package: BoundPackage) -> list[tuple[DataFlowTask, bool]]:

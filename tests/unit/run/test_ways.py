@@ -9,7 +9,7 @@ from headrace.run.control.names import InstanceNames
 from headrace.run.folded import SHOWN_FLOWS, FoldedFlows
 from headrace.run.redact import Redactor
 from headrace.run.summary import sources_of
-from headrace.run.tasks import known_names, nameable_flows
+from headrace.run.tasks import earlier_names, known_names, nameable_flows
 from tests.unit.model.packages import load
 from tests.unit.model.test_several_destinations import package
 
@@ -100,3 +100,9 @@ def test_a_flow_is_added_up_as_a_whole_or_not_at_all() -> None:
     told = sources_of([*shown, *folded.documents])
     assert sum(own["rows_read"] for own in told) == 2 * (SHOWN_FLOWS + 4)
     assert [own["flows"] for own in folded.documents] == [3, 3]
+
+
+def test_a_destination_of_a_flow_that_is_done_anew_has_an_earlier_name() -> None:
+    """Under which its rows may have been appended."""
+    assert earlier_names("load#2/one") == ["load/one"]
+    assert earlier_names("each[1]#2.load/one") == ["each[1].load/one"]
