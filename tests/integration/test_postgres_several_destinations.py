@@ -133,3 +133,45 @@ def test_a_run_that_has_committed_some_units_goes_on(orders: PostgresProject) ->
     assert loaded(orders, "missed") == wanted(orders, MISSED)
     assert {name: own[0] for name, own in accounts(ended).items()} == {"found": ROWS, "missed": ROWS}
     assert orders.leftovers() == []
+
+
+STRICT = "CREATE TABLE strict (id bigint{}, customer int, amount numeric(9,2), note varchar(30){})"
+
+
+def test_an_error_of_the_second_table_is_told_as_one_of_it(orders: PostgresProject) -> None:
+    """While the rows of both come. The first one has no constraint."""
+    orders.execute(STRICT.format("", ", CHECK (id <> 4711)"))
+    orders.package(package(destinations={"archive": "orders", "strict": "orders"}))
+    ended = orders.run("--streams", "1")
+    assert_snapshot("several_check_of_the_second", orders.stable(ended.error))
+
+
+def test_a_table_that_the_server_divides_is_told_by_its_own_name(orders: PostgresProject) -> None:
+    orders.execute(
+        STRICT.format("", "") + " PARTITION BY RANGE ((id + 1))",
+        "CREATE TABLE strict_1 PARTITION OF strict FOR VALUES FROM (0) TO (5000)",
+    )
+    orders.package(package(destinations={"archive": "orders", "strict": "orders"}))
+    ended = orders.run("--streams", "1")
+    assert ended.exit_code == 1
+    assert_snapshot("several_no_partition_of_the_second", orders.stable(ended.error))
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_row_that_is_appended_twice_is_found(orders: PostgresProject, old: bool) -> None:
+    """It meets the table in the switch, behind the rows of the first one."""
+    orders.execute(STRICT.format("", "").replace("strict", "archive"), STRICT.format(" PRIMARY KEY", ""))
+    if old:
+        orders.execute("INSERT INTO strict VALUES (4711)")
+    else:
+        with (orders.inbox / "orders.2").open("a") as file:
+            file.write("4711|1|1.00|again\n")
+    text = package(destinations={"archive": "orders", "strict": "orders"})
+    orders.package(text.replace("target: replace", "target: append, load: single"))
+    ended = orders.run("--streams", "1")
+    assert_snapshot(f"several_appended_twice_{'old' if old else 'new'}", orders.stable(ended.error))
+    ends = [event for event in orders.events() if event["event"] == "task_finished"]
+    errors = [event["error"] for event in ends if event["kind"] == "data_flow"]
+    assert errors[0]["what"].startswith("nothing of task load/archive became visible")
+    assert errors[1]["at"]["row"] == (2712 if old else 4001), errors
+    assert orders.leftovers() == []
