@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
+import threading
 
 import duckdb
 import pytest
@@ -340,4 +342,17 @@ def test_rows_that_wait_keep_within_the_budget(orders: Project) -> None:
     ended = orders.run("--streams", "2")
     ended.succeeded()
     assert ended.peak_resident_bytes < 370_000_000
+    assert orders.query("SELECT count(*) FROM (FROM one EXCEPT ALL FROM two)") == [(0,)]
+
+
+def test_a_pipe_is_read_once_for_both(orders: Project) -> None:
+    text = b"".join(path.read_bytes() for path in sorted(orders.inbox.glob("orders.*")))
+    pipe = orders.inbox / "pipe"
+    os.mkfifo(pipe)
+    orders.package(package().replace('files: "orders.*"', "files: pipe"))
+    # Not waited for: it stands still if nobody reads.
+    threading.Thread(target=pipe.write_bytes, args=(text,), daemon=True).start()
+    ended = orders.run("--streams", "2")
+    ended.succeeded()
+    assert accounts(ended) == {"one": (ROWS, ROWS, 0, 0), "two": (ROWS, ROWS, 0, 0)}
     assert orders.query("SELECT count(*) FROM (FROM one EXCEPT ALL FROM two)") == [(0,)]
