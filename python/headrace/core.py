@@ -206,6 +206,10 @@ class Flow:
         """The same of one of several destinations, numbered from 0."""
         return _call(self._flow.arrow_stream, destination)
 
+    def has_stream_failed(self, destination: int) -> bool:
+        """Whether the consumer of that stream was told of an error, so that what it says is a consequence."""
+        return self._flow.has_stream_failed(destination)
+
     def cancel(self, reason: str) -> None:
         """Stop the flow, from any thread; its Arrow stream ends with an error within 20 ms."""
         self._flow.cancel(reason)

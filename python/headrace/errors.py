@@ -49,6 +49,9 @@ class HeadraceError(Exception):
         self.server: dict[str, object] | None = None
         """What the server said, if a server reported it: severity, sqlstate, message, and, where known, detail, hint,
         context, schema, table, column, constraint, position."""
+        self.destination: str | None = None
+        """Of a data flow with several destinations: the one that an error of the core is about. Not shown: whoever
+        catches the error says which table it is."""
 
     def __str__(self) -> str:
         return self.what
@@ -414,6 +417,7 @@ def error_from_dict(data: Mapping[str, object]) -> HeadraceError:
     )
     server = data.get("server")
     error.server = dict(server) if isinstance(server, Mapping) else None
+    error.destination = _text_or_none(data.get("destination"))
     return error
 
 

@@ -6,10 +6,12 @@ import os
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from tests.integration.driver import Running
 from tests.integration.postgres import PostgresProject
 from tests.integration.several_scenes import KEYED, PARTED, ROWS, accounts, expected, package, write_files
 from tests.snapshots import assert_snapshot
@@ -214,3 +216,109 @@ def test_slices_that_one_way_has_committed_and_another_has_not(orders: PostgresP
     }
     assert ended.summary["rows_read"] == ROWS
     assert orders.leftovers() == []
+
+
+STRICT = "CREATE TABLE strict (id bigint{}, customer int, amount numeric(9,2), note varchar(30){})"
+
+
+def test_an_error_of_the_second_table_is_told_as_one_of_it(orders: PostgresProject) -> None:
+    """While the rows of both come. The first one has no constraint."""
+    orders.execute(STRICT.format("", ", CHECK (id <> 4711)"))
+    orders.package(package(destinations={"archive": "orders", "strict": "orders"}))
+    ended = orders.run("--streams", "1")
+    assert_snapshot("several_check_of_the_second", orders.stable(ended.error))
+
+
+def test_a_table_that_the_server_divides_is_told_by_its_own_name(orders: PostgresProject) -> None:
+    orders.execute(
+        STRICT.format("", "") + " PARTITION BY RANGE ((id + 1))",
+        "CREATE TABLE strict_1 PARTITION OF strict FOR VALUES FROM (0) TO (5000)",
+    )
+    orders.package(package(destinations={"archive": "orders", "strict": "orders"}))
+    ended = orders.run("--streams", "1")
+    assert ended.exit_code == 1
+    assert_snapshot("several_no_partition_of_the_second", orders.stable(ended.error))
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_row_that_is_appended_twice_is_found(orders: PostgresProject, old: bool) -> None:
+    """It meets the table in the switch, behind the rows of the first one."""
+    orders.execute(STRICT.format("", "").replace("strict", "archive"), STRICT.format(" PRIMARY KEY", ""))
+    if old:
+        orders.execute("INSERT INTO strict VALUES (4711)")
+    else:
+        with (orders.inbox / "orders.2").open("a") as file:
+            file.write("4711|1|1.00|again\n")
+    text = package(destinations={"archive": "orders", "strict": "orders"})
+    orders.package(text.replace("target: replace", "target: append, load: single"))
+    ended = orders.run("--streams", "1")
+    assert_snapshot(f"several_appended_twice_{'old' if old else 'new'}", orders.stable(ended.error))
+    ends = [event for event in orders.events() if event["event"] == "task_finished"]
+    errors = [event["error"] for event in ends if event["kind"] == "data_flow"]
+    assert errors[0]["what"].startswith("nothing of task load/archive became visible")
+    assert errors[1]["at"]["row"] == (2712 if old else 4001), errors
+    assert orders.leftovers() == []
+
+
+GATE = """CREATE FUNCTION gate(bigint) RETURNS bool LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_advisory_lock_shared(4711), pg_advisory_unlock_shared(4711); RETURN true; END $$"""
+
+
+@contextmanager
+def gated(orders: PostgresProject) -> Iterator[None]:
+    """The second table takes no row meanwhile, while the first one commits what it gets."""
+    orders.execute(GATE, STRICT.format("", ", CHECK (gate(id))"))
+    orders.package(package(destinations={"archive": "orders", "strict": "orders"}))
+    with orders.target.session("DO $$ BEGIN PERFORM pg_advisory_lock(4711); END $$"):
+        yield
+
+
+def committed(orders: PostgresProject, table: str) -> bool:
+    (row,) = orders.query(f"SELECT count(*) FROM headrace.commit WHERE task = 'load/{table}'")
+    return row != ("0",)
+
+
+@contextmanager
+def one_way_ahead(orders: PostgresProject, *arguments: str) -> Iterator[Running]:
+    """A run in which a way has committed a slice that the other one has not."""
+    with gated(orders), orders.started(orders.arguments("--streams", "1", *arguments)) as running:
+        orders.wait_for_event(running, "task_started")
+        while running.poll() is None and not committed(orders, "archive"):
+            time.sleep(0.01)
+        assert not committed(orders, "strict"), running.stderr
+        yield running
+
+
+def test_a_slice_that_one_way_has_committed_is_sent_to_the_other_alone(orders: PostgresProject) -> None:
+    with one_way_ahead(orders) as running:
+        running.signal(signal.SIGKILL)
+        running.wait()
+    ended = orders.resume()
+    ended.succeeded()
+    rows = wanted(orders, "FROM orders")
+    assert (loaded(orders, "archive"), loaded(orders, "strict")) == (rows, rows)
+    assert accounts(ended) == {"archive": (ROWS, ROWS, 0, 0), "strict": (ROWS, ROWS, 0, 0)}
+    assert (ended.summary["rows_read"], orders.leftovers()) == (ROWS, [])
+
+
+def test_a_timeout_undoes_all_ways(orders: PostgresProject) -> None:
+    with gated(orders):
+        path = orders.folder / "package.yaml"
+        orders.package(path.read_text().replace("  load:\n", "  load:\n    timeout_seconds: 1\n"))
+        ended = orders.run("--streams", "1")
+    assert ended.exit_code != 0
+    assert "timeout_seconds" in ended.error or "longer" in ended.error, ended.error
+    assert loaded(orders, "strict") == []
+    assert "public.archive" not in orders.tables()
+
+
+def test_a_char_that_is_null_is_a_reject_of_the_way_that_has_none(orders: PostgresProject) -> None:
+    columns = "(id bigint, customer int, amount numeric(9,2), note char(30){})"
+    orders.execute(f"CREATE TABLE archive {columns.format('')}", f"CREATE TABLE strict {columns.format(' NOT NULL')}")
+    text = package(destinations={"archive": "orders", "strict": "orders"})
+    orders.package(text.replace("name: note, type: string", 'name: note, type: "char(30)"'))
+    ended = orders.run("--set", "limit=10000")
+    bad = len(range(0, ROWS, 23))
+    assert accounts(ended) == {"archive": (ROWS, ROWS, 0, 0), "strict": (ROWS, ROWS - bad, 0, bad)}
+    same = "SELECT count(*) FROM (TABLE strict EXCEPT ALL TABLE archive) AS other"
+    assert orders.query(same) == [("0",)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
+import threading
 
 import duckdb
 import pytest
@@ -329,3 +331,28 @@ def test_a_resumed_run_tells_once_what_was_read_before(orders: Project) -> None:
     summary = ended.summary
     assert (summary["rows_read"], summary["rows_rejected"], summary["rows_loaded"]) == (ROWS + 1, 1, ROWS)
     assert [table["rejects"]["count"] for table in summary["tables"]] == [1, 0]
+
+
+def test_rows_that_wait_keep_within_the_budget(orders: Project) -> None:
+    """As many wide rows as DuckDB gives in one Arrow batch, which no budget knows, were 450 MB here."""
+    for path in orders.inbox.glob("orders.*"):
+        path.unlink()
+    (orders.inbox / "orders.1").write_text("".join(f"{number}|1|1.00|{'w' * 10_000}\n" for number in range(20_000)))
+    orders.package(package().replace("memory: 1GB", "memory: 300MB"))
+    ended = orders.run("--streams", "2")
+    ended.succeeded()
+    assert ended.peak_resident_bytes < 370_000_000
+    assert orders.query("SELECT count(*) FROM (FROM one EXCEPT ALL FROM two)") == [(0,)]
+
+
+def test_a_pipe_is_read_once_for_both(orders: Project) -> None:
+    text = b"".join(path.read_bytes() for path in sorted(orders.inbox.glob("orders.*")))
+    pipe = orders.inbox / "pipe"
+    os.mkfifo(pipe)
+    orders.package(package().replace('files: "orders.*"', "files: pipe"))
+    # Not waited for: it stands still if nobody reads.
+    threading.Thread(target=pipe.write_bytes, args=(text,), daemon=True).start()
+    ended = orders.run("--streams", "2")
+    ended.succeeded()
+    assert accounts(ended) == {"one": (ROWS, ROWS, 0, 0), "two": (ROWS, ROWS, 0, 0)}
+    assert orders.query("SELECT count(*) FROM (FROM one EXCEPT ALL FROM two)") == [(0,)]

@@ -16,6 +16,8 @@ use crate::transforms::Transforms;
 
 /// One destination.
 pub struct Destination {
+    /// Its name, if it is one of several.
+    pub name: String,
     /// Finds the places of its rows, if they have any.
     pub router: Option<Arc<Router>>,
     /// Where they go.
@@ -45,7 +47,7 @@ impl Destinations {
             };
             let router = Router::of(&way)?.map(Arc::new);
             let (sink, reader) = sink::make(&way, queue_batches, outcome.clone(), &own, router.as_ref())?;
-            all.push(Destination { router, sink });
+            all.push(Destination { name: way.destination.clone(), router, sink });
             readers.push(reader);
         }
         Ok((Destinations(all), readers))
@@ -53,7 +55,7 @@ impl Destinations {
 
     /// A sink of the core's own.
     pub fn one(router: Option<Arc<Router>>, sink: Arc<dyn Sink>) -> Self {
-        Destinations(vec![Destination { router, sink }])
+        Destinations(vec![Destination { name: String::new(), router, sink }])
     }
 
     /// All of them, in order.
@@ -108,7 +110,17 @@ impl Destinations {
 
     /// As [`Sink::commit`].
     pub fn commit(&self) -> Result<(), CoreError> {
-        self.0.iter().try_for_each(|own| own.sink.commit())
+        let commit =
+            |(number, own): (usize, &Destination)| own.sink.commit().map_err(|error| self.named(number, error));
+        self.0.iter().enumerate().try_for_each(commit)
+    }
+
+    /// An error of one of them, which says so if there are several.
+    pub fn named(&self, number: usize, error: CoreError) -> CoreError {
+        match self.0.get(number).filter(|_| !self.is_one()) {
+            Some(own) => error.of_destination(&own.name),
+            None => error,
+        }
     }
 
     /// As [`Sink::seen_at_work`].

@@ -280,6 +280,11 @@ impl Flow {
         lock(&self.readers).get_mut(destination).and_then(Option::take)
     }
 
+    /// Whether the consumer of the merged stream of a destination was told of an error. What it says then is a consequence of that.
+    pub fn has_stream_failed(&self, destination: usize) -> bool {
+        self.shared.destinations.all().get(destination).is_some_and(|own| own.sink.has_told_error())
+    }
+
     /// Stops the flow from outside.
     pub fn cancel(&self, reason: &str) {
         self.shared.outcome.fail(CoreError::new(ErrorKind::Cancelled, reason));

@@ -142,6 +142,9 @@ pub struct DestinationCounts {
     pub out: u64,
     /// Rows that the parser or something on the way has rejected.
     pub rejected: u64,
+    /// Those among them that had come through all transforms; of what was committed before it is not known.
+    #[serde(default)]
+    pub refused_at_end: u64,
     /// Rows that queries have left out, or that have gone another way.
     pub filtered: u64,
 }
@@ -251,7 +254,7 @@ impl SliceReport {
     pub fn of_destination(&self, number: usize) -> SliceReport {
         match self.destinations.get(number) {
             None => self.clone(),
-            Some(&DestinationCounts { committed, out, rejected, filtered }) => {
+            Some(&DestinationCounts { committed, out, rejected, filtered, .. }) => {
                 SliceReport { committed, out, rejected, filtered, destinations: Vec::new(), ..self.clone() }
             }
         }

@@ -45,11 +45,7 @@ pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
     };
     if is_counted && stream.run_groups()? {
         meter.turn_to(Doing::Write);
-        for writer in &mut stream.sending.writers {
-            if !writer.finish(meter)? {
-                break;
-            }
-        }
+        stream.sending.each(|writer, meter| writer.finish(meter))?;
     }
     // The writer may need a while to give up what it left open.
     meter.end();
@@ -93,10 +89,8 @@ impl Stream<'_> {
                 }
                 Next::EndEpoch => {
                     self.meter.turn_to(Doing::Write);
-                    for writer in &mut self.sending.writers {
-                        if !writer.end_epoch(self.meter)? {
-                            return Ok(false);
-                        }
+                    if !self.sending.each(|writer, meter| writer.end_epoch(meter))? {
+                        return Ok(false);
                     }
                     shared.queue.epoch_ended();
                 }
@@ -181,7 +175,8 @@ impl Rows for Sending<'_> {
         for (number, (writer, own)) in self.writers.iter_mut().zip(placed).enumerate() {
             let Some(own) = own.filter(|_| !is_committed(self.shared, number, origin.slice)) else { continue };
             let rows = own.batch.num_rows() as u64;
-            if !writer.write(own, origin, self.meter)? {
+            let taken = writer.write(own, origin, self.meter);
+            if !taken.map_err(|error| self.shared.destinations.named(number, error))? {
                 return Ok(false);
             }
             self.shared.counters.rows_out.fetch_add(rows, Ordering::Relaxed);
@@ -198,7 +193,25 @@ impl Sending<'_> {
     /// Rows of this slice follow for each destination that has them not yet. False when the flow was stopped.
     fn begin_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
         for (number, writer) in self.writers.iter_mut().enumerate() {
-            if !is_committed(self.shared, number, slice.number) && !writer.begin_slice(slice, self.meter)? {
+            if is_committed(self.shared, number, slice.number) {
+                continue;
+            }
+            let begun = writer.begin_slice(slice, self.meter);
+            if !begun.map_err(|error| self.shared.destinations.named(number, error))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Does something with the writers, one after the other. False when the flow was stopped.
+    fn each(
+        &mut self,
+        work: impl Fn(&mut dyn Writer, &StreamMeter) -> Result<bool, CoreError>,
+    ) -> Result<bool, CoreError> {
+        for (number, writer) in self.writers.iter_mut().enumerate() {
+            let done = work(writer.as_mut(), self.meter);
+            if !done.map_err(|error| self.shared.destinations.named(number, error))? {
                 return Ok(false);
             }
         }
@@ -211,10 +224,11 @@ impl Sending<'_> {
         for (number, writer) in self.writers.iter_mut().enumerate() {
             let known = self.shared.spec.committed_in(number).and_then(|known| known.get(&slice.number));
             let account = progress.account.of_destination(number);
-            match known {
-                Some(known) => check_committed(&account, &progress.file.path, slice, known)?,
-                None => writer.end_slice(&account)?,
-            }
+            let ended = match known {
+                Some(known) => check_committed(&account, &progress.file.path, slice, known),
+                None => writer.end_slice(&account),
+            };
+            ended.map_err(|error| self.shared.destinations.named(number, error))?;
         }
         Ok(())
     }

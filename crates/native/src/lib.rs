@@ -237,6 +237,10 @@ impl Flow {
         Ok(ArrowStream { schema: reader.schema(), reader: std::sync::Mutex::new(Some(reader)) })
     }
 
+    fn has_stream_failed(&self, destination: usize) -> bool {
+        self.0.has_stream_failed(destination)
+    }
+
     fn cancel(&self, py: Python<'_>, reason: &str) {
         py.detach(|| self.0.cancel(reason));
     }

@@ -66,6 +66,9 @@ pub struct CoreError {
     /// What the server said, if a server reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Box<ServerFields>>,
+    /// Of a flow with several destinations: the name of the one that it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
 }
 
 impl CoreError {
@@ -80,6 +83,7 @@ impl CoreError {
             hint: None,
             retryable: kind == ErrorKind::TargetBusy,
             server: None,
+            destination: None,
         }
     }
 
@@ -110,6 +114,12 @@ impl CoreError {
     /// Adds one action.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the destination.
+    pub fn of_destination(mut self, name: impl Into<String>) -> Self {
+        self.destination = Some(name.into());
         self
     }
 

@@ -23,11 +23,12 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
       is loaded, filtered or rejected behind it;
     - for each slice that was read, and each transform: rows = matched + defaulted + filtered + rejected, and what all
       have filtered is what the slice has; what comes out of one goes into the next, and what comes out of the last one
-      into the destination, but for rows that no partition takes;
+      into the destination, but for rows that no partition takes, or that the table of one of several destinations
+      cannot hold;
     - the sink was handed the sum of out, but for slices that an earlier attempt has committed, and the destination took
       as many (`rows_inserted`; None: it does not count, or has told the sink);
     - the rows of all partitions, where the sink counts them, are those that it was handed;
-    - as many rejects were kept as rows were rejected;
+    - as many rejects were kept as rows were rejected, of several destinations by any of them;
     - for each slice that was read: the values ignored in its columns are those that it counts in all.
     """
     problems = [*_slices(plan, result), *_streams(plan, result)]
@@ -46,9 +47,9 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     by_place = result["sink"].get("rows_by_place")
     if by_place is not None:
         problems += _equal("rows handed to the destination", result["sink"]["rows"], "rows by partition", sum(by_place))
-    # Rejects of several ways are kept together: one row may be one of all.
-    if not plan.flow:
-        problems += _equal("rows rejected in the slices", rejected, "rejects kept", result["rejects"]["count"])
+    # Of several destinations the slices of one way say only what that way has refused.
+    rejected = int(result.get("rows_refused", rejected))
+    problems += _equal("rows rejected in the slices", rejected, "rejects kept", result["rejects"]["count"])
     if problems:
         raise AccountsError(
             f"the accounts of {plan.task} do not balance; nothing was loaded",
@@ -172,7 +173,7 @@ def _pairs(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
 
 def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     problems: list[str] = []
-    outside = 0
+    outside = refused_at_end = 0
     for item in result["slices"]:
         counts = item.get("transforms", [])
         if item["stream"] is None or not (plan.transforms or counts):
@@ -185,9 +186,12 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
         problems += _chain(plan, item, counts)
         if counts:
             outside += _left(plan.transforms[-1], counts[-1]) - int(item["out"])
-    if plan.flow:
-        if outside < 0:
-            problems.append(f"{-outside} rows more went out than came out of the transforms")
+            refused_at_end += int(item.get("refused_at_end", 0))
+    if "rows_refused" in result:
+        # Its table may hold less than the others, or have no partition for a row.
+        problems += _equal(
+            "rows behind the transforms and not out", outside, "rows refused at the end of the way", refused_at_end
+        )
     elif plan.transforms:
         # Whatever else is a reject, is one before the first transform or in one of them.
         by_partition = int(result["rejects"].get("by_rule", {}).get("partition", 0))

@@ -69,6 +69,8 @@ class SharedPlan:
             "slices": slices,
             **result["destinations"][number],
             "rejects": result["rejects"] if number == 0 else none,
+            # Those of all ways are kept together: a row that several have refused is one of them.
+            "rows_refused": 0 if number else sum(int(item["rejected"]) for item in result["slices"]),
             "transforms": [busy[place] for place in own if place < len(busy)],
             "shared": self._sums(result) if number == 0 else None,
         }

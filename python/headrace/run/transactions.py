@@ -219,17 +219,21 @@ class Transaction:
         loader = StagingWays(self._target, group)
         outcomes = self._flows.loading.outcomes(plans, loader, self._cancellation, rows_of) if plans else ()
         # Whose rows an error is about; the core has told the place of a row that it was giving to a destination.
-        self._at_work = group.at_work or plans[0].task if plans else None
+        self._at_work = group.at_work
         for part, outcome in zip(flows, outcomes, strict=True):
             part.outcome = outcome
         for outcome in outcomes:
             if outcome.error is not None:
                 raise outcome.error
+        self._at_work = None
         if group.stages_first:
             group.begin()
         self._cancellation.check(f"task {self._name}")
         for plan in plans:
+            # Rows that are appended meet the table now.
+            self._at_work = plan.task
             group.switch(plan)
+        self._at_work = None
         return dict(group.commit(self._mark()))
 
     def _announce(self, parts: Sequence[Part]) -> None:
@@ -294,16 +298,25 @@ class Transaction:
                 self._sql_ended(part, "cancelled" if part.is_done else "failed")
             if part.plan is None or part.outcome is None:
                 continue
-            outcome = part.outcome
-            if outcome.error is error and self._at_work in (None, part.plan.task):
+            outcome, is_guilty = part.outcome, self._is_guilty(part)
+            if outcome.error is None:
+                own = error if is_guilty and self._at_work is not None else self._also_undone(part, error)
+                outcome = replace(outcome, times=None, error=own)
+            if outcome.error is error and is_guilty:
                 self._flows.loading.name_offender(part.plan, outcome, self._target, self._cancellation)
-            elif outcome.error is None:
-                outcome = replace(outcome, times=None, error=self._also_undone(part, error))
             with suppress(BaseException):  # it raises the error of the flow
                 self._flows.loading.ended(part.plan, outcome)
         if self._cancellation.is_set() and isinstance(error, HeadraceError):
             return self._cancellation.error(f"task {self._name}")
         return error
+
+    def _is_guilty(self, part: Part) -> bool:
+        """Whether an error is about the rows of this part. Of ways that all get rows at once it is not known whose it
+        is; the core knows then where the row stands.
+        """
+        if self._at_work is None:
+            return not self._shares
+        return part.plan is not None and self._at_work == part.plan.task
 
     def _sql_ended(self, part: Part, status: str) -> None:
         """The error of one that has failed is told with the end of the whole."""

@@ -45,6 +45,7 @@ class SharedFlow(Flow, Protocol):
     """A flow with several destinations."""
 
     def arrow_stream_of(self, destination: int) -> object: ...
+    def has_stream_failed(self, destination: int) -> bool: ...
 
 
 class DestinationWatcher(Protocol):

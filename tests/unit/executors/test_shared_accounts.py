@@ -39,8 +39,8 @@ def result() -> dict[str, Any]:
             rejected=BAD,
             transforms=[{**counts, "outputs": [MISSED]}],
             destinations=[
-                {"committed": False, "out": found, "rejected": BAD, "filtered": MISSED},
-                {"committed": False, "out": MISSED, "rejected": BAD, "filtered": found},
+                {"committed": False, "out": found, "rejected": BAD, "filtered": MISSED, "refused_at_end": 0},
+                {"committed": False, "out": MISSED, "rejected": BAD, "filtered": found, "refused_at_end": 0},
             ],
         )
     sink = dict(core["sink"])
@@ -77,6 +77,28 @@ def test_an_imbalance_of_one_way_is_found(member: str, number: int) -> None:
         core["slices"][1]["destinations"][number][member] += 1
     with pytest.raises(AccountsError):
         check_accounts(plan.ways[number], plan.result_of(number, core), rows)
+
+
+def test_rows_that_are_lost_at_the_end_of_a_way_are_found() -> None:
+    """They came through the transforms, are in no table, and are no reject; as many as the rejects of that way say."""
+    plan, core = shared(), result()
+    core["slices"][0]["destinations"][0].update(out=ROWS - MISSED - BAD - 2, rejected=BAD + 2)
+    core["destinations"][0]["sink"]["rows"] -= 2
+    rows = SLICES * (ROWS - MISSED - BAD) - 2
+    with pytest.raises(AccountsError) as found:
+        check_accounts(plan.ways[0], plan.result_of(0, core), rows)
+    assert found.value.found == "rows behind the transforms and not out: 2, rows refused at the end of the way: 0"
+    core["slices"][0]["destinations"][0]["refused_at_end"] = 2
+    check_accounts(plan.ways[0], plan.result_of(0, core), rows)
+
+
+def test_every_row_that_any_way_refuses_is_a_reject() -> None:
+    plan, core = shared(), result()
+    core["rejects"]["count"] -= 1
+    with pytest.raises(AccountsError) as found:
+        check_accounts(plan.ways[0], plan.result_of(0, core), SLICES * (ROWS - MISSED - BAD))
+    assert found.value.found == f"rows rejected in the slices: {SLICES * BAD}, rejects kept: {SLICES * BAD - 1}"
+    check_accounts(plan.ways[1], plan.result_of(1, core), SLICES * MISSED)
 
 
 def test_rows_of_an_output_that_nobody_reads_are_filtered_for_all() -> None:

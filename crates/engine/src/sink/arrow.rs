@@ -61,6 +61,7 @@ enum Places {
 
 struct Shared {
     waiting: AtomicBool,
+    has_told_error: AtomicBool,
     counters: Mutex<SinkReport>,
     consumer: Mutex<Clock<Asking, { Asking::Ended as usize + 1 }>>,
 }
@@ -133,7 +134,7 @@ pub fn make(
     let (sender, receiver) = bounded(queue_batches.max(1));
     let counters = Mutex::new(SinkReport { rows_by_place, ..SinkReport::default() });
     let consumer = Mutex::new(Clock::new(Asking::NotYet));
-    let shared = Arc::new(Shared { waiting: AtomicBool::new(false), counters, consumer });
+    let shared = Arc::new(Shared { waiting: false.into(), has_told_error: false.into(), counters, consumer });
     let sink = ArrowSink { sender: Mutex::new(Some(sender)), shape, outcome: outcome.clone(), shared: shared.clone() };
     (sink, BatchReader { receiver, schema, outcome, shared })
 }
@@ -196,6 +197,10 @@ impl Sink for ArrowSink {
     fn starved(&self) -> bool {
         let empty = lock(&self.sender).as_ref().is_none_or(Sender::is_empty);
         empty && self.shared.waiting.load(Ordering::Acquire)
+    }
+
+    fn has_told_error(&self) -> bool {
+        self.shared.has_told_error.load(Ordering::Acquire)
     }
 
     fn close(&self) {
@@ -305,7 +310,10 @@ impl Iterator for BatchReader {
             .unwrap_or_else(|_| Err(CoreError::new(ErrorKind::Internal, "a panic in the reader of the Arrow stream")));
         match pulled {
             Ok(batch) => batch.map(Ok),
-            Err(error) => Some(Err(ArrowError::ExternalError(Box::new(error)))),
+            Err(error) => {
+                self.shared.has_told_error.store(true, Ordering::Release);
+                Some(Err(ArrowError::ExternalError(Box::new(error))))
+            }
         }
     }
 }

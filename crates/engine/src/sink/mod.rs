@@ -56,6 +56,11 @@ pub trait Sink: Send + Sync {
         false
     }
 
+    /// Whether the consumer was told of an error, so that it has failed for that.
+    fn has_told_error(&self) -> bool {
+        false
+    }
+
     /// Whether the consumer waits for input and has nothing left to take.
     fn starved(&self) -> bool;
 

@@ -149,7 +149,7 @@ impl FlowSpec {
         }
         for number in 0..self.destinations() {
             let SliceReport { committed, out, rejected, filtered, .. } = of(number)?;
-            account.destinations.push(DestinationCounts { committed, out, rejected, filtered });
+            account.destinations.push(DestinationCounts { committed, out, rejected, filtered, refused_at_end: 0 });
         }
         (account.out, account.filtered) = (account.destinations.iter().map(|own| own.out).sum(), 0);
         Some(account)

@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
             let DestinationCounts { rejected, filtered, .. } = left_out(number);
             let known = spec.committed_in(number).is_some_and(|known| known.contains_key(&progress.slice.number));
             let rejected = progress.rejected_before + rejected + end.rejected;
-            DestinationCounts { committed: known, out: end.out, rejected, filtered }
+            DestinationCounts { committed: known, out: end.out, rejected, filtered, refused_at_end: end.rejected }
         };
         progress.account.destinations = progress.ends.iter().enumerate().map(of).collect();
     }

@@ -94,6 +94,7 @@ fn counts(report: &FlowReport, number: usize) -> DestinationCounts {
         sum.out += own.out;
         sum.rejected += own.rejected;
         sum.filtered += own.filtered;
+        sum.refused_at_end += own.refused_at_end;
     }
     sum
 }
@@ -139,7 +140,7 @@ fn a_split_sends_each_row_to_one_output_and_a_row_that_fails_is_a_reject_of_all(
         let ids = |wanted: fn(i64) -> bool| (0..ROWS).filter(move |id| *id != 77 && wanted(id % 4));
         assert_eq!(found, [lines(ids(|part| part >= 2)), lines(ids(|part| part == 0))]);
         let [rest, first, second] = [1000, 500, 499];
-        let own = |out, filtered| DestinationCounts { committed: false, out, filtered, rejected: 1 };
+        let own = |out, filtered| DestinationCounts { out, filtered, rejected: 1, ..DestinationCounts::default() };
         assert_eq!(counts(&report, 0), own(rest, first + second));
         assert_eq!(counts(&report, 1), own(first, rest + second));
         let sum = report.slices.iter().fold([0; 5], |sum, slice| {
@@ -176,7 +177,10 @@ fn what_a_destination_cannot_hold_is_a_reject_of_its_way_and_one_row_is_one_reje
     let count = |bad: &dyn Fn(i64) -> bool| (0..ROWS).filter(|id| bad(*id)).count() as u64;
     let first = count(&|id| long(id, 20));
     let second = count(&|id| long(id, 10) || id % 7 == 0);
-    let own = |rejected| DestinationCounts { committed: false, out: ROWS as u64 - rejected, filtered: 0, rejected };
+    let own = |rejected| {
+        let out = ROWS as u64 - rejected;
+        DestinationCounts { out, rejected, refused_at_end: rejected, ..DestinationCounts::default() }
+    };
     assert_eq!([0, 1, 2].map(|number| counts(&report, number)), [own(first), own(second), own(0)]);
     assert_eq!(report.rejects.count, second, "all that the first refuses, the second refuses, too");
     let said: Vec<_> = report.rejects.by_column.iter().map(|kind| kind.first[0].message.as_str()).collect();
@@ -231,12 +235,41 @@ fn a_slice_that_some_destinations_have_is_sent_to_the_others() {
 
     // What was committed is compared with what is read now.
     spec.source.committed.insert(1, known(counted[&1] - 1));
+    spec.destination = "first".to_owned();
     let (_, report) = run(spec, |_| Ok(0));
     let error = report.error.unwrap();
+    assert_eq!(error.destination.as_deref(), Some("first"), "whoever explains it has to know whose rows they are");
     assert_eq!(
         (error.kind, error.what.as_str()),
         (ErrorKind::Internal, "slice 1 has other rows than when an earlier attempt committed it")
     );
+}
+
+#[test]
+fn sixteen_streams_end_with_few_blocks_and_a_destination_that_gets_nothing() {
+    let mut job = job(16).arrow();
+    job.memory.blocks = 17;
+    let mut spec = job.plan().unwrap();
+    spec.transforms = serde_json::from_value(split(2)).unwrap();
+    spec.input = Some(RowsOf { transform: Some(0), output: 1 });
+    let sink = json!({"kind": "arrow", "columns": ["id", "name", "amount", "day"]});
+    spec.others = vec![destination(json!({"input": {"transform": 0, "output": 0}, "sink": sink}))];
+    let (found, report) = run(spec, |_| Ok(0));
+    assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+    assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [0, ROWS as usize]);
+}
+
+#[test]
+fn a_stream_that_has_told_an_error_is_known() {
+    let mut spec = job(1).arrow().plan().unwrap();
+    let sink = json!({"kind": "arrow", "columns": ["id", "name", "amount", "day"]});
+    spec.others = vec![destination(json!({"input": {"transform": null}, "sink": sink}))];
+    let flow = Flow::new(spec).unwrap();
+    let mut second = flow.take_reader_of(1).unwrap();
+    flow.cancel("enough");
+    assert!(!flow.has_stream_failed(1), "nobody has asked");
+    assert!(second.next().is_some_and(|batch| batch.is_err()));
+    assert_eq!([0, 1, 2].map(|number| flow.has_stream_failed(number)), [false, true, false]);
 }
 
 #[test]

@@ -17,8 +17,7 @@ from headrace.targets.duckdb.failures import load_failure
 from headrace.targets.duckdb.load import Stream, TableLoad
 from headrace.targets.duckdb.lookup_rows import lookup_rows
 from headrace.targets.duckdb.sql_sessions import DuckdbSqlSession, DuckdbSqlSessions
-from headrace.targets.duckdb.waiting_rows import DATABASE as WAITING
-from headrace.targets.duckdb.waiting_rows import WaitingRows, first_error
+from headrace.targets.duckdb.waiting_rows import FirstRows, WaitingRows
 from headrace.targets.sql import SqlSession
 
 # A load by a connection, of rows that come by the stream of the flow, or otherwise.
@@ -32,14 +31,10 @@ def group_transaction(
     task: str,
     new_load: NewLoad,
     is_cancelled: Callable[[], bool],
-    *,
-    has_ways: bool,
 ) -> Iterator[DuckdbGroup]:
-    """The transaction of a task that holds others; rolled back at the end unless it was committed. `has_ways`: they are
-    the ways of a flow with several destinations.
-    """
+    """The transaction of a task that holds others; rolled back at the end unless it was committed."""
     with ExitStack() as stack:
-        yield DuckdbGroup(lambda: stack.enter_context(sessions.session(task, is_cancelled)), path, new_load, has_ways)
+        yield DuckdbGroup(lambda: stack.enter_context(sessions.session(task, is_cancelled)), path, new_load)
 
 
 class DuckdbGroup:
@@ -48,10 +43,7 @@ class DuckdbGroup:
     stages_first = False
     at_work: str | None = None
 
-    def __init__(
-        self, open_session: Callable[[], DuckdbSqlSession], path: Path, new_load: NewLoad, has_ways: bool
-    ) -> None:
-        self._has_ways = has_ways
+    def __init__(self, open_session: Callable[[], DuckdbSqlSession], path: Path, new_load: NewLoad) -> None:
         self._path = path
         self._open_session = open_session
         self._new_load = new_load
@@ -67,48 +59,48 @@ class DuckdbGroup:
     ) -> Sequence[LoadTimes]:
         cursor = self._session.cursor
         waiting = [WaitingRows(cursor, plan, number) for number, plan in enumerate(plans) if number]
-        streams: list[Stream | None] = [None, *waiting]
-        times: list[LoadTimes] = []
-        error: BaseException | None = None
 
         def settle_first(rows_inserted: int | None) -> dict[str, Any]:
             # What the core counts is complete when all have taken their rows.
-            failed = first_error(waiting, None)
-            if failed is not None:
-                raise failed
+            self._refuse_incomplete(waiting, flow)
             return settles[0](rows_inserted)
 
+        times: list[LoadTimes] = []
         try:
             flow.start()
-            for rows in waiting:
-                rows.take(flow)
+            streams: list[Stream] = [FirstRows(waiting, flow), *waiting]
             for plan, settle, stream in zip(plans, (settle_first, *settles[1:]), streams, strict=True):
                 self.at_work = plan.task
                 load = self._loads[plan.task] = self._new_load(cursor, plan, stream)
                 times.append(load.run_inside(flow, settle))
-        except BaseException as failed:
+        except BaseException:
             # Threads may wait for rows that will not come.
             flow.cancel("the destination stopped")
-            error = self._cause(failed, first_error(waiting, None))
+            for rows in waiting:
+                rows.wait()
+            if flow.has_stream_failed(0):
+                # A consequence: the stream does not say why another destination has stopped.
+                self._refuse_incomplete([rows for rows in waiting if rows.is_to_blame(flow)], flow)
+            raise
         finally:
             for rows in waiting:
                 rows.release()
-        if isinstance(error, duckdb.Error):
-            raise load_failure(error, "loading several tables", self._path) from error
-        if error is not None:
-            raise error
         return times
 
-    def _cause(self, error: BaseException, other: BaseException | None) -> BaseException:
-        """Of both, that which the other one follows from: whoever could not take its rows has stopped the flow."""
-        is_stopped = other is not None and "one of the destinations stopped" in str(getattr(error, "found", error))
-        return other if is_stopped and other is not None else error
+    def _refuse_incomplete(self, waiting: Sequence[WaitingRows], flow: SharedFlow) -> None:
+        """Waits for the rows. Raises why those of a destination are not there: of several the cause comes first."""
+        for rows in waiting:
+            rows.wait()
+        for rows in sorted(waiting, key=lambda rows: not rows.is_to_blame(flow)):
+            if rows.error is not None:
+                self.at_work = rows.plan.task
+                if isinstance(rows.error, duckdb.Error):
+                    what = f"loading table {rows.plan.connection}.{rows.plan.table}"
+                    raise load_failure(rows.error, what, self._path) from rows.error
+                raise rows.error
 
     def begin(self) -> None:
         self._opened = self._open_session()
-        if self._has_ways:
-            # Gone with the session, as what scripts attach.
-            self._opened.cursor.execute(f"ATTACH ':memory:' AS {WAITING}")
         self._opened.begin()
         self._opened.mark()
 

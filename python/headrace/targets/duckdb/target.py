@@ -192,8 +192,7 @@ class DuckdbTarget(ClosedBehind):
             self._restore()
             return self._load_by(cursor, run_id, plan, stream)
 
-        has_ways = any(plan.flow for plan in plans)
-        return group_transaction(sessions, self._path, task, new_load, is_cancelled, has_ways=has_ways)
+        return group_transaction(sessions, self._path, task, new_load, is_cancelled)
 
     def _load_by(
         self, connection: duckdb.DuckDBPyConnection, run_id: str, plan: DataFlowPlan, stream: Stream | None = None

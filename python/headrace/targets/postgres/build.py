@@ -139,12 +139,12 @@ class BuildLoad(TableLoad):
     def _with_temporary(self, times: LoadTimes) -> LoadTimes:
         return replace(times, temporary_bytes=self._temporary_bytes)
 
-    def _flow_ended(self, flow: Flow, settles: Sequence[Settle]) -> Sequence[Mapping[str, Any]]:
+    def _flow_ended(self, flow: Flow, settles: Sequence[Settle], what: str) -> Sequence[Mapping[str, Any]]:
         planned = self._plan.partitioning
         if planned is not None and self._staging.parent is not None and self._by_hash is not None:
             self._hash_key = hash_key_of(self._control, self._staging.parent, planned.column)
         before = temporary_bytes(self._control)
-        results = super()._flow_ended(flow, settles)
+        results = super()._flow_ended(flow, settles, what)
         self._temporary_bytes = max(0, temporary_bytes(self._control) - before)
         if self._ledger is not None:
             with self._control.cancellable(self._is_cancelled), transaction(self._control):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
 
 from headrace.errors import HeadraceError, InternalError, TargetError
 from headrace.planning import DataFlowPlan
@@ -99,12 +100,25 @@ class PostgresGroup(WithoutLookupRows):
         loads = [self._loads.setdefault(plan.task, self._new_load(plan)) for plan in plans]
         for load in loads:
             load.prepare()
-        results = loads[0].take_rows(flow, settles)
+        results = self._taken(plans, loads, flow, settles)
         times = []
         for plan, load, result in zip(plans, loads, results, strict=True):
             self.at_work = plan.task
             times.append(load.finish(flow, result))
         return times
+
+    def _taken(
+        self, plans: Sequence[DataFlowPlan], loads: Sequence[TableLoad], flow: SharedFlow, settles: Sequence[Settle]
+    ) -> Sequence[Mapping[str, Any]]:
+        """The results of all ways. An error of one of their tables is told as one of that table."""
+        what = f"loading the tables of {plans[0].flow}"
+        try:
+            return loads[0].take_rows(flow, settles, what)
+        except HeadraceError as error:
+            guilty = next((plan for plan in plans if plan.task == f"{plan.flow}/{error.destination}"), None)
+            self.at_work = None if guilty is None else guilty.task
+            with loads[0].explained(what) if guilty is None else self._loads[guilty.task].explained():
+                raise
 
     def begin(self) -> None:
         # The locks of the tables are those of the control session.

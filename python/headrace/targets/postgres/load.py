@@ -83,7 +83,7 @@ class TableLoad:
 
     def run(self, flow: Flow, settle: Settle) -> LoadTimes:
         """The whole load. `settle` balances the accounts and raises if they do not."""
-        with self._explained(), self.locked():
+        with self.explained(), self.locked():
             try:
                 self._stage(flow, settle)
                 with self._timed("commit"), self._timed("switch"):
@@ -100,13 +100,13 @@ class TableLoad:
 
     def stage(self, flow: Flow, settle: Settle) -> LoadTimes:
         """All but the switch. The caller holds the lock of the table, and cleans up unless a switch follows."""
-        with self._explained():
+        with self.explained():
             self._stage(flow, settle)
         return self.times
 
     def switch(self, connection: Connection, ledger: Ledger | None) -> None:
         """Makes visible what is staged, in the open transaction of `connection`, to which `ledger` belongs."""
-        with self._explained(), self._timed("commit"), self._timed("switch"):
+        with self.explained(), self._timed("commit"), self._timed("switch"):
             self._switch(connection, ledger)
 
     @property
@@ -124,14 +124,16 @@ class TableLoad:
         )
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Says of errors what was being done, what became of the rows, and how to go on."""
+    def explained(self, what: str | None = None) -> Iterator[None]:
+        """Says of errors what was being done, what became of the rows, and how to go on. `what`: if it is not about
+        this table alone.
+        """
         try:
             yield
         except HeadraceError as error:
             consequence = self._consequence(error)
             unplaced = unplaced_row(error, self._plan, self._staging.divided, self._what, consequence)
-            problem = unplaced or explained(error, self._what, consequence)
+            problem = unplaced or explained(error, what or self._what, consequence)
             if self._is_half_appended:
                 hint = _RESUME_OR_ABANDON.format(run=self._run_id)
                 problem.hint = f"{problem.hint or ''} {hint}".lstrip()
@@ -150,24 +152,26 @@ class TableLoad:
 
     def prepare(self) -> None:
         """The first part of `stage`: what has to be there before the first row."""
-        with self._explained():
+        with self.explained():
             self._before_rows()
 
-    def take_rows(self, flow: Flow, settles: Sequence[Settle]) -> Sequence[Mapping[str, Any]]:
-        """The second part, once for all ways of a flow with several destinations: the results of all."""
-        with self._explained(), self._timed("insert"):
-            return self._flow_ended(flow, settles)
+    def take_rows(self, flow: Flow, settles: Sequence[Settle], what: str) -> Sequence[Mapping[str, Any]]:
+        """The second part, once for all ways of a flow with several destinations: the results of all. Which of them an
+        error is about, the caller says: see `explained`. `what` is being done with all of them.
+        """
+        with self._timed("insert"):
+            return self._flow_ended(flow, settles, what)
 
     def finish(self, flow: Flow, result: Mapping[str, Any]) -> LoadTimes:
         """The third part: what there is to do behind the last row."""
-        with self._explained():
+        with self.explained():
             self._behind_rows(flow, result)
         return self.times
 
     def _stage(self, flow: Flow, settle: Settle) -> None:
         self._before_rows()
         with self._timed("insert"):  # in a resumed run perhaps of nothing
-            (result,) = self._flow_ended(flow, [settle])
+            (result,) = self._flow_ended(flow, [settle], self._what)
         self._behind_rows(flow, result)
 
     def _before_rows(self) -> None:
@@ -288,7 +292,7 @@ class TableLoad:
                 hint=f"Load as a member of role {relation.owner}, or use `load: single`.",
             )
 
-    def _flow_ended(self, flow: Flow, settles: Sequence[Settle]) -> Sequence[Mapping[str, Any]]:
+    def _flow_ended(self, flow: Flow, settles: Sequence[Settle], what: str) -> Sequence[Mapping[str, Any]]:
         """Runs the flow to its end; stops it when the control connection is lost, for its locks are lost with it."""
         losses: list[HeadraceError] = []
 
@@ -302,10 +306,10 @@ class TableLoad:
                 results = [settle(None) for settle in settles]
         except HeadraceError as error:
             if losses:
-                raise explained(losses[0], self._what) from error
+                raise explained(losses[0], what) from error
             raise
         if losses:  # in the moment when the last stream ended: writers that wait for the commit were cancelled
-            raise explained(losses[0], self._what)
+            raise explained(losses[0], what)
         return results
 
     def _commit_writers(self, flow: Flow) -> None:

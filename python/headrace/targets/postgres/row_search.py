@@ -55,7 +55,10 @@ def row_search(
     *_, nulls_equal, text, _ = rows[0]
     key = Constraint(f"{text} (SQLSTATE {_UNIQUE_VIOLATION})", tuple(columns), nulls_equal=nulls_equal == "t")
     known = None
-    if table in [TableName(plan.schema or "", part.table) for part in parts if part.action == "insert"]:
+    growing = [TableName(plan.schema or "", part.table) for part in parts if part.action == "insert"]
+    if plan.target == "append" and not parts:
+        growing.append(staging.target)
+    if table in growing:
         known = _stored_key(connection, table, str(server.get("detail") or ""), [str(row[0]) for row in rows])
     if known is None:
         return RowSearch((key,), plan.table)
