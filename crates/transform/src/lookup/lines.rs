@@ -6,6 +6,7 @@
 use std::hint::{black_box, select_unpredictable};
 
 use super::BuildError;
+use super::huge_pages;
 use super::keys::TILE_ROWS;
 use super::table::{Found, stored_row};
 
@@ -203,7 +204,8 @@ impl<L: Line> LineTable<L> {
     /// An empty table. Its memory is taken when it is first written.
     pub fn new(count: usize) -> Self {
         let line_words = LINE_BYTES / size_of::<L::Word>();
-        let words = vec![L::Word::default(); (count + 1) * line_words - 1];
+        let mut words = vec![L::Word::default(); (count + 1) * line_words - 1];
+        huge_pages::prefer(&mut words);
         let before = words.as_ptr().align_offset(LINE_BYTES).min(line_words - 1);
         LineTable { words, before, count }
     }
