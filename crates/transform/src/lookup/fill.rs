@@ -46,6 +46,16 @@ impl<'a> Filling<'a> {
         Ok(table)
     }
 
+    /// Lines for all rows, each partition with as many.
+    fn partition_lines<L: Line>(&self) -> usize {
+        LineTable::<L>::lines_for(self.origins.rows().into(), PARTITIONS)
+    }
+
+    /// Memory of lines for all rows.
+    pub fn bytes_of_lines<L: Line>(&self) -> u64 {
+        LineTable::<L>::bytes_for(self.partition_lines::<L>() * PARTITIONS)
+    }
+
     /// Lines. `arrive` tells of a staged key and the last number of its row what goes into them; `is_same` compares the
     /// keys of rows whose short keys are equal.
     pub fn lines<L: Line>(
@@ -55,11 +65,10 @@ impl<'a> Filling<'a> {
         is_same: impl Fn(u32, u32) -> bool + Sync,
     ) -> Result<LineTable<L>, BuildError> {
         let Filling { team, budget, origins, conflicts, keys } = self;
-        let rows = u64::from(origins.rows());
-        let partition_lines = LineTable::<L>::lines_for(rows, PARTITIONS);
+        let partition_lines = self.partition_lines::<L>();
         let count = partition_lines * PARTITIONS;
         // Each partition is in memory twice only for a moment.
-        budget.foresee(LineTable::<L>::bytes_for(count), rows * size_of::<Entry>() as u64)?;
+        budget.foresee(self.bytes_of_lines::<L>(), u64::from(origins.rows()) * size_of::<Entry>() as u64)?;
         let mut table = LineTable::<L>::new(count);
         let beyond = Mutex::new(Vec::new());
         let settle = |one, other| conflicts.settle(one, other);
@@ -102,6 +111,7 @@ pub fn replace(table: &mut Table, team: &Team<'_>, payload: impl Fn(u32) -> u32 
         }),
         Table::Narrow(table) => replace_in_lines(&mut table.lines, team, payload),
         Table::Wide(table) => replace_in_lines(&mut table.lines, team, payload),
+        Table::Short(table) => replace_in_lines(&mut table.lines, team, payload),
         Table::Hashed(table) => replace_in_lines(&mut table.lines, team, payload),
     }
 }

@@ -125,7 +125,19 @@ impl KeyStore {
         self.bytes.get(self.start(row)?..self.start(row + 1)?)
     }
 
-    fn bytes(&self) -> u64 {
+    /// Bytes of the longest key.
+    pub fn greatest_length(&self) -> usize {
+        match &self.layout {
+            KeyLayout::Fixed(width) => *width,
+            KeyLayout::Variable { starts, .. } => {
+                let length = |row| self.key(row).map_or(0, <[u8]>::len);
+                (0..starts.len() as u32).map(length).max().unwrap_or_default()
+            }
+        }
+    }
+
+    /// Memory.
+    pub fn bytes(&self) -> u64 {
         let layout = match &self.layout {
             KeyLayout::Fixed(_) => 0,
             KeyLayout::Variable { starts, blocks } => size_of_val(&starts[..]) + size_of_val(&blocks[..]),

@@ -11,7 +11,7 @@
 //! | `build` | rows that are read, then the form that suits them |
 //! | `staging`, `origins`, `budget`, `team` | keys by their hashes, numbers and places of rows, memory, shared work |
 //! | `fill` | from staged keys to a table |
-//! | `direct`, `lines`, `hashed`, `table` | the forms |
+//! | `direct`, `lines`, `short`, `hashed`, `table` | the forms |
 //! | `huge_pages` | memory for them |
 //! | `columns` | added columns |
 //! | `fingerprint` | whether the rows are those of another time |
@@ -30,6 +30,7 @@ pub(crate) mod keys;
 mod lines;
 mod origins;
 mod probe;
+mod short;
 mod spec;
 mod staging;
 mod table;
