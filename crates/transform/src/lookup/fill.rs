@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::BuildError;
 use super::budget::Budget;
 use super::direct::DirectTable;
+use super::keys::TILE_ROWS;
 use super::lines::{Arrival, Inserted, Line, LineTable, insert};
 use super::origins::{Conflicts, Origins};
 use super::staging::{self, Entry, PARTITIONS, Staged};
@@ -76,13 +77,17 @@ impl<'a> Filling<'a> {
         share_out(*team, parts, |(partition, (staged, lines))| {
             budget.take(LineTable::<L>::bytes_for(partition_lines))?;
             let (mut new, first) = (0, partition * partition_lines);
-            for entry in staged.entries().flatten() {
-                let arrival = arrive(staging::key(entry), origins.row(staging::row(entry)));
-                let own = LineTable::<L>::place(arrival.hash, count) - first;
-                match insert(&mut lines[own..], arrival, &is_same, &settle)? {
-                    Inserted::New => new += 1,
-                    Inserted::Known => {}
-                    Inserted::Beyond => lock(&beyond).push(arrival),
+            let mut arrivals = Vec::with_capacity(TILE_ROWS);
+            for tile in staged.entries().flat_map(|entries| entries.chunks(TILE_ROWS)) {
+                // In a loop of its own, because keys that are not staged come from far, many at the same time.
+                arrivals.extend(tile.iter().map(|entry| arrive(staging::key(entry), origins.row(staging::row(entry)))));
+                for arrival in arrivals.drain(..) {
+                    let own = LineTable::<L>::place(arrival.hash, count) - first;
+                    match insert(&mut lines[own..], arrival, &is_same, &settle)? {
+                        Inserted::New => new += 1,
+                        Inserted::Known => {}
+                        Inserted::Beyond => lock(&beyond).push(arrival),
+                    }
                 }
             }
             keys.fetch_add(new, Ordering::Relaxed);
