@@ -68,9 +68,9 @@ class Together:
         text = "".join(f"{number}|note {number}\n" for number in range(1, rows + 1))
         (self.folder / "inbox" / name).write_text(text + more, encoding="utf-8")
 
-    def run(self, first: str = FIRST, last: str = LAST, more: str = "", **options: Any) -> Summary:
+    def run(self, first: str = FIRST, last: str = LAST, more: str = "", text: str = PACKAGE, **options: Any) -> Summary:
         path = self.folder / "package.yaml"
-        path.write_text(PACKAGE.format(first=first, last=last, more=more), encoding="utf-8")
+        path.write_text(text.format(first=first, last=last, more=more), encoding="utf-8")
         package = load_package(path, connections=[f"warehouse={self.destination.url}"], streams=2, environ={})
         return run.execute(package, runs_dir=self.folder / "runs", **options)
 
@@ -110,6 +110,23 @@ def test_all_of_it(together: Together) -> None:
     again = together.run()
     assert again.failure is None, again.failure.render()
     assert together.state() == (3, 2, [1, 1, 3, 3, 106, 106])
+
+
+@pytest.mark.parametrize("together", ["duckdb"], indirect=True)
+def test_it_begins_with_rows_that_are_appended(together: Together) -> None:
+    """Nothing stands between the mark of the transaction and the rows of its first task. PostgreSQL refuses them: their
+    writers commit by themselves.
+    """
+    assert together.run().failure is None
+    lines = [line for line in PACKAGE.splitlines(keepends=True) if "first: {{sql" not in line]
+    appending = (
+        "".join(lines)
+        .replace("after: first, ", "")
+        .replace("table: one, target: replace", "table: one, target: append")
+    )
+    summary = together.run(text=appending)
+    assert summary.failure is None, summary.failure.render()
+    assert together.state() == (6, 2, [1, 3, 6, 106, 112])
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,9 @@ class TableLoad:
         return ()
 
     def _insert(self, flow: Flow) -> int:
+        # DuckDB refuses to register rows as long as the result of the statement before was not read to its end, and
+        # even the INSERT of a mark has one.
+        self._connection.execute("SELECT 1").fetchall()
         self._connection.register(ddl.STREAM, flow.arrow_stream())
         return self._rows.insert()
 
