@@ -14,8 +14,9 @@ use super::fill::{self, Filling};
 use super::fingerprint::Fingerprint;
 use super::hashed::{self, HashedTable, KeyChunk, KeyStore};
 use super::keys::{ByteTile, KeyBatch, KeyPlan, Side, TILE_ROWS, check_arrays};
-use super::lines::Arrival;
+use super::lines::{Arrival, NarrowLine, ShortLine};
 use super::origins::{CHUNK_ROWS, ChunkOrigins, Conflict, Conflicts, MOST_CHUNKS, Origins, number};
+use super::short::{self, ShortTable};
 use super::staging::{Scatter, Staged, Staging};
 use super::table::{NumberTable, ShortKey, Table, spread};
 use super::team::{Team, lock};
@@ -181,7 +182,8 @@ impl LookupBuild {
             KeyForm::Number => number_table(&filling, staged, read.keys, seed)?,
             KeyForm::Bytes(width) => {
                 let store = KeyStore::merge(chunks.keys, width, &budget)?;
-                hashed_table(&filling, staged, store)?
+                let inline_bytes = if may_be_inline(&columns, &read) { columns[0].bytes() } else { 0 };
+                bytes_table(&filling, staged, store, inline_bytes)?
             }
         };
         let Filling { conflicts, keys: found_keys, .. } = filling;
@@ -254,11 +256,33 @@ fn lines_of_numbers<L: ShortKey>(
     Ok(NumberTable { least, lines: filling.lines(staged, arrive, |_, _| true)? })
 }
 
-fn hashed_table(filling: &Filling<'_>, staged: Vec<Staged>, keys: KeyStore) -> Result<Table, BuildError> {
+/// `inline_bytes`: memory of an added column that the lines may have instead of rows, if they need no rows for keys.
+fn bytes_table(
+    filling: &Filling<'_>,
+    staged: Vec<Staged>,
+    keys: KeyStore,
+    inline_bytes: u64,
+) -> Result<Table, BuildError> {
+    // Short lines read memory once where hashes read it three times; where keys are few bytes they need more of it.
+    let short_bytes = filling.bytes_of_lines::<ShortLine>();
+    let are_short = keys.greatest_length() <= short::MOST_BYTES
+        && short_bytes <= filling.bytes_of_lines::<NarrowLine>() + keys.bytes() + inline_bytes;
     // What is staged is the hash.
+    if are_short {
+        let key = |row| keys.key(row).and_then(short::pack).unwrap_or_default();
+        let lines = filling.lines(staged, |hash, row| Arrival { hash, key: key(row), row }, |_, _| true)?;
+        filling.budget.give_back(keys.bytes());
+        return Ok(Table::Short(ShortTable { lines }));
+    }
     let arrive = |hash, row| Arrival { hash, key: hash as u32, row };
     let lines = filling.lines(staged, arrive, |one, other| keys.key(one) == keys.key(other))?;
     Ok(Table::Hashed(HashedTable { lines, keys }))
+}
+
+/// Whether there is a single added column, whose values fit into the place of rows.
+fn may_be_inline(columns: &[StoredColumn], read: &Read) -> bool {
+    // All payloads are below the numbers that mean something else.
+    columns.len() == 1 && !read.no_inline && read.values.span().is_some_and(|span| span < NULL_KEY.into())
 }
 
 /// The values of a single added column, in the table instead of rows, if they fit.
@@ -269,10 +293,8 @@ fn place_inline(
     added: &[AddedColumn],
     read: &Read,
 ) -> Result<(Table, Added), BuildError> {
-    // All payloads are below the numbers that mean something else.
-    let fits = !read.no_inline && read.values.span().is_some_and(|span| span < NULL_KEY.into());
     // The keys of hashed tables are found by row.
-    let may_be = fits && table.form() != Form::Hashed;
+    let may_be = may_be_inline(&columns, read) && table.form() != Form::Hashed;
     let ([column], [stored], true) = (added, &columns[..], may_be) else { return Ok((table, Added::Stored(columns))) };
     let Some(values) = Keys::of(stored.rows()) else { return Ok((table, Added::Stored(columns))) };
     let least = read.values.least;
@@ -288,6 +310,7 @@ fn duplicate(conflict: Conflict, rows: u64, keys: &KeyPlan, table: &Table, origi
         Table::Direct(table) => table.key(conflict.first).map(|key| keys.values_of_number(key)),
         Table::Narrow(table) => table.key(conflict.first).map(|key| keys.values_of_number(key)),
         Table::Wide(table) => table.key(conflict.first).map(|key| keys.values_of_number(key)),
+        Table::Short(table) => table.key(conflict.first).map(|key| keys.values_of_bytes(&key)),
     };
     let [first, second] = [conflict.first, conflict.second].map(|row| origins.place(row));
     BuildError::Duplicate(Box::new(Duplicate { key: key.unwrap_or_default(), first, second, rows }))

@@ -13,6 +13,7 @@ use arrow_select::take::take;
 use headrace_types::ColumnType;
 
 use super::budget::Budget;
+use super::huge_pages;
 use super::{AddedColumn, BuildError};
 
 /// Bytes of a view of a text.
@@ -159,10 +160,14 @@ impl StoredColumn {
         let chunks = chunks.into_iter().chain([default_chunk]);
         let all = match ColumnChunk::new(&data_type)? {
             ColumnChunk::Fixed { width, .. } => {
-                let mut bytes = MutableBuffer::with_capacity((rows + 1) * width);
+                // Of zeros, which are not written before they are replaced.
+                let (mut bytes, mut end) = (MutableBuffer::from_len_zeroed((rows + 1) * width), 0);
+                huge_pages::prefer(bytes.as_slice_mut());
                 let nulls = copied(chunks, budget, |chunk| match chunk {
                     ColumnChunk::Fixed { bytes: values, nulls, .. } => {
-                        bytes.extend_from_slice(values.as_slice());
+                        let begin = end;
+                        end += values.len();
+                        bytes.as_slice_mut().get_mut(begin..end)?.copy_from_slice(values.as_slice());
                         Some(nulls)
                     }
                     _ => None,

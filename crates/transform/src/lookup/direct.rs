@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::huge_pages;
 use super::table::{Found, stored_row};
 
 /// A slot for every number between the least and the greatest key, and an empty one behind them. Slots are only written
@@ -19,7 +20,10 @@ impl DirectTable {
 
     /// An empty table.
     pub fn new(least: i64, numbers: u64) -> Self {
-        DirectTable { least, slots: (0..=numbers).map(|_| AtomicU32::new(0)).collect() }
+        let mut slots = Vec::with_capacity(numbers as usize + 1);
+        huge_pages::prefer(slots.spare_capacity_mut());
+        slots.extend((0..=numbers).map(|_| AtomicU32::new(0)));
+        DirectTable { least, slots }
     }
 
     pub fn bytes(&self) -> u64 {

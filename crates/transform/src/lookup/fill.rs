@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::BuildError;
 use super::budget::Budget;
 use super::direct::DirectTable;
+use super::keys::TILE_ROWS;
 use super::lines::{Arrival, Inserted, Line, LineTable, insert};
 use super::origins::{Conflicts, Origins};
 use super::staging::{self, Entry, PARTITIONS, Staged};
@@ -46,6 +47,16 @@ impl<'a> Filling<'a> {
         Ok(table)
     }
 
+    /// Lines for all rows, each partition with as many.
+    fn partition_lines<L: Line>(&self) -> usize {
+        LineTable::<L>::lines_for(self.origins.rows().into(), PARTITIONS)
+    }
+
+    /// Memory of lines for all rows.
+    pub fn bytes_of_lines<L: Line>(&self) -> u64 {
+        LineTable::<L>::bytes_for(self.partition_lines::<L>() * PARTITIONS)
+    }
+
     /// Lines. `arrive` tells of a staged key and the last number of its row what goes into them; `is_same` compares the
     /// keys of rows whose short keys are equal.
     pub fn lines<L: Line>(
@@ -55,11 +66,10 @@ impl<'a> Filling<'a> {
         is_same: impl Fn(u32, u32) -> bool + Sync,
     ) -> Result<LineTable<L>, BuildError> {
         let Filling { team, budget, origins, conflicts, keys } = self;
-        let rows = u64::from(origins.rows());
-        let partition_lines = LineTable::<L>::lines_for(rows, PARTITIONS);
+        let partition_lines = self.partition_lines::<L>();
         let count = partition_lines * PARTITIONS;
         // Each partition is in memory twice only for a moment.
-        budget.foresee(LineTable::<L>::bytes_for(count), rows * size_of::<Entry>() as u64)?;
+        budget.foresee(self.bytes_of_lines::<L>(), u64::from(origins.rows()) * size_of::<Entry>() as u64)?;
         let mut table = LineTable::<L>::new(count);
         let beyond = Mutex::new(Vec::new());
         let settle = |one, other| conflicts.settle(one, other);
@@ -67,13 +77,17 @@ impl<'a> Filling<'a> {
         share_out(*team, parts, |(partition, (staged, lines))| {
             budget.take(LineTable::<L>::bytes_for(partition_lines))?;
             let (mut new, first) = (0, partition * partition_lines);
-            for entry in staged.entries().flatten() {
-                let arrival = arrive(staging::key(entry), origins.row(staging::row(entry)));
-                let own = LineTable::<L>::place(arrival.hash, count) - first;
-                match insert(&mut lines[own..], arrival, &is_same, &settle)? {
-                    Inserted::New => new += 1,
-                    Inserted::Known => {}
-                    Inserted::Beyond => lock(&beyond).push(arrival),
+            let mut arrivals = Vec::with_capacity(TILE_ROWS);
+            for tile in staged.entries().flat_map(|entries| entries.chunks(TILE_ROWS)) {
+                // In a loop of its own, because keys that are not staged come from far, many at the same time.
+                arrivals.extend(tile.iter().map(|entry| arrive(staging::key(entry), origins.row(staging::row(entry)))));
+                for arrival in arrivals.drain(..) {
+                    let own = LineTable::<L>::place(arrival.hash, count) - first;
+                    match insert(&mut lines[own..], arrival, &is_same, &settle)? {
+                        Inserted::New => new += 1,
+                        Inserted::Known => {}
+                        Inserted::Beyond => lock(&beyond).push(arrival),
+                    }
                 }
             }
             keys.fetch_add(new, Ordering::Relaxed);
@@ -102,6 +116,7 @@ pub fn replace(table: &mut Table, team: &Team<'_>, payload: impl Fn(u32) -> u32 
         }),
         Table::Narrow(table) => replace_in_lines(&mut table.lines, team, payload),
         Table::Wide(table) => replace_in_lines(&mut table.lines, team, payload),
+        Table::Short(table) => replace_in_lines(&mut table.lines, team, payload),
         Table::Hashed(table) => replace_in_lines(&mut table.lines, team, payload),
     }
 }

@@ -6,6 +6,7 @@ use twox_hash::XxHash3_64;
 
 use super::BuildError;
 use super::budget::Budget;
+use super::huge_pages;
 use super::keys::{ByteTile, TILE_ROWS};
 use super::lines::{LineTable, NarrowLine};
 use super::table::Found;
@@ -44,6 +45,13 @@ impl KeyChunk {
     }
 }
 
+/// The bytes of each key, where all have as many, as codes do: then they need no starts, in memory and on each probe.
+fn width_of_all(chunks: &[KeyChunk]) -> Option<usize> {
+    let mut lengths = chunks.iter().flat_map(|chunk| &chunk.lengths);
+    let first = lengths.next()?;
+    lengths.all(|length| length == first).then_some(usize::from(*first))
+}
+
 /// The keys of all rows.
 pub struct KeyStore {
     bytes: Vec<u8>,
@@ -60,10 +68,13 @@ enum KeyLayout {
 impl KeyStore {
     /// Puts chunks behind each other; each of them is there twice only while it is copied.
     pub fn merge(chunks: Vec<KeyChunk>, width: Option<usize>, budget: &Budget) -> Result<Self, BuildError> {
+        let width = width.or_else(|| width_of_all(&chunks));
         let mut bytes = Vec::with_capacity(chunks.iter().map(|chunk| chunk.bytes.len()).sum());
+        huge_pages::prefer(bytes.spare_capacity_mut());
         let (mut starts, mut blocks) = (Vec::new(), Vec::new());
         if width.is_none() {
             starts.reserve_exact(chunks.iter().map(|chunk| chunk.lengths.len()).sum::<usize>() + 1);
+            huge_pages::prefer(starts.spare_capacity_mut());
         }
         let mut end = 0;
         let mut start = |end: u64| {
@@ -75,15 +86,18 @@ impl KeyStore {
         };
         for chunk in chunks {
             // Starts have twice the bytes of lengths.
-            let (twice, more) = (chunk.bytes(), (chunk.lengths.len() * size_of::<u16>()) as u64);
+            let (twice, lengths) = (chunk.bytes(), (chunk.lengths.len() * size_of::<u16>()) as u64);
+            let (more, less) = if width.is_none() { (lengths, 0) } else { (0, lengths) };
             budget.take(twice + more)?;
             bytes.extend_from_slice(&chunk.bytes);
-            for length in &chunk.lengths {
-                start(end);
-                end += u64::from(*length);
+            if width.is_none() {
+                for length in &chunk.lengths {
+                    start(end);
+                    end += u64::from(*length);
+                }
             }
             drop(chunk);
-            budget.give_back(twice);
+            budget.give_back(twice + less);
         }
         let layout = match width {
             Some(width) => KeyLayout::Fixed(width),
@@ -111,7 +125,19 @@ impl KeyStore {
         self.bytes.get(self.start(row)?..self.start(row + 1)?)
     }
 
-    fn bytes(&self) -> u64 {
+    /// Bytes of the longest key.
+    pub fn greatest_length(&self) -> usize {
+        match &self.layout {
+            KeyLayout::Fixed(width) => *width,
+            KeyLayout::Variable { starts, .. } => {
+                let length = |row| self.key(row).map_or(0, <[u8]>::len);
+                (0..starts.len() as u32).map(length).max().unwrap_or_default()
+            }
+        }
+    }
+
+    /// Memory.
+    pub fn bytes(&self) -> u64 {
         let layout = match &self.layout {
             KeyLayout::Fixed(_) => 0,
             KeyLayout::Variable { starts, blocks } => size_of_val(&starts[..]) + size_of_val(&blocks[..]),
@@ -195,6 +221,9 @@ mod tests {
         let (fixed, used) = store(&[&[b"ab", b"cd"], &[b"ef"]], Some(2));
         assert_eq!([0, 2, 3].map(|row| fixed.key(row)), [Some(&b"ab"[..]), Some(b"ef"), None]);
         assert_eq!((used, fixed.bytes()), (6, 6));
+        let (alike, used) = store(&[&[b"ab", b"cd"], &[], &[b"ef"]], None);
+        assert_eq!([1, 2, 3].map(|row| alike.key(row)), [Some(&b"cd"[..]), Some(b"ef"), None]);
+        assert_eq!((used, alike.bytes()), (6, 6));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::hint::{black_box, select_unpredictable};
 
 use super::BuildError;
+use super::huge_pages;
 use super::keys::TILE_ROWS;
 use super::table::{Found, stored_row};
 
@@ -23,6 +24,9 @@ pub type NarrowLine = [u32; 16];
 
 /// Keys of 64 bits: 5 of them, then what they find, a half word each, then marks.
 pub type WideLine = [u64; 8];
+
+/// Keys of up to 15 bytes, and their lengths: 3 of them, then what they find, then marks.
+pub type ShortLine = [u128; 4];
 
 /// A line.
 pub trait Line: Copy + Send + Sync {
@@ -111,8 +115,8 @@ const WIDE_MARKS: usize = 7;
 /// The mark of a key in its own line. By it nearly all keys that are in no line are known in the first one: else they
 /// would look at 3.8 lines on average. These bits of the hash pick no line of tables with up to 2^32 of them.
 #[inline(always)]
-fn mark(hash: u64) -> u64 {
-    1 << (u32::BITS + (hash as u32 >> (u32::BITS - 5)))
+fn mark_bit(hash: u64) -> u32 {
+    hash as u32 >> (u32::BITS - 5)
 }
 
 impl Line for WideLine {
@@ -153,11 +157,60 @@ impl Line for WideLine {
 
     #[inline(always)]
     fn may_go_on(&self, hash: u64) -> bool {
-        self[WIDE_MARKS] & mark(hash) != 0
+        self[WIDE_MARKS] >> u32::BITS & 1 << mark_bit(hash) != 0
     }
 
     fn note_gone_on(&mut self, hash: u64) {
-        self[WIDE_MARKS] |= mark(hash);
+        self[WIDE_MARKS] |= 1 << (u32::BITS + mark_bit(hash));
+    }
+}
+
+/// The word of a short line in which what its keys find is, and the marks.
+const SHORT_FOUND: usize = 3;
+/// The first bit of the marks there.
+const SHORT_MARKS: u32 = 3 * u32::BITS;
+
+impl Line for ShortLine {
+    type Word = u128;
+    type Key = u128;
+    const SLOTS: usize = 3;
+    const FILL: u64 = 800;
+
+    fn lines(words: &[u128]) -> &[Self] {
+        words.as_chunks().0
+    }
+
+    fn lines_mut(words: &mut [u128]) -> &mut [Self] {
+        words.as_chunks_mut().0
+    }
+
+    #[inline(always)]
+    fn find(&self, key: u128) -> Found {
+        (0..Self::SLOTS).fold(0, |found, slot| found | select_unpredictable(self[slot] == key, self.found(slot), 0))
+    }
+
+    fn key(&self, slot: usize) -> u128 {
+        self[slot]
+    }
+
+    #[inline(always)]
+    fn found(&self, slot: usize) -> Found {
+        (self[SHORT_FOUND] >> (u32::BITS * slot as u32)) as u32
+    }
+
+    fn put(&mut self, slot: usize, key: u128, found: Found) {
+        self[slot] = key;
+        let shift = u32::BITS * slot as u32;
+        self[SHORT_FOUND] = self[SHORT_FOUND] & !(u128::from(u32::MAX) << shift) | u128::from(found) << shift;
+    }
+
+    #[inline(always)]
+    fn may_go_on(&self, hash: u64) -> bool {
+        self[SHORT_FOUND] >> SHORT_MARKS & 1 << mark_bit(hash) != 0
+    }
+
+    fn note_gone_on(&mut self, hash: u64) {
+        self[SHORT_FOUND] |= 1 << (SHORT_MARKS + mark_bit(hash));
     }
 }
 
@@ -203,7 +256,8 @@ impl<L: Line> LineTable<L> {
     /// An empty table. Its memory is taken when it is first written.
     pub fn new(count: usize) -> Self {
         let line_words = LINE_BYTES / size_of::<L::Word>();
-        let words = vec![L::Word::default(); (count + 1) * line_words - 1];
+        let mut words = vec![L::Word::default(); (count + 1) * line_words - 1];
+        huge_pages::prefer(&mut words);
         let before = words.as_ptr().align_offset(LINE_BYTES).min(line_words - 1);
         LineTable { words, before, count }
     }
@@ -404,19 +458,26 @@ mod tests {
         go_on::<NarrowLine>(|row| u32::MAX - row);
         go_on::<WideLine>(i64::from);
         go_on::<WideLine>(|row| i64::MIN + i64::from(row));
+        go_on::<ShortLine>(|row| u128::from(row) << 100 | u128::from(row));
+        go_on::<ShortLine>(|row| u128::MAX - u128::from(row));
     }
 
     #[test]
     fn one_mark_or_another_is_of_a_key_that_went_on() {
-        let mut line = [u64::MAX; 8];
-        line[WIDE_MARKS] &= u64::from(u32::MAX);
-        let hashes: Vec<u64> = (0..32).map(|bit| bit << 27).collect();
-        for hash in &hashes {
-            assert!(!line.may_go_on(*hash));
-            line.note_gone_on(*hash);
-            assert!(line.may_go_on(*hash));
-            assert_eq!(line.found(4), u32::MAX);
+        fn marks<L: Line>(mut line: L) {
+            for hash in (0..32).map(|bit| bit << 27) {
+                assert!(!line.may_go_on(hash));
+                line.note_gone_on(hash);
+                assert!(line.may_go_on(hash));
+                assert_eq!(line.found(L::SLOTS - 1), u32::MAX);
+            }
         }
+        let mut wide = [u64::MAX; 8];
+        wide[WIDE_MARKS] &= u64::from(u32::MAX);
+        marks::<WideLine>(wide);
+        let mut short = [u128::MAX; 4];
+        short[SHORT_FOUND] &= u128::MAX >> u32::BITS;
+        marks::<ShortLine>(short);
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! | `build` | rows that are read, then the form that suits them |
 //! | `staging`, `origins`, `budget`, `team` | keys by their hashes, numbers and places of rows, memory, shared work |
 //! | `fill` | from staged keys to a table |
-//! | `direct`, `lines`, `hashed`, `table` | the forms |
+//! | `direct`, `lines`, `short`, `hashed`, `table` | the forms |
+//! | `huge_pages` | memory for them |
 //! | `columns` | added columns |
 //! | `fingerprint` | whether the rows are those of another time |
 //! | `probe` | looking for the rows of a batch |
@@ -24,10 +25,12 @@ mod error;
 mod fill;
 mod fingerprint;
 mod hashed;
+mod huge_pages;
 pub(crate) mod keys;
 mod lines;
 mod origins;
 mod probe;
+mod short;
 mod spec;
 mod staging;
 mod table;

@@ -65,14 +65,8 @@ impl LookupIndex {
             Table::Direct(table) => numbers(&batch, &mut payloads, |keys, found| table.find(keys, found)),
             Table::Narrow(table) => numbers(&batch, &mut payloads, |keys, found| table.find(self.seed, keys, found)),
             Table::Wide(table) => numbers(&batch, &mut payloads, |keys, found| table.find(self.seed, keys, found)),
-            Table::Hashed(table) => {
-                let mut tile = ByteTile::default();
-                tiles(&batch, &mut payloads, |first, found| {
-                    let outside = batch.bytes(first, found.len(), &mut tile);
-                    table.find(self.seed, &tile, found);
-                    outside
-                })
-            }
+            Table::Short(table) => bytes(&batch, &mut payloads, |keys, found| table.find(self.seed, keys, found)),
+            Table::Hashed(table) => bytes(&batch, &mut payloads, |keys, found| table.find(self.seed, keys, found)),
         };
         let matched = payloads.iter().filter(|payload| **payload < NULL_KEY).count();
         Ok(Probed { payloads: payloads.into(), matched, null_keys })
@@ -110,6 +104,15 @@ fn numbers(batch: &KeyBatch<'_>, payloads: &mut [u32], mut find: impl FnMut(&[i6
         let keys = &mut keys[..found.len()];
         let outside = batch.numbers(first, keys);
         find(keys, found);
+        outside
+    })
+}
+
+fn bytes(batch: &KeyBatch<'_>, payloads: &mut [u32], find: impl Fn(&ByteTile, &mut [Found])) -> usize {
+    let mut keys = ByteTile::default();
+    tiles(batch, payloads, |first, found| {
+        let outside = batch.bytes(first, found.len(), &mut keys);
+        find(&keys, found);
         outside
     })
 }

@@ -4,6 +4,7 @@ use super::direct::DirectTable;
 use super::hashed::HashedTable;
 use super::keys::TILE_ROWS;
 use super::lines::{Line, LineTable, NarrowLine, WideLine};
+use super::short::ShortTable;
 
 /// What a slot of a table has: nothing, 0, so that new memory is empty; or one more than a payload.
 pub type Found = u32;
@@ -30,6 +31,8 @@ pub enum Form {
     Narrow,
     /// Keys of 64 bits, 15.6 bytes each.
     Wide,
+    /// Keys of up to 15 bytes, 26.7 bytes each.
+    Short,
     /// Hashes of 32 bits, 10 bytes each, and the keys.
     Hashed,
 }
@@ -40,6 +43,7 @@ impl std::fmt::Display for Form {
             Form::Direct => "direct",
             Form::Narrow => "narrow",
             Form::Wide => "wide",
+            Form::Short => "short",
             Form::Hashed => "hashed",
         })
     }
@@ -50,6 +54,7 @@ pub enum Table {
     Direct(DirectTable),
     Narrow(NumberTable<NarrowLine>),
     Wide(NumberTable<WideLine>),
+    Short(ShortTable),
     Hashed(HashedTable),
 }
 
@@ -59,6 +64,7 @@ impl Table {
             Table::Direct(_) => Form::Direct,
             Table::Narrow(_) => Form::Narrow,
             Table::Wide(_) => Form::Wide,
+            Table::Short(_) => Form::Short,
             Table::Hashed(_) => Form::Hashed,
         }
     }
@@ -68,6 +74,7 @@ impl Table {
             Table::Direct(table) => table.bytes(),
             Table::Narrow(table) => table.lines.bytes(),
             Table::Wide(table) => table.lines.bytes(),
+            Table::Short(table) => table.lines.bytes(),
             Table::Hashed(table) => table.bytes(),
         }
     }

@@ -63,6 +63,34 @@ fn the_budget_is_kept_and_an_index_that_is_too_large_is_an_error() {
     }
 }
 
+#[test]
+fn keys_in_lines_keep_the_budget() {
+    let rows: Vec<_> = (0..20_000).map(|row| (vec![Some(Value::Text(format!("number no.{row}")))], vec![])).collect();
+    let case = Case {
+        keys: vec![KeyColumn { lookup: ColumnType::String, input: ColumnType::String, case: Letters::Exact }],
+        added: vec![],
+        duplicates: Duplicates::Error,
+        slices: rows.chunks(1000).map(<[_]>::to_vec).collect(),
+    };
+    let free = case.build(1, 1000, u64::MAX).unwrap();
+    assert_eq!(free.form(), Form::Short);
+    let model = case.model();
+    let inputs: Vec<_> =
+        (0..25_000).step_by(7).map(|row| vec![Some(Value::Text(format!("number no.{row}")))]).collect();
+    let mut enough = 0;
+    for budget in (1..=50).map(|part| free.peak_bytes() * part / 50 + 1000) {
+        match case.build(1, 1000, budget) {
+            Ok(index) => {
+                assert!(index.form() == Form::Short && index.peak_bytes() <= budget);
+                case.check(&index, &model, &inputs);
+                enough += 1;
+            }
+            Err(error) => assert!(enough == 0 && matches!(error, BuildError::OverBudget { .. }), "{error}"),
+        }
+    }
+    assert!((1..5).contains(&enough), "{enough}");
+}
+
 fn number_key(lookup: ColumnType, input: ColumnType) -> LookupSpec {
     let keys = vec![KeyColumn { lookup, input, case: Letters::Exact }];
     LookupSpec { keys, added: vec![], duplicates: Duplicates::Error, budget_bytes: 1 << 20 }

@@ -21,6 +21,10 @@ fn numbers(entries: &[u64], key: impl Fn(u64) -> u64) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(entries.iter().map(|entry| key(*entry) as i64)))
 }
 
+fn texts(entries: &[u64], key: impl Fn(u64) -> String) -> ArrayRef {
+    Arc::new(StringViewArray::from_iter_values(entries.iter().map(|entry| key(*entry))))
+}
+
 /// An odd factor: numbers that look random, each once.
 fn spread(entry: u64) -> u64 {
     entry.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 1 << 63
@@ -28,7 +32,7 @@ fn spread(entry: u64) -> u64 {
 
 /// A form, keys of that form by entry, bytes per entry that they may take beside added columns, and whether values that
 /// are alone are in the table.
-const FORMS: [(Form, ColumnType, Keys, f64, bool); 6] = [
+const FORMS: [(Form, ColumnType, Keys, f64, bool); 9] = [
     (Form::Direct, ColumnType::Int64, |entries| numbers(entries, |entry| entry.wrapping_sub(400_000)), 4.1, true),
     (Form::Direct, ColumnType::Int64, |entries| numbers(entries, |entry| i64::MIN as u64 + 5 * entry / 2), 10.0, true),
     (
@@ -40,11 +44,14 @@ const FORMS: [(Form, ColumnType, Keys, f64, bool); 6] = [
     ),
     (Form::Narrow, ColumnType::Int64, |entries| numbers(entries, |entry| i64::MAX as u64 - 3 * entry), 10.1, true),
     (Form::Wide, ColumnType::Int64, |entries| numbers(entries, spread), 16.0, true),
+    (Form::Short, ColumnType::String, |entries| texts(entries, |entry| format!("Clerk#{entry:09}")), 26.8, true),
+    (Form::Short, ColumnType::String, |entries| texts(entries, |entry| format!("no. {entry}")), 26.8, true),
+    (Form::Hashed, ColumnType::String, |entries| texts(entries, |entry| format!("{entry:020}")), 30.1, false),
     (
         Form::Hashed,
         ColumnType::String,
-        |entries| Arc::new(StringViewArray::from_iter_values(entries.iter().map(|entry| format!("{entry:020}")))),
-        34.1,
+        |entries| texts(entries, |entry| format!("{entry:014}{}", "-".repeat(entry as usize % 3))),
+        29.1,
         false,
     ),
 ];
@@ -165,14 +172,19 @@ fn extreme_cases_have_the_form_that_suits_them() {
         (whole, numbers(&[0, 1 << 32]), Form::Wide),
         (whole, numbers(&[i64::MIN, i64::MAX]), Form::Wide),
         (whole, numbers(&[i64::MIN, -1, 0, 1, i64::MAX, i64::MAX]), Form::Wide),
-        (ColumnType::String, vec![], Form::Hashed),
-        (ColumnType::String, text(""), Form::Hashed),
+        (ColumnType::String, vec![], Form::Short),
+        (ColumnType::String, text(""), Form::Short),
+        (ColumnType::String, text("fifteen letters"), Form::Short),
+        (ColumnType::String, text("sixteen letters."), Form::Hashed),
         (ColumnType::String, text(&"long".repeat(16_000)), Form::Hashed),
     ] {
         let inputs = [i64::MIN, i64::MIN + 1, -2, -1, 0, 1, 2, 3, 4, 1 << 32, i64::MAX - 1, i64::MAX];
         let mut inputs: Vec<_> = numbers(&inputs);
         if column_type == ColumnType::String {
-            inputs = ["", "long", " "].iter().flat_map(|input| text(input)).collect();
+            inputs = ["", "long", " ", "fifteen letters", "sixteen letters.", "fifteen letters\0"]
+                .iter()
+                .flat_map(|input| text(input))
+                .collect();
         }
         inputs.push(None);
         let inputs: Vec<_> = inputs.into_iter().map(|input| vec![input]).collect();
@@ -192,8 +204,9 @@ fn composites_are_packed_while_they_fit() {
         (vec![Date, Int16, Bool], Form::Wide),
         (vec![Time, Int16, Bool], Form::Wide),
         (vec![Decimal { precision: 9, scale: 2 }, Date], Form::Wide),
-        (vec![Int64, Bool], Form::Hashed),
-        (vec![Decimal { precision: 18, scale: 0 }, Int16], Form::Hashed),
+        (vec![Int64, Bool], Form::Short),
+        (vec![Decimal { precision: 18, scale: 0 }, Int16], Form::Short),
+        (vec![Uuid, Bool], Form::Hashed),
         (vec![Int16, String], Form::Hashed),
     ] {
         let mut random = Numbers(3);

@@ -36,6 +36,7 @@ from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.names import TableName, staging_name
 from headrace.targets.postgres.side_by_side import SideBySide
+from headrace.targets.postgres.spill_watch import SpillWatch
 from headrace.targets.postgres.sql_values import written
 from headrace.targets.postgres.staging import TableStaging
 from headrace.targets.postgres.sweep import drop_staging, staged_of
@@ -109,6 +110,7 @@ class BuildLoad(TableLoad):
         self._hash_key: HashKey | None = None
         self._lengths = _lengths(control, plan, staging)
         self._temporary_bytes = 0
+        self._spill_watch = SpillWatch(connect, notice)
 
     def built(self) -> LoadTimes:
         """All of it. Raises TargetError for rows that could be appended twice."""
@@ -120,7 +122,7 @@ class BuildLoad(TableLoad):
             )
         if len(self._parts) == 1:
             flow = _Statements(self._connect, [partial(self._fill, self._parts[0], "", None, ())], self._is_cancelled)
-            return self._with_temporary(self.run(flow, flow.settled))
+            return self._run(flow)
         with exported_snapshot(self._connect, self._parts[0], self._is_cancelled, self._divided) as snapshot:
             names = [f"part {number} of {len(self._parts)}: " for number in range(1, len(self._parts) + 1)]
             jobs = [
@@ -128,7 +130,7 @@ class BuildLoad(TableLoad):
                 for part, name, rules in zip(self._parts, names, self._own_partitions(), strict=True)
             ]
             flow = _Statements(self._connect, jobs, self._is_cancelled, snapshot.refuse_changes)
-            return self._with_temporary(self.run(flow, flow.settled))
+            return self._run(flow)
 
     def _own_partitions(self) -> Sequence[Sequence[HashRule]]:
         """By part; none where each may give rows of every partition."""
@@ -136,7 +138,9 @@ class BuildLoad(TableLoad):
         found = own_partitions(self._plan.partitioning, column, len(self._parts))
         return [()] * len(self._parts) if found is None else found
 
-    def _with_temporary(self, times: LoadTimes) -> LoadTimes:
+    def _run(self, flow: _Statements) -> LoadTimes:
+        with self._spill_watch:
+            times = self.run(flow, flow.settled)
         return replace(times, temporary_bytes=self._temporary_bytes)
 
     def _flow_ended(self, flow: Flow, settles: Sequence[Settle], what: str) -> Sequence[Mapping[str, Any]]:
@@ -170,6 +174,7 @@ class BuildLoad(TableLoad):
         the partitions that are its own.
         """
         parent, only = self._staging.parent, self._staging.tables[0]
+        self._spill_watch.add(connection)
         if snapshot is None:
             connection.execute(begin_unit(self._run_id, only.create if self._plan.staging[0].owned else ()))
         else:

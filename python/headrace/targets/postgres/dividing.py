@@ -22,6 +22,7 @@ from headrace.targets.postgres.connection import Connection, one_row, one_value,
 from headrace.targets.postgres.failures import statement_failure
 from headrace.targets.postgres.names import TableName, quote
 from headrace.targets.postgres.sql_values import written
+from headrace.targets.postgres.statistics import notes_on_statistics
 from headrace.targets.sql import Command, interrupted
 
 _ALIAS: Final = "headrace_divided"
@@ -34,8 +35,8 @@ _OTHERWISE: Final = "Divide it otherwise, or leave `by` out: then it is one stat
 _NO_TABLE: Final = "it is no table with rows that have places"
 # Less is not worth a session.
 _LEAST_PAGES: Final = 1_024
-# For the session that holds the snapshot, the control session, and others.
-_OTHER_SESSIONS: Final = 3
+# For the session that holds the snapshot, the control session, the one that watches temporary files, and others.
+_OTHER_SESSIONS: Final = 4
 # No part may have a plan with workers, whose share of the work would be another one each time.
 _SETTINGS: Final = "SET LOCAL max_parallel_workers_per_gather = 0"
 
@@ -48,14 +49,18 @@ def divide(
     what: str,
     is_cancelled: Callable[[], bool],
 ) -> QueryParts:
-    """The statements of the parts. Raises TargetError if the query cannot be divided so."""
-    if division.table is None and division.column is None:
-        return QueryParts((query,))
+    """The statements of the parts, and notes. Raises TargetError if the query cannot be divided so."""
     connection = connect()
     try:
         with interrupted(is_cancelled, connection.cancel):
             dividing = _Dividing(connection, query, division, what)
-            return dividing.by_table() if division.table is not None else dividing.by_column(columns)
+            if division.table is not None:
+                made = dividing.by_table()
+            elif division.column is not None:
+                made = dividing.by_column(columns)
+            else:
+                made = QueryParts((query,))
+            return replace(made, notes=(*made.notes, *notes_on_statistics(connection, query)))
     finally:
         connection.close()
 
