@@ -14,7 +14,15 @@ from pathlib import Path
 
 from headrace import core
 from headrace.errors import SourceError, TargetError
-from headrace.model import BoundPackage, Connection, DataFlowTask, Destination, FilesConnection, FileSource
+from headrace.model import (
+    BoundPackage,
+    Connection,
+    DataFlowTask,
+    Destination,
+    FilesConnection,
+    FileSource,
+    GatheredSource,
+)
 from headrace.model.load import usable_cpus
 from headrace.planning import (
     CatalogTable,
@@ -38,6 +46,7 @@ from headrace.planning import (
     table_after,
     with_outside_keys,
 )
+from headrace.planning.gathered import gathered_snapshot
 from headrace.planning.joins import paired
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
@@ -134,6 +143,11 @@ def _prepared(
 ) -> PreparedFlow | SkippedTask:
     """`missing` gets the source that lets the task be skipped, if it is."""
     source = task.source
+    if isinstance(source, GatheredSource):
+        before = _prepared(source.before, streams, destination_files, is_cancelled, missing)
+        if isinstance(before, SkippedTask):
+            return replace(before, task=task.id, table=task.destination.table)
+        return PreparedFlow(task, gathered_snapshot(source.name, before.source))
     if not isinstance(source, FileSource):
         return PreparedFlow(task, snapshot_generated(source))
     plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
@@ -160,7 +174,14 @@ def _with_lookups(
     destination_files: Sequence[Path],
     is_cancelled: Callable[[], bool],
 ) -> PreparedFlow | SkippedTask:
-    if isinstance(item, SkippedTask) or not item.task.transforms:
+    if isinstance(item, SkippedTask):
+        return item
+    source = item.task.source
+    if isinstance(source, GatheredSource) and item.source.gathered is not None:
+        known = lookup_sources(source.before, streams, destination_files, is_cancelled)
+        gathered = replace(item.source.gathered, lookups=known)
+        item = replace(item, source=replace(item.source, gathered=gathered))
+    if not item.task.transforms:
         return item
     lookups = lookup_sources(item.task, streams, destination_files, is_cancelled)
     return replace(item, source=replace(item.source, lookups=lookups))
