@@ -52,11 +52,11 @@ class GatheredBinder:
         if len(spec.destinations) > 1:
             self._refuse(
                 (*path, "destinations"),
-                f"the rows of the query `{show_name(name)}`, which needs all rows, go to one destination in this version",
+                f"the rows of the query `{show_name(name)}`, which needs all rows, go to one destination",
                 "one destination",
                 _ANOTHER_FLOW,
             )
-        if spec.rejects is not None and spec.rejects.table is not None:
+        if spec.rejects.table is not None:
             self._refuse(
                 (*path, "rejects", "table"),
                 f"rejects of a data flow with the query `{show_name(name)}`, which needs all rows, go into no table in "

@@ -94,8 +94,8 @@ def gather_rows(connection: duckdb.DuckDBPyConnection, query: GatheredQuery, row
         with suppress(duckdb.Error):
             connection.execute("SELECT 1").fetchall()
             connection.unregister(_ROWS)
-    ((rows,),) = connection.execute(f"SELECT count(*) FROM {_RESULT}").fetchall()
-    return int(rows)
+    counted: list[tuple[int]] = connection.execute(f"SELECT count(*) FROM {_RESULT}").fetchall()
+    return counted[0][0]
 
 
 def gathered_rows(connection: duckdb.DuckDBPyConnection) -> object:
@@ -152,7 +152,7 @@ def _is_streamed(connection: duckdb.DuckDBPyConnection, sql: str, scan: str) -> 
 
 
 def _scans(node: Mapping[str, Any], scan: str) -> int:
-    return (node["name"] == scan) + sum(_scans(child, scan) for child in node["children"])
+    return int(node["name"] == scan) + sum(_scans(child, scan) for child in node["children"])
 
 
 def _passes(node: Mapping[str, Any], scan: str) -> bool:

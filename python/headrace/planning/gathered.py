@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from headrace import units
 from headrace.errors import InternalError
 from headrace.model import GatheredSource
 from headrace.planning.capabilities import Capabilities
@@ -41,6 +42,7 @@ class GatheredSqlPlan:
     """The query among the transforms of its flow, for people: nothing of it is the core's."""
 
     source: GatheredSource
+    memory_bytes: int
     # Rows go on by the only output.
     output: ClassVar[int] = 0
     taken: ClassVar[str] = ""
@@ -72,7 +74,7 @@ class GatheredSqlPlan:
         query = self.source.query
         columns = ", ".join(f"{own.name} {own.type}" for own in query.outputs)
         how = "rows go through it as they come" if query.streams else "it keeps all rows before it begins"
-        return f"{self.name}: SQL over all rows of {query.input}, one instance; {how}; gives {columns}"
+        return f"{self.name}: SQL over all rows of {query.input}, one instance of {units.size(self.memory_bytes)}; {how}; gives {columns}"
 
 
 @dataclass(frozen=True)

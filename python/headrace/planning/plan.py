@@ -225,7 +225,7 @@ class DataFlowPlan:
         """As people see it: with the source and the transforms in front of a query over all rows."""
         if self.gather is None:
             return self
-        before, query = self.gather.before, GatheredSqlPlan(self.gather.source)
+        before, query = self.gather.before, GatheredSqlPlan(self.gather.source, self.gather.memory_bytes)
         return replace(
             self,
             source=before.source,

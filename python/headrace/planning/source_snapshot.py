@@ -13,8 +13,8 @@ class SourceSnapshot:
     `generate` is the flow spec's member of that name when the rows are generated instead of read. `may_be_empty`: a
     source without one data row is loaded too. `row_bytes`: about as long is a row of the files. `lookups`: what those
     of the data flow read, in the order of its transforms. `pairs`: as many files of a join are the left ones, and as
-    many behind them the right ones; None without a join. `gathered`: what is read for a query over all rows, which gives
-    the rows of this source.
+    many behind them the right ones; None without a join. `gathered`: what is read for a query over all rows,
+    which gives the rows of this source.
     """
 
     name: str

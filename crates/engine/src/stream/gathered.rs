@@ -45,7 +45,8 @@ pub fn send(
     let schema = shared.spec.first_schema()?;
     meter.turn_to(Doing::Read);
     for batch in arriving {
-        let batch = batch.map_err(|error| failed(shared, "reading the rows of a query failed").found(error.to_string()))?;
+        let batch =
+            batch.map_err(|error| failed(shared, "reading the rows of a query failed").found(error.to_string()))?;
         meter.turn_to(Doing::Parse);
         let batch = rows_of(shared, &schema, &batch)?;
         for first in (0..batch.num_rows()).step_by(ROWS_AT_ONCE) {
@@ -106,7 +107,7 @@ fn refused(shared: &Shared, schema: &RowSchema, rows: &RecordBatch, row: usize, 
     let note = refusal.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
     let values = schema.columns().iter().zip(rows.columns());
     let values = values.map(|(own, array)| format!("{} {}", own.name, value(array, row, own.column_type)));
-    CoreError::new(ErrorKind::RejectLimit, format!("a row of {} is refused ({})", shared.spec.name, refusal.rule.code()))
+    CoreError::new(ErrorKind::Source, format!("a row of {} is refused ({})", shared.spec.name, refusal.rule.code()))
         .found(format!("{what}{note}; {}", values.take(SHOWN_VALUES).collect::<Vec<_>>().join(", ")))
         .expected(refusal.rule.expected())
         .hint("Rows of a gathered query stand in no file and cannot be rejects: let the query leave such rows out, or mend them.")
