@@ -1,5 +1,5 @@
-"""Queries over all rows of a data flow, into DuckDB: what plain DuckDB gives over the same files, whatever the number of
-streams; accounts; errors; cancelling and killing.
+"""Queries over all rows of a data flow, into DuckDB: what plain DuckDB gives over the same files, with 1 and 16 streams;
+accounts; errors; cancelling and killing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ CHAINS = {
         "sum(price) OVER (PARTITION BY quantity) AS total, lag(note) OVER (ORDER BY id) AS before FROM orders"
     ],
     "pivot": [
-        "FROM (PIVOT (SELECT quantity, paid, price FROM orders) ON paid IN (true, false) USING sum(price) GROUP BY quantity)"
+        "FROM (PIVOT (SELECT quantity, paid, price FROM orders) ON paid IN (true, false) "
+        "USING sum(price) GROUP BY quantity)"
     ],
     "union": ["SELECT id, note FROM orders WHERE id < 50 UNION ALL SELECT -id, note FROM orders WHERE id < 20"],
     "twice": [
@@ -114,7 +115,8 @@ def test_rejects_are_those_of_the_rows_in_front_of_it(orders: Project) -> None:
 
 FAILING = {
     "value": "SELECT CAST(sum(100 // (id - 7)) AS BIGINT) AS n FROM orders",
-    "error": "SELECT quantity, CASE WHEN count(*) > 3 THEN error('too many: it''s') ELSE 1 END AS n FROM orders GROUP BY 1",
+    "error": "SELECT quantity, CASE WHEN count(*) > 3 THEN error('too many: it''s') ELSE 1 END AS n "
+    "FROM orders GROUP BY 1",
 }
 
 
@@ -167,8 +169,8 @@ def test_plan_says_what_it_does(orders: Project) -> None:
 def test_memory_is_bounded_and_rows_are_put_aside(orders: Project) -> None:
     """All rows a hundred times, sorted, are more than the instance may have."""
     sql = (
-        "SELECT id * 200 + b.y AS id, repeat(note, 10) AS note, row_number() OVER (ORDER BY hash(note, id, b.y), id, b.y) "
-        "AS place FROM orders, range(200) AS b(y)"
+        "SELECT id * 200 + b.y AS id, repeat(note, 10) AS note, row_number() "
+        "OVER (ORDER BY hash(note, id, b.y), id, b.y) AS place FROM orders, range(200) AS b(y)"
     )
     orders.package(package(sql))
     ended = orders.run("--streams", "2", memory="400MB")
@@ -179,7 +181,10 @@ def test_memory_is_bounded_and_rows_are_put_aside(orders: Project) -> None:
 
 @pytest.mark.parametrize("streams", ["1", "4"])
 def test_a_run_that_was_killed_is_resumed_from_the_beginning(orders: Project, streams: str) -> None:
-    sql = "SELECT quantity, count(*) AS n, sum(length(note))::BIGINT AS chars FROM orders, range($factor) AS b(y) GROUP BY quantity"
+    sql = (
+        "SELECT quantity, count(*) AS n, sum(length(note))::BIGINT AS chars "
+        "FROM orders, range($factor) AS b(y) GROUP BY quantity"
+    )
     orders.package(package(sql, destination="table: out, target: append"))
     with orders.started(orders.arguments("--streams", streams, factor=20_000)) as running:
         orders.wait_for_event(running, "task_started")

@@ -1,4 +1,4 @@
-"""Queries over all rows of a data flow on the way into PostgreSQL: the rows of DuckDB's own query, also when resumed."""
+"""Queries over all rows of a data flow into PostgreSQL: the rows of DuckDB's own query, also when resumed."""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 # Enough to describe any query: nothing is executed.
 _DESCRIBING_BYTES: Final = 100_000_000
-_SETTINGS: Final = (f"SET disabled_optimizers = '{DISABLED_OPTIMIZERS}'",)
+# A table would be read twice by some, in the place of a stream, which cannot.
+_READ_TWICE: Final = "late_materialization,window_self_join,top_n_window_elimination"
+_SETTINGS: Final = (f"SET disabled_optimizers = '{DISABLED_OPTIMIZERS},{_READ_TWICE}'",)
 # Stands for the rows when a query is described: no row is ever in it.
 _STAND_IN: Final = "__headrace_stand_in"
 _ROWS: Final = "__headrace_rows"

@@ -74,7 +74,8 @@ class GatheredSqlPlan:
         query = self.source.query
         columns = ", ".join(f"{own.name} {own.type}" for own in query.outputs)
         how = "rows go through it as they come" if query.streams else "it keeps all rows before it begins"
-        return f"{self.name}: SQL over all rows of {query.input}, one instance of {units.size(self.memory_bytes)}; {how}; gives {columns}"
+        instance = f"one instance of {units.size(self.memory_bytes)}"
+        return f"{self.name}: SQL over all rows of {query.input}, {instance}; {how}; gives {columns}"
 
 
 @dataclass(frozen=True)

@@ -319,6 +319,8 @@ class DataFlowPlan:
             **({} if self.join is None else {"join": self.join.core_spec(self.run)}),
             **({"transforms": self._transforms_spec()} if self.transforms else {}),
             **self.end_spec(),
+            # Rows that do not fit it are told with its name.
+            **({} if self.gather is None else {"destination": self.table}),
             **({} if routing is None else {"routing": routing}),
             "sink": sink,
             "streams": self.streams,
