@@ -54,6 +54,7 @@ from headrace.run.lookup_tables import described
 from headrace.run.missing_files import no_files, nothing_to_load
 from headrace.run.redact import Redactor
 from headrace.run.reject_tables import RejectTables, TableKey, table_key
+from headrace.run.schema_names import SchemaNames
 from headrace.run.tasks import file_stem as stem_of
 from headrace.run.tasks import nameable_flows
 from headrace.sources import FileCommit, format_notes, snapshot_files, snapshot_generated
@@ -353,7 +354,7 @@ def plan_run(
     keys = keys or KeyAnswers()
     tables: dict[tuple[object, ...], CatalogTable | None] = {}
     loaders: dict[tuple[object, ...], list[DataFlowTask]] = {}
-    names = _SchemaNames()
+    names = SchemaNames()
     reject_tables = RejectTables(
         table_key(targets[item.task.destination.connection], item.task.destination, item.task.destination.table)
         for item in prepared
@@ -447,27 +448,6 @@ def _finished(task: DataFlowTask, target: Target, progress: TaskProgress, file_s
         is_joined=task.join is not None,
         flow=task.flow,
     )
-
-
-class _SchemaNames:
-    """The names in the schemas of the run's destinations, as they will be when a task starts."""
-
-    def __init__(self) -> None:
-        self._names: dict[tuple[object, ...], frozenset[str]] = {}
-
-    def of(self, target: Target, place: tuple[object, ...], destination: Destination) -> frozenset[str]:
-        """Those of the destination's schema."""
-        if place not in self._names:
-            self._names[place] = target.names_in_schema(destination.schema)
-        return self._names[place]
-
-    def follow(self, place: tuple[object, ...], plan: DataFlowPlan, catalog: CatalogTable | None) -> None:
-        """Takes over what a task will have changed."""
-        if place in self._names:
-            after = own_tables(table_after(plan, catalog))
-            gone = frozenset(own_tables(catalog)) - frozenset(after)
-            made = {plan.table, *after}
-            self._names[place] = (self._names[place] - gone) | made
 
 
 def _key_facts(

@@ -101,8 +101,6 @@ MESSAGES = {
     "partition": query(COUNTED, destination=", partition: {hash: {column: part, parts: 2}}"),
     "two": package(f"q: {{input: lines, sql: {json.dumps(COUNTED)}}}", f"r: {SECOND}", input="r"),
     "rejects_table": query(COUNTED).replace("sources:", "rejects: {limit: 1, table: bad}\n      sources:", 1),
-        "      sources:", "      rejects: {limit: 1, table: bad}\n      sources:", 1
-    ),
 }
 
 
