@@ -1,4 +1,4 @@
-"""Queries over all rows of a data flow, into DuckDB: what plain DuckDB gives over the same files, with 1 and 16 streams;
+"""Queries over all rows of a data flow, into DuckDB: what plain DuckDB gives over the same files, by 1 and 16 streams;
 accounts; errors; cancelling and killing.
 """
 
@@ -128,6 +128,22 @@ def test_a_query_that_fails_fails_the_flow(orders: Project, name: str) -> None:
     assert_snapshot(f"gathered/failing_{name}", orders.stable(ended.stderr.split("\nerror: ")[-1]))
     assert orders.tables() == []
     assert orders.leftovers() == []
+
+
+@pytest.mark.parametrize("place", ["query", "behind"])
+def test_a_failure_among_several_transforms_is_told(orders: Project, place: str) -> None:
+    chain = [
+        "SELECT * FROM orders WHERE id > 5",
+        "SELECT count(*) AS n, max(id) AS last FROM q1",
+        "SELECT n, last FROM q2",
+    ]
+    chain[1 if place == "query" else 2] += " WHERE error('odd') IS NULL"
+    orders.package(package(*chain))
+    ended = orders.run()
+    assert (ended.exit_code, "odd" in ended.stderr) == (1, True)
+    (table,) = ended.summary["tables"]
+    assert [own["kind"] for own in table["transforms"]] == ["sql", "gathered", "sql"]
+    assert orders.tables() == []
 
 
 def test_what_a_table_cannot_hold_fails_with_the_values(orders: Project) -> None:

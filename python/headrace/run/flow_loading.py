@@ -146,9 +146,9 @@ class FlowLoading:
                 query = Gathering(connection, gather, cancellation.is_set, self._redactor.text)
                 before = self._run(self._as_part(gather.before, plan), query, cancellation, rows_of)
                 if before.error is not None:
-                    return before
+                    return gathered_outcome(plan, before, None)
                 behind = self._run(plan, loader, cancellation, rows_of, query.rows())
-                return gathered_outcome(gather, before, behind)
+                return gathered_outcome(plan, before, behind)
         except duckdb.Error as error:
             failure = InternalError("the instance of a query over all rows cannot be used", found=str(error))
             return FlowOutcome(None, None, failure, 0.0, 0.0)
