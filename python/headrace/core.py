@@ -183,11 +183,15 @@ class Lookup:
 class Flow:
     """One data flow: streams that read, parse and write. Nothing runs before `start`."""
 
-    def __init__(self, spec: Mapping[str, Any], lookups: Sequence[Lookup] = ()) -> None:
+    def __init__(self, spec: Mapping[str, Any], lookups: Sequence[Lookup] = (), rows: object | None = None) -> None:
         """Check the specification; raises InternalError when it contradicts itself. `lookups`: one for each of its
-        transforms that is one.
+        transforms that is one; `rows`: the capsule of an Arrow C stream, which has them in the place of files.
         """
-        self._flow = _call(_native.Flow, json.dumps(spec), [lookup.native for lookup in lookups])
+        arguments = json.dumps(spec), [lookup.native for lookup in lookups]
+        if rows is None:
+            self._flow = _call(_native.Flow, *arguments)
+        else:
+            self._flow = _call(_native.Flow.of_stream, *arguments, rows)
         self.started = False
 
     def start(self) -> None:

@@ -29,7 +29,7 @@ use crate::sink::Sink;
 use crate::sink::arrow::BatchReader;
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
-use crate::stream::{self, BLOCK_OVERHEAD_BYTES, JoinedRanges, KeptPairs};
+use crate::stream::{self, Arriving, BLOCK_OVERHEAD_BYTES, JoinedRanges, KeptPairs};
 use crate::transforms::{Transforms, Window};
 
 /// The slab of a block is at most this many times as large as its text: 16 bytes for an empty text field, which takes at least
@@ -76,6 +76,8 @@ pub struct Shared {
     pub joined: JoinedRanges,
     /// What is known of them, for an attempt that follows.
     pub kept_pairs: KeptPairs,
+    /// Rows that come as batches, until the stream takes them that reads their slice.
+    arriving: Mutex<Option<Arriving>>,
     streams: Mutex<Vec<StreamReport>>,
     /// Of all streams, once the flow has started.
     meters: Mutex<Vec<Arc<StreamMeter>>>,
@@ -177,6 +179,16 @@ impl Flow {
         Ok(Self::of(spec, outcome, transforms, destinations, readers))
     }
 
+    /// A flow of rows that come as batches; its specification says so.
+    ///
+    /// # Errors
+    /// `Specification` when it contradicts itself, or the indexes.
+    pub fn of_batches(spec: FlowSpec, lookups: Vec<Arc<Lookup>>, batches: Arriving) -> Result<Self, CoreError> {
+        let flow = Self::with_lookups(spec, lookups)?;
+        *lock(&flow.shared.arriving) = Some(batches);
+        Ok(flow)
+    }
+
     /// A flow of a checked specification into a sink of the core's own; that of the specification counts for nothing.
     ///
     /// # Errors
@@ -216,6 +228,7 @@ impl Flow {
             slices: Mutex::new(known),
             joined,
             kept_pairs,
+            arriving: Mutex::default(),
             streams: Mutex::default(),
             meters: Mutex::default(),
             active: AtomicUsize::new(0),
@@ -379,6 +392,11 @@ impl Drop for Flow {
 }
 
 impl Shared {
+    /// The rows that come as batches, once.
+    pub fn take_arriving(&self) -> Option<Arriving> {
+        lock(&self.arriving).take()
+    }
+
     /// Accounts of a slice that ended well.
     pub fn end_slice(&self, account: SliceReport) {
         if self.destinations.keeps_rejects() && self.rejects.count_slice(&account) {
@@ -539,7 +557,7 @@ impl Shared {
 
     /// No file changed since the plan was made.
     fn check_files(&self) -> Result<(), CoreError> {
-        if self.spec.source.generate.is_some() {
+        if self.spec.source.generate.is_some() || self.spec.source.gathered {
             return Ok(());
         }
         for file in self.spec.source.files.iter().filter(|file| file.stream.is_none()) {
@@ -626,6 +644,7 @@ mod tests {
                 slices: vec![],
                 committed: HashMap::new(),
                 generate: None,
+                gathered: false,
                 epochs: vec![],
             },
             join: None,

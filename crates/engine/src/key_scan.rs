@@ -183,6 +183,7 @@ fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
             slices: spec.slices.clone(),
             committed: Default::default(),
             generate: None,
+            gathered: false,
             epochs: Vec::new(),
         },
         join: None,

@@ -43,4 +43,5 @@ mod transforms;
 
 pub use flow::Flow;
 pub use sink::arrow::BatchReader;
+pub use stream::Arriving;
 pub use transforms::{Failure, FailureKind, Window};

@@ -178,6 +178,7 @@ mod tests {
                 slices: slices.collect(),
                 committed: Default::default(),
                 generate: None,
+                gathered: false,
                 epochs: vec![],
             },
             join: None,

@@ -107,6 +107,7 @@ mod tests {
                     slices: vec![slice(1, 0, end), slice(2, end, end + 2), slice(3, end + 2, end + 4)],
                     committed: Default::default(),
                     generate: None,
+                    gathered: false,
                     epochs: vec![],
                 },
                 join: None,

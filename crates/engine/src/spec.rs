@@ -81,6 +81,9 @@ pub struct SourceSpec {
     /// Set when rows are generated instead of read: slice k is chunk k.
     #[serde(default)]
     pub generate: Option<GenerateSource>,
+    /// Whether rows come as batches of a stream, of which the one slice is, instead of as text.
+    #[serde(default)]
+    pub gathered: bool,
     /// Sets of slices behind each of which all units commit together; none if they commit at the end.
     #[serde(default)]
     pub epochs: Vec<Vec<u32>>,
@@ -577,6 +580,9 @@ impl FlowSpec {
         }
         if self.source.generate.is_some() && !self.layout.made.is_empty() {
             return refuse("generated rows stand in no file: their columns are not made".to_owned());
+        }
+        if self.source.gathered && (self.source.slices.len() != 1 || self.join.is_some() || !self.others.is_empty()) {
+            return refuse("rows of a stream are one slice, of no join, and go to one destination".to_owned());
         }
         let names = self.rejects.names.len();
         if names > 0 && names != self.source.files.len() {

@@ -1,5 +1,6 @@
 //! A stream: takes slices from the queue, has them read, and sends their rows on.
 
+mod gathered;
 mod kept_pairs;
 mod pair;
 mod ranges;
@@ -19,6 +20,7 @@ use crate::report::{SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed, Writer};
 use crate::spec::{CommittedSlice, SliceSpec};
 use crate::transforms::{Refusal, Remaining, Sent};
+pub use gathered::Arriving;
 pub use kept_pairs::KeptPairs;
 use pair::Pair;
 pub use ranges::JoinedRanges;
@@ -116,6 +118,15 @@ impl Stream<'_> {
         self.meter.turn_to(Doing::Write);
         if !self.sending.begin_slice(slice)? {
             return Ok(false);
+        }
+        if self.shared.spec.source.gathered {
+            let Some(account) = gathered::send(self.shared, self.meter, slice, &mut self.sending)? else {
+                return Ok(false);
+            };
+            self.meter.turn_to(Doing::Write);
+            self.sending.writers.iter_mut().try_for_each(|writer| writer.end_slice(&account))?;
+            self.shared.end_slice(account);
+            return Ok(true);
         }
         let mut progress = self.reader.open(slice)?;
         let read = self.reader.read(&mut progress, &mut self.sending);

@@ -50,6 +50,7 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
             slices: slicing.slices,
             committed: Default::default(),
             generate: None,
+            gathered: false,
             epochs: vec![],
         },
         join: None,

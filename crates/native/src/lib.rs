@@ -226,6 +226,20 @@ impl Flow {
         py.detach(|| EngineFlow::with_lookups(spec, lookups)).map(Flow).map_err(|error| to_python(&error))
     }
 
+    /// A flow whose rows are those of a stream.
+    #[staticmethod]
+    fn of_stream(
+        py: Python<'_>,
+        spec_json: &str,
+        lookups: Vec<PyRef<'_, Lookup>>,
+        stream: &Bound<'_, PyCapsule>,
+    ) -> PyResult<Self> {
+        let spec = from_json("flow", spec_json)?;
+        let lookups = lookups.iter().map(|lookup| lookup.0.clone()).collect();
+        let stream = Box::new(stream_in(stream)?);
+        py.detach(|| EngineFlow::of_batches(spec, lookups, stream)).map(Flow).map_err(|error| to_python(&error))
+    }
+
     fn start(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.start()).map_err(|error| to_python(&error))
     }

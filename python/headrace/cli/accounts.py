@@ -247,8 +247,10 @@ def render_transforms(tables: Sequence[Document], *, width: int) -> str:
     lines = []
     for key, counts in sums.items():
         whose, kind, name, no_match = key
-        text = {"sql": _queried, "split": _parted}.get(kind, partial(_looked_up, no_match))(counts, outputs[key])
-        word = {"sql": "query"}.get(kind, kind)
+        text = {"sql": _queried, "split": _parted, "gathered": _gathered}.get(kind, partial(_looked_up, no_match))(
+            counts, outputs[key]
+        )
+        word = {"sql": "query", "gathered": "query"}.get(kind, kind)
         lines += _wrapped(f"{whose}: {word} {name}: {text}{_not_counted(counts)}", "", width)
     return "\n".join(lines)
 
@@ -275,6 +277,10 @@ def _queried(counts: Mapping[str, int], _outputs: Mapping[str, int]) -> str:
     left_out = f", {units.count(counts['filtered'])} left out"
     rejected = f", {units.count(counts['rejected'])} rejected" if counts["rejected"] else ""
     return f"{units.plural(counts['rows'], 'row')}, {units.count(counts['matched'])} went on{left_out}{rejected}"
+
+
+def _gathered(counts: Mapping[str, int], _outputs: Mapping[str, int]) -> str:
+    return f"{units.plural(counts['rows'], 'row')} in, {units.count(counts['matched'])} out"
 
 
 def _not_counted(counts: Mapping[str, int]) -> str:

@@ -1,5 +1,6 @@
 """Who executes a planned data flow: for now this process."""
 
+from headrace.executors.gathered import Gathering, gathered_outcome
 from headrace.executors.ignored import Ignored, ignored_by_column, kept_ignored
 from headrace.executors.joined import added_joins, join_accounts, kept_joined, without_rows
 from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor, SharedLoader
@@ -11,6 +12,7 @@ __all__ = [
     "Cancel",
     "CreateFlow",
     "FlowOutcome",
+    "Gathering",
     "Ignored",
     "Loader",
     "LocalExecutor",
@@ -18,6 +20,7 @@ __all__ = [
     "SharedLoader",
     "added_joins",
     "build_lookups",
+    "gathered_outcome",
     "ignored_by_column",
     "join_accounts",
     "kept_ignored",

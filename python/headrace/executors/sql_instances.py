@@ -90,7 +90,7 @@ def _watch(flow: QueriedFlow, instances: list[_Instance], has_ended: threading.E
                 own.interrupt()
 
 
-def _short(error: Exception) -> str:
+def short_message(error: Exception) -> str:
     """DuckDB's message without advice: what it advises to set cannot be set here."""
     text = message_of(error)
     for advice in _ADVICE:
@@ -185,9 +185,9 @@ class _OpenQuery:
             # Only so errors have their classes: a stream would tell texts alone.
             answer = self._relation.materialize().__arrow_c_stream__()
         except of_rows as error:
-            window.failed("row", shown(_short(error)))
+            window.failed("row", shown(short_message(error)))
         except duckdb.OutOfMemoryException as error:
-            window.failed("memory", shown(_short(error)))
+            window.failed("memory", shown(short_message(error)))
         else:
             window.rows(answer)
         finally:

@@ -10,6 +10,7 @@ from headrace.model.bound import (
     DataFlowTask,
     Destination,
     FileSource,
+    GatheredSource,
     GenerateSource,
     Join,
     Lookup,
@@ -33,6 +34,7 @@ from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
 from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, embedded_database, message_of, row_stream
+from headrace.model.gathered_query import GatheredQuery, gather_rows, gathered_rows, gathering_database
 from headrace.model.join import SIDES, JoinedColumn, JoinKey, Side
 from headrace.model.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
 from headrace.model.layout import Layout
@@ -99,6 +101,8 @@ __all__ = [
     "Every",
     "FileSource",
     "FilesConnection",
+    "GatheredQuery",
+    "GatheredSource",
     "GenerateSource",
     "Handler",
     "HashPartition",
@@ -143,6 +147,9 @@ __all__ = [
     "describe",
     "embedded_database",
     "environments_schema",
+    "gather_rows",
+    "gathered_rows",
+    "gathering_database",
     "key_family",
     "layout_schema",
     "load_package",

@@ -11,6 +11,7 @@ from headrace.machine.affinity import Affinity
 from headrace.model.connections import Connection
 from headrace.model.data_type import DataType
 from headrace.model.embedded_query import EmbeddedQuery
+from headrace.model.gathered_query import GatheredQuery
 from headrace.model.join import JoinedColumn, JoinKey
 from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
@@ -63,7 +64,20 @@ class GenerateSource:
     layout: Layout
 
 
-Source = FileSource | GenerateSource
+@dataclass(frozen=True, slots=True)
+class GatheredSource:
+    """What a query makes of all rows of a data flow. `name`: that of the transform; `layout`: has the columns of the
+    query; `before`: brings the rows to it.
+    """
+
+    name: str
+    query: GatheredQuery
+    written: str
+    layout: Layout
+    before: DataFlowTask
+
+
+Source = FileSource | GenerateSource | GatheredSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +282,9 @@ class DataFlowTask:
 
     @property
     def computes(self) -> bool:
-        """Whether a query is among its transforms."""
-        return any(isinstance(own, SqlTransform | SplitOutput) for own in self.transforms)
+        """Whether a query is among its transforms, or has made its rows."""
+        is_gathered = isinstance(self.source, GatheredSource)
+        return is_gathered or any(isinstance(own, SqlTransform | SplitOutput) for own in self.transforms)
 
     @property
     def is_read_as_declared(self) -> bool:

@@ -11,6 +11,7 @@ from headrace.model.bound import (
     DataFlowTask,
     Destination,
     FileSource,
+    GatheredSource,
     Join,
     Lookup,
     Misses,
@@ -135,6 +136,8 @@ def _source(source: Source) -> dict[str, object]:
             "wait_seconds": source.wait_seconds,
             "layout": layout,
         }
+    if isinstance(source, GatheredSource):
+        return {"name": source.name, "sql": source.written, "of": _source(source.before.source), "layout": layout}
     return {
         "name": source.name,
         "generator": source.generator,

@@ -102,10 +102,16 @@ def embedded_database(query: EmbeddedQuery, memory_bytes: int) -> Iterator[duckd
 
 @contextmanager
 def bare_database(
-    query: EmbeddedQuery, memory_bytes: int, settings: Sequence[str] = (), *, spills: bool = True
+    query: EmbeddedQuery,
+    memory_bytes: int,
+    settings: Sequence[str] = (),
+    *,
+    spills: bool = True,
+    threads: int = 1,
+    spill_folder: str | None = None,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database for the query, with its values and further settings. `spills`: whether what does not fit into its
-    memory may go to disk.
+    memory may go to disk, into `spill_folder`.
     """
     import duckdb
 
@@ -116,10 +122,11 @@ def bare_database(
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
-            "threads": 1,
+            "threads": threads,
             "async_threads": 0,
             "memory_limit": f"{memory_bytes}B",
             **({} if spills else {"temp_directory": ""}),
+            **({} if spill_folder is None else {"temp_directory": spill_folder}),
         },
     )
     try:

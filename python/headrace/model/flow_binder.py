@@ -21,6 +21,7 @@ from headrace.model.bound import (
 )
 from headrace.model.connections import Connection, FilesConnection
 from headrace.model.flow_graph import Reader
+from headrace.model.gathered_binder import GatheredBinder, destination_of, gathered_place
 from headrace.model.join import JoinedColumn
 from headrace.model.join_binder import JoinBinder
 from headrace.model.layout import Layout
@@ -75,6 +76,7 @@ class FlowBinder:
         self._environment = environment
         self._names = NamedThings(document, problems, environment.connections)
         self._joins = JoinBinder(document, problems, self._names)
+        self._gathered = GatheredBinder(document, problems)
         self._transforms = TransformBinder(document, problems, self._names, self._layout)
 
     def bind(
@@ -95,6 +97,8 @@ class FlowBinder:
         is_wrong = None in sources.values() or (joined is None and _joins(spec))
         if is_wrong or source is None or transforms is None:
             return None
+        if not all(self._gathered.check(spec, own, path) for own in transforms.values()):
+            return None
         if len(destinations) > 1 and not self._share(spec, destinations, path, joins=joined is not None):
             return None
         first = source.layout.columns if joined is None else joined.columns
@@ -112,20 +116,37 @@ class FlowBinder:
             if joined is not None and not self._divides_joined(own, joined, place):
                 return None
             shared = len(destinations) > 1
+            place_of_query = gathered_place(passed)
+            rows_of: Source = source
+            is_whole = is_described and all(item.is_described for item in others)
+            describe = None if is_whole else self._describe(way, name, place_of_query)
+            if place_of_query is not None:
+                query = passed[place_of_query]
+                before = replace(
+                    DataFlowTask(instance, task.name, when, source, destination_of(query.name)),
+                    rejects=RejectLimits.of(spec.rejects, self._environment.rejects),
+                    transforms=passed[:place_of_query],
+                    join=joined,
+                )
+                assert isinstance(query, SqlTransform)
+                made = self._gathered.source(query.name, query, before, (*path, "transforms", query.name))
+                if made is None:
+                    return None
+                rows_of, passed = made, passed[place_of_query + 1 :]
             tasks.append(
                 DataFlowTask(
                     f"{instance}/{name}" if shared else instance,
                     task.name,
                     when,
-                    source,
+                    rows_of,
                     self._partitioned(destination, own, source, first, columns, place),
                     RejectLimits.of(spec.rejects, self._environment.rejects),
                     task.description,
                     spec.rejects.table,
                     task.id,
                     passed,
-                    None if is_described and all(item.is_described for item in others) else self._describe(way, name),
-                    joined,
+                    describe,
+                    None if place_of_query is not None else joined,
                     instance if shared else "",
                     others,
                     tuple(item for item in destinations.values() if item is not None and item is not destination),
@@ -198,8 +219,10 @@ class FlowBinder:
             )
         return unknown is None
 
-    def _describe(self, way: _Way, destination: str) -> Describe:
-        """Binds the transforms once more, when the tables of lookups are known."""
+    def _describe(self, way: _Way, destination: str, gathered: int | None) -> Describe:
+        """Binds the transforms once more, when the tables of lookups are known: those behind the query over all rows,
+        the place of which is `gathered`.
+        """
 
         def described(tables: Mapping[str, LookupTable]) -> tuple[tuple[Transform, ...], tuple[Transform, ...]]:
             problems = ProblemCollector(self._document.file)
@@ -207,7 +230,19 @@ class FlowBinder:
             transforms = FlowBinder(self._document, problems, self._environment)._transforms.bind(*way, tables)
             problems.raise_if_any(BindingError)
             assert transforms is not None
-            return transforms[destination], _beside(transforms, destination)
+            behind = transforms[destination][0 if gathered is None else gathered + 1 :]
+            late = gathered_place(behind)
+            if late is not None:
+                problems.add(
+                    self._document,
+                    (*way[1], "transforms", behind[late].name),
+                    f"the query `{show_name(behind[late].name)}` needs all rows, and stands behind a lookup of a table "
+                    "or query of a database, which is not possible in this version",
+                    hint="Put the lookup behind the query, or let it read files.",
+                    at_key=True,
+                )
+                problems.raise_if_any(BindingError)
+            return behind, _beside(transforms, destination)
 
         return described
 

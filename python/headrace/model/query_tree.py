@@ -56,8 +56,8 @@ def walk_query(statement: Node, name: str, columns: Sequence[str]) -> QueryTree:
     Raises RowQueryError.
     """
     functions, names = used_in(statement)
-    _check_table_functions(statement, name)
-    tables = _tables_of(statement) - {name.lower()}
+    check_table_functions(statement, name)
+    tables = tables_of(statement) - {name.lower()}
     outputs = _Walk(name, columns).select(statement["node"], {})
     return QueryTree(outputs, functions, names, tables)
 
@@ -66,15 +66,16 @@ def used_in(tree: Any) -> tuple[frozenset[tuple[str, int]], frozenset[str]]:
     """The functions of a tree, and the names that stand alone in it."""
     functions = {
         (str(node["function_name"]).lower(), len(node["arguments"]))
-        for node in _nodes(tree)
+        for node in nodes_of(tree)
         if node.get("class") == "FUNCTION"
     }
-    alone = (node["column_names"] for node in _nodes(tree) if node.get("class") == "COLUMN_REF")
+    alone = (node["column_names"] for node in nodes_of(tree) if node.get("class") == "COLUMN_REF")
     return frozenset(functions), frozenset(str(names[0]).lower() for names in alone if len(names) == 1)
 
 
-def _check_table_functions(statement: Node, name: str) -> None:
-    for node in _nodes(statement):
+def check_table_functions(statement: Node, name: str) -> None:
+    """Raises RowQueryError for one that reads what is not the rows."""
+    for node in nodes_of(statement):
         if node.get("type") == "TABLE_FUNCTION":
             function = str(node["function"]["function_name"]).lower()
             if function not in _SIDE_FUNCTIONS:
@@ -85,10 +86,12 @@ def _check_table_functions(statement: Node, name: str) -> None:
                 )
 
 
-def _tables_of(statement: Node) -> frozenset[str]:
+def tables_of(statement: Node) -> frozenset[str]:
     """Names of tables, without those of parts of WITH."""
-    parts = {str(part["key"]).lower() for node in _nodes(statement) for part in node.get("cte_map", {}).get("map", ())}
-    tables = (node for node in _nodes(statement) if node.get("type") == "BASE_TABLE")
+    parts = {
+        str(part["key"]).lower() for node in nodes_of(statement) for part in node.get("cte_map", {}).get("map", ())
+    }
+    tables = (node for node in nodes_of(statement) if node.get("type") == "BASE_TABLE")
     return frozenset(
         str(own["table_name"]).lower() for own in tables if own["schema_name"] or own["table_name"].lower() not in parts
     )
@@ -157,7 +160,7 @@ class _Walk:
 
     def _check_expressions(self, node: Node, carried: _Carried, parts: Mapping[str, Outputs | None]) -> None:
         names = {str(column).lower() for column, _ in carried.columns or ()}
-        for own in _nodes([node["select_list"], node["where_clause"], node["from_table"]]):
+        for own in nodes_of([node["select_list"], node["where_clause"], node["from_table"]]):
             if own.get("class") == "WINDOW":
                 raise not_row_wise(f"a window function, {own['function_name']} OVER")
             if own.get("class") == "SUBQUERY" and self._reads(own["subquery"], parts):
@@ -176,7 +179,7 @@ class _Walk:
 
     def _reads(self, node: Any, parts: Mapping[str, Outputs | None]) -> bool:
         names = {self._name.lower(), *parts}
-        tables = (own for own in _nodes(node) if own.get("type") == "BASE_TABLE")
+        tables = (own for own in nodes_of(node) if own.get("type") == "BASE_TABLE")
         return any(str(own["table_name"]).lower() in names and not own["schema_name"] for own in tables)
 
 
@@ -191,9 +194,9 @@ def with_rest(outputs: Outputs, count: int) -> Outputs | None:
 
 def _hide_number(node: Node, alias: str) -> None:
     """Takes the number of the row out of each `*` of a SELECT that would show it. `alias`: of the rows."""
-    unpacked = (own["children"] for own in _nodes(node["select_list"]) if own.get("type") == "OPERATOR_UNPACK")
+    unpacked = (own["children"] for own in nodes_of(node["select_list"]) if own.get("type") == "OPERATOR_UNPACK")
     # Those of queries beside the rows, too, which may read columns of theirs.
-    beside = [own for own in _nodes([node["select_list"], node["where_clause"], node["from_table"]]) if _is_star(own)]
+    beside = [own for own in nodes_of([node["select_list"], node["where_clause"], node["from_table"]]) if _is_star(own)]
     of_rows = [own for own in beside if own["relation_name"].lower() == alias]
     free = [own for own in _stars([node["select_list"], node["where_clause"]]) if not own["relation_name"]]
     # Whether a pattern fits the number, only the columns of a list of columns show.
@@ -234,7 +237,7 @@ def _check_kind(node: Node) -> None:
             raise not_row_wise(word)
 
 
-def _nodes(tree: Any) -> Iterator[Node]:
+def nodes_of(tree: Any) -> Iterator[Node]:
     """All of it that has members, in no particular order."""
     waiting = [tree]
     while waiting:

@@ -98,8 +98,8 @@ def prepared_rows(connection: duckdb.DuckDBPyConnection, query: RowQuery, rows: 
     Raises RowQueryError if DuckDB would not let them pass one by one.
     """
     connection.register(_ROWS, rows)
-    columns = ", ".join(map(_quoted, (*query.columns, ROW_NUMBER)))
-    connection.execute(f"CREATE TEMP VIEW {_quoted(query.input)} AS SELECT {columns} FROM {_ROWS}")
+    columns = ", ".join(map(quoted, (*query.columns, ROW_NUMBER)))
+    connection.execute(f"CREATE TEMP VIEW {quoted(query.input)} AS SELECT {columns} FROM {_ROWS}")
     check_row_wise(connection, query.sql, STREAM_SCAN)
     return connection.sql(query.sql)
 
@@ -107,12 +107,12 @@ def prepared_rows(connection: duckdb.DuckDBPyConnection, query: RowQuery, rows: 
 def _described(
     connection: duckdb.DuckDBPyConnection, query: EmbeddedQuery, name: str, columns: Sequence[RowColumnType]
 ) -> RowQuery:
-    statement = _tree_of(connection, query.text)
+    statement = tree_of(connection, query.text)
     tree = walk_query(statement, name, [column.name for column in columns])
-    _check_constant(connection, tree, columns)
-    declared = ", ".join(f"{_quoted(column.name)} {native_type(column.type)}" for column in columns)
+    check_constant(connection, tree, columns)
+    declared = ", ".join(f"{quoted(column.name)} {native_type(column.type)}" for column in columns)
     connection.execute(f"CREATE TABLE {_STAND_IN} ({declared}, {ROW_NUMBER} UINTEGER)")
-    view = f"CREATE OR REPLACE VIEW {_quoted(name)} AS SELECT * "
+    view = f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT * "
     connection.execute(f"{view} EXCLUDE ({ROW_NUMBER}) FROM {_STAND_IN}")
     found = columns_of(connection, query.text)
     if tree.tables:  # DuckDB knows it: it is one of DuckDB's own, which tell of the session
@@ -127,7 +127,7 @@ def _described(
     numbered = columns_of(connection, text)
     if numbered != [*found, (ROW_NUMBER, "UINTEGER")]:
         raise not_followed("columns that are chosen by a pattern, by a condition or by their places")
-    outputs = _outputs(found, tree.outputs, columns)
+    outputs = outputs_of_query(found, tree.outputs, columns)
     computed = [f"c{place}" for place, own in enumerate(outputs) if own.origin is None]
     names = ", ".join([*(f"c{place}" for place in range(len(outputs))), ROW_NUMBER])
     sql = f"SELECT {', '.join([*computed, ROW_NUMBER])} FROM ({text}) AS headrace_result({names})"
@@ -135,9 +135,10 @@ def _described(
     return RowQuery(name, tuple(column.name for column in columns), query, sql, outputs, tree.divides)
 
 
-def _outputs(
+def outputs_of_query(
     found: Sequence[tuple[str, str]], known: Outputs | None, columns: Sequence[RowColumnType]
 ) -> tuple[QueryOutput, ...]:
+    """The columns of a query, of which DuckDB says name and type. Raises RowQueryError."""
     seen: dict[str, str] = {}
     for name, _ in found:
         other = seen.setdefault(name.lower(), name)
@@ -169,7 +170,8 @@ def _outputs(
     return tuple(outputs)
 
 
-def _tree_of(connection: duckdb.DuckDBPyConnection, text: str) -> dict[str, object]:
+def tree_of(connection: duckdb.DuckDBPyConnection, text: str) -> dict[str, object]:
+    """One statement as `json_serialize_sql` has it. Raises RowQueryError."""
     row = connection.execute("SELECT json_serialize_sql($1)", [text]).fetchone()
     tree = json.loads(row[0]) if row else {}
     if tree.get("error"):
@@ -187,7 +189,7 @@ def _text_of(connection: duckdb.DuckDBPyConnection, statement: Mapping[str, obje
     return str(row[0]) if row else ""
 
 
-def _check_constant(connection: duckdb.DuckDBPyConnection, tree: QueryTree, columns: Sequence[RowColumnType]) -> None:
+def check_constant(connection: duckdb.DuckDBPyConnection, tree: QueryTree, columns: Sequence[RowColumnType]) -> None:
     """Refuses functions that give something else when the same rows come again: one stream must be 16 streams, and a
     resumed run an undisturbed one.
     """
@@ -225,10 +227,11 @@ def _in_macros(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> s
     )
     used: set[tuple[str, int]] = set()
     for (definition,) in connection.execute(sql, [list(names)]).fetchall():
-        functions, alone = used_in(_tree_of(connection, f"SELECT {definition}"))
+        functions, alone = used_in(tree_of(connection, f"SELECT {definition}"))
         used |= {*functions, *((name, 0) for name in alone)}
     return used
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL has it."""
     return '"' + name.replace('"', '""') + '"'

@@ -12,6 +12,9 @@ IN_THE_DESTINATION: Final = (
 class RowQueryError(ValueError):
     """A query that no stream can run over its rows. `found` may be DuckDB's own message."""
 
+    # Set if it may be a query over all rows.
+    needs_all = False
+
     def __init__(self, what: str, found: str | None = None, expected: str | None = None, hint: str | None = None):
         super().__init__(what)
         self.what = what
@@ -22,12 +25,14 @@ class RowQueryError(ValueError):
 
 def not_row_wise(found: str, hint: str = IN_THE_DESTINATION) -> RowQueryError:
     """Of one that needs more than a row at a time; `found`: what it has that does."""
-    return RowQueryError(
+    error = RowQueryError(
         "the query needs more than one row at a time",
         found,
         "columns computed of each row, WHERE, CASE, and joins with small constant tables",
         hint,
     )
+    error.needs_all = True
+    return error
 
 
 def not_followed(found: str) -> RowQueryError:

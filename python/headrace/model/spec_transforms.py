@@ -239,7 +239,7 @@ class LookupTransformSpec(SpecModel):
 
 
 class SqlTransformSpec(SpecModel):
-    """Rows go through a query, each by itself: it computes columns and leaves rows out."""
+    """Rows go through a query, each by itself or all together."""
 
     input: str = setting(
         "Name of the source or transform whose rows arrive here, or `name.output` for one of several outputs; the name "
@@ -247,10 +247,11 @@ class SqlTransformSpec(SpecModel):
         kind=_SETTING,
     )
     sql: str = setting(
-        "One query in DuckDB SQL over the rows of `input`, which it reads once, as the first of FROM: columns, "
-        "expressions, CASE, WHERE, and joins with constant tables (VALUES). Whatever needs more than one row "
-        "at a time (aggregates, DISTINCT, ORDER BY, LIMIT, window functions) is refused, and so are functions that "
-        "give another value each time. Rows that it leaves out are counted; a row that it fails for is a reject. "
+        "One query in DuckDB SQL over the rows of `input`: columns, expressions, CASE, WHERE, and joins with constant "
+        "tables (VALUES) for each row by itself, in every stream; rows that it leaves out are counted, a row that it "
+        "fails for is a reject. What needs more than one row at a time (aggregates, DISTINCT, ORDER BY with LIMIT, "
+        "window functions) is run once over all rows, and fails as a whole. Functions that give another value each "
+        "time are refused, and what would depend on the order of rows. "
         "`$name` stands for the value of a variable or parameter.",
         kind=SettingKind.SQL,
         min_length=1,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from headrace.model.data_type import DataType
+from headrace.model.gathered_query import GatheredQuery
 from headrace.model.row_query import RowQuery
 
 
@@ -30,7 +31,8 @@ class ComputedColumn:
 @dataclass(frozen=True, slots=True)
 class SqlTransform:
     """A query that each row goes through by itself. `rows`: None as long as it is not known what it reads, because a
-    table before it was not looked at; then there are no `columns` either.
+    table before it was not looked at; then there are no `columns` either. `gathered`: set in
+    its place for one that needs all rows.
     """
 
     name: str
@@ -38,8 +40,9 @@ class SqlTransform:
     written: str
     rows: RowQuery | None
     columns: tuple[ComputedColumn, ...] = ()
+    gathered: GatheredQuery | None = None
 
     @property
     def is_described(self) -> bool:
         """Whether its columns are known."""
-        return self.rows is not None
+        return self.rows is not None or self.gathered is not None

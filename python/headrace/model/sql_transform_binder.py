@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.model.bound_query import embedded_query, read_query
 from headrace.model.data_type import DataType
 from headrace.model.embedded_query import EmbeddedQuery
 from headrace.model.flow_graph import rows_of
+from headrace.model.gathered_query import described_gathered
 from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.problems import ProblemCollector
-from headrace.model.row_query import RowColumnType, described_rows
+from headrace.model.row_query import RowColumnType, RowQuery, described_rows
 from headrace.model.row_query_error import RowQueryError
 from headrace.model.scope import Scope
 from headrace.model.spec_transforms import SqlTransformSpec
@@ -57,7 +58,11 @@ class SqlTransformBinder:
         if columns is None or known is None:
             return SqlTransform(name, spec.input, query.written, None)
         try:
-            rows = described_rows(query, table, known)
+            rows = self._row_wise(query, table, known)
+            if rows is None:
+                gathered = described_gathered(query, table, known)
+                made = tuple(ComputedColumn(own.name, own.type, True, name) for own in gathered.outputs)
+                return SqlTransform(name, spec.input, query.written, None, made, gathered)
         except RowQueryError as error:
             self._problems.add(
                 self._document, path, error.what, found=error.found, expected=error.expected, hint=error.hint
@@ -69,6 +74,15 @@ class SqlTransformBinder:
             nullable, field = (True, None) if before is None else (before.nullable, before.field)
             outputs.append(ComputedColumn(own.name, own.type, nullable, name, own.origin, field))
         return SqlTransform(name, spec.input, query.written, rows, tuple(outputs))
+
+    def _row_wise(self, query: EmbeddedQuery, table: str, columns: Sequence[RowColumnType]) -> RowQuery | None:
+        """None if the query needs all rows. Raises RowQueryError."""
+        try:
+            return described_rows(query, table, columns)
+        except RowQueryError as error:
+            if error.needs_all:
+                return None
+            raise
 
     def _embedded(self, query: DatabaseQuery, path: DocumentPath) -> EmbeddedQuery | None:
         return embedded_query(query, self._document, path, self._problems, types_are_fixed=True)

@@ -4,6 +4,7 @@ from headrace.planning.build_partitions import hints_for_builds, own_partitions
 from headrace.planning.builds import Build, QueryColumn, plan_build
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
+from headrace.planning.gathered import GatheredSqlPlan, GatherPlan
 from headrace.planning.joins import JoinPlan
 from headrace.planning.key_questions import FileKeys, KeyFacts, KeyQuestion, KeyScan, key_question
 from headrace.planning.lookup_reading import lookup_engine_bytes
@@ -77,6 +78,8 @@ __all__ = [
     "DefaultRule",
     "FileKeys",
     "FinishedTask",
+    "GatherPlan",
+    "GatheredSqlPlan",
     "HashRule",
     "JoinPlan",
     "KeyFacts",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from headrace.machine.affinity import Affinity
 from headrace.model import DataType, LoadOptions, RejectLimits
+from headrace.planning.gathered import GatheredSqlPlan, GatherPlan
 from headrace.planning.joins import JoinPlan
 from headrace.planning.lookups import LookupPlan
 from headrace.planning.memory import MemorySplit
@@ -176,7 +177,8 @@ class DataFlowPlan:
     stream keeps to; empty if they may use any.
     `transforms`: what rows pass on their way, in this order. `join`: rows of the files of two sources meet before;
     `layout` is that of the left ones. `flow`: the id of a flow with several destinations; `fit`: columns that the
-    destination holds in a narrower form than the rows have them, or not as NULL.
+    destination holds in a narrower form than the rows have them, or not as NULL. `gather`: set where rows are what a
+    query makes of all rows of another flow.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -216,6 +218,23 @@ class DataFlowPlan:
     join: JoinPlan | None = None
     flow: str = ""
     fit: tuple[FitColumn, ...] = ()
+    gather: GatherPlan | None = None
+
+    @property
+    def told(self) -> DataFlowPlan:
+        """As people see it: with the source and the transforms in front of a query over all rows."""
+        if self.gather is None:
+            return self
+        before, query = self.gather.before, GatheredSqlPlan(self.gather.source, self.gather.memory_bytes)
+        return replace(
+            self,
+            source=before.source,
+            layout=before.layout,
+            join=before.join,
+            streams=before.streams,
+            transforms=(*before.transforms, query, *self.transforms),
+            file_stem=before.file_stem,
+        )
 
     @property
     def reloads(self) -> bool:
@@ -300,6 +319,8 @@ class DataFlowPlan:
             **({} if self.join is None else {"join": self.join.core_spec(self.run)}),
             **({"transforms": self._transforms_spec()} if self.transforms else {}),
             **self.end_spec(),
+            # Rows that do not fit it are told with its name.
+            **({} if self.gather is None else {"destination": self.table}),
             **({} if routing is None else {"routing": routing}),
             "sink": sink,
             "streams": self.streams,
@@ -337,6 +358,7 @@ class DataFlowPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
+        told = self.told
         return {
             "task": self.task,
             **({"flow_of": self.flow} if self.flow else {}),
@@ -351,13 +373,14 @@ class DataFlowPlan:
             "connections": self.connections,
             "staging": [table.to_dict() for table in self.staging],
             "options": self.options.to_dict(),
-            "streams": self.streams,
-            "bytes_total": self.source.bytes_total,
-            "files": self.source.files,
-            "slices": self.source.slices,
+            "streams": told.streams,
+            "bytes_total": told.source.bytes_total,
+            "files": told.source.files,
+            "slices": told.source.slices,
             "columns": [column.to_dict() for column in self.columns],
-            **({} if self.join is None else {"join": self.join.to_dict()}),
-            "transforms": [plan.to_dict() for plan in self.transforms],
+            **({} if told.join is None else {"join": told.join.to_dict()}),
+            "transforms": [plan.to_dict() for plan in told.transforms],
+            **({} if self.gather is None else {"gathered": self.gather.to_dict()}),
             "steps": [step.to_dict() for step in self.steps],
             "notes": list(self.notes),
             "memory": self.memory.to_dict(),

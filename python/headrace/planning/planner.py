@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from headrace.errors import TargetError
-from headrace.model import DataFlowTask, DataType, SplitOutput
+from headrace.errors import InternalError, TargetError
+from headrace.model import DataFlowTask, DataType, GatheredSource, SplitOutput
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
 from headrace.planning.column_mapping import ColumnMapping
@@ -17,6 +17,7 @@ from headrace.planning.division import Division, divide
 from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
+from headrace.planning.gathered import GATHERING, MOST_THREADS, GatherPlan
 from headrace.planning.joins import JoinPlan, joined_slab_bytes, side_layouts
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.lookups import LookupPlan, key_columns_made, lookups_beside, memory_notes, source_notes
@@ -74,7 +75,10 @@ def plan_data_flow(
     if is_partitioned(task, capabilities):
         check_tablespaces(destination, capabilities, table.name)
     _note_index_memory(table, notes)
-    rows = rows_as_declared(task) if task.flow else task.rows
+    # What one table holds is not what the rows have: they have to fit it, one by one.
+    is_gathered = isinstance(task.source, GatheredSource)
+    fits = bool(task.flow) or is_gathered
+    rows = rows_as_declared(task) if fits else task.rows
     mapping = map_columns(
         table.name,
         rows,
@@ -98,11 +102,11 @@ def plan_data_flow(
         source.lookups,
         read_as,
         # What one of several destinations holds is checked at the end of its way alone.
-        {} if task.flow else mapping.types,
+        {} if fits else mapping.types,
         streams,
         budget.total_bytes,
         table.name,
-        () if task.flow else mapping.not_null_sources,
+        () if fits else mapping.not_null_sources,
     )
     lookups = [plan for plan in transforms if isinstance(plan, LookupPlan)]
     beside = lookups_beside(task.lookups_beside, source.lookups_beside, streams, budget.total_bytes)
@@ -111,7 +115,7 @@ def plan_data_flow(
     notes += [note for plan in queries for note in plan.notes()]
     check_view_columns(table, load, mapping)
     writers = streams if task.flow else _writers(table, load, streams, notes)
-    working_streams = _working_streams(source, writers, notes)
+    working_streams = _working_streams(source, writers, [] if is_gathered else notes)
     commit = _commit(table, notes, joins=task.join is not None)
     facts = key_facts or KeyFacts()
     way = _way(task, table, load, source, mapping, facts, commit, working_streams, notes)
@@ -140,6 +144,10 @@ def plan_data_flow(
     )
     if lookups:
         notes += memory_notes([*lookups, *beside], memory)
+    stem = file_stem or destination.table
+    gather = _gather(task.source, source, budget, streams, stem) if isinstance(task.source, GatheredSource) else None
+    if gather is not None:
+        notes += [*gather.before.notes, *gather.notes()]
     sides = None if task.join is None else side_layouts(task.join, types, not_null)
     return DataFlowPlan(
         task=task.id,
@@ -174,14 +182,26 @@ def plan_data_flow(
         else JoinPlan(task.join, sides.right, len(source.files) // len(task.join.sources)),
         sink_kind=capabilities.sink_kind,
         rejects=task.rejects,
-        file_stem=file_stem or destination.table,
+        # Rejects are those of the rows in front of it.
+        file_stem=f"{stem}.{source.name}" if gather else stem,
         commit=commit,
         epochs=None if together is None else tuple(map(tuple, together)),
         reject_table=reject_table,
         connections=way.staging.connections,
         flow=task.flow,
-        fit=fit_columns(rows, mapping) if task.flow else (),
+        fit=fit_columns(rows, mapping) if fits else (),
+        gather=gather,
     )
+
+
+def _gather(own: GatheredSource, source: SourceSnapshot, budget: MemoryBudget, streams: int, stem: str) -> GatherPlan:
+    """The flow that brings its rows to a query over all of them."""
+    if source.gathered is None:
+        raise InternalError(f"nothing is known of what the query `{own.name}` reads")
+    threads = max(1, min(MOST_THREADS, streams))
+    own_budget = replace(budget, consumer_threads=threads)
+    before = plan_data_flow(own.before, source.gathered, None, GATHERING, own_budget, streams, file_stem=stem)
+    return GatherPlan(own, before, threads)
 
 
 def plan_source_pass(

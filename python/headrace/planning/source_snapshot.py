@@ -13,8 +13,8 @@ class SourceSnapshot:
     `generate` is the flow spec's member of that name when the rows are generated instead of read. `may_be_empty`: a
     source without one data row is loaded too. `row_bytes`: about as long is a row of the files. `lookups`: what those
     of the data flow read, in the order of its transforms; `lookups_beside`: those on the ways to its other destinations
-    alone. `pairs`: as many files of a join are the left ones, and as
-    many behind them the right ones; None without a join.
+    alone. `pairs`: as many files of a join are the left ones, and as many behind them the right ones; None without a
+    join. `gathered`: what is read for a query over all rows, which gives the rows of this source.
     """
 
     name: str
@@ -28,10 +28,13 @@ class SourceSnapshot:
     lookups_beside: tuple[SourceSnapshot, ...] = ()
     pairs: int | None = None
     sides_may_be_empty: tuple[bool, bool] = (True, True)
+    gathered: SourceSnapshot | None = None
 
     @property
     def bytes_total(self) -> int:
         """Bytes of files to read, compressed or not; 0 when they are generated, or not known."""
+        if self.gathered is not None:
+            return self.gathered.bytes_total
         return 0 if self.streams else sum(int(file["size_bytes"]) for file in self.files)
 
     @property
@@ -42,7 +45,8 @@ class SourceSnapshot:
     @property
     def streams(self) -> list[str]:
         """Paths of what can be read once only: named pipes, and `-` for standard input."""
-        return [str(file["path"]) for file in self.files if file.get("stream")]
+        own = [str(file["path"]) for file in self.files if file.get("stream")]
+        return own if self.gathered is None else self.gathered.streams
 
     @property
     def units(self) -> list[list[dict[str, Any]]]:
@@ -81,6 +85,8 @@ class SourceSnapshot:
     def to_core(self) -> dict[str, Any]:
         """The `source` member of a flow spec."""
         source: dict[str, Any] = {"files": self.files, "slices": self.slices}
+        if self.gathered is not None:
+            return {**source, "gathered": True}
         return source if self.generate is None else {"generate": self.generate, **source}
 
 

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from headrace.model import DataType, Misses, SplitOutput, SqlTransform, Transform
+from headrace.planning.gathered import GatheredSqlPlan
 from headrace.planning.lookups import MISSES, LookupPlan, plan_lookup
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan, plan_query
 
-TransformPlan = LookupPlan | SqlPlan | SplitPlan
+TransformPlan = LookupPlan | SqlPlan | SplitPlan | GatheredSqlPlan
 
 
 def plan_transforms(

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+import duckdb
+
 from headrace import core
-from headrace.errors import CancelledError, HeadraceError, TaskTimeoutError
-from headrace.executors import BuiltLookups, FlowOutcome, Loader, LocalExecutor, SharedLoader, build_lookups
+from headrace.errors import CancelledError, HeadraceError, InternalError, TaskTimeoutError
+from headrace.executors import (
+    BuiltLookups,
+    FlowOutcome,
+    Gathering,
+    Loader,
+    LocalExecutor,
+    SharedLoader,
+    build_lookups,
+    gathered_outcome,
+)
 from headrace.executors.local import Measuring, Progress
 from headrace.executors.lookups import RowsOf
 from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
 from headrace.machine.sampler import usable_cpus
+from headrace.model import gathering_database
 from headrace.planning import DataFlowPlan, LookupPlan, SourceSnapshot, shared_plan
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
@@ -37,6 +49,14 @@ _TOLD_OF_LOOKUPS: Final = (
     "rows", "null_keys", "duplicates", "lines", "skipped", "bytes_read", "bytes", "seconds"
 )  # fmt: skip
 _CANCELLED: Final = "cancelled; this task loaded nothing"
+
+
+def _not_measured(_flow: Flow) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def _not_told(_snapshot: dict[str, Any]) -> None:
+    return None
 
 
 class Watched(Protocol):
@@ -95,19 +115,18 @@ class FlowLoading:
             kind="data_flow",
             table=plan.table,
             connection=plan.connection,
-            files=len(plan.source.files),
+            files=len(plan.told.source.files),
             bytes_total=plan.source.bytes_total if is_read else 0,
-            slices=len(plan.source.slices),
-            streams=plan.streams,
+            slices=len(plan.told.source.slices),
+            streams=plan.told.streams,
             notes=list(plan.notes),
             flow_of=plan.flow or None,
         )
-        pinned = cpus_of_streams(self._affinity, plan.streams, usable_cpus(), numa_nodes())
         return replace(
             plan,
             shown_paths=self._shown_paths(plan.source),
             rows_before=self._summary.rows_before(),
-            cpus_of_streams=tuple(map(tuple, pinned)),
+            cpus_of_streams=self._pinned(plan),
         )
 
     def outcome(
@@ -120,15 +139,56 @@ class FlowLoading:
         """Executes a plan that was announced. Never raises for a flow that fails. `rows_of`: opens tables of lookups;
         None: as everybody sees them.
         """
+        # Of one that has committed and was killed before the switch, nothing is asked again.
+        if plan.gather is None or not plan.slices_to_load:
+            return self._run(plan, loader, cancellation, rows_of)
+        gather = plan.gather
+        opened = gathering_database(gather.source.query, gather.memory_bytes, gather.threads, str(self._folder.spill))
+        try:
+            with opened as connection:
+                query = Gathering(connection, gather, cancellation.is_set, self._redactor.text)
+                before = self._run(self._as_part(gather.before, plan), query, cancellation, rows_of)
+                if before.error is not None:
+                    return gathered_outcome(plan, before, None)
+                behind = self._run(plan, loader, cancellation, rows_of, query.rows())
+                return gathered_outcome(plan, before, behind)
+        except duckdb.Error as error:
+            failure = InternalError("the instance of a query over all rows cannot be used", found=str(error))
+            return FlowOutcome(None, None, failure, 0.0, 0.0)
+
+    def _as_part(self, before: DataFlowPlan, plan: DataFlowPlan) -> DataFlowPlan:
+        """The flow in front of a query, as the one that was announced is executed now."""
+        return replace(
+            before,
+            shown_paths=self._shown_paths(before.source),
+            rows_before=plan.rows_before,
+            cpus_of_streams=self._pinned(before),
+            run=plan.run,
+        )
+
+    def _pinned(self, plan: DataFlowPlan) -> tuple[tuple[int, ...], ...]:
+        pinned = cpus_of_streams(self._affinity, plan.streams, usable_cpus(), numa_nodes())
+        return tuple(map(tuple, pinned))
+
+    def _run(
+        self,
+        plan: DataFlowPlan,
+        loader: Loader,
+        cancellation: Cancellation,
+        rows_of: RowsOf | None,
+        rows: object | None = None,
+    ) -> FlowOutcome:
+        """`rows`: what is sent in the place of files."""
         rejects = str(self._folder.rejects)
 
         def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
-            watching = self._watching(built.plan, loader)
-            progress = self._progress(built.plan)
+            # What is behind a query over all rows takes no part in the measures: its streams do not read.
+            watching = self._watching(built.plan, loader) if rows is None else _not_measured
+            progress = self._progress(built.plan) if rows is None else _not_told
             run_id = self._folder.run_id
             return (executor.run(run_id, built.plan, loader, rejects, progress, cancellation, watching),)
 
-        (outcome,) = self._executed([plan], plan, execute, cancellation, rows_of)
+        (outcome,) = self._executed([plan], plan, execute, cancellation, rows_of, rows)
         return outcome
 
     def outcomes(
@@ -157,6 +217,7 @@ class FlowLoading:
         execute: Callable[[LocalExecutor, BuiltLookups], tuple[FlowOutcome, ...]],
         cancellation: Cancellation,
         rows_of: RowsOf | None,
+        rows: object | None = None,
     ) -> tuple[FlowOutcome, ...]:
         """Reads the lookups of the whole, and executes it. `plans`: those of which there is an outcome."""
         started = time.monotonic()
@@ -168,7 +229,7 @@ class FlowLoading:
             seconds = time.monotonic() - started
             outcome = FlowOutcome(None, None, failure, 0.0, 0.0, lookup_seconds=seconds)
             return tuple(self._timed_out(plan, outcome, cancellation) for plan in plans)
-        executor = LocalExecutor(lambda spec: core.Flow(spec, built.lookups), shown=self._redactor.text)
+        executor = LocalExecutor(lambda spec: core.Flow(spec, built.lookups, rows), shown=self._redactor.text)
         outcomes = execute(executor, built)
         if outcomes[0].error is not None:
             let_go_of_memory(outcomes[0].error)
@@ -248,14 +309,14 @@ class FlowLoading:
 
     def ended(self, plan: DataFlowPlan, outcome: FlowOutcome) -> tuple[str, ...]:
         """Accounts for a flow that was executed; raises its error. The warnings."""
-        table = TableResult(plan, outcome, self._judging.verdict(plan.task))
+        table = TableResult(plan.told, outcome, self._judging.verdict(plan.task))
         self._record_result(table)
         warnings = (*outcome.warnings, *table.notes())
         for warning in warnings:
             self._events.notice(warning, plan.task)
         if outcome.error is not None:
             raise outcome.error
-        self._keep_dialects(plan, outcome)
+        self._keep_dialects(plan.told, outcome)
         self._summary.tried.discard(plan.task)
         self._summary.retried.discard(plan.task)
         return warnings

@@ -40,6 +40,10 @@ class _Offender:
     constraint: Constraint
 
 
+def _stands_in_files(plan: DataFlowPlan) -> bool:
+    return plan.source.generate is None and plan.gather is None
+
+
 def name_offender(
     error: BaseException,
     plan: DataFlowPlan,
@@ -54,7 +58,7 @@ def name_offender(
 
     Whatever goes wrong meanwhile, also that `cancel` is set, leaves the error as it is.
     """
-    if not isinstance(error, HeadraceError) or error.at is not None or plan.source.generate is not None:
+    if not isinstance(error, HeadraceError) or error.at is not None or not _stands_in_files(plan):
         return
     try:
         search = None if cancel.is_set() else target.row_search(plan, error)

@@ -14,8 +14,16 @@ from functools import partial
 from pathlib import Path
 
 from headrace import core
-from headrace.errors import SourceError
-from headrace.model import BoundPackage, Connection, DataFlowTask, Destination, FilesConnection, FileSource
+from headrace.errors import SourceError, TargetError
+from headrace.model import (
+    BoundPackage,
+    Connection,
+    DataFlowTask,
+    Destination,
+    FilesConnection,
+    FileSource,
+    GatheredSource,
+)
 from headrace.model.load import usable_cpus
 from headrace.planning import (
     CatalogTable,
@@ -39,6 +47,7 @@ from headrace.planning import (
     table_after,
     with_outside_keys,
 )
+from headrace.planning.gathered import gathered_snapshot
 from headrace.planning.joins import paired
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
@@ -47,6 +56,7 @@ from headrace.run.lookup_tables import described
 from headrace.run.missing_files import no_files, nothing_to_load
 from headrace.run.redact import Redactor
 from headrace.run.reject_tables import RejectTables, TableKey, table_key
+from headrace.run.schema_names import SchemaNames
 from headrace.run.tasks import file_stem as stem_of
 from headrace.run.tasks import nameable_flows
 from headrace.run.two_loads import refuse_second_load
@@ -137,6 +147,11 @@ def _prepared(
 ) -> PreparedFlow | SkippedTask:
     """`missing` gets the source that lets the task be skipped, if it is."""
     source = task.source
+    if isinstance(source, GatheredSource):
+        before = _prepared(source.before, streams, destination_files, is_cancelled, missing)
+        if isinstance(before, SkippedTask):
+            return replace(before, task=task.id, table=task.destination.table)
+        return PreparedFlow(task, gathered_snapshot(source.name, before.source))
     if not isinstance(source, FileSource):
         return PreparedFlow(task, snapshot_generated(source))
     plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
@@ -165,6 +180,11 @@ def _with_lookups(
 ) -> PreparedFlow | SkippedTask:
     if isinstance(item, SkippedTask):
         return item
+    source = item.task.source
+    if isinstance(source, GatheredSource) and item.source.gathered is not None:
+        known = lookup_sources(source.before.lookups, streams, destination_files, is_cancelled)
+        gathered = replace(item.source.gathered, lookups=known)
+        item = replace(item, source=replace(item.source, gathered=gathered))
     own, beside = (
         lookup_sources(lookups, streams, destination_files, is_cancelled)
         for lookups in (item.task.lookups, item.task.lookups_beside)
@@ -324,7 +344,7 @@ def plan_run(
     loaders: dict[tuple[object, ...], list[DataFlowTask]] = {}
     # As the flow before has left them: nothing of what a flow makes is there when its lookups are read.
     before, known_before = "", tables
-    names = _SchemaNames()
+    names = SchemaNames()
     reject_tables = RejectTables(
         table_key(targets[item.task.destination.connection], item.task.destination, item.task.destination.table)
         for item in prepared
@@ -432,27 +452,6 @@ def _finished(
         flow=task.flow,
         shared=shared,
     )
-
-
-class _SchemaNames:
-    """The names in the schemas of the run's destinations, as they will be when a task starts."""
-
-    def __init__(self) -> None:
-        self._names: dict[tuple[object, ...], frozenset[str]] = {}
-
-    def of(self, target: Target, place: tuple[object, ...], destination: Destination) -> frozenset[str]:
-        """Those of the destination's schema."""
-        if place not in self._names:
-            self._names[place] = target.names_in_schema(destination.schema)
-        return self._names[place]
-
-    def follow(self, place: tuple[object, ...], plan: DataFlowPlan, catalog: CatalogTable | None) -> None:
-        """Takes over what a task will have changed."""
-        if place in self._names:
-            after = own_tables(table_after(plan, catalog))
-            gone = frozenset(own_tables(catalog)) - frozenset(after)
-            made = {plan.table, *after}
-            self._names[place] = (self._names[place] - gone) | made
 
 
 def _key_facts(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from headrace import core
 from headrace.errors import CommandLineError, HeadraceError, LedgerError
-from headrace.model import BoundPackage, DataFlowTask, FileSource, RejectBounds, RejectLimits, Task
+from headrace.model import BoundPackage, DataFlowTask, FileSource, GatheredSource, RejectBounds, RejectLimits, Task
 from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourceSnapshot, counted, display_name
 from headrace.run import request as requests
 from headrace.run.flow_records import with_late_flows
@@ -317,6 +317,11 @@ def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> Data
         raise refused("rows of a join, whose other sides are not read again", "Repair the source files, and run again.")
     if task.flow:
         raise refused("a data flow with several destinations: what one has rejected, the others may have loaded")
+    if isinstance(task.source, GatheredSource):
+        raise refused(
+            f"rows in front of the query `{task.source.name}`, which needs all rows: one more changes what was loaded",
+            "Repair the source files, and run again.",
+        )
     if not isinstance(task.source, FileSource):
         raise refused("rows that no file holds")
     if not all("dialect" in file for file in requests.load_source_files(of, table.task)):

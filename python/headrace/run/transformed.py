@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from headrace import units
 from headrace.executors import FlowOutcome
-from headrace.planning import DataFlowPlan, LookupPlan, SplitPlan, TransformPlan
+from headrace.planning import DataFlowPlan, GatheredSqlPlan, LookupPlan, SplitPlan, TransformPlan
 
 _COUNTS: Final = ("rows", "matched", "defaulted", "rejected", "null_keys", "filtered")
 
@@ -69,6 +69,8 @@ def transform_accounts(plan: DataFlowPlan, outcome: FlowOutcome) -> list[dict[st
 def _kind(own: TransformPlan) -> dict[str, Any]:
     if isinstance(own, LookupPlan):
         return {"kind": "lookup", "no_match": own.no_match}
+    if isinstance(own, GatheredSqlPlan):
+        return {"kind": "gathered", "no_match": None}
     return {"kind": "split" if isinstance(own, SplitPlan) else "sql", "no_match": None}
 
 

@@ -147,6 +147,7 @@ fn flow_spec(spec: &InferSpec) -> FlowSpec {
             slices: spec.slices.clone(),
             committed: Default::default(),
             generate: None,
+            gathered: false,
             epochs: Vec::new(),
         },
         join: None,

@@ -260,6 +260,7 @@ fn flow_spec(spec: &LookupSpec) -> FlowSpec {
             slices: spec.slices.clone(),
             committed: Default::default(),
             generate: None,
+            gathered: false,
             epochs: Vec::new(),
         },
         join: None,

@@ -135,6 +135,7 @@ fn plan(file: &[u8], slices: u64, qualifier: Option<char>) -> Option<(SourceSpec
         slices: slicing.slices,
         committed: Default::default(),
         generate: None,
+        gathered: false,
         epochs: vec![],
     };
     Some((source, layout))

@@ -286,6 +286,7 @@ impl Place {
                 slices: slicing.slices.clone(),
                 committed: Default::default(),
                 generate: None,
+                gathered: false,
                 epochs: vec![],
             },
             join: None,

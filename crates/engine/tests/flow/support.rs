@@ -124,6 +124,7 @@ impl Job {
                 slices: slicing.slices,
                 committed: self.committed.clone(),
                 generate: None,
+                gathered: false,
                 epochs: vec![],
             },
             join: None,

@@ -1,0 +1,113 @@
+"""Queries over all rows of a data flow in a plan: the flow that brings the rows, and the instance of DuckDB between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from headrace import units
+from headrace.errors import InternalError
+from headrace.model import GatheredSource
+from headrace.planning.capabilities import Capabilities
+from headrace.planning.source_snapshot import SourceSnapshot
+
+if TYPE_CHECKING:
+    from headrace.planning.plan import DataFlowPlan
+
+# What takes the rows: its part of the budget is beside that of the destination's engine.
+GATHERING: Final = Capabilities(
+    target_type="query",
+    sink_kind="arrow",
+    loads=("single",),
+    stores_tables=False,
+    ledger=False,
+    case_insensitive_names=True,
+    stored_kinds=None,
+    max_decimal_precision=38,
+    memory_share=0.2,
+)
+# Streams parse meanwhile.
+MOST_THREADS: Final = 4
+
+
+def gathered_snapshot(name: str, before: SourceSnapshot) -> SourceSnapshot:
+    """The result of the query `name` as a source: one slice, of which nothing is known before the run."""
+    file = {"path": f"rows of the query {name}", "size_bytes": 0, "modified_ns": 0, "inode": 0}
+    slices = [{"number": 1, "file": 0, "begin_byte": 0, "end_byte": 0}]
+    return SourceSnapshot(name, [file], slices, gathered=before)
+
+
+@dataclass(frozen=True)
+class GatheredSqlPlan:
+    """The query among the transforms of its flow, for people: nothing of it is the core's."""
+
+    source: GatheredSource
+    memory_bytes: int
+    # Rows go on by the only output.
+    output: ClassVar[int] = 0
+    taken: ClassVar[str] = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the transform."""
+        return self.source.name
+
+    def transform_spec(self) -> dict[str, Any]:
+        """No flow of the core has it."""
+        raise InternalError(f"the query `{self.name}` over all rows was given to the core")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        outputs = self.source.query.outputs
+        return {
+            "name": self.name,
+            "kind": "gathered",
+            "input": self.source.query.input,
+            "sql": self.source.written,
+            "streams": self.source.query.streams,
+            "columns": [{"name": own.name, "type": str(own.type), "nullable": True, "from": None} for own in outputs],
+            "text": self.text(),
+        }
+
+    def text(self) -> str:
+        """One sentence for plans."""
+        query = self.source.query
+        columns = ", ".join(f"{own.name} {own.type}" for own in query.outputs)
+        how = "rows go through it as they come" if query.streams else "it keeps all rows before it begins"
+        instance = f"one instance of {units.size(self.memory_bytes)}"
+        return f"{self.name}: SQL over all rows of {query.input}, {instance}; {how}; gives {columns}"
+
+
+@dataclass(frozen=True)
+class GatherPlan:
+    """What stands before the first row of a flow: `before` brings rows to the query."""
+
+    source: GatheredSource
+    before: DataFlowPlan
+    threads: int
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the instance of DuckDB may use."""
+        return self.before.memory.engine_bytes
+
+    def notes(self) -> list[str]:
+        """What is to be said of it."""
+        name, query = self.source.name, self.source.query
+        notes = [f"query {name} needs all rows: they are committed at once, and `resume` begins anew"]
+        if query.divides:
+            notes.append(f"query {name}: `/` divides in floating point; CAST says how many digits are meant")
+        if query.sums_floats:
+            notes.append(
+                f"query {name}: the last digits of sums of floats depend on the order of rows, which differs from run "
+                "to run; sums of decimals do not"
+            )
+        return notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form: what the flow before it is, as the core is told."""
+        return {
+            "threads": self.threads,
+            "memory": self.before.memory.to_dict(),
+            "flow": self.before.flow_spec("(run folder)/rejects", {"kind": self.before.sink_kind}),
+        }

@@ -1,0 +1,109 @@
+"""Queries over all rows: which they are, what DuckDB reads for them, what depends on their order, every message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headrace.model import DataType, EmbeddedQuery, GatheredSource
+from headrace.model.gathered_query import GatheredQuery, described_gathered
+from headrace.model.row_query import RowColumnType
+from headrace.model.row_query_error import RowQueryError
+from tests.snapshots import assert_snapshot
+from tests.unit.model.packages import load, message
+from tests.unit.model.test_sql_transforms import COLUMNS, query
+from tests.unit.model.test_transforms import package
+
+COUNTED = "SELECT part, count(*) AS n FROM lines GROUP BY part"
+
+# Whether rows go through as they come.
+GATHERED = {
+    "SELECT count(*) AS n FROM lines": True,
+    COUNTED: True,
+    "SELECT DISTINCT part FROM lines": True,
+    "SELECT * FROM lines ORDER BY id": True,
+    "SELECT * FROM lines ORDER BY id LIMIT 3": True,
+    "SELECT id, sum(price) OVER (PARTITION BY part) AS s FROM lines": True,
+    "SELECT * FROM lines QUALIFY row_number() OVER (PARTITION BY part ORDER BY id) = 1": True,
+    "SELECT DISTINCT ON (part) * FROM lines ORDER BY id": True,
+    "SELECT string_agg(color, ',' ORDER BY id) AS s FROM lines": True,
+    "SELECT l.*, k FROM lines AS l FULL JOIN (VALUES (1)) AS m(k) ON k = part": True,
+    "SELECT l.* FROM lines AS l JOIN lines AS m USING (id)": False,
+    "SELECT l.* FROM (VALUES (1)) AS m(k) JOIN lines AS l ON k = part": False,
+    "SELECT * FROM lines WHERE price = (SELECT max(price) FROM lines)": False,
+    "SELECT id FROM lines UNION ALL SELECT part FROM lines": False,
+    "FROM (PIVOT (SELECT id, part, price FROM lines) ON part IN (1, 2) USING sum(price) GROUP BY id)": True,
+}
+
+
+@pytest.mark.parametrize("sql", GATHERED)
+def test_a_query_that_needs_all_rows_is_the_source_of_what_stands_behind_it(tmp_path: Path, sql: str) -> None:
+    (flow,) = load(tmp_path, query(sql)).data_flows()
+    assert isinstance(flow.source, GatheredSource)
+    assert (flow.source.query.streams, flow.transforms) == (GATHERED[sql], ())
+    assert [own.name for own in flow.source.layout.columns] == [own.name for own in flow.source.query.outputs]
+    assert flow.source.before.source.name == "lines"
+
+
+def described(sql: str) -> GatheredQuery:
+    columns = [RowColumnType(column, DataType.parse(own)) for column, own in COLUMNS.items()]
+    return described_gathered(EmbeddedQuery(sql, sql), "rows", columns)
+
+
+ORDERED = [
+    "SELECT * FROM rows LIMIT 3",
+    "SELECT a FROM (SELECT * FROM rows OFFSET 3) AS r GROUP BY a",
+    "SELECT DISTINCT ON (a) a, b FROM rows",
+    "SELECT row_number() OVER (PARTITION BY a) AS n FROM rows",
+    "SELECT sum(b) OVER (ROWS 2 PRECEDING) AS n FROM rows",
+    "SELECT lag(b) OVER () AS n FROM rows",
+    "SELECT first(b) AS n FROM rows",
+    "SELECT any_value(b) AS n FROM rows GROUP BY a",
+    "SELECT a, list(b) AS n FROM rows GROUP BY a HAVING len(list(b)) > 1",
+    "SELECT string_agg(code, ',') OVER (PARTITION BY a) AS n FROM rows",
+    "SELECT approx_quantile(b, 0.5) AS n FROM rows",
+    "SELECT a FROM rows USING SAMPLE 10%",
+    "SELECT a FROM rows TABLESAMPLE 10%",
+    "SELECT a, x FROM rows POSITIONAL JOIN (VALUES (1)) AS m(x)",
+]
+
+
+@pytest.mark.parametrize("sql", ORDERED)
+def test_what_depends_on_the_order_of_rows_is_refused(sql: str) -> None:
+    with pytest.raises(RowQueryError, match="order in which rows come"):
+        described(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT sum(f) AS s FROM rows", True),
+        ("SELECT stddev(a) AS s FROM rows", True),
+        ("SELECT count(f) AS s, max(f) AS m FROM rows", False),
+    ],
+)
+def test_sums_of_floats_are_told(sql: str, said: bool) -> None:
+    assert described(sql).sums_floats is said
+
+
+SECOND = "{input: q, sql: SELECT count(*) AS n FROM q}"
+MESSAGES = {
+    "limit": query("SELECT * FROM lines LIMIT 3"),
+    "window": query("SELECT *, row_number() OVER () AS n FROM lines"),
+    "first": query("SELECT first(id) AS id FROM lines"),
+    "sum": query("SELECT sum(id) AS ids FROM lines"),
+    "no_name": query("SELECT count(*) AS n, max(id) AS N FROM lines"),
+    "random": query("SELECT max(random()) AS r FROM lines"),
+    "other_table": query("SELECT count(*) AS n FROM lines JOIN parts USING (id)"),
+    "commit": query(COUNTED, destination=", target: append, commit: {rows: 10}").replace("target: replace, ", ""),
+    "partition": query(COUNTED, destination=", partition: {hash: {column: part, parts: 2}}"),
+    "two": package(f"q: {{input: lines, sql: {json.dumps(COUNTED)}}}", f"r: {SECOND}", input="r"),
+    "rejects_table": query(COUNTED).replace("sources:", "rejects: {limit: 1, table: bad}\n      sources:", 1),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages(tmp_path: Path, name: str) -> None:
+    assert_snapshot(f"gathered_{name}", message(tmp_path, MESSAGES[name]))
