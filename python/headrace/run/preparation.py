@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from headrace import core
-from headrace.errors import SourceError, TargetError
+from headrace.errors import SourceError
 from headrace.model import (
     BoundPackage,
     Connection,
