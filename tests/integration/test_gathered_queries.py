@@ -211,3 +211,15 @@ def test_a_run_that_was_killed_is_resumed_from_the_beginning(orders: Project, st
     only, missing, loaded = differences(orders, expected(orders, sql.replace("$factor", "20000")))
     assert (only, missing) == (0, 0)
     assert loaded == accounts(ended)["rows_loaded"]
+
+
+def test_such_a_table_is_neither_compared_nor_replayed(orders: Project) -> None:
+    orders.package(package("SELECT count(*) AS n FROM orders", limit=5))
+    (first, *_) = sorted(orders.inbox.iterdir())
+    first.write_text(first.read_text() + "x|1.00|2||||2026-01-01|true\n")
+    orders.run().succeeded()
+    verified = orders.command([sys.executable, "-m", "headrace", "verify", "--runs-dir", "runs", "last"])
+    assert "its rows have passed a query" in verified.stdout + verified.stderr
+    replayed = orders.command([sys.executable, "-m", "headrace", "replay", "--runs-dir", "runs", "last"])
+    assert replayed.exit_code != 0
+    assert "needs all rows: one more changes what was loaded" in " ".join(replayed.stderr.split())

@@ -100,6 +100,10 @@ MESSAGES = {
     "commit": query(COUNTED, destination=", target: append, commit: {rows: 10}").replace("target: replace, ", ""),
     "partition": query(COUNTED, destination=", partition: {hash: {column: part, parts: 2}}"),
     "two": package(f"q: {{input: lines, sql: {json.dumps(COUNTED)}}}", f"r: {SECOND}", input="r"),
+    "several": query(COUNTED).replace(
+        "destinations: {out:",
+        "destinations: {all: {input: lines, connection: warehouse, table: l, target: replace}, out:",
+    ),
     "rejects_table": query(COUNTED).replace("sources:", "rejects: {limit: 1, table: bad}\n      sources:", 1),
 }
 
