@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import EmbeddedQuery, bare_database, columns_of, message_of
 from headrace.model.gathered_tree import check_gathered, depends_on_float_order
-from headrace.model.query_tree import QueryTree, check_table_functions, tables_of, used_in
+from headrace.model.query_tree import QueryTree, check_table_functions, nodes_of, tables_of, used_in
 from headrace.model.row_query import QueryOutput, RowColumnType, check_constant, outputs_of_query, quoted, tree_of
 from headrace.model.row_query_error import RowQueryError
 from headrace.model.row_wise import DISABLED_OPTIMIZERS, STREAM_SCAN, TABLE_SCAN
@@ -134,7 +134,7 @@ def _described(
     connection.execute(f"CREATE TABLE {_STAND_IN} ({declared})")
     connection.execute(f"CREATE VIEW {quoted(name)} AS SELECT * FROM {_STAND_IN}")
     found = columns_of(connection, query.text)
-    floats = any(own.type.kind in ("float32", "float64") for own in columns)
+    floats = tree.divides or any(own.type.kind in ("float32", "float64") for own in columns) or _makes_floats(statement)
     return GatheredQuery(
         name,
         tuple(columns),
@@ -142,12 +142,18 @@ def _described(
         outputs_of_query(found, None, ()),
         _is_streamed(connection, query.text, TABLE_SCAN),
         tree.divides,
-        depends_on_float_order(functions, floats=floats),
+        depends_on_float_order(statement, floats=floats),
     )
 
 
+def _makes_floats(statement: Any) -> bool:
+    """Whether a CAST to a float stands in it."""
+    casts = (node.get("cast_type") or {} for node in nodes_of(statement) if node.get("class") == "CAST")
+    return any(kind.get("id") in ("FLOAT", "DOUBLE") or "DOUBLE" in str(kind) or "FLOAT" in str(kind) for kind in casts)
+
+
 def _is_streamed(connection: duckdb.DuckDBPyConnection, sql: str, scan: str) -> bool:
-    """Whether DuckDB reads the rows once, and never on the side of a join that it keeps in memory."""
+    """Whether DuckDB reads the rows once, and to their end: a join whose other side is empty, and a limit, do not."""
     answer = connection.execute(f"EXPLAIN (FORMAT json) {sql}").fetchall()
     (tree,) = json.loads(answer[0][1])
     return _scans(tree, scan) == 1 and _passes(tree, scan)
@@ -158,8 +164,8 @@ def _scans(node: Mapping[str, Any], scan: str) -> int:
 
 
 def _passes(node: Mapping[str, Any], scan: str) -> bool:
-    """Whether the rows come by the first branch of each join, UNION and the like."""
+    """Whether nothing stands above the rows that keeps them aside, or stops to ask for them."""
     if node["name"] == scan:
         return True
     children = node["children"]
-    return bool(children) and _scans(children[0], scan) == 1 and _passes(children[0], scan)
+    return len(children) == 1 and "LIMIT" not in node["name"] and _passes(children[0], scan)

@@ -29,7 +29,9 @@ GATHERED = {
     "SELECT * FROM lines QUALIFY row_number() OVER (PARTITION BY part ORDER BY id) = 1": True,
     "SELECT DISTINCT ON (part) * FROM lines ORDER BY id": True,
     "SELECT string_agg(color, ',' ORDER BY id) AS s FROM lines": True,
-    "SELECT l.*, k FROM lines AS l FULL JOIN (VALUES (1)) AS m(k) ON k = part": True,
+    "SELECT l.*, k FROM lines AS l FULL JOIN (VALUES (1)) AS m(k) ON k = part": False,
+    "SELECT DISTINCT l.part FROM lines AS l SEMI JOIN (SELECT k FROM range(5) AS v(k) WHERE hash(k) = 1) AS m "
+    "ON m.k = part": False,
     "SELECT l.* FROM lines AS l JOIN lines AS m USING (id)": False,
     "SELECT l.* FROM (VALUES (1)) AS m(k) JOIN lines AS l ON k = part": False,
     "SELECT * FROM lines WHERE price = (SELECT max(price) FROM lines)": False,
@@ -66,6 +68,19 @@ ORDERED = [
     "SELECT approx_quantile(b, 0.5) AS n FROM rows",
     "SELECT a FROM rows USING SAMPLE 10%",
     "SELECT a FROM rows TABLESAMPLE 10%",
+    "SELECT json_group_array(b) AS n FROM rows",
+    "SELECT json_group_object(code, b) AS n FROM rows",
+    "SELECT string_agg(code, ',' ORDER BY 1) AS n FROM rows",
+    "SELECT any_value(b ORDER BY 1) AS n FROM rows",
+    "SELECT row_number() OVER (ORDER BY 1) AS n FROM rows",
+    "SELECT row_number() OVER (ORDER BY (SELECT NULL)) AS n FROM rows",
+    "SELECT * FROM rows ORDER BY 1 = 1 LIMIT 3",
+    "SELECT * FROM rows ORDER BY 'a' LIMIT 3",
+    "WITH RECURSIVE t(k, v) USING KEY (k) AS (SELECT a, b FROM rows UNION SELECT k, v FROM t WHERE false) FROM t",
+    "SELECT count(*) AS n FROM rows GROUP BY code COLLATE NOCASE",
+    "SELECT max(code COLLATE NOCASE) AS n FROM rows",
+    "SELECT column_name, q50 FROM (SUMMARIZE rows)",
+    "FROM (DESCRIBE rows)",
     "SELECT a, x FROM rows POSITIONAL JOIN (VALUES (1)) AS m(x)",
 ]
 
@@ -81,6 +96,10 @@ def test_what_depends_on_the_order_of_rows_is_refused(sql: str) -> None:
     [
         ("SELECT sum(f) AS s FROM rows", True),
         ("SELECT stddev(a) AS s FROM rows", True),
+        ("SELECT sum(f) OVER (PARTITION BY a) AS s FROM rows", True),
+        ("SELECT sum(a::DOUBLE) OVER (PARTITION BY b) AS s FROM rows", True),
+        ("SELECT geomean(b) AS s FROM rows", True),
+        ("SELECT entropy(code) AS s FROM rows", True),
         ("SELECT count(f) AS s, max(f) AS m FROM rows", False),
     ],
 )
