@@ -242,6 +242,20 @@ fn exponents_and_hexadecimal_digits() {
             ("1.0", Err(Rule::BadInteger)),
         ],
     );
+    // 10^38 - 1 has 32 hexadecimal digits.
+    check(
+        ColumnType::Decimal { precision: 38, scale: 0 },
+        r#"{"kind":"number","decimal":".","hex":true}"#,
+        &[
+            ("0x4b3b4ca85a86c47a098a223fffffffff", number(10_i128.pow(38) - 1)),
+            ("4B3B4CA85A86C47A098A223FFFFFFFFF", number(10_i128.pow(38) - 1)),
+            ("-2b1a60eea047ff000d612f75169b0853", number(-0x2b1a60eea047ff000d612f75169b0853)),
+            ("4b3b4ca85a86c47a098a224000000000", Err(Rule::OutOfRange)),
+            ("-0x4b3b4ca85a86c47a098a224000000000", Err(Rule::OutOfRange)),
+            ("80000000000000000000000000000000", Err(Rule::OutOfRange)),
+            ("1ffffffffffffffffffffffffffffffff", Err(Rule::OutOfRange)),
+        ],
+    );
 }
 
 const DAY: i128 = 86_400_000_000;

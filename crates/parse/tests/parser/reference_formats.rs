@@ -126,10 +126,10 @@ fn hexadecimal(negative: bool, body: &str) -> Option<Written> {
         return None;
     }
     let significant = digits.trim_start_matches('0');
-    // More than 31 digits are out of every range; so is this number.
+    // More than 32 digits are out of every range, and so is this number: decimal(38) ends within the 32 digits of 10^38.
     let number = match significant.len() {
         0 => 0,
-        1..32 => u128::from_str_radix(significant, 16).unwrap(),
+        1..=32 => u128::from_str_radix(significant, 16).unwrap(),
         _ => u128::MAX,
     };
     Some(Written { negative, digits: number.to_string(), behind_point: 0, exponent: None })
