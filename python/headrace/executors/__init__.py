@@ -1,6 +1,15 @@
 """Who executes a planned data flow: for now this process."""
 
-from headrace.executors.gathered import Gathering, gathered_outcome
+from headrace.executors.gathered import Gathering
+from headrace.executors.gathered_accounts import (
+    check_gathered,
+    gathered_counts,
+    gathered_outcome,
+    keep_gathered,
+    kept_gathered,
+    not_known,
+    resumed_outcome,
+)
 from headrace.executors.ignored import Ignored, ignored_by_column, kept_ignored
 from headrace.executors.joined import added_joins, join_accounts, kept_joined, without_rows
 from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor, SharedLoader
@@ -20,11 +29,17 @@ __all__ = [
     "SharedLoader",
     "added_joins",
     "build_lookups",
+    "check_gathered",
+    "gathered_counts",
     "gathered_outcome",
     "ignored_by_column",
     "join_accounts",
+    "keep_gathered",
+    "kept_gathered",
     "kept_ignored",
     "kept_joined",
+    "not_known",
+    "resumed_outcome",
     "sql_instances",
     "without_rows",
 ]

@@ -63,6 +63,7 @@ class Cancel(Protocol):
 
 CreateFlow = Callable[[dict[str, Any]], Flow]
 Progress = Callable[[dict[str, Any]], None]
+Settled = Callable[[dict[str, Any]], None]
 # Measures the flow while the block runs, from before its start until everything has ended.
 Measuring = Callable[[Flow], AbstractContextManager[None]]
 
@@ -113,11 +114,13 @@ class LocalExecutor:
         progress: Progress,
         cancel: Cancel,
         measuring: Measuring = lambda _flow: nullcontext(),
+        settled: Settled = lambda _result: None,
     ) -> FlowOutcome:
         """Executes `plan`. Never raises for a failed flow: `FlowOutcome.error` says it.
 
         `progress` is called on this thread about ten times a second with the flow's snapshot; `measuring` must not
-        raise.
+        raise. `settled` sees the result once its accounts are checked, before the commit; what it raises fails the
+        load.
         """
         begun = _Begun()
         try:
@@ -127,7 +130,9 @@ class LocalExecutor:
             return begun.outcome(None, None, error)
 
         def settle(rows_inserted: int | None) -> dict[str, Any]:
-            return _settled(plan, load.result(), rows_inserted, Path(rejects_folder))
+            result = _settled(plan, load.result(), rows_inserted, Path(rejects_folder))
+            settled(result)
+            return result
 
         def execute() -> LoadTimes:
             return target.load(run_id, plan, flow, settle)

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import EmbeddedQuery, bare_database, columns_of, message_of
 from headrace.model.gathered_tree import check_gathered, depends_on_float_order
-from headrace.model.query_tree import QueryTree, check_table_functions, nodes_of, tables_of, used_in
+from headrace.model.query_tree import (
+    QueryTree,
+    check_table_functions,
+    check_table_names,
+    nodes_of,
+    not_read,
+    tables_of,
+    used_in,
+)
 from headrace.model.row_query import QueryOutput, RowColumnType, check_constant, outputs_of_query, quoted, tree_of
 from headrace.model.row_query_error import RowQueryError
 from headrace.model.row_wise import DISABLED_OPTIMIZERS, STREAM_SCAN, TABLE_SCAN
@@ -112,13 +120,10 @@ def _described(
 ) -> GatheredQuery:
     statement = tree_of(connection, query.text)
     check_table_functions(statement, name)
+    check_table_names(statement, name)
     tables = tables_of(statement)
     if name.lower() not in tables:
-        raise RowQueryError(
-            f"the query does not read the rows of `{show_name(name)}`",
-            expected=f"FROM {name}",
-            hint=f"Write `SELECT ... FROM {name}`.",
-        )
+        raise not_read(name)
     others = tables - {name.lower()}
     if others:
         raise RowQueryError(

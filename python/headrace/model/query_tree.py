@@ -57,6 +57,7 @@ def walk_query(statement: Node, name: str, columns: Sequence[str]) -> QueryTree:
     """
     functions, names = used_in(statement)
     check_table_functions(statement, name)
+    check_table_names(statement, name)
     tables = tables_of(statement) - {name.lower()}
     outputs = _Walk(name, columns).select(statement["node"], {})
     return QueryTree(outputs, functions, names, tables)
@@ -84,6 +85,28 @@ def check_table_functions(statement: Node, name: str) -> None:
                     expected=f"the rows of `{name}`, and constant tables beside them",
                     hint="Look rows of other tables and files up with a `lookup`.",
                 )
+
+
+def check_table_names(statement: Node, name: str) -> None:
+    """Raises RowQueryError if the rows are called with a schema: they are in none."""
+    for node in nodes_of(statement):
+        if node.get("type") == "BASE_TABLE" and node["schema_name"] and str(node["table_name"]).lower() == name.lower():
+            path = ".".join(filter(None, (node["catalog_name"], node["schema_name"], node["table_name"])))
+            raise RowQueryError(
+                f"the rows of `{show_name(name)}` are in no schema",
+                found=f"FROM {path}",
+                expected=f"FROM {name}",
+                hint="Leave the name of the schema out.",
+            )
+
+
+def not_read(name: str) -> RowQueryError:
+    """Of a query that does not read the rows `name`."""
+    return RowQueryError(
+        f"the query does not read the rows of `{show_name(name)}`",
+        expected=f"FROM {name}",
+        hint=f"Write `SELECT ... FROM {name}`.",
+    )
 
 
 def tables_of(statement: Node) -> frozenset[str]:
@@ -122,11 +145,9 @@ class _Walk:
             if self._reads(own, parts):
                 parts[str(part["key"]).lower()] = self.select(own, parts)
         if not self._reads(node["from_table"], parts):
-            raise RowQueryError(
-                f"the query does not read the rows of `{show_name(self._name)}`",
-                expected=f"FROM {self._name}",
-                hint=f"Write `SELECT ... FROM {self._name}`.",
-            )
+            if self._reads(node, parts):
+                raise not_row_wise("the rows in a subquery alone")
+            raise not_read(self._name)
         carried = self._from(node["from_table"], parts)
         self._check_expressions(node, carried, parts)
         _check_names(node["select_list"])

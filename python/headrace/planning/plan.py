@@ -416,8 +416,8 @@ class SkippedTask:
 class FinishedTask:
     """A task that an earlier attempt of the run has completed: all its rows are visible. `slices` are those with rows;
     `file_stem` names its files of rejects, `reject_table` is the table that holds them, too. `is_joined`: they are what
-    has come out of a join. `flow`: see `DataFlowPlan`; `shared`: of the first of several destinations, what is told
-    once of all of them, if it is known.
+    has come out of a join. `query`: the name of the one over all rows whose result they are. `flow`: see
+    `DataFlowPlan`; `shared`: of the first of several destinations, what is told once of all of them, if it is known.
     """
 
     task: str
@@ -429,6 +429,7 @@ class FinishedTask:
     file_stem: str
     reject_table: str | None = None
     is_joined: bool = False
+    query: str = ""
     flow: str = ""
     shared: Mapping[str, int] | None = None
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.executors import Ignored, kept_ignored, kept_joined
+from headrace.executors import Ignored, kept_gathered, kept_ignored, kept_joined, not_known
 from headrace.model import SIDES
 from headrace.planning import FinishedTask
 
@@ -21,58 +21,90 @@ _SHOWN_OF_KIND: Final = 3
 
 
 @dataclass(frozen=True)
+class _Sums:
+    """The accounts of all slices of a task. `passed`: rows that were no rejects on their way to the destination, or to
+    the query over all rows that stands before it.
+    """
+
+    slices: int
+    passed: int
+    rejected: int
+    skipped: int
+    ignored: int
+    filtered: int
+    loaded: int
+
+    @classmethod
+    def of_ledger(cls, task: FinishedTask) -> _Sums:
+        """As the ledger has them."""
+        slices = task.slices.values()
+        rejected, skipped, ignored, filtered, loaded = (
+            sum(getattr(item, name) for item in slices)
+            for name in ("rejected", "skipped", "ignored", "filtered", "loaded")
+        )
+        return cls(len(slices), loaded + filtered, rejected, skipped, ignored, filtered, loaded)
+
+    def with_source(self, slices: Sequence[Mapping[str, Any]]) -> _Sums:
+        """With those of what was read for the query over all rows whose result the table holds."""
+        rows, rejected, skipped, ignored, filtered = (
+            sum(int(item[name]) for item in slices)
+            for name in ("rows", "rejected", "skipped", "values_ignored", "filtered")
+        )
+        return _Sums(len(slices), rows - rejected, rejected, skipped, ignored, filtered, self.loaded)
+
+
+@dataclass(frozen=True)
 class FinishedTable:
     """One completed table. `rejects` has the members of a flow result; `ignored`: values by column; `join`: the
-    accounts of its join.
+    accounts of its join; `gathered`: rows into and out of its query over all rows.
     """
 
     task: FinishedTask
+    sums: _Sums
     rejects: dict[str, Any]
     ignored: Ignored
     join: Mapping[str, Any] | None = None
+    gathered: Mapping[str, int] | None = None
 
     @classmethod
     def of(cls, task: FinishedTask, rejects_folder: Path) -> FinishedTable:
         """Reads what the earlier attempt has written."""
-        slices = task.slices.values()
-        path = rejects_folder / task.file_stem
-        rejects = _rejects(None if task.flow else sum(item.rejected for item in slices), path)
-        ignored = kept_ignored(rejects_folder, task.file_stem, sum(item.ignored for item in slices))
-        passed, rejected = sum(item.loaded + item.filtered for item in slices), sum(item.rejected for item in slices)
-        join = kept_joined(rejects_folder, task.file_stem, passed, rejected) if task.is_joined else None
-        return cls(task, rejects, ignored, join)
+        sums = _Sums.of_ledger(task)
+        kept = kept_gathered(rejects_folder, task.file_stem, sums.loaded) if task.query else None
+        if kept is not None:
+            sums = sums.with_source(kept["slices"])
+        rejects = _rejects(None if task.flow else sums.rejected, rejects_folder / task.file_stem)
+        ignored = kept_ignored(rejects_folder, task.file_stem, sums.ignored)
+        is_known = task.is_joined and (kept is not None or not task.query)
+        join = kept_joined(rejects_folder, task.file_stem, sums.passed, sums.rejected) if is_known else None
+        return cls(task, sums, rejects, ignored, join, None if kept is None else kept["gathered"])
 
     @property
     def rows_read(self) -> int:
         """Rejected ones included."""
-        slices = self.task.slices.values()
         # The ledger has what came out of a join, not what went in.
         came = (
-            sum(item.loaded + item.filtered for item in slices)
+            self.sums.passed
             if self.join is None
             else sum(int(self.join[side]["rows"]) - int(self.join[side]["rejected_behind"]) for side in SIDES)
         )
-        return came + sum(item.rejected for item in slices)
+        return came + self.sums.rejected
 
     @property
     def rejected_in_flow(self) -> int:
         """Rows that were rejected, on the way to any of its destinations."""
-        own = sum(item.rejected for item in self.task.slices.values())
-        return own if self.task.shared is None else int(self.task.shared["rows_rejected"])
+        return self.sums.rejected if self.task.shared is None else int(self.task.shared["rows_rejected"])
 
     def _shared(self) -> dict[str, int] | None:
         return None if self.task.shared is None else dict(self.task.shared)
 
     def to_dict(self) -> dict[str, Any]:
         """The member of `tables`, as that of a table that is loaded now; nothing of it was read now."""
-        slices = self.task.slices.values()
-        loaded, rejected, skipped, ignored, filtered = (
-            sum(getattr(item, name) for item in slices)
-            for name in ("loaded", "rejected", "skipped", "ignored", "filtered")
-        )
-        read = self.rows_read
+        sums, read = self.sums, self.rows_read
         notes = [LOADED_BEFORE]
-        if self.task.is_joined and self.join is None:
+        if self.task.query and self.gathered is None:
+            notes.append(not_known(self.task.query))
+        elif self.task.is_joined and self.join is None:
             notes.append("how many rows its join has read is not known any more: those it has made count as read")
         return {
             "task": self.task.task,
@@ -85,19 +117,20 @@ class FinishedTable:
             "seconds": 0.0,
             "cpu_seconds": 0.0,
             "bytes_read": 0,
-            "lines": read + skipped,
-            "rows_skipped": skipped,
+            "lines": read + sums.skipped,
+            "rows_skipped": sums.skipped,
             "rows_read": read,
-            "rows_rejected": rejected,
-            "rows_filtered": filtered,
-            "rows_loaded": loaded,
-            "values_ignored": ignored,
+            "rows_rejected": sums.rejected,
+            "rows_filtered": sums.filtered,
+            "rows_loaded": sums.loaded,
+            "values_ignored": sums.ignored,
             "ignored": self.ignored,
             "mb_per_second": 0.0,
             "rows_per_second": 0.0,
             "streams": 0,
-            "slices": len(slices),
+            "slices": sums.slices,
             **({"join": None if self.join is None else dict(self.join)} if self.task.is_joined else {}),
+            **({"gathered": None if self.gathered is None else dict(self.gathered)} if self.task.query else {}),
             "transforms": [],
             "limit": None,
             "switch_seconds": 0.0,

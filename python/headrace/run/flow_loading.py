@@ -20,10 +20,14 @@ from headrace.executors import (
     LocalExecutor,
     SharedLoader,
     build_lookups,
+    check_gathered,
     gathered_outcome,
+    keep_gathered,
+    resumed_outcome,
 )
-from headrace.executors.local import Measuring, Progress
+from headrace.executors.local import Measuring, Progress, Settled
 from headrace.executors.lookups import RowsOf
+from headrace.executors.sql_instances import short_message
 from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
 from headrace.machine.sampler import usable_cpus
 from headrace.model import gathering_database
@@ -56,6 +60,10 @@ def _not_measured(_flow: Flow) -> AbstractContextManager[None]:
 
 
 def _not_told(_snapshot: dict[str, Any]) -> None:
+    return None
+
+
+def _not_settled(_result: dict[str, Any]) -> None:
     return None
 
 
@@ -139,10 +147,13 @@ class FlowLoading:
         """Executes a plan that was announced. Never raises for a flow that fails. `rows_of`: opens tables of lookups;
         None: as everybody sees them.
         """
-        # Of one that has committed and was killed before the switch, nothing is asked again.
-        if plan.gather is None or not plan.slices_to_load:
-            return self._run(plan, loader, cancellation, rows_of)
         gather = plan.gather
+        if gather is None:
+            return self._run(plan, loader, cancellation, rows_of)
+        if not plan.slices_to_load:
+            # It has committed and was killed before the switch: nothing is asked again.
+            behind = self._run(plan, loader, cancellation, rows_of)
+            return resumed_outcome(self._folder.rejects, plan, behind)
         opened = gathering_database(gather.source.query, gather.memory_bytes, gather.threads, str(self._folder.spill))
         try:
             with opened as connection:
@@ -150,10 +161,16 @@ class FlowLoading:
                 before = self._run(self._as_part(gather.before, plan), query, cancellation, rows_of)
                 if before.error is not None:
                     return gathered_outcome(plan, before, None)
-                behind = self._run(plan, loader, cancellation, rows_of, query.rows())
+
+                def settled(result: dict[str, Any]) -> None:
+                    check_gathered(plan, before, result)
+                    keep_gathered(self._folder.rejects, plan, before, result)
+
+                behind = self._run(plan, loader, cancellation, rows_of, query.rows(), settled)
                 return gathered_outcome(plan, before, behind)
         except duckdb.Error as error:
-            failure = InternalError("the instance of a query over all rows cannot be used", found=str(error))
+            found = self._redactor.text(short_message(error))
+            failure = InternalError("the instance of a query over all rows cannot be used", found=found)
             return FlowOutcome(None, None, failure, 0.0, 0.0)
 
     def _as_part(self, before: DataFlowPlan, plan: DataFlowPlan) -> DataFlowPlan:
@@ -177,8 +194,9 @@ class FlowLoading:
         cancellation: Cancellation,
         rows_of: RowsOf | None,
         rows: object | None = None,
+        settled: Settled = _not_settled,
     ) -> FlowOutcome:
-        """`rows`: what is sent in the place of files."""
+        """`rows`: what is sent in the place of files. `settled`: as the executor has it."""
         rejects = str(self._folder.rejects)
 
         def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
@@ -186,7 +204,7 @@ class FlowLoading:
             watching = self._watching(built.plan, loader) if rows is None else _not_measured
             progress = self._progress(built.plan) if rows is None else _not_told
             run_id = self._folder.run_id
-            return (executor.run(run_id, built.plan, loader, rejects, progress, cancellation, watching),)
+            return (executor.run(run_id, built.plan, loader, rejects, progress, cancellation, watching, settled),)
 
         (outcome,) = self._executed([plan], plan, execute, cancellation, rows_of, rows)
         return outcome
@@ -367,6 +385,7 @@ class FlowLoading:
             rows_loaded=table.rows_loaded(),
             bytes_read=sums["bytes"],
             **({} if (join := table.join()) is None else {"join": join}),
+            **({} if (gathered := table.gathered()) is None else {"gathered": gathered}),
             error=shown,
             flow_of=table.plan.flow or None,
         )

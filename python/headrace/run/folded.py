@@ -71,12 +71,16 @@ class FoldedFlows:
                 known.update(flow_of=_TURN.sub("[...]", str(known["flow_of"])), shared=None)
             if known.get("join"):
                 known["join"] = without_rows(known["join"])
+            if known.get("gathered"):
+                known["gathered"] = dict.fromkeys(known["gathered"], 0)
         known["flows"] += 1
         for name, count in (document.get("shared") or {}).items():
             known["shared"] = {**(known["shared"] or {}), name: (known["shared"] or {}).get(name, 0) + count}
         known["transforms"] = added_accounts(known["transforms"], document["transforms"])
         if known.get("join") and document.get("join"):
             known["join"] = added_joins(known["join"], document["join"])
+        if known.get("gathered") and document.get("gathered"):
+            known["gathered"] = {name: count + document["gathered"][name] for name, count in known["gathered"].items()}
         for name in _SUMMED:
             known[name] = round(known[name] + document[name], 6)
         known["mb_per_second"] = round(known["bytes_read"] / 1e6 / known["seconds"], 3) if known["seconds"] else 0.0

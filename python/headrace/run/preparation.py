@@ -435,8 +435,9 @@ def _shared(task: DataFlowTask, target: Target, run_id: str | None) -> Mapping[s
 def _finished(
     task: DataFlowTask, target: Target, progress: TaskProgress, file_stem: str, shared: Mapping[str, int] | None
 ) -> FinishedTask:
-    destination = task.destination
+    destination, source = task.destination, task.source
     has_tables = is_partitioned(task, target.capabilities) or destination.load == "view"
+    read = source.before if isinstance(source, GatheredSource) else task
     return FinishedTask(
         task=task.id,
         connection=destination.connection.name,
@@ -448,7 +449,8 @@ def _finished(
         reject_table=None
         if task.reject_table is None
         else display_name(destination, target.default_schema, task.reject_table),
-        is_joined=task.join is not None,
+        is_joined=read.join is not None,
+        query=source.name if isinstance(source, GatheredSource) else "",
         flow=task.flow,
         shared=shared,
     )

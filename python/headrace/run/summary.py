@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
-from headrace.executors import FlowOutcome, ignored_by_column, join_accounts
+from headrace.executors import FlowOutcome, gathered_counts, ignored_by_column, join_accounts
 from headrace.model import SIDES, DataType
 from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
@@ -139,6 +139,10 @@ class TableResult:
         """The accounts of its join, if it has one."""
         return join_accounts(self.plan, self.outcome.result)
 
+    def gathered(self) -> Document | None:
+        """The rows of its query over all rows, if it has one."""
+        return gathered_counts(self.plan, self.outcome.result)
+
     def _rejects(self) -> Document:
         """What the flow says of them; and the table that holds them, too, once it does."""
         rejects = dict(self.outcome.result["rejects"]) if self.outcome.result else {}
@@ -181,6 +185,7 @@ class TableResult:
             "streams": self.plan.streams,
             "slices": len(self.plan.source.slices),
             **({} if (join := self.join()) is None else {"join": join}),
+            **({} if (gathered := self.gathered()) is None else {"gathered": gathered}),
             "transforms": transform_accounts(self.plan, self.outcome),
             "limit": self.limit,
             "switch_seconds": round(times.switch_seconds, 6) if times else 0.0,

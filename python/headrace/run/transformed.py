@@ -90,7 +90,7 @@ def _outputs(own: TransformPlan, counts: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _lookup(own: LookupPlan, report: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if report is None else {"files": own.reading.source.paths, **report}
+    return {"files": own.reading.source.paths, **report} if report else None
 
 
 def added_accounts(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

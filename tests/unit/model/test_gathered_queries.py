@@ -36,6 +36,8 @@ GATHERED = {
     "SELECT l.* FROM (VALUES (1)) AS m(k) JOIN lines AS l ON k = part": False,
     "SELECT * FROM lines WHERE price = (SELECT max(price) FROM lines)": False,
     "SELECT id FROM lines UNION ALL SELECT part FROM lines": False,
+    "SELECT EXISTS (SELECT 1 FROM lines) AS has_rows": False,
+    "SELECT (SELECT max(price) FROM lines) AS highest, 1 AS one": True,
     "FROM (PIVOT (SELECT id, part, price FROM lines) ON part IN (1, 2) USING sum(price) GROUP BY id)": True,
 }
 
@@ -116,6 +118,7 @@ MESSAGES = {
     "no_name": query("SELECT count(*) AS n, max(id) AS N FROM lines"),
     "random": query("SELECT max(random()) AS r FROM lines"),
     "other_table": query("SELECT count(*) AS n FROM lines JOIN parts USING (id)"),
+    "schema": query("SELECT count(*) AS n FROM main.lines"),
     "commit": query(COUNTED, destination=", target: append, commit: {rows: 10}").replace("target: replace, ", ""),
     "partition": query(COUNTED, destination=", partition: {hash: {column: part, parts: 2}}"),
     "two": package(f"q: {{input: lines, sql: {json.dumps(COUNTED)}}}", f"r: {SECOND}", input="r"),

@@ -78,8 +78,15 @@ def _lead(flows: list[FlowAccount]) -> str:
     wrong = [flow for flow in flows if flow.difference()]
     if wrong:
         return f"The accounts of {', '.join(flow.table for flow in wrong)} do not balance."
-    if any(flow.difference() is None for flow in flows):
+    if any(flow.difference() is None and not flow.is_unknown for flow in flows):
         return "Lines are rows and what was skipped; rows were loaded or rejected. Not all tables have been loaded."
+    if any(flow.is_unknown for flow in flows):
+        return "What was loaded is known; how many rows were read for some tables is not known any more."
+    if any(flow.into_query is not None for flow in flows):
+        return (
+            "Every row is accounted for: lines = skipped + rows read, rows read = rejected + filtered + into a query "
+            "over all rows, rows out of it = loaded."
+        )
     if any(flow.into_join is not None for flow in flows):
         return (
             "Every row is accounted for: lines = skipped + rows read, rows read = rejected + loaded; of a join rows "
@@ -91,6 +98,8 @@ def _lead(flows: list[FlowAccount]) -> str:
 
 def _balance(flow: FlowAccount) -> Markup:
     difference = flow.difference()
+    if difference is None and flow.is_unknown and flow.status == "success":
+        return element("span", "not known", class_="badge open")
     if difference is None:
         return element("span", flow.status, class_="badge open" if flow.status == "not ended" else "badge failed")
     if difference:

@@ -34,8 +34,11 @@ class FlowAccount:
     out_of_join: int | None = None
     # Of the rejects, rows that had come out of it.
     rejected_behind: int = 0
-    # Of a join that an earlier attempt has done, nothing is known any more.
-    has_unknown_join: bool = False
+    # Rows that came to a query over all rows, and that came out and were not left out behind it; None without one.
+    into_query: int | None = None
+    out_of_query: int | None = None
+    # Of a join or such a query of an earlier attempt, nothing is known any more.
+    is_unknown: bool = False
     # Of one of several destinations their data flow; with the first one what all of them have rejected and filtered.
     flow: str = ""
     shared: tuple[int, int] | None = None
@@ -44,14 +47,17 @@ class FlowAccount:
         """By how many rows the accounts do not balance; None if that is not known, or nothing was loaded."""
         if self.rows is None or self.loaded is None or self.rejected is None or self.status != "success":
             return None
-        if self.has_unknown_join:
+        if self.is_unknown:
             return None
-        lines = 0 if self.lines is None or self.skipped is None else self.lines - self.skipped - self.rows
+        arrived, others = self.loaded, 0
+        if self.into_query is not None and self.out_of_query is not None:
+            arrived, others = self.into_query, abs(self.out_of_query - self.loaded)
+        others += 0 if self.lines is None or self.skipped is None else abs(self.lines - self.skipped - self.rows)
         if self.into_join is not None and self.out_of_join is not None:
             before = self.rejected - self.rejected_behind
             behind = self.out_of_join - self.filtered - self.rejected_behind
-            return abs(lines) + abs(self.rows - before - self.into_join) + abs(behind - self.loaded)
-        return abs(lines) + abs(self.rows - self.rejected - self.filtered - self.loaded)
+            return others + abs(self.rows - before - self.into_join) + abs(behind - arrived)
+        return others + abs(self.rows - self.rejected - self.filtered - arrived)
 
     @property
     def speed(self) -> float | None:
@@ -95,7 +101,9 @@ def _of_document(data: Document, status: str) -> FlowAccount:
         into_join=_into_join(data),
         out_of_join=whole(data, "join", "rows_out"),
         rejected_behind=sum(whole(data, "join", side, "rejected_behind") or 0 for side in SIDES),
-        has_unknown_join="join" in data and not document(data, "join"),
+        into_query=whole(data, "gathered", "rows_in"),
+        out_of_query=_out_of_query(data),
+        is_unknown=any(name in data and not document(data, name) for name in ("join", "gathered")),
         flow=text(data, "flow_of") or "",
         shared=_shared(data),
     )
@@ -118,6 +126,11 @@ def sources(flows: Sequence[FlowAccount]) -> list[FlowAccount]:
             told.append(replace(flow, rejected=rejected, filtered=filtered))
         seen.add(flow.flow)
     return told
+
+
+def _out_of_query(data: Document) -> int | None:
+    made, left_out = (whole(data, "gathered", name) for name in ("rows_out", "filtered_behind"))
+    return None if made is None or left_out is None else made - left_out
 
 
 def _into_join(data: Document) -> int | None:

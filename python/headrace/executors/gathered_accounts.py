@@ -1,0 +1,166 @@
+"""The accounts of a data flow with a query over all rows: what was read in front of it, and what became of its result.
+
+The ledger has the result alone. What a resumed run says of a table that an earlier attempt has committed, it reads in
+the run folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from headrace.errors import AccountsError, InternalError
+from headrace.executors.local import FlowOutcome
+from headrace.planning import DataFlowPlan, GatherPlan
+
+_NO_ROWS: Final = {"rows": 0, "matched": 0, "defaulted": 0, "rejected": 0, "null_keys": 0, "filtered": 0}
+# Of a result those members that say what has become of rows.
+_KEPT: Final = ("slices", "rejects", "transforms")
+_ENDING: Final = "gathered.json"
+
+
+def gathered_outcome(plan: DataFlowPlan, before: FlowOutcome, behind: FlowOutcome | None) -> FlowOutcome:
+    """The accounts of both flows of a plan as those of one: slices and rejects of the first, rows that arrived of the
+    second. `behind`: None if there was no second one, because the first has failed.
+    """
+    gather = plan.gather
+    if gather is None:
+        return before
+    if behind is None:
+        result = None if before.result is None else _with_counts(before.result, [_NO_ROWS] * (1 + len(plan.transforms)))
+        return replace(before, result=result)
+    first, second = before.result, behind.result
+    if first is None:
+        raise InternalError("a flow that has ended well has no result")
+    return FlowOutcome(
+        first if second is None else _together(gather, first, second, _rows_out(before)),
+        behind.times,
+        behind.error,
+        before.seconds + behind.seconds,
+        before.cpu_seconds + behind.cpu_seconds,
+        (*before.warnings, *behind.warnings),
+        (*before.lookups, *behind.lookups),
+        before.lookup_seconds + behind.lookup_seconds,
+    )
+
+
+def check_gathered(plan: DataFlowPlan, before: FlowOutcome, result: Mapping[str, Any]) -> None:
+    """Raises AccountsError unless the second flow of a plan, which has this result, has read all rows of the query."""
+    rows, read = _rows_out(before), sum(int(item["rows"]) for item in result["slices"])
+    if read != rows:
+        raise AccountsError(
+            f"the accounts of {plan.task} do not balance; nothing was loaded",
+            found=f"rows that the query made: {rows}, rows that were read of them: {read}",
+            hint="This is a defect of Headrace. Keep the run folder and report it.",
+        )
+
+
+def keep_gathered(folder: Path, plan: DataFlowPlan, before: FlowOutcome, result: dict[str, Any]) -> None:
+    """Writes the accounts of both flows beside the rejects of the task, before the commit of the second one, which has
+    this result. That it cannot fails no load: then only they are not known behind a resume.
+    """
+    if plan.gather is None or before.result is None:
+        return
+    whole = _together(plan.gather, before.result, result, _rows_out(before))
+    kept = {
+        **{name: whole[name] for name in _KEPT},
+        "lookups": before.lookups,
+        "gathered": gathered_counts(plan, whole),
+    }
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        path = _path(folder, plan.told.file_stem)
+        waiting = path.with_name(f".{path.name}")
+        waiting.write_text(json.dumps(kept), encoding="utf-8")
+        waiting.replace(path)
+
+
+def kept_gathered(folder: Path, file_stem: str, loaded: int) -> dict[str, Any] | None:
+    """Those of a task that has committed so many rows, if they fit them; else None. They are those of a flow's result
+    that has read nothing now.
+    """
+    try:
+        kept: dict[str, Any] = json.loads(_path(folder, file_stem).read_text(encoding="utf-8"))
+        slices = [{**item, "stream": None, "committed": True, "bytes": 0} for item in kept["slices"]]
+        busy = [{**item, "busy_seconds": 0.0} for item in kept["transforms"]]
+        fits = sum(int(item["out"]) for item in slices) == loaded
+        fits = fits and {"rejects", "lookups", "gathered"} <= kept.keys()
+    except (OSError, ValueError, KeyError, TypeError):  # taken away
+        return None
+    return {**kept, "slices": slices, "transforms": busy} if fits else None
+
+
+def resumed_outcome(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> FlowOutcome:
+    """The accounts of a plan whose rows an earlier attempt has committed: nothing was read now."""
+    if plan.gather is None or behind.result is None:
+        return behind
+    loaded = sum(item.loaded for item in plan.committed.values())
+    front = plan.gather.before.transforms
+    kept = kept_gathered(folder, plan.told.file_stem, loaded)
+    if kept is not None:
+        lookups = (*kept["lookups"], *behind.lookups)
+        return replace(behind, result={**behind.result, **{name: kept[name] for name in _KEPT}}, lookups=lookups)
+    slices = [
+        {**item, "transforms": [_NO_ROWS] * (len(front) + 1 + len(plan.transforms))} for item in behind.result["slices"]
+    ]
+    warnings = (*behind.warnings, not_known(plan.gather.source.name))
+    # Those in front were not read.
+    lookups = (*({} for _ in plan.gather.before.lookups), *behind.lookups)
+    return replace(behind, result={**behind.result, "slices": slices}, warnings=warnings, lookups=lookups)
+
+
+def not_known(query: str) -> str:
+    """What is said of a table of which only the result of a query is known."""
+    return f"how many rows the query {query} has read is not known any more: those of its result count as read"
+
+
+def gathered_counts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[str, int] | None:
+    """The member `gathered` of a table in the summary: how many rows the query over all rows has read and made, and how
+    many of these were left out behind it. None without one.
+    """
+    if plan.gather is None:
+        return None
+    place = len(plan.gather.before.transforms)
+    counts = [item["transforms"][place:] for item in (result or {"slices": []})["slices"] if item.get("transforms")]
+    return {
+        "rows_in": sum(int(own["rows"]) for own, *_ in counts),
+        "rows_out": sum(int(own["matched"]) for own, *_ in counts),
+        "filtered_behind": sum(int(own["filtered"]) for _, *behind in counts for own in behind),
+    }
+
+
+def _rows_out(before: FlowOutcome) -> int:
+    """The rows of the query's result."""
+    return before.times.rows_loaded if before.times else 0
+
+
+def _together(gather: GatherPlan, first: dict[str, Any], second: dict[str, Any], gathered: int) -> dict[str, Any]:
+    """`gathered`: the rows of the query's result."""
+    rows_in = sum(int(item["out"]) for item in first["slices"])
+    out = sum(int(item["out"]) for item in second["slices"])
+    own = {**_NO_ROWS, "rows": rows_in, "matched": gathered}
+    counts = [item["transforms"] for item in second["slices"] if item.get("transforms")]
+    behind = counts[0] if counts else [_NO_ROWS] * len(second.get("transforms", []))
+    told = _with_counts(first, [own, *behind])
+    slices = [{**item, "out": 0 if number else out} for number, item in enumerate(told["slices"])]
+    name = gather.source.name
+    busy = [*first.get("transforms", []), {"name": name, "busy_seconds": 0.0}, *second.get("transforms", [])]
+    return {**first, "slices": slices, "sink": second["sink"], "columns": second["columns"], "transforms": busy}
+
+
+def _with_counts(result: dict[str, Any], counts: list[dict[str, Any]]) -> dict[str, Any]:
+    """With those of the query and of what stands behind it, which belong to no slice: they are told with the first."""
+    nothing = [_NO_ROWS for _ in counts]
+    slices = [
+        {**item, "transforms": [*(item.get("transforms") or []), *(nothing if number else counts)]}
+        for number, item in enumerate(result["slices"])
+    ]
+    return {**result, "slices": slices}
+
+
+def _path(folder: Path, file_stem: str) -> Path:
+    return folder / f"{file_stem}.{_ENDING}"

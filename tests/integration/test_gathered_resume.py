@@ -1,0 +1,140 @@
+"""Runs that end behind the commit of a query over all rows, and go on: what they say of its table is what the run that
+has loaded it said, as long as the run folder has it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from tests.integration.driver import Ended, Project
+from tests.integration.postgres import PostgresProject
+from tests.integration.query_scenes import ROWS, package, write_files
+
+CHAIN = (
+    "SELECT *, coalesce(quantity, 0) AS q FROM orders WHERE id % 10 <> 3",
+    "SELECT q, count(*) AS n, sum(id)::BIGINT AS ids FROM q1 GROUP BY q",
+    "SELECT q, n, ids FROM q2 WHERE q <> 2",
+)
+# Fails until somebody has opened the gate.
+BEHIND = """
+  check:
+    after: load
+    sql:
+      connection: warehouse
+      text: |
+        SELECT CASE WHEN (SELECT count(*) FROM gate) = 0 THEN error('the gate is closed') ELSE '' END
+"""
+COUNTS = ("lines", "rows_read", "rows_skipped", "rows_rejected", "rows_filtered", "rows_loaded", "slices", "gathered")
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+
+def told(ended: Ended) -> dict[str, Any]:
+    """The accounts of the first table, and of its rejects."""
+    table = ended.summary["tables"][0]
+    return {**{name: table[name] for name in COUNTS}, "rejects": _rejects(table)}
+
+
+def _rejects(table: dict[str, Any]) -> dict[str, Any]:
+    return {name: table["rejects"][name] for name in ("count", "by_rule", "by_column")}
+
+
+def with_rejects(project: Project) -> None:
+    """Orders of which two are none."""
+    write_files(project)
+    for name, line in (("orders.0", "x|1.00|2||||2026-01-01|true\n"), ("orders.2", "7|1.00|2||||2026-13-01|true\n")):
+        path = project.inbox / name
+        path.write_text(path.read_text() + line)
+
+
+def rejects(project: Project) -> str:
+    shown = project.command([sys.executable, "-m", "headrace", "rejects", "--runs-dir", "runs", "last"])
+    assert shown.exit_code == 0, shown.stderr
+    return shown.stdout
+
+
+@pytest.fixture
+def orders(project: Project) -> Project:
+    with_rejects(project)
+    project.execute("CREATE TABLE gate (open BOOL)")
+    project.package(package(*CHAIN, limit=5) + BEHIND)
+    return project
+
+
+def test_a_run_that_goes_on_behind_it_tells_the_same(orders: Project) -> None:
+    failed = orders.run("--streams", "4")
+    assert failed.exit_code == 1
+    first = told(failed)
+    assert (first["rows_read"], first["rows_rejected"], first["rejects"]["count"]) == (ROWS + 2, 2, 2)
+    assert first["gathered"]["rows_in"] == ROWS + 2 - 2 - first["rows_filtered"]
+    assert first["gathered"]["rows_out"] == first["rows_loaded"] + 1
+    orders.execute("INSERT INTO gate VALUES (true)")
+    resumed = orders.resume()
+    resumed.succeeded()
+    assert told(resumed) == first
+    shown = rejects(orders)
+    assert "2 of 4,002" in shown
+    assert "replay" not in shown
+    written = orders.command(
+        [sys.executable, "-m", "headrace", "report", "--runs-dir", "runs", "last", "--output", "r.html"]
+    )
+    assert written.exit_code == 0, written.stderr
+    assert "do not balance" not in (orders.folder / "r.html").read_text(encoding="utf-8")
+
+
+def test_what_nobody_knows_any_more_is_said(orders: Project) -> None:
+    assert orders.run().exit_code == 1
+    (kept,) = orders.runs.glob("*/rejects/out.gathered.json")
+    document = json.loads(kept.read_text())
+    document["slices"][0]["out"] += 1
+    kept.write_text(json.dumps(document))  # of another attempt
+    orders.execute("INSERT INTO gate VALUES (true)")
+    (table,) = orders.resume().succeeded()["tables"][:1]
+    assert (table["rows_read"], table["rows_loaded"], table["gathered"]) == (7, 6, None)
+    assert any("how many rows the query q2 has read is not known any more" in note for note in table["notes"])
+
+
+@pytest.fixture
+def stored(warehouse: PostgresProject) -> PostgresProject:
+    with_rejects(warehouse)
+    warehouse.package(package(*CHAIN, limit=5))
+    return warehouse
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_run_that_is_killed_before_the_switch_tells_the_same(stored: PostgresProject, is_known: bool) -> None:
+    whole = stored.run("--streams", "4")
+    whole.succeeded()
+    content = stored.query("SELECT * FROM out ORDER BY 1")
+    with (
+        stored.target.session("BEGIN; LOCK TABLE out IN ACCESS SHARE MODE"),
+        stored.started(stored.arguments("--streams", "4")) as running,
+    ):
+        deadline = time.monotonic() + 60
+        while stored.query(WAITING) == [("0",)]:
+            assert running.poll() is None and time.monotonic() < deadline, running.stderr
+            time.sleep(0.02)
+        running.signal(signal.SIGKILL)
+        running.wait()
+    if not is_known:
+        for kept in stored.runs.glob("*/rejects/out.gathered.json"):
+            kept.unlink()
+    resumed = stored.resume()
+    (table,) = resumed.succeeded()["tables"]
+    assert stored.query("SELECT * FROM out ORDER BY 1") == content
+    if is_known:
+        assert told(resumed) == told(whole)
+        assert table["bytes_read"] == 0
+        assert "2 of 4,002" in rejects(stored)
+        assert [own["rows"] for own in table["transforms"]] == [
+            own["rows"] for own in whole.summary["tables"][0]["transforms"]
+        ]
+    else:
+        assert table["rows_loaded"] == 6
+        assert "how many rows the query q2 has read is not known any more" in resumed.stderr
+    assert stored.leftovers() == []
