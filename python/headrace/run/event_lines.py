@@ -157,8 +157,8 @@ EVENT_LINES: Final[dict[str, EventLine]] = {
                 "flow_of": "of one of several destinations the id of their data flow, or null",
                 "rows_loaded": "rows that are committed",
                 "bytes_read": "bytes of text",
-                "join": "data flows with a join: rows of both sides, as in `summary.json`",
-                "gathered": "data flows with a query over all rows: `rows_in`, `rows_out`, `filtered_behind`",
+                "join": "with a join: rows of both sides, as in `summary.json`",
+                "gathered": "with a query over all rows: `rows_in`, `rows_out`, `filtered_behind`",
             },
         ),
         EventLine(
