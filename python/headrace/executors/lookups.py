@@ -11,7 +11,7 @@ from typing import Any, Final
 from headrace import core
 from headrace.errors import CancelledError, HeadraceError, MemoryLimitError, SourceError
 from headrace.model import EmbeddedQuery, EmbeddedQueryError, FileSource, embedded_database, message_of, row_stream
-from headrace.planning import DataFlowPlan, LookupPlan, memory_for_lookups
+from headrace.planning import DataFlowPlan, LookupPlan, alike, memory_for_lookups
 from headrace.targets import RowStream
 from headrace.targets.sql import interrupted
 
@@ -26,11 +26,21 @@ _OUT_OF_MEMORY: Final = "Out of Memory Error"
 
 @dataclass(frozen=True)
 class BuiltLookups:
-    """The lookups of a flow, in the order of its transforms, and its plan with the memory that they leave."""
+    """The lookups of a flow, in the order of its transforms, and its plan with the memory that they leave. Those that
+    are alike are one.
+    """
 
     plan: DataFlowPlan
     lookups: tuple[core.Lookup, ...]
     seconds: float
+
+    def reports(self) -> dict[str, dict[str, Any]]:
+        """What the core says of each, by its name. `shared_with`: the name of the one whose rows it has, too."""
+        named = list(zip(self.plan.lookups, self.lookups, strict=True))
+        return {
+            own.name: {**lookup.report(), "shared_with": None if named[first][0] is own else named[first][0].name}
+            for (own, lookup), first in zip(named, alike(self.plan.lookups), strict=True)
+        }
 
 
 def build_lookups(
@@ -48,7 +58,10 @@ def build_lookups(
     started = time.monotonic()
     lookups: list[core.Lookup] = []
     left = plan.memory.lookup_bytes
-    for own in plan.lookups:
+    for own, first in zip(plan.lookups, alike(plan.lookups), strict=True):
+        if first < len(lookups):
+            lookups.append(lookups[first])
+            continue
         starts(own)
         try:
             lookup = _read(own, own.core_spec(max(0, left), plan.run), is_cancelled, rows_of)

@@ -8,7 +8,7 @@ from headrace.planning.gathered import GatheredSqlPlan, GatherPlan
 from headrace.planning.joins import JoinPlan
 from headrace.planning.key_questions import FileKeys, KeyFacts, KeyQuestion, KeyScan, key_question
 from headrace.planning.lookup_reading import lookup_engine_bytes
-from headrace.planning.lookups import LookupPlan
+from headrace.planning.lookups import LookupPlan, alike
 from headrace.planning.memory import MemoryBudget, MemorySplit, engine_bytes, memory_for_lookups
 from headrace.planning.outside_keys import Unlisted, with_outside_keys
 from headrace.planning.partition_key import bounds_of_files, is_enforced, is_partitioned, key_column
@@ -109,6 +109,7 @@ __all__ = [
     "Step",
     "TransformPlan",
     "Unlisted",
+    "alike",
     "bounds_of_files",
     "check_reject_table",
     "check_tablespaces",

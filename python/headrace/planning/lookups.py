@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace import units
@@ -87,6 +87,17 @@ class LookupPlan:
             "budget_bytes": budget_bytes,
         }
 
+    def is_alike(self, other: LookupPlan) -> bool:
+        """Whether both are found in the same rows, by keys of the same columns and types, and add the same: one index
+        is enough for both, as for the four dates of a sale.
+        """
+        one, two = (own.lookup.source for own in (self, other))
+        is_same_source = isinstance(one, FileSource) or one == replace(two, name=one.name)
+        return type(one) is type(two) and is_same_source and self._content() == other._content()
+
+    def _content(self) -> dict[str, Any]:
+        return {**self.core_spec(0, None), "name": ""}
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         return {
@@ -168,8 +179,25 @@ def source_notes(plans: Sequence[LookupPlan]) -> list[str]:
     return [f"lookup {plan.name}: {note}" for plan in plans for note in plan.reading.source.notes]
 
 
+def alike(plans: Sequence[LookupPlan]) -> list[int]:
+    """For each lookup the place of the first one that it is alike: its own, unless one index is enough for both."""
+    return [next(place for place, first in enumerate(plans) if own is first or own.is_alike(first)) for own in plans]
+
+
+def once(plans: Sequence[LookupPlan]) -> list[LookupPlan]:
+    """Those whose rows are read."""
+    return [own for place, own in enumerate(plans) if alike(plans)[place] == place]
+
+
+def shared_notes(plans: Sequence[LookupPlan]) -> list[str]:
+    """Which of them are read once together."""
+    places = alike(plans)
+    names = {place: [own.name for own, first in zip(plans, places, strict=True) if first == place] for place in places}
+    return [f"lookups {', '.join(own)} are alike: their rows are read once" for own in names.values() if len(own) > 1]
+
+
 def memory_notes(plans: Sequence[LookupPlan], memory: MemorySplit) -> list[str]:
-    """What is to be said of the memory of lookups, which may be too little.
+    """What is to be said of the memory of lookups, which may be too little. `plans`: those whose rows are read.
 
     Raises MemoryLimitError if there is none for them.
     """

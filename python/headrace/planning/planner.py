@@ -20,7 +20,15 @@ from headrace.planning.existing import check_existing, check_view_columns
 from headrace.planning.gathered import GATHERING, MOST_THREADS, GatherPlan
 from headrace.planning.joins import JoinPlan, joined_slab_bytes, side_layouts
 from headrace.planning.key_questions import KeyFacts
-from headrace.planning.lookups import LookupPlan, key_columns_made, lookups_beside, memory_notes, source_notes
+from headrace.planning.lookups import (
+    LookupPlan,
+    key_columns_made,
+    lookups_beside,
+    memory_notes,
+    once,
+    shared_notes,
+    source_notes,
+)
 from headrace.planning.made_columns import made_notes
 from headrace.planning.memory import LookupNeeds, MemoryBudget, split_memory
 from headrace.planning.partition_key import check_partitioning, is_enforced, is_partitioned, key_column
@@ -111,7 +119,7 @@ def plan_data_flow(
     lookups = [plan for plan in transforms if isinstance(plan, LookupPlan)]
     beside = lookups_beside(task.lookups_beside, source.lookups_beside, streams, budget.total_bytes)
     queries = [plan for plan in transforms if isinstance(plan, SqlPlan)]
-    notes += source_notes(lookups)
+    notes += [*source_notes(once(lookups)), *shared_notes(lookups)]
     notes += [note for plan in queries for note in plan.notes()]
     check_view_columns(table, load, mapping)
     writers = streams if task.flow else _writers(table, load, streams, notes)
@@ -143,7 +151,7 @@ def plan_data_flow(
         blocks_per_stream=1 if task.join is None else len(task.join.sources),
     )
     if lookups:
-        notes += memory_notes([*lookups, *beside], memory)
+        notes += memory_notes(once([*lookups, *beside]), memory)
     stem = file_stem or destination.table
     gather = _gather(task.source, source, budget, streams, stem) if isinstance(task.source, GatheredSource) else None
     if gather is not None:
@@ -305,7 +313,7 @@ def _needs(lookups: Sequence[LookupPlan]) -> LookupNeeds | None:
         return None
     added = tuple(column.type for plan in lookups for column in plan.lookup.added)
     return LookupNeeds(
-        sum(plan.bytes for plan in lookups),
+        sum(plan.bytes for plan in once(lookups)),
         max(plan.reading.reader_bytes for plan in lookups),
         max(plan.reading.most_reader_bytes for plan in lookups),
         added,

@@ -251,7 +251,7 @@ class FlowLoading:
         outcomes = execute(executor, built)
         if outcomes[0].error is not None:
             let_go_of_memory(outcomes[0].error)
-        reports = {own.name: lookup.report() for own, lookup in zip(whole.lookups, built.lookups, strict=True)}
+        reports = built.reports()
         told = []
         for number, (plan, outcome) in enumerate(zip(plans, outcomes, strict=True)):
             own = tuple(reports[lookup.name] for lookup in plan.lookups)

@@ -47,10 +47,11 @@ def lookups(run: RunFiles) -> Markup | None:
 
 def _row(of_table: Document, own: Document) -> list[str]:
     name = f"{text(of_table, 'table') or '?'}: {text(own, 'name') or '?'}"
+    shared = text(own, "lookup", "shared_with")
     index = (
         count(whole(own, "lookup", "rows")),
-        size(number(own, "lookup", "bytes")),
-        duration(number(own, "lookup", "seconds")),
+        f"as {shared}" if shared else size(number(own, "lookup", "bytes")),
+        "-" if shared else duration(number(own, "lookup", "seconds")),
     )
     # What cannot be is no 0: rows that find nothing are rejects, or get the default.
     impossible = {"reject": "defaulted"}.get(str(member(own, "no_match")))
