@@ -134,7 +134,7 @@ fn columns_of_other_types_are_refused() {
     columns[1] = Arc::new(Int32Array::from(vec![1, 2, 3]));
     let names = ["id", "name", "amount", "day"];
     let wrong = RecordBatch::try_from_iter(names.into_iter().zip(columns)).unwrap();
-    let (found, report) = run(spec(json!([])), good(&[wrong.clone()]), &wrong.schema());
+    let (found, report) = run(spec(json!([])), good(std::slice::from_ref(&wrong)), &wrong.schema());
     assert!(found.is_err());
     let error = report.error.unwrap();
     assert!(error.what.contains("column `name` of the query does not fit its type"), "{error:?}");
