@@ -74,5 +74,6 @@ def page() -> str:
 def _line(line: EventLine) -> str:
     rows = [f"| `{name}` | {meaning} |" for name, meaning in line.members.items()]
     rows += [f"| `{name}` | data flows: {meaning} |" for name, meaning in line.of_flows.items()]
+    rows += [f"| `{name}` | data flows {meaning} |" for name, meaning in line.of_some.items()]
     head = f"\n### `{line.name}`\n\n{line.sentence} `log_level`: {line.level}.\n"
     return "\n".join([head, "| member | meaning |", "|---|---|", *rows])

@@ -8,7 +8,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class EventLine:
-    """One kind of line. `members` stand in each behind `event` and `at`, `of_flows` in those of data flows beside them.
+    """One kind of line. `members` stand in each behind `event` and `at`, `of_flows` in those of data flows beside them,
+    and `of_some` in those of data flows that have what they tell of.
 
     `level`: the least `log_level` of a package at which the file has the line.
     """
@@ -18,6 +19,7 @@ class EventLine:
     level: str
     members: dict[str, str]
     of_flows: dict[str, str] = field(default_factory=dict)
+    of_some: dict[str, str] = field(default_factory=dict)
 
 
 _TASK: Final = {"task": "id of the task in this run, with the turns around it: `each[a.csv].load`", "kind": "its kind"}
@@ -157,6 +159,8 @@ EVENT_LINES: Final[dict[str, EventLine]] = {
                 "flow_of": "of one of several destinations the id of their data flow, or null",
                 "rows_loaded": "rows that are committed",
                 "bytes_read": "bytes of text",
+            },
+            {
                 "join": "with a join: rows of both sides, as in `summary.json`",
                 "gathered": "with a query over all rows: `rows_in`, `rows_out`, `filtered_behind`",
             },
