@@ -77,7 +77,8 @@ def _refuse_empty(plan: DataFlowPlan, result: dict[str, Any], source: SourcePart
         else f"none of the {len(files)} source files has a data row; nothing was changed",
         at={"file": files[0]} if len(files) == 1 else {"folder": os.path.dirname(files[0])},
         found=f"{counted(lines, 'header or blank line')}",
-        hint=f"Set `empty: allow` for source `{source.name}` if this is right; `replace` then empties the table.",
+        hint=f"Set `empty: allow` for source `{source.name}` if this is right"
+        + ("." if plan.together else "; `replace` then empties the table."),
     )
 
 
