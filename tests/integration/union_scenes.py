@@ -1,4 +1,4 @@
-"""Three sources of orders in three dialects: the package, its files, and what DuckDB says that their rows together are."""
+"""Three sources of orders in three dialects: the package, its files, and what DuckDB says that their rows are."""
 
 from __future__ import annotations
 
@@ -146,9 +146,25 @@ def differences(project: Project, sql: str, table: str = "orders") -> tuple[int,
         rows = f"WITH rows AS ({oracle(project)}) {sql}"
         only = f"SELECT count(*) FROM (SELECT * FROM {table} EXCEPT ALL ({rows}))"
         lacks = f"SELECT count(*) FROM (({rows}) EXCEPT ALL SELECT * FROM {table})"
-        return tuple(
-            connection.execute(query).fetchall()[0][0] for query in (only, lacks, f"SELECT count(*) FROM {table}")
-        )  # type: ignore[return-value]
+        (one,), (two,), (three,) = (
+            connection.execute(query).fetchall()[0] for query in (only, lacks, f"SELECT count(*) FROM {table}")
+        )
+    return one, two, three
+
+
+def united(project: Project, columns: str) -> list[tuple[Any, ...]]:
+    """The rows of DuckDB's own union."""
+    with duckdb.connect() as connection:
+        return connection.execute(f"SELECT {columns} FROM ({oracle(project)}) ORDER BY ALL").fetchall()
+
+
+def spoil(project: Project) -> None:
+    """A row of each source that cannot be read, and a value that is ignored."""
+    with (project.inbox / "old.1.csv").open("ab") as file:
+        file.write(b"77;1,x;01.02.2024;bad amount\r\n")
+    (project.inbox / "new.9").write_text("id|Day|channel|amount\n1|2024-13-01|web|1.00\n2|2024-01-01|web|oops\n")
+    with (project.inbox / "placed.txt").open("a") as file:
+        file.write("2024-01-01     300          \n")
 
 
 def sources(ended: Ended, place: int = 0) -> dict[str, tuple[int, int, int, int]]:
