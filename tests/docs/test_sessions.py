@@ -27,6 +27,7 @@ SESSIONS = [
     Path("docs/how-to/derive-columns.md"),
     Path("docs/how-to/join-files.md"),
     Path("docs/how-to/look-rows-up.md"),
+    Path("docs/how-to/union-sources.md"),
     Path("docs/tutorial/unknown-files.md"),
     Path("docs/tutorial/nightly-package.md"),
 ]

@@ -648,6 +648,7 @@ mod tests {
                 epochs: vec![],
             },
             join: None,
+            union: None,
             transforms: Vec::new(),
             routing: None,
             destination: String::new(),

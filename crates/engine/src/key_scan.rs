@@ -187,6 +187,7 @@ fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
             epochs: Vec::new(),
         },
         join: None,
+        union: None,
         transforms: Vec::new(),
         routing: None,
         destination: String::new(),

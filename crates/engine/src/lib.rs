@@ -40,6 +40,7 @@ pub mod spec;
 mod stream;
 pub mod text_hash;
 mod transforms;
+mod unified;
 
 pub use flow::Flow;
 pub use sink::arrow::BatchReader;

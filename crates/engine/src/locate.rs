@@ -14,6 +14,7 @@ use crate::sink::Origin;
 use crate::source::read_again;
 use crate::spec::{FlowSpec, SliceSpec};
 use crate::transforms::{Remaining, Transforms};
+use crate::unified::Unified;
 
 /// Which lines are rows to count.
 #[derive(Clone, Copy)]
@@ -46,11 +47,19 @@ pub fn locate(
         // It cannot be read again.
         return Ok(Some(Location { file: file.path.clone(), ..Location::default() }));
     }
-    let mut parser = match counted.columns {
-        Some(columns) => LineParser::of_columns(&spec.layout, file, columns)?,
-        None => LineParser::of_file(&spec.layout, file)?,
+    let layout = spec.layout_of(slice.file);
+    let unified = spec.union.as_ref().map(|union| {
+        let source = union.source_of(slice.file);
+        Unified::new(union, source, layout, counted.columns)
+    });
+    if unified.as_ref().is_some_and(|unified| unified.wanted().iter().any(|&own| own >= layout.columns.len())) {
+        return Ok(None); // columns that are made are not there
+    }
+    let mut parser = match unified.as_ref().map(Unified::wanted).or(counted.columns) {
+        Some(columns) => LineParser::of_columns(layout, file, columns)?,
+        None => LineParser::of_file(layout, file)?,
     };
-    let mut scanner = file.scanner(&spec.layout)?;
+    let mut scanner = file.scanner(layout)?;
     // Line and first byte of each row, and the rows.
     let (mut places, mut batches) = (Vec::new(), Vec::new());
     let mut start = 0;
@@ -70,6 +79,7 @@ pub fn locate(
     let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(None) };
     let internal = |error| CoreError::new(ErrorKind::Internal, format!("rows of a block: {error}"));
     let rows = concat_batches(&schema, &batches).map_err(internal)?;
+    let rows = unified.map_or(Ok(rows.clone()), |unified| unified.rows(&rows))?;
     let router = Router::of(spec)?;
     let left = rows_that_go(rows, counted.transforms, router.as_ref(), counted.place)?;
     let Some(&number) = left.get(row as usize) else { return Ok(None) };
@@ -78,7 +88,7 @@ pub fn locate(
     Ok(Some(Location {
         file: file.path.clone(),
         row: Some(before + origin.first_line + line + 1),
-        byte: Some(origin.at_byte + spec.layout.encoding.source_bytes(&text[..start])),
+        byte: Some(origin.at_byte + layout.encoding.source_bytes(&text[..start])),
         ..Location::default()
     }))
 }
@@ -110,13 +120,13 @@ pub fn rows_that_go(
 }
 
 fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<u8>, CoreError> {
+    let layout = spec.layout_of(slice.file);
     // Generated text can only be read from its start.
     let is_generated = spec.source.generate.is_some();
     let mut skip = if is_generated { origin.at_byte - slice.begin_byte } else { 0 };
-    let mut source =
-        read_again(&spec.source, &spec.layout, slice, origin.at_byte, Some(origin.at_byte + origin.bytes))?;
+    let mut source = read_again(&spec.source, layout, slice, origin.at_byte, Some(origin.at_byte + origin.bytes))?;
     // What was UTF-16 is longer by a half at most.
-    let factor = if spec.layout.encoding.is_utf16() { 2 } else { 1 };
+    let factor = if layout.encoding.is_utf16() { 2 } else { 1 };
     let mut text = vec![0; factor * origin.bytes as usize];
     let mut length = 0;
     while length < text.len() {
@@ -182,6 +192,7 @@ mod tests {
                 epochs: vec![],
             },
             join: None,
+            union: None,
             transforms: Vec::new(),
             routing: None,
             destination: String::new(),

@@ -35,8 +35,8 @@ pub struct RowCounts {
 impl RowCounts {
     /// What there is to count for a flow.
     pub fn new(spec: &FlowSpec) -> Self {
-        let right = spec.join.as_ref().map(|join| &join.right);
-        let mut made = [Some(&spec.layout), right].into_iter().flatten().flat_map(|layout| &layout.made);
+        let layouts = spec.layouts();
+        let mut made = layouts.iter().flat_map(|(_, layout)| &layout.made);
         let asks = made.any(|column| column.from == MadeFrom::RowNumber);
         // A flow that looks for places drops the rows.
         let is_wanted = asks && !matches!(spec.sink, SinkSpec::Locate { .. });

@@ -15,12 +15,14 @@ mod join;
 mod postgres;
 mod routing;
 mod transforms;
+mod union;
 mod ways;
 
 pub use join::{JoinColumn, JoinKind, JoinSide, JoinSpec};
 pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
 pub use transforms::{ComputedColumn, NoMatch, Operation, ProbeSpec, QuerySpec, SplitSpec, TransformSpec};
+pub use union::{UnionSource, UnionSpec};
 pub use ways::{DestinationSpec, FlowFields, RowFields, RowsOf};
 
 /// One data flow.
@@ -36,6 +38,9 @@ pub struct FlowSpec {
     /// Set for two sources whose rows meet behind the parsers.
     #[serde(default)]
     pub join: Option<Box<JoinSpec>>,
+    /// Set for several sources whose rows go on together.
+    #[serde(default)]
+    pub union: Option<Box<UnionSpec>>,
     /// What happens to rows behind the parser, or behind the join. Each reads one that stands before it.
     #[serde(default)]
     pub transforms: Vec<TransformSpec>,
@@ -497,7 +502,19 @@ impl FlowSpec {
 
     /// The layout of a file, by its index.
     pub fn layout_of(&self, file: usize) -> &Layout {
-        self.join.as_ref().map_or(&self.layout, |join| join.layout(&self.layout, join.side_of(file)))
+        match (&self.join, &self.union) {
+            (Some(join), _) => join.layout(&self.layout, join.side_of(file)),
+            (None, Some(union)) => union.layout(&self.layout, union.source_of(file)),
+            (None, None) => &self.layout,
+        }
+    }
+
+    /// The layouts of all files, with the index of the first file that has each.
+    pub fn layouts(&self) -> Vec<(usize, &Layout)> {
+        let right = self.join.iter().map(|join| (join.first_right_file, &join.right));
+        let others = self.union.iter().flat_map(|union| &union.sources);
+        let others = others.filter_map(|own| Some((own.first_file, own.layout.as_ref()?)));
+        std::iter::once((0, &self.layout)).chain(right).chain(others).collect()
     }
 
     /// Columns of the rows in front of the transforms.
@@ -505,9 +522,10 @@ impl FlowSpec {
     /// # Errors
     /// `Specification` for a join that does not fit its sides.
     pub fn first_schema(&self) -> Result<RowSchema, CoreError> {
-        match &self.join {
-            None => Ok(RowSchema::of(&self.layout)),
-            Some(join) => Ok(join.resolved(&self.layout).map_err(|text| self.refused(text))?.1),
+        match (&self.join, &self.union) {
+            (Some(join), _) => Ok(join.resolved(&self.layout).map_err(|text| self.refused(text))?.1),
+            (None, Some(union)) => Ok(RowSchema::of_stream(union.columns.clone())),
+            (None, None) => Ok(RowSchema::of(&self.layout)),
         }
     }
 
@@ -521,7 +539,8 @@ impl FlowSpec {
 
     /// The columns in front of the transforms, each its own number; none for those that stand in no file, because they are made.
     pub fn first_fields(&self, schema: &RowSchema) -> Vec<Option<usize>> {
-        let fields = if self.join.is_some() { schema.columns().len() } else { self.layout.columns.len() };
+        let is_plain = self.join.is_none() && self.union.is_none();
+        let fields = if is_plain { self.layout.columns.len() } else { schema.columns().len() };
         (0..schema.columns().len()).map(|column| (column < fields).then_some(column)).collect()
     }
 
@@ -546,13 +565,11 @@ impl FlowSpec {
     /// Whether the specification is consistent.
     pub fn check(&self) -> Result<(), CoreError> {
         let refuse = |text: String| Err(self.refused(text));
-        if let Err(text) = self.layout.check() {
+        if let Some(text) = self.layouts().into_iter().find_map(|(_, layout)| layout.check().err()) {
             return refuse(text);
         }
-        if let Some(Err(text)) = self.join.as_ref().map(|join| join.right.check()) {
-            return refuse(text);
-        }
-        if let Some(text) = self.join.as_ref().and_then(|join| join.misfit(self)) {
+        let misfit = self.join.as_ref().and_then(|join| join.misfit(self));
+        if let Some(text) = misfit.or_else(|| self.union.as_ref().and_then(|union| union.misfit(self))) {
             return refuse(text);
         }
         if self.streams == 0 || self.streams > 4096 {

@@ -36,7 +36,7 @@ pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
     let mut stream = Stream {
         shared,
         meter,
-        reader: Reader::new(shared, meter, &shared.spec.layout, shared.destinations.wanted_columns())?,
+        readers: Reader::of_sources(shared, meter)?,
         pair,
         sending: Sending {
             shared,
@@ -57,8 +57,9 @@ pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
 struct Stream<'a> {
     shared: &'a Arc<Shared>,
     meter: &'a StreamMeter,
-    reader: Reader<'a>,
-    /// Of a flow that joins: reads in the place of `reader`.
+    /// Of each source.
+    readers: Vec<Reader<'a>>,
+    /// Of a flow that joins: reads in the place of them.
     pair: Option<Pair<'a>>,
     sending: Sending<'a>,
 }
@@ -128,13 +129,17 @@ impl Stream<'_> {
             self.shared.end_slice(account);
             return Ok(true);
         }
-        let mut progress = self.reader.open(slice)?;
-        let read = self.reader.read(&mut progress, &mut self.sending);
-        self.reader.end_rejects(&mut progress)?;
+        let source = self.shared.spec.union.as_ref().map_or(0, |union| union.source_of(slice.file));
+        let Some(reader) = self.readers.get_mut(source) else {
+            return Err(CoreError::new(ErrorKind::Internal, format!("slice {} is of no source", slice.number)));
+        };
+        let mut progress = reader.open(slice)?;
+        let read = reader.read(&mut progress, &mut self.sending);
+        reader.end_rejects(&mut progress)?;
         if !read? {
             return Ok(false);
         }
-        self.reader.close(&mut progress)?;
+        reader.close(&mut progress)?;
         self.meter.turn_to(Doing::Write);
         self.sending.end_slice(&progress)?;
         self.shared.end_slice(progress.account);

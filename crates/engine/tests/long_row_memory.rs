@@ -54,6 +54,7 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
             epochs: vec![],
         },
         join: None,
+        union: None,
         transforms: Vec::new(),
         routing: None,
         destination: String::new(),

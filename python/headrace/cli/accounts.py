@@ -16,7 +16,7 @@ from headrace.cli.limit_text import closing_words
 from headrace.cli.task_accounts import closing_line, render_failures, render_tasks
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import render_location
-from headrace.executors import added_joins
+from headrace.executors import added_joins, added_unions
 from headrace.model.suggest import quote
 from headrace.run.summary import sources_of
 
@@ -77,6 +77,7 @@ def render_summary(summary: Document, *, width: int) -> str:
         parts.append(render_accounts(tables, width=width))
     parts += [render_partitions(table, width=width) for table in tables if table["partitions"]]
     parts.append(render_joins(tables, width=width))
+    parts.append(render_unions(tables, width=width))
     parts.append(render_transforms(tables, width=width))
     parts += [text for table in sources_of(tables) if (text := render_ignored(table, width=width))]
     parts += [text for table in tables if (text := render_rejects(table, width=width))]
@@ -223,6 +224,24 @@ def _join(table: str, join: Document, width: int) -> str:
         f"{table}: join {join['name']}: {'; '.join(sides)}; {units.plural(join['rows_out'], 'row')} came out{rejected}"
     )
     return "\n".join(_wrapped(text, "", width))
+
+
+def render_unions(tables: Sequence[Document], *, width: int) -> str:
+    """How many rows came of each source of unions; empty without any. Of flows into one table, as those of a loop, the
+    sums.
+    """
+    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    for table in sources_of(tables):
+        union = table.get("union") if table["status"] == "success" else None
+        if union:
+            # The rows of all destinations of a flow have come out of it.
+            key = (str(table.get("flow_of") or table["table"]), str(union["name"]))
+            sums[key] = added_unions(sums[key], union) if key in sums else dict(union)
+    lines = []
+    for (whose, name), union in sums.items():
+        rows = ", ".join(f"{own['source']} {units.plural(own['rows_read'], 'row')}" for own in union["sources"])
+        lines += _wrapped(f"{whose}: union {name}: {rows}", "", width)
+    return "\n".join(lines)
 
 
 def render_transforms(tables: Sequence[Document], *, width: int) -> str:

@@ -80,10 +80,13 @@ def _not_ready(destinations: Sequence[run.Destination]) -> HeadraceError | None:
 
 
 def _columns(flow: Document) -> int:
-    """Those that are read, made and added; of a join or a query those that come out; outputs have those that came."""
+    """Those that are read, made and added; of a join, a union or a query those that come out; outputs have those that
+    came.
+    """
     layout = flow["source"]["layout"]
-    if "join" in flow:
-        columns = len(flow["join"]["columns"])
+    together = flow.get("join") or flow.get("union")
+    if together:
+        columns = len(together["columns"])
     else:
         columns = len(layout["columns"]) + len(layout.get("made", []))
     for transform in flow.get("transforms", ()):

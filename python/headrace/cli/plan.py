@@ -73,7 +73,7 @@ def _render_task(task: Document, width: int) -> str:
         str(task["task"]),
         _wrapped("into", [f"{name} ({task['target']}, {task['load']})"], width),
         _wrapped("from", [_source(task)], width),
-        *([_wrapped("join", [task["join"]["text"]], width)] if "join" in task else []),
+        *(_wrapped(kind, [task[kind]["text"]], width) for kind in ("join", "union") if kind in task),
         *_transforms(task, width),
         _wrapped("streams", [_streams(task)], width),
         _wrapped("memory", [_memory(task["memory"])], width),

@@ -15,6 +15,7 @@ from headrace.executors.joined import added_joins, join_accounts, kept_joined, w
 from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor, SharedLoader
 from headrace.executors.lookups import BuiltLookups, RowsOf, build_lookups
 from headrace.executors.sql_instances import sql_instances
+from headrace.executors.united import added_unions, kept_united, union_accounts, union_without_rows
 
 __all__ = [
     "BuiltLookups",
@@ -28,6 +29,7 @@ __all__ = [
     "RowsOf",
     "SharedLoader",
     "added_joins",
+    "added_unions",
     "build_lookups",
     "check_gathered",
     "gathered_counts",
@@ -38,8 +40,11 @@ __all__ = [
     "kept_gathered",
     "kept_ignored",
     "kept_joined",
+    "kept_united",
     "not_known",
     "resumed_outcome",
     "sql_instances",
+    "union_accounts",
+    "union_without_rows",
     "without_rows",
 ]

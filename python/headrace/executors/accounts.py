@@ -9,7 +9,7 @@ from typing import Any
 from headrace.errors import AccountsError, SourceError
 from headrace.executors.joined import join_accounts
 from headrace.model import SIDES
-from headrace.planning import DataFlowPlan, JoinPlan, LookupPlan, TransformPlan, counted
+from headrace.planning import DataFlowPlan, JoinPlan, LookupPlan, SourcePart, TransformPlan, counted
 
 
 def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
@@ -60,18 +60,16 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
 
 def refuse_empty(plan: DataFlowPlan, result: dict[str, Any]) -> None:
     """Raises SourceError if a source had not one data row, rejected ones included, and does not allow that."""
-    if plan.join is None:
-        _refuse_empty(plan, result, plan.source.name, 0, may_be_empty=plan.source.may_be_empty)
-        return
-    for side, own in enumerate(plan.join.join.sources):
-        _refuse_empty(plan, result, own.name, side, may_be_empty=plan.source.sides_may_be_empty[side])
+    source = plan.source
+    for number, own in enumerate(source.parts or (SourcePart(source.name, 0, source.may_be_empty),)):
+        _refuse_empty(plan, result, own, number)
 
 
-def _refuse_empty(plan: DataFlowPlan, result: dict[str, Any], name: str, side: int, *, may_be_empty: bool) -> None:
-    slices = [item for item in result["slices"] if plan.side_number(int(item["file"])) == side]
-    if may_be_empty or any(int(item["rows"]) for item in slices):
+def _refuse_empty(plan: DataFlowPlan, result: dict[str, Any], source: SourcePart, place: int) -> None:
+    slices = [item for item in result["slices"] if plan.source_number(int(item["file"])) == place]
+    if source.may_be_empty or any(int(item["rows"]) for item in slices):
         return
-    files = [str(file["path"]) for number, file in enumerate(plan.source.files) if plan.side_number(number) == side]
+    files = [str(file["path"]) for number, file in enumerate(plan.source.files) if plan.source_number(number) == place]
     lines = sum(int(item["lines"]) for item in slices)
     raise SourceError(
         "the source file has no data row; nothing was changed"
@@ -79,7 +77,8 @@ def _refuse_empty(plan: DataFlowPlan, result: dict[str, Any], name: str, side: i
         else f"none of the {len(files)} source files has a data row; nothing was changed",
         at={"file": files[0]} if len(files) == 1 else {"folder": os.path.dirname(files[0])},
         found=f"{counted(lines, 'header or blank line')}",
-        hint=f"Set `empty: allow` for source `{name}` if this is right; `replace` then empties the table.",
+        hint=f"Set `empty: allow` for source `{source.name}` if this is right"
+        + ("." if plan.together else "; `replace` then empties the table."),
     )
 
 
@@ -163,7 +162,7 @@ def _pairs(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     for item in result["slices"]:
         counts, file = item.get("join") or {"rows": 0, "unmatched": 0}, int(item["file"])
         pair = matched.setdefault(file % (plan.source.pairs or 1), [0, 0])
-        pair[plan.side_number(file)] += int(counts["rows"]) - int(counts["unmatched"])
+        pair[plan.source_number(file)] += int(counts["rows"]) - int(counts["unmatched"])
     return [
         f"pair {pair + 1}: {left} left rows have met {right} right ones"
         for pair, (left, right) in sorted(matched.items())

@@ -6,21 +6,20 @@ the run folder.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import AccountsError, InternalError
+from headrace.executors.kept import keep, kept
 from headrace.executors.local import FlowOutcome
 from headrace.planning import DataFlowPlan, GatherPlan
 
 _NO_ROWS: Final = {"rows": 0, "matched": 0, "defaulted": 0, "rejected": 0, "null_keys": 0, "filtered": 0}
 # Of a result those members that say what has become of rows.
 _KEPT: Final = ("slices", "rejects", "transforms")
-_ENDING: Final = "gathered.json"
+_KIND: Final = "gathered"
 
 
 def gathered_outcome(plan: DataFlowPlan, before: FlowOutcome, behind: FlowOutcome | None) -> FlowOutcome:
@@ -66,17 +65,12 @@ def keep_gathered(folder: Path, plan: DataFlowPlan, before: FlowOutcome, result:
     if plan.gather is None or before.result is None:
         return
     whole = _together(plan.gather, before.result, result, _rows_out(before))
-    kept = {
+    document = {
         **{name: whole[name] for name in _KEPT},
         "lookups": before.lookups,
         "gathered": gathered_counts(plan, whole),
     }
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        path = _path(folder, plan.told.file_stem)
-        waiting = path.with_name(f".{path.name}")
-        waiting.write_text(json.dumps(kept), encoding="utf-8")
-        waiting.replace(path)
+    keep(folder, plan.told.file_stem, _KIND, document)
 
 
 def kept_gathered(folder: Path, file_stem: str, loaded: int) -> dict[str, Any] | None:
@@ -84,14 +78,14 @@ def kept_gathered(folder: Path, file_stem: str, loaded: int) -> dict[str, Any] |
     that has read nothing now.
     """
     try:
-        kept: dict[str, Any] = json.loads(_path(folder, file_stem).read_text(encoding="utf-8"))
-        slices = [{**item, "stream": None, "committed": True, "bytes": 0} for item in kept["slices"]]
-        busy = [{**item, "busy_seconds": 0.0} for item in kept["transforms"]]
+        known: dict[str, Any] = kept(folder, file_stem, _KIND)
+        slices = [{**item, "stream": None, "committed": True, "bytes": 0} for item in known["slices"]]
+        busy = [{**item, "busy_seconds": 0.0} for item in known["transforms"]]
         fits = sum(int(item["out"]) for item in slices) == loaded
-        fits = fits and {"rejects", "lookups", "gathered"} <= kept.keys()
+        fits = fits and {"rejects", "lookups", "gathered"} <= known.keys()
     except (OSError, ValueError, KeyError, TypeError):  # taken away
         return None
-    return {**kept, "slices": slices, "transforms": busy} if fits else None
+    return {**known, "slices": slices, "transforms": busy} if fits else None
 
 
 def resumed_outcome(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> FlowOutcome:
@@ -100,10 +94,10 @@ def resumed_outcome(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> Fl
         return behind
     loaded = sum(item.loaded for item in plan.committed.values())
     front = plan.gather.before.transforms
-    kept = kept_gathered(folder, plan.told.file_stem, loaded)
-    if kept is not None:
-        lookups = (*kept["lookups"], *behind.lookups)
-        return replace(behind, result={**behind.result, **{name: kept[name] for name in _KEPT}}, lookups=lookups)
+    known = kept_gathered(folder, plan.told.file_stem, loaded)
+    if known is not None:
+        lookups = (*known["lookups"], *behind.lookups)
+        return replace(behind, result={**behind.result, **{name: known[name] for name in _KEPT}}, lookups=lookups)
     slices = [
         {**item, "transforms": [_NO_ROWS] * (len(front) + 1 + len(plan.transforms))} for item in behind.result["slices"]
     ]
@@ -160,7 +154,3 @@ def _with_counts(result: dict[str, Any], counts: list[dict[str, Any]]) -> dict[s
         for number, item in enumerate(result["slices"])
     ]
     return {**result, "slices": slices}
-
-
-def _path(folder: Path, file_stem: str) -> Path:
-    return folder / f"{file_stem}.{_ENDING}"

@@ -5,16 +5,15 @@ The ledger has their sum. What a resumed run says of a table that an earlier att
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.executors.kept import keep, kept
 from headrace.planning import DataFlowPlan
 
 Ignored = dict[str, dict[str, int]]
-_ENDING: Final = "ignored.json"
+_KIND: Final = "ignored"
 
 
 def ignored_by_column(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> Ignored:
@@ -22,7 +21,7 @@ def ignored_by_column(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> I
     ignored: dict[tuple[int, int], dict[str, int]] = {}
     for item in result["slices"] if result else []:
         for column, counts in item.get("ignored", {}).items():
-            place = (plan.side_number(int(item["file"])), int(column))
+            place = (plan.source_number(int(item["file"])), int(column))
             own = ignored.setdefault(place, {"nulls": 0, "cut": 0})
             for kind, count in counts.items():
                 own[kind] += int(count)
@@ -33,16 +32,7 @@ def keep_ignored(folder: Path, plan: DataFlowPlan, result: Mapping[str, Any]) ->
     """Writes them beside the rejects of the task, before its commit. That it cannot fails no load: then only columns
     are not known behind a resume.
     """
-    ignored = ignored_by_column(plan, result)
-    path = _path(folder, plan.file_stem)
-    with suppress(OSError):
-        if not ignored:
-            path.unlink(missing_ok=True)
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        waiting = path.with_name(f".{path.name}")
-        waiting.write_text(json.dumps(ignored), encoding="utf-8")
-        waiting.replace(path)
+    keep(folder, plan.file_stem, _KIND, ignored_by_column(plan, result) or None)
 
 
 def kept_ignored(folder: Path, file_stem: str, count: int) -> Ignored:
@@ -50,12 +40,8 @@ def kept_ignored(folder: Path, file_stem: str, count: int) -> Ignored:
     if count == 0:
         return {}
     try:
-        kept: Ignored = json.loads(_path(folder, file_stem).read_text(encoding="utf-8"))
-        found = {name: {kind: int(own[kind]) for kind in ("nulls", "cut")} for name, own in kept.items()}
+        known: Ignored = kept(folder, file_stem, _KIND)
+        found = {name: {kind: int(own[kind]) for kind in ("nulls", "cut")} for name, own in known.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # of an earlier version, or taken away
         return {}
     return found if sum(sum(own.values()) for own in found.values()) == count else {}
-
-
-def _path(folder: Path, file_stem: str) -> Path:
-    return folder / f"{file_stem}.{_ENDING}"

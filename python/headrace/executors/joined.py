@@ -6,17 +6,16 @@ run folder.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.executors.kept import keep, kept
 from headrace.model import SIDES
 from headrace.planning import DataFlowPlan
 
 _COUNTS: Final = ("rows", "unmatched", "filtered", "null_keys")
-_ENDING: Final = "joined.json"
+_KIND: Final = "joined"
 
 
 def join_accounts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -70,14 +69,8 @@ def keep_joined(folder: Path, plan: DataFlowPlan, result: Mapping[str, Any]) -> 
     not known behind a resume.
     """
     accounts = join_accounts(plan, result)
-    if accounts is None:
-        return
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        path = _path(folder, plan.file_stem)
-        waiting = path.with_name(f".{path.name}")
-        waiting.write_text(json.dumps(accounts), encoding="utf-8")
-        waiting.replace(path)
+    if accounts is not None:
+        keep(folder, plan.file_stem, _KIND, accounts)
 
 
 def kept_joined(folder: Path, file_stem: str, passed: int, rejected: int) -> dict[str, Any] | None:
@@ -85,14 +78,10 @@ def kept_joined(folder: Path, file_stem: str, passed: int, rejected: int) -> dic
     out of the join and are no rejects.
     """
     try:
-        kept: dict[str, Any] = json.loads(_path(folder, file_stem).read_text(encoding="utf-8"))
-        sides = kept["left"], kept["right"]
+        known: dict[str, Any] = kept(folder, file_stem, _KIND)
+        sides = known["left"], known["right"]
         behind = sum(int(own["rejected_behind"]) for own in sides)
-        fits = int(kept["rows_out"]) - behind == passed and sum(int(own["rows_rejected"]) for own in sides) == rejected
+        fits = int(known["rows_out"]) - behind == passed and sum(int(own["rows_rejected"]) for own in sides) == rejected
     except (OSError, ValueError, KeyError, TypeError):  # taken away
         return None
-    return kept if fits else None
-
-
-def _path(folder: Path, file_stem: str) -> Path:
-    return folder / f"{file_stem}.{_ENDING}"
+    return known if fits else None

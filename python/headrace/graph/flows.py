@@ -17,7 +17,7 @@ from headrace.model import DataFlowTask, FileSource
 Document = Mapping[str, Any]
 Parts = tuple[tuple[Box, ...], tuple[Line, ...]]
 # Settings of a transform that name where its rows come from, beside `input` itself.
-_INPUTS: Final = ("input", "left", "right", "inputs")
+_INPUTS: Final = ("input", "left", "right", "sources")
 
 
 def flow_parts(identity: str, flow: Document, known: Sequence[DataFlowTask]) -> Parts:
@@ -55,7 +55,7 @@ def _source(identity: str, name: str, source: Document, known: Sequence[DataFlow
         own = _mapping(generated)
         facts = [f"TPC-H {written(own.get('tpch'))}", f"scale {written(own.get('scale', 1))}"]
         return Box(identity, "generated", name, "generated", tuple(facts))
-    read = [own for flow in known for own in ((flow.source,) if flow.join is None else flow.join.sources)]
+    read = [own for flow in known for own in flow.sources]
     patterns = {tuple(own.patterns) for own in read if isinstance(own, FileSource) and own.name == name}
     files = written(patterns.pop()) if len(patterns) == 1 else written(source.get("files"))
     return Box(identity, "file", name, "files", (files, f"in {written(source.get('connection'))}"))
@@ -73,6 +73,8 @@ def _transform(identity: str, name: str, transform: Document) -> tuple[list[Box]
         facts.append(written(settings["type"]))
     if keys:
         facts.append(", ".join(f"{ours} = {written(theirs)}" for ours, theirs in keys.items()))
+    if "missing" in settings:
+        facts.append(f"missing: {written(settings['missing'] or 'null')}")
     added = settings.get("add")
     if added:
         facts.append(f"adds {', '.join(added) if isinstance(added, Mapping) else written(added)}")

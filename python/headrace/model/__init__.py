@@ -10,6 +10,7 @@ from headrace.model.bound import (
     DataFlowTask,
     Destination,
     FileSource,
+    FirstColumn,
     GatheredSource,
     GenerateSource,
     Join,
@@ -20,7 +21,9 @@ from headrace.model.bound import (
     SharedFlow,
     Source,
     TableSource,
+    Together,
     Transform,
+    Union,
     columns_behind,
 )
 from headrace.model.connections import (
@@ -70,6 +73,7 @@ from headrace.model.split import Split, SplitOutput
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Constraint, Handler, Task, Variable
 from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
+from headrace.model.union import UnitedColumn
 
 __all__ = [
     "EVENT_KINDS",
@@ -101,6 +105,7 @@ __all__ = [
     "Every",
     "FileSource",
     "FilesConnection",
+    "FirstColumn",
     "GatheredQuery",
     "GatheredSource",
     "GenerateSource",
@@ -141,7 +146,10 @@ __all__ = [
     "TableColumn",
     "TableSource",
     "Task",
+    "Together",
     "Transform",
+    "Union",
+    "UnitedColumn",
     "Variable",
     "columns_behind",
     "describe",

@@ -26,6 +26,7 @@ from headrace.model.source_options import DEFAULT_WAIT_SECONDS
 from headrace.model.split import SplitOutput
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Handler, Task, Variable
+from headrace.model.union import UnitedColumn
 
 if TYPE_CHECKING:
     from headrace.model.child_packages import ChildPackage
@@ -97,6 +98,37 @@ class Join:
     def sources(self) -> tuple[FileSource, FileSource]:
         """The left one and the right one."""
         return self.left, self.right
+
+    @property
+    def ignoring(self) -> list[str]:
+        """Names of columns that are NULL where their text is no value."""
+        ignoring = {"left": self.left.layout.ignoring, "right": self.right.layout.ignoring}
+        return [column.name for column in self.columns if column.column in ignoring[column.side]]
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Rows of several sources that go one way on, in front of the transforms. `name`: that of the transform; `columns`:
+    those of the rows that come out.
+    """
+
+    name: str
+    sources: tuple[FileSource, ...]
+    columns: tuple[UnitedColumn, ...]
+
+    @property
+    def ignoring(self) -> list[str]:
+        """Names of columns that are NULL, in the rows of any source, where their text is no value."""
+        ignoring = [source.layout.ignoring for source in self.sources]
+        return [
+            column.name
+            for column in self.columns
+            if any(own in known for own, known in zip(column.columns, ignoring, strict=True))
+        ]
+
+
+# How the rows of several sources come together in front of the transforms.
+Together = Join | Union
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +229,10 @@ class Misses:
 
 # What rows pass on their way to one destination.
 Transform = Lookup | SqlTransform | Misses | SplitOutput
-# A column of the rows: of the layout, of a join, of a lookup, or of a query.
-RowColumn = Column | JoinedColumn | AddedColumn | ComputedColumn
+# A column of the rows in front of the transforms: of the layout, of a join, or of a union.
+FirstColumn = Column | JoinedColumn | UnitedColumn
+# A column of the rows anywhere: one of these, of a lookup, or of a query.
+RowColumn = FirstColumn | AddedColumn | ComputedColumn
 # By the names of the lookups: the transforms of a way, and those of the other ways of its flow. Raises BindingError for
 # what does not fit the tables and queries.
 Describe = Callable[[Mapping[str, LookupTable]], tuple[tuple[Transform, ...], tuple[Transform, ...]]]
@@ -245,9 +279,9 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class DataFlowTask:
-    """One source through `transforms`, in the order in which rows pass them, to one destination. With a `join` its rows
-    are those that come out of it, and `source` is its left side. `id` is unique in the run:
-    `load_tables[lineitem].load`; `definition` is that of the task that defines it: `load_tables.load`.
+    """One source through `transforms`, in the order in which rows pass them, to one destination. With `together` its
+    rows are those that come out of a join or a union, and `source` is the first of these sources. `id` is unique in the
+    run: `load_tables[lineitem].load`; `definition` is that of the task that defines it: `load_tables.load`.
     `reject_table`: beside the table of the destination, None if rejects go into no table. `describe`: gives
     `transforms` and `others` once the tables of lookups are known; None if they are as they stand.
     `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: transforms
@@ -265,7 +299,7 @@ class DataFlowTask:
     definition: str = ""
     transforms: tuple[Transform, ...] = ()
     describe: Describe | None = field(default=None, repr=False, compare=False)
-    join: Join | None = None
+    together: Together | None = None
     flow: str = ""
     others: tuple[Transform, ...] = ()
     beside: tuple[Destination, ...] = ()
@@ -309,17 +343,29 @@ class DataFlowTask:
         return columns_behind(self.columns, self.transforms)
 
     @property
-    def columns(self) -> tuple[Column | JoinedColumn, ...]:
+    def join(self) -> Join | None:
+        """The join of its sources, if there is one."""
+        return self.together if isinstance(self.together, Join) else None
+
+    @property
+    def union(self) -> Union | None:
+        """The union of its sources, if there is one."""
+        return self.together if isinstance(self.together, Union) else None
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All of them, in the order of their files."""
+        return (self.source,) if self.together is None else self.together.sources
+
+    @property
+    def columns(self) -> tuple[FirstColumn, ...]:
         """Those of its rows in front of the transforms."""
-        return tuple(self.source.layout.columns) if self.join is None else self.join.columns
+        return tuple(self.source.layout.columns) if self.together is None else self.together.columns
 
     @property
     def ignoring(self) -> list[str]:
         """Names of those that are NULL where their text is no value."""
-        if self.join is None:
-            return self.source.layout.ignoring
-        ignoring = {"left": self.join.left.layout.ignoring, "right": self.join.right.layout.ignoring}
-        return [column.name for column in self.join.columns if column.column in ignoring[column.side]]
+        return self.source.layout.ignoring if self.together is None else self.together.ignoring
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from headrace.model.bound import (
     Source,
     TableSource,
     Transform,
+    Union,
 )
 from headrace.model.describe_tasks import describe_control, plain
 from headrace.model.layout import Layout
@@ -57,6 +58,7 @@ def _flow(flow: DataFlowTask) -> dict[str, object]:
         "when": flow.when,
         "source": _source(flow.source),
         **({} if flow.join is None else {"join": _join(flow.join)}),
+        **({} if flow.union is None else {"union": _union(flow.union)}),
         "transforms": [_transform(own) for own in flow.transforms],
         "destination": _destination(flow.destination),
         "rejects": {**flow.rejects.to_dict(), **({"table": flow.reject_table} if flow.reject_table else {})},
@@ -73,6 +75,22 @@ def _join(join: Join) -> dict[str, object]:
         "columns": [
             {"name": own.name, "side": own.side, "from": own.column, "type": str(own.type), "nullable": own.nullable}
             for own in join.columns
+        ],
+    }
+
+
+def _union(union: Union) -> dict[str, object]:
+    return {
+        "name": union.name,
+        "sources": [_source(own) for own in union.sources],
+        "columns": [
+            {
+                "name": own.name,
+                "from": {source.name: column for source, column in zip(union.sources, own.columns, strict=True)},
+                "type": str(own.type),
+                "nullable": own.may_be_null,
+            }
+            for own in union.columns
         ],
     }
 

@@ -11,12 +11,15 @@ from headrace.model.bound import (
     Describe,
     Destination,
     FileSource,
+    FirstColumn,
     GenerateSource,
     Join,
     RowColumn,
     SharedFlow,
     Source,
+    Together,
     Transform,
+    Union,
     columns_behind,
 )
 from headrace.model.connections import Connection, FilesConnection
@@ -42,14 +45,16 @@ from headrace.model.spec_data_flow import (
     FileSourceSpec,
     GenerateSourceSpec,
 )
-from headrace.model.spec_joins import JoinSpec, JoinTransformSpec
+from headrace.model.spec_joins import JoinTransformSpec
 from headrace.model.spec_partition import PartitionSpec
-from headrace.model.spec_transforms import TransformSpec
+from headrace.model.spec_transforms import TogetherSpec, TransformSpec
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.task import Task
 from headrace.model.transform_binder import Beginning, TransformBinder
+from headrace.model.union import UnitedColumn
+from headrace.model.union_binder import UnionBinder
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
@@ -76,6 +81,7 @@ class FlowBinder:
         self._environment = environment
         self._names = NamedThings(document, problems, environment.connections)
         self._joins = JoinBinder(document, problems, self._names)
+        self._unions = UnionBinder(document, problems, self._names)
         self._gathered = GatheredBinder(document, problems)
         self._transforms = TransformBinder(document, problems, self._names, self._layout)
 
@@ -87,21 +93,21 @@ class FlowBinder:
         sources = {name: self._source(name, own, (*path, "sources", name)) for name, own in spec.sources.items()}
         if not self._are_read(spec, path):
             return None
-        joined = self._join(spec, sources, path)
+        together = self._together(spec, sources, path)
         places = {name: (*path, "destinations", name) for name in spec.destinations}
         destinations = {name: self._destination(name, own, places[name]) for name, own in spec.destinations.items()}
         readers = [Reader(name, (*places[name], "input"), own.input) for name, own in spec.destinations.items()]
-        way = (spec.transforms, path, _beginning(spec, sources, joined), readers, scope)
+        way = (spec.transforms, path, _beginning(spec, sources, together), readers, scope)
         transforms = self._transforms.bind(*way, {})
-        source = next(iter(sources.values())) if joined is None else joined.left
-        is_wrong = None in sources.values() or (joined is None and _joins(spec))
+        source = next(iter(sources.values())) if together is None else together.sources[0]
+        is_wrong = None in sources.values() or (together is None and _together(spec))
         if is_wrong or source is None or transforms is None:
             return None
         if not all(self._gathered.check(spec, own, path) for own in transforms.values()):
             return None
-        if len(destinations) > 1 and not self._share(spec, destinations, path, joins=joined is not None):
+        if len(destinations) > 1 and not self._share(spec, destinations, path, joins=isinstance(together, Join)):
             return None
-        first = source.layout.columns if joined is None else joined.columns
+        first = source.layout.columns if together is None else together.columns
         tasks = []
         for name, destination in destinations.items():
             if destination is None:
@@ -113,7 +119,7 @@ class FlowBinder:
             is_described = all(own.is_described for own in passed)
             if is_described or not any(isinstance(own, SqlTransform) for own in passed):
                 self._check_columns(destination, columns, (*place, "columns"))
-            if joined is not None and not self._divides_joined(own, joined, place):
+            if together is not None and not self._divides(own, together, place):
                 return None
             shared = len(destinations) > 1
             place_of_query = gathered_place(passed)
@@ -126,7 +132,7 @@ class FlowBinder:
                     DataFlowTask(instance, task.name, when, source, destination_of(query.name)),
                     rejects=RejectLimits.of(spec.rejects, self._environment.rejects),
                     transforms=passed[:place_of_query],
-                    join=joined,
+                    together=together,
                 )
                 assert isinstance(query, SqlTransform)
                 made = self._gathered.source(query.name, query, before, (*path, "transforms", query.name))
@@ -146,7 +152,7 @@ class FlowBinder:
                     task.id,
                     passed,
                     describe,
-                    None if place_of_query is not None else joined,
+                    None if place_of_query is not None else together,
                     instance if shared else "",
                     others,
                     tuple(item for item in destinations.values() if item is not None and item is not destination),
@@ -162,42 +168,59 @@ class FlowBinder:
         return refusals.check(spec, [own for own in destinations.values() if own is not None], joins=joins)
 
     def _are_read(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
-        """Whether sources and joins are as many as go together."""
-        joins = _joins(spec)
-        if len(joins) > 1:
-            second = list(joins)[1]
+        """Whether sources, and what reads several of them, are as many as go together."""
+        together = _together(spec)
+        are_joins = all(isinstance(own, JoinTransformSpec) for own in together.values())
+        if len(together) > 1:
+            second = list(together)[1]
+            names = ", ".join(map(show_name, together))
             self._problems.add(
                 self._document,
                 (*path, "transforms", second),
-                f"a data flow has {len(joins)} joins: {', '.join(map(show_name, joins))}",
-                expected="one join in this version",
+                f"a data flow has {len(together)} joins: {names}"
+                if are_joins
+                else f"a data flow has {len(together)} transforms that read several sources: {names}",
+                expected="one join in this version" if are_joins else "one join or one union in this version",
                 hint="Write a data flow for each of them, or let one of the sources be a `lookup`.",
                 at_key=True,
             )
             return False
-        if joins or len(spec.sources) == 1:
+        if (together and not are_joins) or len(spec.sources) == 1 + len(together):
             return True
+        names, count = ", ".join(map(show_name, spec.sources)), len(spec.sources)
+        if together and count == 1:
+            return True  # the join says which source it lacks
         self._problems.add(
             self._document,
             (*path, "sources"),
-            f"a data flow has two sources and no join: {', '.join(map(show_name, spec.sources))}",
-            expected="one source, or the two of a join",
-            hint="Add a transform `join`, or write a data flow for each of them.",
+            f"a data flow with a join has {count} sources: {names}"
+            if together
+            else f"a data flow has {'two' if count == 2 else count} sources and no join or union: {names}",
+            expected="the two of the join" if together else "one source, the two of a join, or those of a union",
+            hint="Remove the others, or let them be a `lookup`."
+            if together
+            else "Add a transform `join` or `union`, or write a data flow for each of them.",
         )
         return False
 
-    def _join(self, spec: DataFlowSpec, sources: Mapping[str, Source | None], path: DocumentPath) -> Join | None:
-        for name, own in _joins(spec).items():
-            return self._joins.bind(name, own, (*path, "transforms", name, "join"), sources, spec.transforms)
+    def _together(
+        self, spec: DataFlowSpec, sources: Mapping[str, Source | None], path: DocumentPath
+    ) -> Together | None:
+        for name, own in _together(spec).items():
+            place = (*path, "transforms", name)
+            if isinstance(own, JoinTransformSpec):
+                return self._joins.bind(name, own.join, (*place, "join"), sources, spec.transforms)
+            return self._unions.bind(name, own.union, (*place, "union"), sources, spec.transforms)
         return None
 
-    def _divides_joined(self, spec: DestinationSpec, joined: Join, path: DocumentPath) -> bool:
-        """Whether joined rows can be divided as the destination says: nobody looks at their keys before they meet."""
+    def _divides(self, spec: DestinationSpec, together: Together, path: DocumentPath) -> bool:
+        """Whether rows of several sources can be divided as the destination says: nobody looks at their keys before."""
         clause = spec.partition
         if clause is None:
             return True
-        rows = f"the rows of the join `{show_name(joined.name)}`"
-        if spec.commit is not None:
+        is_union = isinstance(together, Union)
+        rows = f"the rows of the {'union' if is_union else 'join'} `{show_name(together.name)}`"
+        if spec.commit is not None and not is_union:
             self._problems.add(
                 self._document,
                 (*path, "commit"),
@@ -207,12 +230,18 @@ class FlowBinder:
                 at_key=True,
             )
             return False
-        unknown = None if clause.range is None else looked_for(clause.range)
+        is_written = clause.range is None or (is_union and spec.partitions is not None)
+        unknown = None if is_written or clause.range is None else looked_for(clause.range)
         if unknown is not None:
+            why = (
+                "keys are looked for in one source in this version"
+                if is_union
+                else ("their keys are not known before they meet")
+            )
             self._problems.add(
                 self._document,
                 (*path, "partition", "range"),
-                f"{rows} cannot be divided by {unknown}: their keys are not known before they meet",
+                f"{rows} cannot be divided by {unknown}: {why}",
                 expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
                 hint="Give the bounds, or leave `partition` out.",
                 at_key=True,
@@ -356,7 +385,7 @@ class FlowBinder:
         destination: Destination,
         spec: DestinationSpec,
         source: Source,
-        first: Sequence[Column | JoinedColumn],
+        first: Sequence[FirstColumn],
         columns: Sequence[RowColumn],
         path: DocumentPath,
     ) -> Destination:
@@ -379,8 +408,8 @@ class FlowBinder:
         return replace(destination, partition=clause, partitions=tuple(spec.partitions or ()))
 
 
-def _joins(spec: DataFlowSpec) -> dict[str, JoinSpec]:
-    return {name: own.join for name, own in spec.transforms.items() if isinstance(own, JoinTransformSpec)}
+def _together(spec: DataFlowSpec) -> dict[str, TogetherSpec]:
+    return {name: own for name, own in spec.transforms.items() if isinstance(own, TogetherSpec)}
 
 
 def _beside(ways: Mapping[str, tuple[Transform, ...]], destination: str) -> tuple[Transform, ...]:
@@ -390,12 +419,12 @@ def _beside(ways: Mapping[str, tuple[Transform, ...]], destination: str) -> tupl
     return tuple(passed.values())
 
 
-def _beginning(spec: DataFlowSpec, sources: Mapping[str, Source | None], joined: Join | None) -> Beginning:
+def _beginning(spec: DataFlowSpec, sources: Mapping[str, Source | None], together: Together | None) -> Beginning:
     """Where the rows come from that pass the transforms."""
-    for name in _joins(spec):
+    for name in _together(spec):
         columns = None
-        if joined is not None:
-            columns = {own.name: FlowColumn(own.type, own.nullable, own.name) for own in joined.columns}
+        if together is not None:
+            columns = {own.name: FlowColumn(own.type, _may_be_null(own), own.name) for own in together.columns}
         return Beginning(name, tuple(sources), columns)
     (name, source), *_ = sources.items()
     if source is None:
@@ -409,3 +438,7 @@ def _beginning(spec: DataFlowSpec, sources: Mapping[str, Source | None], joined:
             for own in source.layout.columns
         },
     )
+
+
+def _may_be_null(column: JoinedColumn | UnitedColumn) -> bool:
+    return column.may_be_null if isinstance(column, UnitedColumn) else column.nullable

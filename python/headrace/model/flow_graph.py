@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.model.problems import ProblemCollector
-from headrace.model.spec_joins import JoinTransformSpec
 from headrace.model.spec_transforms import (
     NO_MATCH,
     OUTPUT,
@@ -14,6 +13,7 @@ from headrace.model.spec_transforms import (
     LookupTransformSpec,
     SplitTransformSpec,
     SqlTransformSpec,
+    TogetherSpec,
     TransformSpec,
 )
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name
@@ -62,7 +62,9 @@ class Reader:
 
 
 class FlowGraph:
-    """Of one data flow. `beginning`: its only source, or its join; `readers`: the destinations. Problems are noted."""
+    """Of one data flow. `beginning`: its only source, its join, or its union; `readers`: the destinations. Problems are
+    noted.
+    """
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class FlowGraph:
         self._transforms = transforms
         self._readers = readers
         self._steps: dict[str, Step] = {
-            name: own for name, own in transforms.items() if not isinstance(own, JoinTransformSpec)
+            name: own for name, own in transforms.items() if not isinstance(own, TogetherSpec)
         }
 
     def order(self) -> dict[str, Step] | None:
@@ -107,7 +109,7 @@ class FlowGraph:
         for reader in self._readers:
             for rows in self.way(reader.input):
                 order.setdefault(rows.name, self._steps[rows.name])
-        if not self._reach_all(order) or not self._reads_all(order):
+        if not self._reach_all(order) or not self._begin_together(readers) or not self._reads_all(order):
             return None
         return order
 
@@ -192,6 +194,24 @@ class FlowGraph:
                 at_key=True,
             )
         return not unread
+
+    def _begin_together(self, readers: Sequence[Reader]) -> bool:
+        """Whether nobody reads a source whose rows come together with those of others."""
+        is_right = True
+        for reader in readers:
+            name = rows_of(reader.input).name
+            if name == self._beginning or name not in self._sources:
+                continue
+            is_right = False
+            self._problems.add(
+                self._document,
+                reader.path,
+                f"the rows of the source `{show_name(name)}` are read by `{show_name(self._beginning)}`, and here, too",
+                found=quote(reader.input),
+                expected=f"`{show_name(self._beginning)}`, or a transform behind it",
+                hint=f"Set `input: {show_name(self._beginning)}`, or write a data flow of its own.",
+            )
+        return is_right
 
     def _first(self, written: str) -> str:
         """Where the rows come from in the end."""

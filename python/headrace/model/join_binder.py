@@ -12,6 +12,7 @@ from headrace.model.join import JoinedColumn, JoinKey, Side
 from headrace.model.lookup_keys import key_family, key_types
 from headrace.model.named_things import NamedThings
 from headrace.model.problems import ProblemCollector
+from headrace.model.sources_read import SourcesRead
 from headrace.model.spec_joins import JoinSpec
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name
 from headrace.model.yaml_reader import Document, DocumentPath
@@ -31,7 +32,7 @@ class JoinBinder:
     def __init__(self, document: Document, problems: ProblemCollector, names: NamedThings) -> None:
         self._document = document
         self._problems = problems
-        self._names = names
+        self._read = SourcesRead(document, problems, names, "join", "joined")
 
     def bind(
         self,
@@ -44,18 +45,10 @@ class JoinBinder:
         """`path` is that of `join`; `sources`: those of the flow, None for one that is wrong itself; `transforms`: the
         names of those.
         """
-        for key, side in (("left", spec.left), ("right", spec.right)):
-            if side in transforms and side not in sources:
-                self._problems.add(
-                    self._document,
-                    (*path, key),
-                    f"`{show_name(side)}` is a transform, and a join reads sources",
-                    expected=one_of(sources),
-                    hint="Let the transform read the rows of the join.",
-                )
-                return None
-        left = self._side(spec.left, (*path, "left"), sources)
-        right = self._side(spec.right, (*path, "right"), sources)
+        if not self._read.are_sources({(*path, "left"): spec.left, (*path, "right"): spec.right}, sources, transforms):
+            return None
+        left = self._read.find(spec.left, (*path, "left"), sources)
+        right = self._read.find(spec.right, (*path, "right"), sources)
         if left is None or right is None:
             return None
         keys = [self._key(own, theirs, left, right, (*path, "on", own)) for own, theirs in spec.on.items()]
@@ -68,19 +61,6 @@ class JoinBinder:
         if len(bound) < len(keys) or None in columns:
             return None
         return Join(name, spec.type, left, right, bound, tuple(column for column in columns if column is not None))
-
-    def _side(self, name: str, path: DocumentPath, sources: Mapping[str, Source | None]) -> FileSource | None:
-        source = self._names.look_up(sources, name, path, "source")
-        if source is None or isinstance(source, FileSource):
-            return source
-        self._problems.add(
-            self._document,
-            path,
-            f"the rows of `{show_name(name)}` are generated, and cannot be joined",
-            expected="a source of files",
-            hint="Generate the files first, with `headrace generate`.",
-        )
-        return None
 
     def _key(self, own: str, theirs: str, left: FileSource, right: FileSource, path: DocumentPath) -> JoinKey | None:
         is_known = self._known(own, left, path, at_key=True)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from headrace.model.bound import GenerateSource, Source
-from headrace.model.join import JoinedColumn
+from headrace.model.bound import FirstColumn, GenerateSource, Source
 from headrace.model.key_kinds import HASH_KINDS
 from headrace.model.key_values import KeyType, key_type
-from headrace.model.layout_column import Column
 from headrace.model.literals import canonical_text
 from headrace.model.partition import (
     MAXIMUM_PARTITIONS,
@@ -28,8 +26,6 @@ from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
-RowColumn = Column | JoinedColumn
-
 _NUMBERS = ("int16", "int32", "int64", "decimal")
 _DAYS = ("date", "timestamp", "timestamptz")
 
@@ -46,7 +42,7 @@ class PartitionBinder:
         self,
         spec: PartitionSpec,
         source: Source | None,
-        columns: Sequence[RowColumn],
+        columns: Sequence[FirstColumn],
         mapping: Mapping[str, str] | None,
         *,
         is_reload: bool,
@@ -76,8 +72,8 @@ class PartitionBinder:
         return HashPartition(clause.column, clause.parts, settings)
 
     def _key(
-        self, name: str, columns: Sequence[RowColumn], mapping: Mapping[str, str] | None, path: DocumentPath
-    ) -> RowColumn | None:
+        self, name: str, columns: Sequence[FirstColumn], mapping: Mapping[str, str] | None, path: DocumentPath
+    ) -> FirstColumn | None:
         """The column of the rows that goes into the target's column `name`."""
         mapping = mapping or {column.name: column.name for column in columns}
         wanted = next((own for target, own in mapping.items() if target.lower() == name.lower()), None)
@@ -106,7 +102,7 @@ class PartitionBinder:
         self,
         spec: RangePartitionSpec,
         name: str,
-        column: RowColumn,
+        column: FirstColumn,
         source: Source | None,
         settings: PartitionSettings,
         path: DocumentPath,
@@ -159,7 +155,7 @@ class PartitionBinder:
         )
         return False
 
-    def _without_hash(self, column: RowColumn, path: DocumentPath) -> None:
+    def _without_hash(self, column: FirstColumn, path: DocumentPath) -> None:
         self._problems.add(
             self._document,
             (*path, "column"),
@@ -169,7 +165,7 @@ class PartitionBinder:
             hint="Choose another column.",
         )
 
-    def _without_order(self, column: RowColumn, path: DocumentPath) -> None:
+    def _without_order(self, column: FirstColumn, path: DocumentPath) -> None:
         self._problems.add(
             self._document,
             (*path, "column"),
@@ -195,7 +191,7 @@ class PartitionBinder:
         return True
 
     def _every(
-        self, spec: RangePartitionSpec, period: Period, column: RowColumn, kind: KeyType, path: DocumentPath
+        self, spec: RangePartitionSpec, period: Period, column: FirstColumn, kind: KeyType, path: DocumentPath
     ) -> Every | None:
         kinds = _NUMBERS if period.unit is None else _DAYS[1:] if period.unit == "hour" else _DAYS
         if column.type.kind not in kinds:
@@ -260,7 +256,7 @@ class PartitionBinder:
         return False
 
     def _list(
-        self, spec: ListPartitionSpec, name: str, column: RowColumn, settings: PartitionSettings, path: DocumentPath
+        self, spec: ListPartitionSpec, name: str, column: FirstColumn, settings: PartitionSettings, path: DocumentPath
     ) -> ListPartition | None:
         lists: list[tuple[str, tuple[str | None, ...]]] = []
         owners: dict[str | None, str] = {}
@@ -291,7 +287,7 @@ class PartitionBinder:
             expected="each value once",
         )
 
-    def _value(self, value: object, column: RowColumn, path: DocumentPath) -> str | None:
+    def _value(self, value: object, column: FirstColumn, path: DocumentPath) -> str | None:
         """Canonical text; None with a problem noted if the column does not hold the value."""
         try:
             return canonical_text(value, column.type)

@@ -263,13 +263,9 @@ def _check_destinations(named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_sources(named: dict[str, Any]) -> dict[str, Any]:
-    if len(named) in (1, 2):
-        return named
-    raise own_error(
-        f"a data flow has {len(named)} sources: {', '.join(named) or 'none'}",
-        expected="one source, or the two of a join, in this version",
-        hint="Write a data flow for each of them." if named else "Add a source.",
-    )
+    if not named:
+        raise own_error("a data flow has no source", expected="one source or more", hint="Add a source.")
+    return named
 
 
 class DataFlowSpec(SpecModel):
@@ -277,7 +273,7 @@ class DataFlowSpec(SpecModel):
 
     rejects: RejectsSpec = setting("Rows that cannot be loaded.", default_factory=RejectsSpec)
     sources: Annotated[dict[Name, SourceSpec], AfterValidator(_check_sources)] = setting(
-        "The sources by name: one, or the two of a join."
+        "The sources by name: one, the two of a join, or those of a union."
     )
     transforms: dict[Name, TransformSpec] = setting(
         "What happens to the rows on their way, by name: each reads a source, another transform or one of its outputs. "

@@ -21,6 +21,7 @@ from headrace.model.names import Name
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
 from headrace.model.spec_files import FilePatterns, LayoutSetting
 from headrace.model.spec_joins import JoinTransformSpec
+from headrace.model.spec_unions import UnionTransformSpec
 from headrace.model.table_names import check_table
 from headrace.model.taken_columns import TakenColumns
 
@@ -289,9 +290,14 @@ class SplitTransformSpec(SpecModel):
     discard: list[str] = setting(_DISCARD, default_factory=list, kind=_SETTING)
 
 
+# Read sources, and stand in front of all others.
+TogetherSpec = JoinTransformSpec | UnionTransformSpec
+
+
 def _transform_tag(value: object) -> str:
     for tag, model, key in (
         ("<join>", JoinTransformSpec, "join"),
+        ("<union>", UnionTransformSpec, "union"),
         ("<sql>", SqlTransformSpec, "sql"),
         ("<split>", SplitTransformSpec, "split"),
     ):
@@ -303,6 +309,7 @@ def _transform_tag(value: object) -> str:
 TransformSpec = Annotated[
     Annotated[LookupTransformSpec, Tag("<lookup>")]
     | Annotated[JoinTransformSpec, Tag("<join>")]
+    | Annotated[UnionTransformSpec, Tag("<union>")]
     | Annotated[SqlTransformSpec, Tag("<sql>")]
     | Annotated[SplitTransformSpec, Tag("<split>")],
     Discriminator(_transform_tag),

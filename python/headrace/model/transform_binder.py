@@ -38,8 +38,8 @@ _Columns = dict[str, FlowColumn]
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where the rows come from that pass the transforms of a flow: its source, or its join. `columns`: theirs, None if
-    one of it is wrong; `sources`: the names of all sources.
+    """Where the rows come from that pass the transforms of a flow: its source, its join, or its union. `columns`:
+    theirs, None if one of it is wrong; `sources`: the names of all sources.
     """
 
     name: str

@@ -51,12 +51,13 @@ from headrace.planning.reject_table import (
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.run_facts import RunFacts
 from headrace.planning.shared_plan import SharedPlan, shared_plan
-from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.transforms import TransformPlan
+from headrace.planning.unions import UnionPlan
 from headrace.planning.wording import counted
 
 __all__ = [
@@ -102,12 +103,14 @@ __all__ = [
     "RunPlan",
     "SharedPlan",
     "SkippedTask",
+    "SourcePart",
     "SourceSnapshot",
     "SplitPlan",
     "SqlPlan",
     "StagingTable",
     "Step",
     "TransformPlan",
+    "UnionPlan",
     "Unlisted",
     "alike",
     "bounds_of_files",

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
 from headrace.errors import TypeMismatchError
-from headrace.model import AddedColumn, Column, ComputedColumn, DataType, JoinedColumn, RowColumn
+from headrace.model import AddedColumn, ComputedColumn, DataType, FirstColumn, JoinedColumn, RowColumn, UnitedColumn
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogTable
 from headrace.planning.column_mapping import ColumnMapping, Differences
@@ -139,17 +139,17 @@ def _match_table(
             check_computed(column, target, mapping, differences)
             continue
         is_alone = sum(_origin(source) == _origin(column) for _, source in pairs) == 1
-        longest = None if isinstance(column, JoinedColumn) else longest_text(column, file_paths)
+        longest = _longest_text(column, file_paths)
         if longest is not None and target.type is not None and target.type.kind == "varchar":
-            assert isinstance(column, Column)
             read_as = _check_length(column, target, longest, differences)
         else:
             read_as = _check_pair(column, target, is_alone, mapping, differences)
         mapping.columns.append(OutputColumn(column.name, target.name, read_as, column.nullable and target.nullable))
-        if isinstance(column, JoinedColumn) and column.may_be_missing and not target.nullable:
+        if not target.nullable and (lacks := _lacks(column)) is not None:
+            whose, remedy = lacks
             differences.add(
-                f"`{target.name}`: the table has NOT NULL, and rows that meet none of `{column.source}` have NULL",
-                "Use `type: inner` for the join, or make the column of the table nullable.",
+                f"`{target.name}`: the table has NOT NULL, and rows {whose} have NULL",
+                f"{remedy}, or make the column of the table nullable.",
             )
         elif column.nullable and not target.nullable and column.from_ is None:
             mapping.notes.append(f"a NULL in `{column.name}` is a reject, because `{target.name}` is NOT NULL")
@@ -197,6 +197,25 @@ def _origin(column: RowColumn) -> object:
     return column.origin if isinstance(column, JoinedColumn) else column.name
 
 
+def _longest_text(column: FirstColumn, file_paths: Sequence[str]) -> str | None:
+    """Of a column that all rows have made of the same, and do not read."""
+    if isinstance(column, JoinedColumn) or (isinstance(column, UnitedColumn) and not column.is_made_alike):
+        return None
+    return longest_text(column, file_paths)
+
+
+def _lacks(column: FirstColumn) -> tuple[str, str] | None:
+    """Which rows come without the column, and what could be done about it; None if all have it."""
+    if isinstance(column, JoinedColumn) and column.may_be_missing:
+        return f"that meet none of `{column.source}`", "Use `type: inner` for the join"
+    if isinstance(column, UnitedColumn) and column.lacking:
+        names = " and ".join(f"`{name}`" for name in column.lacking)
+        return f"of the source {names}, which lacks it," if len(column.lacking) == 1 else (
+            f"of the sources {names}, which lack it,"
+        ), "Give it to their layouts"
+    return None
+
+
 def _declared(column: RowColumn) -> str:
     if isinstance(column, JoinedColumn):
         return column.column
@@ -208,6 +227,8 @@ def _of(column: RowColumn) -> str:
         return f", or convert it by CAST in the query of `{column.transform}`"
     if isinstance(column, JoinedColumn):
         return f" of the source `{column.source}`"
+    if isinstance(column, UnitedColumn):
+        return " of each source"
     return f" of the lookup `{column.lookup}`" if isinstance(column, AddedColumn) else ""
 
 
@@ -235,7 +256,7 @@ def _missing_column_hint(name: str, table: CatalogTable) -> str:
 
 
 def _check_pair(
-    column: Column | JoinedColumn,
+    column: FirstColumn,
     target: CatalogColumn,
     is_alone: bool,
     mapping: ColumnMapping,
@@ -273,7 +294,7 @@ def _check_pair(
     return column.type
 
 
-def _check_length(column: Column, target: CatalogColumn, longest: str, differences: Differences) -> DataType:
+def _check_length(column: FirstColumn, target: CatalogColumn, longest: str, differences: Differences) -> DataType:
     """A text that is made is no reject: it is known before the first row."""
     length = target.type.length if target.type is not None else None
     if length is not None and len(longest) > length:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from os.path import basename
 from typing import Any, Final
 
 from headrace.errors import SourceError
-from headrace.model import DataType, Join, Side
-from headrace.planning.memory import slab_bytes
+from headrace.model import SIDES, DataType, Join, Side
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.together import one_behind_the_other, source_number
 from headrace.planning.wording import counted
 
 _LISTED: Final = 3
@@ -37,17 +37,8 @@ def paired(join: Join, left: SourceSnapshot, right: SourceSnapshot) -> SourceSna
             expected="as many files of one source as of the other, which are pairs in the order of their names",
             hint="Name the files of each source more closely, or write each side as one file.",
         )
-    files, slices = len(left.files), max((int(item["number"]) for item in left.slices), default=0)
-    behind = [{**item, "file": item["file"] + files, "number": item["number"] + slices} for item in right.slices]
-    notes = [f"{source.name}: {note}" for source in (left, right) for note in source.notes]
-    return replace(
-        left,
-        files=[*left.files, *right.files],
-        slices=[*left.slices, *behind],
-        notes=[*notes, _pairs_note(join, left, right)],
-        pairs=files,
-        sides_may_be_empty=(left.may_be_empty, right.may_be_empty),
-    )
+    together = one_behind_the_other((left, right))
+    return replace(together, notes=[*together.notes, _pairs_note(join, left, right)], pairs=len(left.files))
 
 
 def _files(source: SourceSnapshot) -> str:
@@ -65,12 +56,12 @@ def _pairs_note(join: Join, left: SourceSnapshot, right: SourceSnapshot) -> str:
 
 @dataclass(frozen=True)
 class JoinPlan:
-    """The join of a data flow. `right_layout`: that of the right files, as the core reads it; `first_right_file`: the
-    number of left ones.
+    """The join of a data flow. `layouts`: of the left and the right files, as the core reads them; `first_right_file`:
+    the number of left ones.
     """
 
     join: Join
-    right_layout: dict[str, Any]
+    layouts: tuple[dict[str, Any], ...]
     first_right_file: int
 
     @property
@@ -78,30 +69,41 @@ class JoinPlan:
         """The name of the transform."""
         return self.join.name
 
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """The names of its sources, in the order of their files."""
+        return self.join.left.name, self.join.right.name
+
+    @property
+    def column_names(self) -> list[str]:
+        """Those of the rows that come out."""
+        return [column.name for column in self.join.columns]
+
+    def source_number(self, file: int) -> int:
+        """The number of the source that a file is of, from 0."""
+        return source_number((0, self.first_right_file), file)
+
     def side_of(self, file: int) -> Side:
         """The side that a file is of."""
-        return "left" if file < self.first_right_file else "right"
-
-    def source_of(self, file: int) -> str:
-        """The name of the source that a file is of."""
-        return self.join.left.name if self.side_of(file) == "left" else self.join.right.name
+        return SIDES[self.source_number(file)]
 
     def keeps(self, file: int) -> bool:
         """Whether rows of a file go on that have met none."""
         return self.join.kind in (self.side_of(file), "full")
 
     def core_spec(self, run: RunFacts | None) -> dict[str, Any]:
-        """The member `join` of a flow spec."""
+        """The members of a flow spec that say how rows come together; the layout of the left files is one itself."""
         join = self.join
-        return {
+        own = {
             "name": join.name,
-            "sources": [join.left.name, join.right.name],
-            "right": layout_of_run(self.right_layout, run),
+            "sources": list(self.source_names),
+            "right": layout_of_run(self.layouts[1], run),
             "first_right_file": self.first_right_file,
             "kind": join.kind,
             "keys": [[key.left, key.right] for key in join.keys],
             "columns": [{"side": own.side, "column": own.column, "name": own.name} for own in join.columns],
         }
+        return {"join": own}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
@@ -120,15 +122,7 @@ class JoinPlan:
         }
 
 
-@dataclass(frozen=True)
-class SideLayouts:
-    """The layouts of both sides as the core reads them."""
-
-    left: dict[str, Any]
-    right: dict[str, Any]
-
-
-def side_layouts(join: Join, types: Mapping[str, DataType], not_null: Collection[str]) -> SideLayouts:
+def plan_join(join: Join, types: Mapping[str, DataType], not_null: Collection[str], source: SourceSnapshot) -> JoinPlan:
     """With the types and the NOT NULL of the joined columns that the destination has."""
 
     def layout(side: Side) -> dict[str, Any]:
@@ -136,23 +130,7 @@ def side_layouts(join: Join, types: Mapping[str, DataType], not_null: Collection
         # Where rows lack this side, a column that may not be NULL was refused.
         never_null = {column.column for column in own if column.name in not_null}
         read_as = {column.column: types.get(column.name, column.type) for column in own}
-        source = join.left if side == "left" else join.right
-        return source.layout.to_core(never_null, read_as)
+        side_source = join.left if side == "left" else join.right
+        return side_source.layout.to_core(never_null, read_as)
 
-    return SideLayouts(layout("left"), layout("right"))
-
-
-def joined_slab_bytes(join: Join, block_bytes: int, added: Sequence[DataType]) -> int:
-    """Worst case of the typed columns of one block of either side, and of the joined rows that come of it."""
-    wider = (*(column.type for column in join.columns), *added)
-    return max(
-        slab_bytes(
-            source.layout.columns,
-            block_bytes,
-            rewrites=source.layout.rewritten_blocks,
-            fills=source.layout.short_rows == "fill",
-            row_width=source.layout.shortest_row_bytes,
-            added=wider,
-        )
-        for source in join.sources
-    )
+    return JoinPlan(join, tuple(layout(side) for side in SIDES), source.parts[1].first_file)

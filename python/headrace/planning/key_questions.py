@@ -104,7 +104,7 @@ def key_question(
         by_own_rules = catalog is not None and catalog.partitioning is not None and catalog.partitioning.comparison
         # Which keys belong nowhere is asked of the target, because only it knows which keys are equal.
         is_asked = may_reject and by_own_rules and column.type.kind in TEXT_KINDS
-        is_asked = is_asked and isinstance(task.source, FileSource) and task.join is None
+        is_asked = is_asked and isinstance(task.source, FileSource) and task.together is None
         return KeyQuestion(column.name, {"distinct": MOST_DIFFERENT_KEYS}) if is_asked else None
     if not isinstance(clause, RangePartition) or destination.partitions:
         return None

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from headrace import units
 from headrace.errors import MemoryLimitError, TypeMismatchError
-from headrace.model import AddedColumn, Column, DataType, FileSource, Lookup, key_family
+from headrace.model import AddedColumn, Column, DataType, FileSource, Lookup, UnitedColumn, key_family
 from headrace.planning.lookup_reading import LookupReading, planned_reading
 from headrace.planning.memory import MemorySplit, memory_for_lookups, value_bytes
 from headrace.planning.run_facts import RunFacts
@@ -168,7 +168,7 @@ def lookups_beside(
     return plans
 
 
-def key_columns_made(lookups: Sequence[Lookup], made: Sequence[Column]) -> dict[str, DataType]:
+def key_columns_made(lookups: Sequence[Lookup], made: Sequence[Column | UnitedColumn]) -> dict[str, DataType]:
     """Columns that are made because a lookup asks for them, whether or not they are loaded."""
     asked = {key.column for lookup in lookups for key in lookup.keys}
     return {column.name: column.type for column in made if column.name in asked}

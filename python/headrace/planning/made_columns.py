@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-from headrace.model import Column
+from headrace.model import Column, UnitedColumn
 from headrace.planning.source_snapshot import SourceSnapshot
 
 # Texts of the length that those of a run will have.
 _LIKE_THOSE_OF_A_RUN: Final = {"run_id": "20260101-000000-000000", "package_hash": "0" * 64}
 
 
-def longest_text(column: Column, file_paths: Sequence[str]) -> str | None:
+def longest_text(column: Column | UnitedColumn, file_paths: Sequence[str]) -> str | None:
     """A text as long as the longest that a column that is made will hold; None for other columns."""
     if column.from_ in _LIKE_THOSE_OF_A_RUN:
         return _LIKE_THOSE_OF_A_RUN[column.from_]

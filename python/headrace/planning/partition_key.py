@@ -5,12 +5,11 @@ from __future__ import annotations
 from headrace.errors import TargetError
 from headrace.model import (
     AddedColumn,
-    Column,
     ComputedColumn,
     DataFlowTask,
     DataType,
     Destination,
-    JoinedColumn,
+    FirstColumn,
     PartitionClause,
     RangePartition,
     strategy_of,
@@ -34,7 +33,7 @@ def is_enforced(task: DataFlowTask, capabilities: Capabilities) -> bool:
     return is_declared and capabilities.partitions and not is_partitioned(task, capabilities)
 
 
-def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) -> Column | JoinedColumn:
+def key_column(task: DataFlowTask, capabilities: Capabilities, table_name: str) -> FirstColumn:
     """The column of the rows of a partitioned task that is its key. Raises TargetError if it cannot be one.
 
     Asked before keys are looked at, which depend on it.
@@ -102,7 +101,7 @@ def bounds_of_files(destination: Destination) -> bool:
 def check_partitioning(
     catalog: CatalogTable,
     clause: PartitionClause,
-    key: Column | JoinedColumn,
+    key: FirstColumn,
     capabilities: Capabilities,
     names: tuple[str, str],
 ) -> None:

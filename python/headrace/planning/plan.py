@@ -21,6 +21,7 @@ from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
 from headrace.planning.transforms import TransformPlan
+from headrace.planning.unions import UnionPlan
 from headrace.planning.wording import counted
 
 StepKind = Literal[
@@ -175,10 +176,10 @@ class DataFlowPlan:
     that the run has ended. `replay`: set for rejects of an earlier run.
     `reject_table`: takes the rejects, in the transaction that completes the task. `cpus_of_streams`: the CPUs that each
     stream keeps to; empty if they may use any.
-    `transforms`: what rows pass on their way, in this order. `join`: rows of the files of two sources meet before;
-    `layout` is that of the left ones. `flow`: the id of a flow with several destinations; `fit`: columns that the
-    destination holds in a narrower form than the rows have them, or not as NULL. `gather`: set where rows are what a
-    query makes of all rows of another flow.
+    `transforms`: what rows pass on their way, in this order. `together`: how the rows of several sources come together
+    before; `layout` is that of the first one. `flow`: the id of a flow with several destinations; `fit`: columns that
+    the destination holds in a narrower form than the rows have them, or not as NULL. `gather`: set where rows are what
+    a query makes of all rows of another flow.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -215,7 +216,7 @@ class DataFlowPlan:
     reject_table: RejectTable | None = None
     cpus_of_streams: tuple[tuple[int, ...], ...] = ()
     transforms: tuple[TransformPlan, ...] = ()
-    join: JoinPlan | None = None
+    together: JoinPlan | UnionPlan | None = None
     flow: str = ""
     fit: tuple[FitColumn, ...] = ()
     gather: GatherPlan | None = None
@@ -230,7 +231,7 @@ class DataFlowPlan:
             self,
             source=before.source,
             layout=before.layout,
-            join=before.join,
+            together=before.together,
             streams=before.streams,
             transforms=(*before.transforms, query, *self.transforms),
             file_stem=before.file_stem,
@@ -241,18 +242,29 @@ class DataFlowPlan:
         """True if some partitions take the place of old ones while the others stay."""
         return self.partitioning is not None and any(part.action == "exchange" for part in self.partitioning.partitions)
 
-    def side_number(self, file: int) -> int:
-        """0, and 1 for the right files of a join: those of one side have one layout."""
-        return int(self.join is not None and self.join.side_of(file) == "right")
+    @property
+    def join(self) -> JoinPlan | None:
+        """How the rows of two sources meet, if they do."""
+        return self.together if isinstance(self.together, JoinPlan) else None
 
-    def layout_of_side(self, side: int) -> dict[str, Any]:
-        """The layout of the files of a side, as the core reads it."""
-        return self.layout if self.join is None or side == 0 else self.join.right_layout
+    @property
+    def union(self) -> UnionPlan | None:
+        """How the rows of several sources go one way on, if they do."""
+        return self.together if isinstance(self.together, UnionPlan) else None
 
-    def shown_column(self, side: int, column: int) -> str:
-        """The name of a column of a layout, from 0; in a join with that of its source."""
-        name = str(self.layout_of_side(side)["columns"][column]["name"])
-        return name if self.join is None else f"{self.join.join.sources[side].name}.{name}"
+    @property
+    def layouts(self) -> tuple[dict[str, Any], ...]:
+        """Those of all sources, as the core reads them."""
+        return (self.layout,) if self.together is None else self.together.layouts
+
+    def source_number(self, file: int) -> int:
+        """The number of the source that a file is of, from 0: its files have one layout."""
+        return 0 if self.together is None else self.together.source_number(file)
+
+    def shown_column(self, source: int, column: int) -> str:
+        """The name of a column of a layout, from 0; of several sources with that of its own."""
+        name = str(self.layouts[source]["columns"][column]["name"])
+        return name if self.together is None else f"{self.together.source_names[source]}.{name}"
 
     @property
     def lookups(self) -> tuple[LookupPlan, ...]:
@@ -271,8 +283,8 @@ class DataFlowPlan:
         """
         names = (
             [column["name"] for column in (*self.layout["columns"], *self.layout.get("made", ()))]
-            if self.join is None
-            else [column.name for column in self.join.join.columns]
+            if self.together is None
+            else self.together.column_names
         )
         for plan in self.transforms:
             if isinstance(plan, SqlPlan):
@@ -316,7 +328,7 @@ class DataFlowPlan:
                 "committed": {str(number): known.to_dict() for number, known in sorted(self.committed.items())},
                 **({} if self.epochs is None else {"epochs": [list(epoch) for epoch in self.epochs]}),
             },
-            **({} if self.join is None else {"join": self.join.core_spec(self.run)}),
+            **({} if self.together is None else self.together.core_spec(self.run)),
             **({"transforms": self._transforms_spec()} if self.transforms else {}),
             **self.end_spec(),
             # Rows that do not fit it are told with its name.
@@ -379,6 +391,7 @@ class DataFlowPlan:
             "slices": told.source.slices,
             "columns": [column.to_dict() for column in self.columns],
             **({} if told.join is None else {"join": told.join.to_dict()}),
+            **({} if told.union is None else {"union": told.union.to_dict()}),
             "transforms": [plan.to_dict() for plan in told.transforms],
             **({} if self.gather is None else {"gathered": self.gather.to_dict()}),
             "steps": [step.to_dict() for step in self.steps],
@@ -416,8 +429,8 @@ class SkippedTask:
 class FinishedTask:
     """A task that an earlier attempt of the run has completed: all its rows are visible. `slices` are those with rows;
     `file_stem` names its files of rejects, `reject_table` is the table that holds them, too. `is_joined`: they are what
-    has come out of a join. `query`: the name of the one over all rows whose result they are. `flow`: see
-    `DataFlowPlan`; `shared`: of the first of several destinations, what is told once of all of them, if it is known.
+    has come out of a join; `is_united`: of a union. `query`: the name of the one over all rows whose result they are.
+    `flow`: see `DataFlowPlan`; `shared`: of the first of several destinations, what is told once of all, if known.
     """
 
     task: str
@@ -429,6 +442,7 @@ class FinishedTask:
     file_stem: str
     reject_table: str | None = None
     is_joined: bool = False
+    is_united: bool = False
     query: str = ""
     flow: str = ""
     shared: Mapping[str, int] | None = None

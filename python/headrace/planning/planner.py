@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from headrace.errors import InternalError, TargetError
@@ -18,7 +17,6 @@ from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
 from headrace.planning.gathered import GATHERING, MOST_THREADS, GatherPlan
-from headrace.planning.joins import JoinPlan, joined_slab_bytes, side_layouts
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.lookups import (
     LookupPlan,
@@ -29,12 +27,12 @@ from headrace.planning.lookups import (
     shared_notes,
     source_notes,
 )
-from headrace.planning.made_columns import made_notes
 from headrace.planning.memory import LookupNeeds, MemoryBudget, split_memory
 from headrace.planning.partition_key import check_partitioning, is_enforced, is_partitioned, key_column
 from headrace.planning.partitioning import CommitSize, Partition, Partitioning
 from headrace.planning.plan import DataFlowPlan, OutputColumn
 from headrace.planning.reject_table import RejectTable
+from headrace.planning.several_sources import made_columns, notes_of_made, plan_together, slab_of_sources
 from headrace.planning.shared import computed_types, copied_types, fit_columns, rows_as_declared
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.sql_transforms import SqlPlan, most_columns
@@ -98,12 +96,12 @@ def plan_data_flow(
         () if task.is_read_as_declared else task.ignoring,
     )
     notes += mapping.notes
-    made = layout.made if task.join is None else []
+    made = made_columns(task)
     # What a query reads is what the layout says, whatever the table holds: the types of expressions depend on it.
     types = {} if task.is_read_as_declared else mapping.types
     not_null = set() if task.is_read_as_declared else mapping.not_null_sources
     types |= {own.name: own.type for own in made} if task.is_read_as_declared else key_columns_made(task.lookups, made)
-    notes += made_notes(made, types, source)
+    notes += notes_of_made(task, types, source)
     read_as = {column.name: types.get(column.name, column.type) for column in task.columns}
     transforms = plan_transforms(
         task.transforms,
@@ -131,9 +129,9 @@ def plan_data_flow(
     is_shared = way.partitioning is not None and way.partitioning.way == "shared"
     if is_shared:
         working_streams = _encoding_streams(working_streams, facts.cpus, notes)
-    together = epochs(source, commit, working_streams) if commit is not None and is_shared else None
-    if together and max(map(len, together)) < working_streams:
-        working_streams = max(map(len, together))
+    grouped = epochs(source, commit, working_streams) if commit is not None and is_shared else None
+    if grouped and max(map(len, grouped)) < working_streams:
+        working_streams = max(map(len, grouped))
         notes.append(f"{counted(working_streams, 'stream')} at work: no commit has more slices")
     memory = split_memory(
         budget,
@@ -147,7 +145,7 @@ def plan_data_flow(
         lookups=_needs([*lookups, *beside]),
         computed=computed_types((*task.transforms, *task.others)) if task.flow else _computed(task, queries),
         copied=copied_types(task),
-        slab_of=None if task.join is None else partial(joined_slab_bytes, task.join),
+        slab_of=slab_of_sources(task),
         blocks_per_stream=1 if task.join is None else len(task.join.sources),
     )
     if lookups:
@@ -156,7 +154,7 @@ def plan_data_flow(
     gather = _gather(task.source, source, budget, streams, stem) if isinstance(task.source, GatheredSource) else None
     if gather is not None:
         notes += [*gather.before.notes, *gather.notes()]
-    sides = None if task.join is None else side_layouts(task.join, types, not_null)
+    together = plan_together(task, types, not_null, source)
     return DataFlowPlan(
         task=task.id,
         connection=destination.connection.name,
@@ -170,7 +168,7 @@ def plan_data_flow(
         options=destination.options,
         streams=working_streams,
         source=source,
-        layout=layout.to_core(not_null, types) if sides is None else sides.left,
+        layout=layout.to_core(not_null, types) if together is None else together.layouts[0],
         columns=tuple(mapping.columns),
         steps=plan_steps(
             table,
@@ -185,15 +183,13 @@ def plan_data_flow(
         notes=tuple(notes),
         memory=memory,
         transforms=transforms,
-        join=None
-        if task.join is None or sides is None
-        else JoinPlan(task.join, sides.right, len(source.files) // len(task.join.sources)),
+        together=together,
         sink_kind=capabilities.sink_kind,
         rejects=task.rejects,
         # Rejects are those of the rows in front of it.
         file_stem=f"{stem}.{source.name}" if gather else stem,
         commit=commit,
-        epochs=None if together is None else tuple(map(tuple, together)),
+        epochs=None if grouped is None else tuple(map(tuple, grouped)),
         reject_table=reject_table,
         connections=way.staging.connections,
         flow=task.flow,
@@ -233,14 +229,15 @@ def plan_source_pass(
     table_name = display_name(destination, default_schema)
     mapping = map_columns(
         table_name,
-        layout.columns,
+        task.columns,
         destination.columns,
         catalog,
         capabilities,
         destination.options.keep_identity,
         source.paths,
-        layout.ignoring,
+        task.ignoring,
     )
+    together = plan_together(task, mapping.types, mapping.not_null_sources, source)
     working_streams = _working_streams(source, streams, [])
     return DataFlowPlan(
         task=task.id,
@@ -255,7 +252,8 @@ def plan_source_pass(
         options=destination.options,
         streams=working_streams,
         source=source,
-        layout=layout.to_core(mapping.not_null_sources, mapping.types),
+        layout=layout.to_core(mapping.not_null_sources, mapping.types) if together is None else together.layouts[0],
+        together=together,
         columns=tuple(mapping.columns),
         steps=(),
         notes=(),
@@ -268,6 +266,7 @@ def plan_source_pass(
             fills=layout.short_rows == "fill",
             row_width=layout.shortest_row_bytes,
             decoding_bytes=source.decoding_bytes(working_streams),
+            slab_of=slab_of_sources(task),
         ),
         sink_kind="null",
         rejects=task.rejects,

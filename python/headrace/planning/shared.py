@@ -14,6 +14,7 @@ from headrace.model import (
     SplitOutput,
     SqlTransform,
     Transform,
+    UnitedColumn,
 )
 from headrace.planning.column_mapping import ColumnMapping
 from headrace.planning.plan import FitColumn
@@ -27,6 +28,8 @@ def rows_as_declared(task: DataFlowTask) -> tuple[ComputedColumn, ...]:
     ignoring = set(task.ignoring)
 
     def declared(own: RowColumn) -> ComputedColumn:
+        if isinstance(own, UnitedColumn):
+            return ComputedColumn(own.name, own.type, own.may_be_null, "")
         may_be_ignored = isinstance(own, Column) and own.from_ is None and own.name in ignoring
         is_made = isinstance(own, Column) and own.from_ is not None
         transform = own.transform if isinstance(own, ComputedColumn) else ""

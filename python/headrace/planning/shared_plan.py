@@ -136,7 +136,7 @@ def shared_plan(ways: Sequence[DataFlowPlan]) -> SharedPlan:
     first = ways[0]
     for way in ways:
         same = (way.source.files, way.source.slices) == (first.source.files, first.source.slices)
-        if not same or way.layout != first.layout:
+        if not same or way.layouts != first.layouts:
             raise InternalError("the ways of one data flow do not read the same rows", found=way.task)
     transforms: dict[str, TransformPlan] = {}
     for way in ways:

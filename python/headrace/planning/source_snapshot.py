@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+
+@dataclass(frozen=True)
+class SourcePart:
+    """One of several sources whose files stand one behind the other. `first_file`: of one without files that of the
+    next one; `may_be_empty`: as in `SourceSnapshot`.
+    """
+
+    name: str
+    first_file: int
+    may_be_empty: bool
 
 
 @dataclass(frozen=True)
@@ -14,7 +25,8 @@ class SourceSnapshot:
     source without one data row is loaded too. `row_bytes`: about as long is a row of the files. `lookups`: what those
     of the data flow read, in the order of its transforms; `lookups_beside`: those on the ways to its other destinations
     alone. `pairs`: as many files of a join are the left ones, and as many behind them the right ones; None without a
-    join. `gathered`: what is read for a query over all rows, which gives the rows of this source.
+    join. `parts`: the sources whose files stand one behind the other; empty for one source alone. `gathered`: what is
+    read for a query over all rows, which gives the rows of this source.
     """
 
     name: str
@@ -27,7 +39,7 @@ class SourceSnapshot:
     lookups: tuple[SourceSnapshot, ...] = ()
     lookups_beside: tuple[SourceSnapshot, ...] = ()
     pairs: int | None = None
-    sides_may_be_empty: tuple[bool, bool] = (True, True)
+    parts: tuple[SourcePart, ...] = ()
     gathered: SourceSnapshot | None = None
 
     @property
@@ -66,6 +78,13 @@ class SourceSnapshot:
     def groups(self) -> int:
         """How many units there are."""
         return len({self.unit_of(item) for item in self.slices})
+
+    def part(self, number: int) -> SourceSnapshot:
+        """The files and slices of one of several sources, numbered as they are."""
+        first = self.parts[number].first_file
+        behind = self.parts[number + 1].first_file if number + 1 < len(self.parts) else len(self.files)
+        slices = [item for item in self.slices if first <= item["file"] < behind]
+        return replace(self, name=self.parts[number].name, files=self.files[first:behind], slices=slices, parts=())
 
     @property
     def compressions(self) -> list[str]:

@@ -162,6 +162,7 @@ EVENT_LINES: Final[dict[str, EventLine]] = {
             },
             {
                 "join": "with a join: rows of both sides, as in `summary.json`",
+                "union": "with a union: rows of each source, as in `summary.json`",
                 "gathered": "with a query over all rows: `rows_in`, `rows_out`, `filtered_behind`",
             },
         ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.executors import Ignored, kept_gathered, kept_ignored, kept_joined, not_known
+from headrace.executors import Ignored, kept_gathered, kept_ignored, kept_joined, kept_united, not_known
 from headrace.model import SIDES
 from headrace.planning import FinishedTask
 
@@ -56,7 +56,7 @@ class _Sums:
 @dataclass(frozen=True)
 class FinishedTable:
     """One completed table. `rejects` has the members of a flow result; `ignored`: values by column; `join`: the
-    accounts of its join; `gathered`: rows into and out of its query over all rows.
+    accounts of its join; `gathered`: rows into and out of its query over all rows; `union`: rows of each source.
     """
 
     task: FinishedTask
@@ -65,6 +65,7 @@ class FinishedTable:
     ignored: Ignored
     join: Mapping[str, Any] | None = None
     gathered: Mapping[str, int] | None = None
+    union: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, task: FinishedTask, rejects_folder: Path) -> FinishedTable:
@@ -77,7 +78,10 @@ class FinishedTable:
         ignored = kept_ignored(rejects_folder, task.file_stem, sums.ignored)
         is_known = task.is_joined and (kept is not None or not task.query)
         join = kept_joined(rejects_folder, task.file_stem, sums.passed, sums.rejected) if is_known else None
-        return cls(task, sums, rejects, ignored, join, None if kept is None else kept["gathered"])
+        rows = sums.passed + sums.rejected
+        is_known = task.is_united and (kept is not None or not task.query)
+        union = kept_united(rejects_folder, task.file_stem, rows, sums.rejected) if is_known else None
+        return cls(task, sums, rejects, ignored, join, None if kept is None else kept["gathered"], union)
 
     @property
     def rows_read(self) -> int:
@@ -130,6 +134,7 @@ class FinishedTable:
             "streams": 0,
             "slices": sums.slices,
             **({"join": None if self.join is None else dict(self.join)} if self.task.is_joined else {}),
+            **({"union": None if self.union is None else dict(self.union)} if self.task.is_united else {}),
             **({"gathered": None if self.gathered is None else dict(self.gathered)} if self.task.query else {}),
             "transforms": [],
             "limit": None,

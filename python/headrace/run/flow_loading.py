@@ -385,6 +385,7 @@ class FlowLoading:
             rows_loaded=table.rows_loaded(),
             bytes_read=sums["bytes"],
             **({} if (join := table.join()) is None else {"join": join}),
+            **({} if (union := table.union()) is None else {"union": union}),
             **({} if (gathered := table.gathered()) is None else {"gathered": gathered}),
             error=shown,
             flow_of=table.plan.flow or None,

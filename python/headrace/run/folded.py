@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headrace.executors import added_joins, without_rows
+from headrace.executors import added_joins, added_unions, union_without_rows, without_rows
 from headrace.run.transformed import added_accounts
 
 # Flows of one task into one table that are told one by one.
@@ -71,6 +71,8 @@ class FoldedFlows:
                 known.update(flow_of=_TURN.sub("[...]", str(known["flow_of"])), shared=None)
             if known.get("join"):
                 known["join"] = without_rows(known["join"])
+            if known.get("union"):
+                known["union"] = union_without_rows(known["union"])
             if known.get("gathered"):
                 known["gathered"] = dict.fromkeys(known["gathered"], 0)
         known["flows"] += 1
@@ -79,6 +81,8 @@ class FoldedFlows:
         known["transforms"] = added_accounts(known["transforms"], document["transforms"])
         if known.get("join") and document.get("join"):
             known["join"] = added_joins(known["join"], document["join"])
+        if known.get("union") and document.get("union"):
+            known["union"] = added_unions(known["union"], document["union"])
         if known.get("gathered") and document.get("gathered"):
             known["gathered"] = {name: count + document["gathered"][name] for name, count in known["gathered"].items()}
         for name in _SUMMED:

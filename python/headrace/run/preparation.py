@@ -49,6 +49,7 @@ from headrace.planning import (
 )
 from headrace.planning.gathered import gathered_snapshot
 from headrace.planning.joins import paired
+from headrace.planning.unions import united
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
 from headrace.run.lookup_sources import lookup_sources
@@ -60,7 +61,7 @@ from headrace.run.schema_names import SchemaNames
 from headrace.run.tasks import file_stem as stem_of
 from headrace.run.tasks import nameable_flows
 from headrace.run.two_loads import refuse_second_load
-from headrace.sources import FileCommit, format_notes, snapshot_files, snapshot_generated
+from headrace.sources import FileCommit, check_streams, format_notes, snapshot_files, snapshot_generated
 from headrace.targets import (
     ClosedBehind,
     OpenOptions,
@@ -155,21 +156,29 @@ def _prepared(
     if not isinstance(source, FileSource):
         return PreparedFlow(task, snapshot_generated(source))
     plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
-    commit, is_joined = _commit_of(task.destination), task.join is not None
-    sides, without = [], []
-    sources = (source,) if task.join is None else task.join.sources
+    commit = _commit_of(task.destination)
+    sources, found = [own for own in task.sources if isinstance(own, FileSource)], list[SourceSnapshot]()
+    without: list[FileSource] = []
     for own in sources:
-        snapshot = snapshot_files(own, streams, plan_slices, destination_files, commit, is_whole=is_joined)
+        # The rows of a pair are read by one stream.
+        snapshot = snapshot_files(own, streams, plan_slices, destination_files, commit, is_whole=task.join is not None)
         if snapshot is None:
             without.append(own)
-            snapshot = SourceSnapshot(own.name, [], [])
+            notes = [] if task.union is None else [f"{no_files(own)}: it gives no rows"]
+            snapshot = SourceSnapshot(own.name, [], [], notes)
         slow = core.field_by_field(own.layout.to_core())
-        sides.append(replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)]))
+        found.append(replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)]))
     # Without one side an inner join has no rows; any other one lacks files, which is said below.
     if len(without) == len(sources) or (without and task.join is not None and task.join.kind == "inner"):
         missing.append(without[0])
         return SkippedTask(task.id, task.destination.table, no_files(without[0]), missing_files=True)
-    return PreparedFlow(task, sides[0] if task.join is None else paired(task.join, *sides))
+    if task.join is not None:
+        return PreparedFlow(task, paired(task.join, *found))
+    if task.union is not None:
+        snapshot = united(task.union, found)
+        check_streams(snapshot, streams, commits=commit is not None)
+        return PreparedFlow(task, snapshot)
+    return PreparedFlow(task, found[0])
 
 
 def _with_lookups(
@@ -450,6 +459,7 @@ def _finished(
         if task.reject_table is None
         else display_name(destination, target.default_schema, task.reject_table),
         is_joined=read.join is not None,
+        is_united=read.union is not None,
         query=source.name if isinstance(source, GatheredSource) else "",
         flow=task.flow,
         shared=shared,

@@ -41,8 +41,9 @@ class RejectedTable:
 
     `by_column`: how many of each column and rule that are meant, with the first of them. `accounts`: what has become of
     the rejects; None if the ledger was not asked. `is_replayable`: False of several destinations, in front of a query
-    over all rows, and of a join, whose other rows are not read again. `flow`: with several destinations the id of their
-    data flow, whose rejects these are, whichever of them has refused a row; `others`: names of the others.
+    over all rows, of a join, whose other rows are not read again, and of a union, whose sources have layouts of their
+    own. `flow`: with several destinations the id of their data flow, whose rejects these are, whichever of them has
+    refused a row; `others`: names of the others.
     """
 
     task: str
@@ -172,7 +173,7 @@ def _table(
         by_rule={rule: int(count) for rule, count in rejects["by_rule"].items()},
         by_column=[kind for kind in rejects.get("by_column", []) if choice.takes(kind)],
         files=RejectFiles(folder, table),
-        is_replayable=not flow and not {"join", "gathered"} & table.keys(),
+        is_replayable=not flow and not {"join", "union", "gathered"} & table.keys(),
         flow=flow,
         others=frozenset(str(name) for own in ways for name in (own["task"], own["table"], flow)),
     )

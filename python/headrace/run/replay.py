@@ -315,6 +315,8 @@ def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> Data
         raise refused("partitions that the run has loaded anew")
     if task.join is not None:
         raise refused("rows of a join, whose other sides are not read again", "Repair the source files, and run again.")
+    if task.union is not None:
+        raise refused("rows of a union, whose sources have layouts of their own")
     if task.flow:
         raise refused("a data flow with several destinations: what one has rejected, the others may have loaded")
     if isinstance(task.source, GatheredSource):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
-from headrace.executors import FlowOutcome, gathered_counts, ignored_by_column, join_accounts
+from headrace.executors import FlowOutcome, gathered_counts, ignored_by_column, join_accounts, union_accounts
 from headrace.model import SIDES, DataType
 from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
@@ -101,9 +101,9 @@ class TableResult:
         """Of a column of a layout, as it is shown; the destination need not have it."""
         core = next(
             own["type"]
-            for side in ((0,) if self.plan.join is None else (0, 1))
-            for number, own in enumerate(self.plan.layout_of_side(side)["columns"])
-            if self.plan.shown_column(side, number) == column
+            for source, layout in enumerate(self.plan.layouts)
+            for number, own in enumerate(layout["columns"])
+            if self.plan.shown_column(source, number) == column
         )
         return str(DataType(**core))
 
@@ -115,7 +115,7 @@ class TableResult:
             if item.get("is_utf8") is not None:
                 seen[item["file"]] = seen.get(item["file"], True) and bool(item["is_utf8"])
             for column, count in item.get("replaced", {}).items():
-                place = (self.plan.side_number(int(item["file"])), int(column))
+                place = (self.plan.source_number(int(item["file"])), int(column))
                 replaced[place] = replaced.get(place, 0) + int(count)
         files = [file for file, is_utf8 in sorted(seen.items()) if is_utf8]
         notes = [
@@ -133,11 +133,15 @@ class TableResult:
         return notes
 
     def _encoding(self, file: int) -> str:
-        return str(self.plan.layout_of_side(self.plan.side_number(file))["encoding"])
+        return str(self.plan.layouts[self.plan.source_number(file)]["encoding"])
 
     def join(self) -> Document | None:
         """The accounts of its join, if it has one."""
         return join_accounts(self.plan, self.outcome.result)
+
+    def union(self) -> Document | None:
+        """What was read of each source of its union, if it has one."""
+        return union_accounts(self.plan, self.outcome.result)
 
     def gathered(self) -> Document | None:
         """The rows of its query over all rows, if it has one."""
@@ -185,6 +189,7 @@ class TableResult:
             "streams": self.plan.streams,
             "slices": len(self.plan.source.slices),
             **({} if (join := self.join()) is None else {"join": join}),
+            **({} if (union := self.union()) is None else {"union": union}),
             **({} if (gathered := self.gathered()) is None else {"gathered": gathered}),
             "transforms": transform_accounts(self.plan, self.outcome),
             "limit": self.limit,

@@ -151,6 +151,7 @@ fn flow_spec(spec: &InferSpec) -> FlowSpec {
             epochs: Vec::new(),
         },
         join: None,
+        union: None,
         transforms: Vec::new(),
         routing: None,
         destination: String::new(),

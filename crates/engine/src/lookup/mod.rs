@@ -264,6 +264,7 @@ fn flow_spec(spec: &LookupSpec) -> FlowSpec {
             epochs: Vec::new(),
         },
         join: None,
+        union: None,
         transforms: Vec::new(),
         routing: None,
         destination: String::new(),

@@ -4,23 +4,23 @@ use headrace_types::Layout;
 
 use crate::spec::FlowSpec;
 
-/// The layouts of the files of a flow: one, or two of a flow that joins.
+/// The layouts of the files of a flow: one, or those of several sources, whose files stand one behind the other.
 #[derive(Clone)]
 pub struct Layouts {
     all: Vec<Layout>,
-    first_right_file: usize,
+    /// Index of the first file that has each.
+    first_files: Vec<usize>,
 }
 
 impl Layouts {
     pub fn of_flow(spec: &FlowSpec) -> Self {
-        let right = spec.join.as_ref().map(|join| join.right.clone());
-        let first_right_file = spec.join.as_ref().map_or(usize::MAX, |join| join.first_right_file);
-        Layouts { all: [spec.layout.clone()].into_iter().chain(right).collect(), first_right_file }
+        let (first_files, all) = spec.layouts().into_iter().map(|(file, layout)| (file, layout.clone())).unzip();
+        Layouts { all, first_files }
     }
 
     /// The number of the layout of a file, from 0.
     pub fn number(&self, file: usize) -> usize {
-        usize::from(file >= self.first_right_file)
+        self.first_files.partition_point(|first| *first <= file).saturating_sub(1)
     }
 
     /// The layout of a file.

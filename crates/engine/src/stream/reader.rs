@@ -20,6 +20,7 @@ use crate::sink::{Origin, Placed};
 use crate::source::{ByteSource, Footer, Hashing, OpenLine, Opened, open};
 use crate::spec::{Compression, FileSpec, Margin, SliceSpec};
 use crate::transforms::Remaining;
+use crate::unified::Unified;
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
 pub const BLOCK_OVERHEAD_BYTES: usize = 2 * PADDING_BYTES + 64;
@@ -66,6 +67,8 @@ pub struct Reader<'a> {
     fields: Option<Vec<Option<usize>>>,
     /// Columns of the layout that batches have.
     wanted: Vec<usize>,
+    /// Of a source of a union: makes rows of the union of them.
+    unified: Option<Unified>,
     /// Bytes behind the last row end of the block before.
     carry: Vec<u8>,
     /// The present block, unless all of it has gone.
@@ -176,11 +179,28 @@ impl<'a> Reader<'a> {
             parser,
             fields: None,
             wanted,
+            unified: None,
             carry: Vec::new(),
             block: None,
             is_memory_kept: false,
             tells_progress: true,
         })
+    }
+
+    /// For the files of each source of a flow that does not join, in the order of the sources.
+    ///
+    /// # Errors
+    /// Those of a layout that cannot be read.
+    pub fn of_sources(shared: &'a Arc<Shared>, meter: &'a StreamMeter) -> Result<Vec<Self>, CoreError> {
+        let (spec, wanted) = (&shared.spec, shared.destinations.wanted_columns());
+        let Some(union) = &spec.union else { return Ok(vec![Reader::new(shared, meter, &spec.layout, wanted)?]) };
+        let reader = |source: usize| {
+            let layout = union.layout(&spec.layout, source);
+            let unified = Unified::new(union, source, layout, wanted.as_deref());
+            let reader = Reader::new(shared, meter, layout, Some(unified.wanted().to_vec()))?;
+            Ok(Reader { unified: Some(unified), ..reader })
+        };
+        (0..union.sources.len()).map(reader).collect()
     }
 
     /// Opens a slice, and stands before its first row.
@@ -295,9 +315,14 @@ impl<'a> Reader<'a> {
     ) -> Result<bool, CoreError> {
         let mut remaining = Remaining::default();
         let counts = Counts { transforms: &mut progress.account.transforms, destinations: &mut progress.ends };
+        let batch = match (batch, &self.unified) {
+            (Some(batch), Some(unified)) => Some(unified.rows(&batch)?),
+            (batch, _) => batch,
+        };
         let placed = batch.map(|batch| rows.place(batch, counts, &mut remaining)).transpose()?.unwrap_or_default();
         let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum();
-        let refused = remaining.into_refused(&progress.file);
+        let column = |own: usize| self.unified.as_ref().map_or(Some(own), |unified| unified.field(own));
+        let refused = remaining.into_refused(&progress.file, column);
         let origin = self.end_batch(progress, refused, &Gone { out, is_transformed: rows.is_transformed() })?;
         progress.account.out += out;
         let Some(origin) = origin.filter(|_| out > 0 && !progress.is_committed) else { return Ok(true) };

@@ -94,10 +94,11 @@ impl Remaining {
         self.refused.into_iter().map(move |(number, place)| (number, refusals[place as usize].clone()))
     }
 
-    /// The refused rows, in the order of the batch, as the parser of a file wants them.
-    pub fn into_refused(self, file: &FileSpec) -> Vec<RefusedRow> {
-        let refusals = self.into_refusals();
-        refusals.map(|(number, refusal)| refusal.of_row(number, |column| Some(file.field(column)))).collect()
+    /// The refused rows, in the order of the batch, as the parser of a file wants them. `column`: of which column of its layout one in
+    /// front of the transforms is.
+    pub fn into_refused(self, file: &FileSpec, column: impl Fn(usize) -> Option<usize>) -> Vec<RefusedRow> {
+        let field = |own: usize| column(own).map(|own| file.field(own));
+        self.into_refusals().map(|(number, refusal)| refusal.of_row(number, field)).collect()
     }
 }
 
@@ -116,7 +117,7 @@ mod tests {
         remaining.keep(&[false, true, false]);
         assert_eq!((remaining.refused.len(), remaining.numbers.clone()), (3, Some(vec![2])));
         let refused: Vec<_> =
-            remaining.into_refused(&FileSpec::default()).iter().map(|row| (row.number, row.column)).collect();
+            remaining.into_refused(&FileSpec::default(), Some).iter().map(|row| (row.number, row.column)).collect();
         assert_eq!(refused, [(0, Some(9)), (1, Some(7)), (3, Some(8))]);
     }
 

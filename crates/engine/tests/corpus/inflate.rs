@@ -148,6 +148,7 @@ fn run(source: SourceSpec, layout: Layout, streams: usize) -> headrace_engine::r
         layout,
         source,
         join: None,
+        union: None,
         transforms: Vec::new(),
         routing: None,
         destination: String::new(),

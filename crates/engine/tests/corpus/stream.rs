@@ -290,6 +290,7 @@ impl Place {
                 epochs: vec![],
             },
             join: None,
+            union: None,
             transforms: Vec::new(),
             routing: None,
             destination: String::new(),

@@ -116,6 +116,7 @@ impl Job {
                 "columns": [column("left", "id"), column("left", "name"), column("right", "of"), column("right", "line")],
             }))
             .unwrap(),
+            union: None,
             transforms: serde_json::from_value(self.transforms.clone()).unwrap(),
             routing: self.routing.clone().map(|routing| serde_json::from_value(routing).unwrap()),
             destination: String::new(),

@@ -23,3 +23,4 @@ mod several;
 mod slicing;
 mod sources;
 mod support;
+mod union;

@@ -128,6 +128,7 @@ impl Job {
                 epochs: vec![],
             },
             join: None,
+            union: None,
             transforms: self.transforms.clone(),
             routing: self.routing.clone(),
             destination: String::new(),

@@ -10,6 +10,7 @@ from headrace.report.sections.joins import joins
 from headrace.report.sections.lookups import lookups
 from headrace.report.sections.outputs import outputs
 from headrace.report.sections.queries import queries
+from headrace.report.sections.unions import unions
 from headrace.report.tables import Column, table
 from headrace.report.values import documents, text
 from headrace.report.wording import count, duration, rate, size
@@ -29,6 +30,8 @@ _COLUMNS = (
 )
 # Where the column stands that tables without queries do not need.
 _FILTERED = 5
+# What there is to tell of rows on their way.
+_PARTS = (joins, unions, lookups, queries, outputs)
 _MOST_TABLES = 200
 _MOST_NOTES = 40
 
@@ -51,18 +54,7 @@ def section(run: RunFiles) -> Section | None:
         parts.append(table(columns, rows, caption="Rows of each table", total=total, cards=True))
     if len(flows) > _MOST_TABLES:
         parts.append(element("p", f"and {len(flows) - _MOST_TABLES:,} more: summary.json"))
-    joined = joins(run)
-    if joined is not None:
-        parts.append(joined)
-    looked_up = lookups(run)
-    if looked_up is not None:
-        parts.append(looked_up)
-    queried = queries(run)
-    if queried is not None:
-        parts.append(queried)
-    by_output = outputs(run)
-    if by_output is not None:
-        parts.append(by_output)
+    parts += [own for part in _PARTS if (own := part(run)) is not None]
     notes = [f"{flow.table}: {note}" for flow in flows for note in flow.notes]
     notes += [f"skipped: {line}" for line in skipped]
     if notes:

@@ -1,0 +1,85 @@
+//! Several sources whose rows go on together: the files of the flow are those of all, one source behind the other.
+
+use headrace_types::{Layout, RowColumn, RowSchema};
+use serde::Deserialize;
+
+use super::FlowSpec;
+
+/// A union in front of the transforms of a flow.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnionSpec {
+    /// Name, for messages.
+    pub name: String,
+    /// Columns of the rows that go on, in their order.
+    pub columns: Vec<RowColumn>,
+    /// The sources, in the order of their files; the layout of the first one is that of the flow.
+    pub sources: Vec<UnionSource>,
+}
+
+/// A source of a union.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnionSource {
+    /// Name, for messages.
+    pub name: String,
+    /// Columns and dialect of its files; none of the first one.
+    #[serde(default)]
+    pub layout: Option<Layout>,
+    /// Index of its first file; of a source without files that of the next one.
+    pub first_file: usize,
+    /// For each column of the union which one of the layout it is, made ones behind the others; none if the source lacks it.
+    pub places: Vec<Option<usize>>,
+}
+
+impl UnionSpec {
+    /// The number of the source that a file is of, from 0.
+    pub fn source_of(&self, file: usize) -> usize {
+        self.sources.partition_point(|own| own.first_file <= file).saturating_sub(1)
+    }
+
+    /// The layout of a source; `first`: that of the flow.
+    pub fn layout<'a>(&'a self, first: &'a Layout, source: usize) -> &'a Layout {
+        self.sources.get(source).and_then(|own| own.layout.as_ref()).unwrap_or(first)
+    }
+
+    /// Why it does not fit the flow, if it does not.
+    pub fn misfit(&self, spec: &FlowSpec) -> Option<String> {
+        let refuse = |text: &str| Some(format!("union `{}`: {text}", self.name));
+        if spec.join.is_some() || spec.source.generate.is_some() || spec.source.gathered {
+            return refuse("its rows come from files, and are not joined");
+        }
+        let first_files: Vec<usize> = self.sources.iter().map(|own| own.first_file).collect();
+        if first_files.first() != Some(&0) || !first_files.is_sorted() {
+            return refuse("the files of its sources do not follow one another");
+        }
+        if RowSchema::of_query(self.columns.iter().cloned()).is_err() {
+            return refuse("a column stands twice");
+        }
+        for (number, own) in self.sources.iter().enumerate() {
+            let name = &own.name;
+            if own.layout.is_some() != (number > 0) {
+                return refuse("the first source has the layout of the flow, and every other one its own");
+            }
+            if own.places.len() != self.columns.len() {
+                return refuse(&format!("source `{name}` has not a place for each column"));
+            }
+            let rows = RowSchema::of(self.layout(&spec.layout, number));
+            for (column, place) in self.columns.iter().zip(&own.places) {
+                let found = place.map(|place| rows.columns().get(place));
+                let fits = match found {
+                    None => column.nullable,
+                    Some(None) => false,
+                    Some(Some(found)) => {
+                        found.column_type == column.column_type && (column.nullable || !found.nullable)
+                    }
+                };
+                if !fits {
+                    let column = &column.name;
+                    return refuse(&format!("column `{column}` is not what stands in its place in source `{name}`"));
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,74 @@
+"""The model of a union: rows of several sources go one way on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, model_validator
+
+from headrace.model.settings import SettingKind, SpecModel, own_error, setting
+from headrace.model.suggest import show_name
+
+_SETTING = SettingKind.SETTING
+
+
+def _check_sources(sources: list[str]) -> list[str]:
+    for number, name in enumerate(sources):
+        if name in sources[:number]:
+            raise own_error(
+                f"the source `{show_name(name)}` stands in the union twice",
+                expected="each source once",
+                hint="Remove one of them.",
+                path=(number,),
+            )
+    if len(sources) < 2:
+        raise own_error(
+            f"the union has {'one source' if sources else 'no source'}",
+            expected="two sources or more",
+            hint="Let the next transform, or the destination, read the source itself."
+            if sources
+            else "Name the sources.",
+        )
+    return sources
+
+
+def _null_is_a_word(value: object) -> object:
+    """YAML's own null is what `missing: null` says."""
+    return "null" if value is None else value
+
+
+class UnionSpec(SpecModel):
+    """Rows of several sources of files, whatever their layouts.
+
+    Columns are matched by their names, without regard to case, and have the types, the order and the names of the first
+    source that has them.
+    """
+
+    sources: Annotated[list[str], AfterValidator(_check_sources)] = setting(
+        "Names of the sources, two or more, all of them of files. The columns come in the order of the first one.",
+        kind=_SETTING,
+    )
+    missing: Annotated[Literal["error", "null"], BeforeValidator(_null_is_a_word)] = setting(
+        "What a column is that one of the sources has not: an error, or NULL in the rows of that source.",
+        default="error",
+        kind=_SETTING,
+    )
+
+
+class UnionTransformSpec(SpecModel):
+    """Rows of several sources go one way on."""
+
+    union: UnionSpec = setting("Rows of several sources of files, whatever their layouts.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_no_input(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and "input" in value:
+            raise own_error(
+                "a union has no `input`: `sources` names what it reads",
+                expected="`union` alone",
+                hint="Remove `input`.",
+                path=("input",),
+            )
+        return value

@@ -1,0 +1,136 @@
+"""Bind the union of a data flow: its sources, and the columns of their rows together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from headrace.model.bound import FileSource, Source, Union
+from headrace.model.layout_column import Column
+from headrace.model.named_things import NamedThings
+from headrace.model.problems import ProblemCollector
+from headrace.model.sources_read import SourcesRead
+from headrace.model.spec_unions import UnionSpec
+from headrace.model.suggest import show_name
+from headrace.model.union import UnitedColumn
+from headrace.model.yaml_reader import Document, DocumentPath
+
+# The columns of a source by their names, without regard to case.
+_Own = Mapping[str, Column]
+
+
+class UnionBinder:
+    """Binds the unions of one package's data flows. Problems are noted."""
+
+    def __init__(self, document: Document, problems: ProblemCollector, names: NamedThings) -> None:
+        self._document = document
+        self._problems = problems
+        self._read = SourcesRead(document, problems, names, "union", "united")
+
+    def bind(
+        self,
+        name: str,
+        spec: UnionSpec,
+        path: DocumentPath,
+        sources: Mapping[str, Source | None],
+        transforms: Collection[str],
+    ) -> Union | None:
+        """`path` is that of `union`; `sources`: those of the flow, None for one that is wrong itself; `transforms`: the
+        names of those.
+        """
+        places: dict[DocumentPath, str] = {(*path, "sources", number): own for number, own in enumerate(spec.sources)}
+        if not self._read.are_sources(places, sources, transforms):
+            return None
+        found = [self._read.find(own, place, sources) for place, own in places.items()]
+        united = tuple(own for own in found if own is not None)
+        if len(united) < len(found) or not self._reads_all(name, spec, path, sources):
+            return None
+        columns = [{column.name.lower(): column for column in own.layout.columns} for own in united]
+        paths = list(places)
+        if not self._have_equal_types(united, columns, paths):
+            return None
+        if spec.missing == "error" and not self._have_all(united, columns, paths):
+            return None
+        names = dict.fromkeys(key for own in columns for key in own)
+        return Union(name, united, tuple(_united(key, united, columns) for key in names))
+
+    def _reads_all(self, name: str, spec: UnionSpec, path: DocumentPath, sources: Mapping[str, Source | None]) -> bool:
+        others = [f"`{show_name(own)}`" for own in sources if own not in spec.sources]
+        if others:
+            self._problems.add(
+                self._document,
+                (*path, "sources"),
+                f"the union `{show_name(name)}` does not read {' and '.join(others)}, and nothing else does",
+                expected="all sources of the data flow",
+                hint="Add what is missing, or remove the source.",
+            )
+        return not others
+
+    def _have_equal_types(
+        self, sources: Sequence[FileSource], columns: Sequence[_Own], paths: Sequence[DocumentPath]
+    ) -> bool:
+        first: dict[str, tuple[FileSource, Column]] = {}
+        is_right = True
+        for source, own, path in zip(sources, columns, paths, strict=True):
+            for key, column in own.items():
+                whose, wanted = first.setdefault(key, (source, column))
+                if column.type == wanted.type:
+                    continue
+                is_right = False
+                self._problems.add(
+                    self._document,
+                    path,
+                    f"the column `{show_name(wanted.name)}` has different types in the sources of the union",
+                    found=f"{_place(whose, wanted)}; {_place(source, column)}",
+                    expected="one type",
+                    hint="Declare it alike in both layouts, or rename one of the two columns.",
+                )
+        return is_right
+
+    def _have_all(self, sources: Sequence[FileSource], columns: Sequence[_Own], paths: Sequence[DocumentPath]) -> bool:
+        is_right = True
+        for source, own, path in zip(sources, columns, paths, strict=True):
+            lacking: dict[str, str] = {}
+            for other, theirs in zip(sources, columns, strict=True):
+                for key, column in theirs.items():
+                    if key not in own:
+                        lacking.setdefault(key, f"`{show_name(column.name)}` (`{show_name(other.name)}` has it)")
+            if lacking:
+                is_right = False
+                self._problems.add(
+                    self._document,
+                    path,
+                    f"the source `{show_name(source.name)}` lacks {'a column' if len(lacking) == 1 else 'columns'} of "
+                    "the union",
+                    found=", ".join(lacking.values()),
+                    expected="the same columns in all sources, in any order",
+                    hint="Write `missing: null` in the union for NULL in these rows, or correct the names in the "
+                    "layouts.",
+                )
+        return is_right
+
+
+def _place(source: FileSource, column: Column) -> str:
+    number = source.layout.columns.index(column) + 1
+    return f"`{show_name(column.name)}` of `{show_name(source.name)}` (column {number} of its layout) is {column.type}"
+
+
+def _united(key: str, sources: Sequence[FileSource], columns: Sequence[_Own]) -> UnitedColumn:
+    found = [own.get(key) for own in columns]
+    there = [(source, column) for source, column in zip(sources, found, strict=True) if column is not None]
+    lacking = tuple(source.name for source, column in zip(sources, found, strict=True) if column is None)
+    made = [column.from_ for _, column in there if column.from_ is not None]
+    first = there[0][1]
+    return UnitedColumn(
+        first.name,
+        first.type,
+        nullable=bool(lacking) or any(column.nullable for _, column in there),
+        may_be_null=bool(lacking)
+        or any(
+            column.from_ is None and (column.nullable or column.name in source.layout.ignoring)
+            for source, column in there
+        ),
+        columns=tuple(None if column is None else column.name for column in found),
+        lacking=lacking,
+        from_=made[0] if made else None,
+        is_made_alike=len(made) == len(there) and len(set(made)) == 1,
+    )

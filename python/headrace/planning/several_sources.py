@@ -1,0 +1,53 @@
+"""What planning asks of the sources of a data flow, whether there is one or their rows come together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+
+from headrace.model import Column, DataFlowTask, DataType, Join, UnitedColumn
+from headrace.planning.joins import JoinPlan, plan_join
+from headrace.planning.made_columns import made_notes
+from headrace.planning.memory import SlabOf
+from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.together import most_slab_bytes
+from headrace.planning.unions import UnionPlan, lacking_types, made_notes_of_union, plan_union
+
+
+def plan_together(
+    task: DataFlowTask, types: Mapping[str, DataType], not_null: Collection[str], source: SourceSnapshot
+) -> JoinPlan | UnionPlan | None:
+    """How the rows come together, with the types and the NOT NULL of columns that the destination has; None of one
+    source alone.
+    """
+    if task.together is None:
+        return None
+    if isinstance(task.together, Join):
+        return plan_join(task.together, types, not_null, source)
+    return plan_union(task.together, types, not_null, source)
+
+
+def slab_of_sources(task: DataFlowTask) -> SlabOf | None:
+    """Where one layout does not say how much the columns of a block take."""
+    if task.together is None:
+        return None
+    sources = task.together.sources
+    if task.union is not None:
+        return partial(most_slab_bytes, sources, lacking_types(task.union))
+    # Of one block of either side come joined rows.
+    joined = [column.type for column in task.together.columns]
+    return partial(most_slab_bytes, sources, [joined] * len(sources))
+
+
+def made_columns(task: DataFlowTask) -> Sequence[Column | UnitedColumn]:
+    """Columns of the rows that no file has, or not every source."""
+    if task.union is not None:
+        return [column for column in task.union.columns if column.from_ is not None]
+    return task.source.layout.made if task.join is None else []
+
+
+def notes_of_made(task: DataFlowTask, loaded: Collection[str], source: SourceSnapshot) -> list[str]:
+    """Which of the columns `loaded` are made, and what that costs."""
+    if task.union is not None:
+        return made_notes_of_union(task.union, loaded, source)
+    return made_notes(task.source.layout.made if task.join is None else [], loaded, source)

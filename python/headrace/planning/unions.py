@@ -1,0 +1,160 @@
+"""What a union is in a plan: the layouts of its sources, where their columns go, what the core is told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.errors import SourceError
+from headrace.model import DataType, Union, UnitedColumn
+from headrace.planning.made_columns import made_notes
+from headrace.planning.run_facts import RunFacts, layout_of_run
+from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.together import one_behind_the_other, source_number
+
+
+def united(union: Union, snapshots: Sequence[SourceSnapshot]) -> SourceSnapshot:
+    """The files of all sources as those of one. Raises SourceError for a file that two of them name."""
+    first: dict[str, str] = {}
+    for own in snapshots:
+        for path in own.paths:
+            other = first.setdefault(path, own.name)
+            if other != own.name:
+                raise SourceError(
+                    f"two sources of the union `{union.name}` have the same file, whose rows would be loaded twice",
+                    at={"file": path},
+                    found=f"it is a file of `{other}` and of `{own.name}`",
+                    expected="each file in one source",
+                    hint="Name the files of one of them more closely.",
+                )
+    return replace(one_behind_the_other(snapshots), name=union.name)
+
+
+@dataclass(frozen=True)
+class UnionPlan:
+    """The union of a data flow. `layouts`: of its sources, as the core reads them; `first_files`: the number of the
+    first file of each, of one without files that of the next one; `columns`: those of the rows; `types`: as which they
+    are read.
+    """
+
+    union: Union
+    layouts: tuple[dict[str, Any], ...]
+    first_files: tuple[int, ...]
+    columns: tuple[UnitedColumn, ...]
+    types: tuple[DataType, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the transform."""
+        return self.union.name
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """The names of its sources, in the order of their files."""
+        return tuple(source.name for source in self.union.sources)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Those of the rows that come out."""
+        return [column.name for column in self.columns]
+
+    def source_number(self, file: int) -> int:
+        """The number of the source that a file is of, from 0."""
+        return source_number(self.first_files, file)
+
+    def core_spec(self, run: RunFacts | None) -> dict[str, Any]:
+        """The members of a flow spec that say how rows come together; the layout of the first source is one itself."""
+        places = [self._places(number) for number in range(len(self.layouts))]
+        sources = [
+            {
+                "name": source.name,
+                **({"layout": layout_of_run(layout, run)} if number else {}),
+                "first_file": self.first_files[number],
+                "places": places[number],
+            }
+            for number, (source, layout) in enumerate(zip(self.union.sources, self.layouts, strict=True))
+        ]
+        columns = [
+            {"name": own.name, "type": data_type.to_core(), "nullable": self._may_be_null(number, places)}
+            for number, (own, data_type) in enumerate(zip(self.columns, self.types, strict=True))
+        ]
+        return {"union": {"name": self.name, "columns": columns, "sources": sources}}
+
+    def _places(self, number: int) -> list[int | None]:
+        """For each column the one of the source's layout, made ones behind those that are read."""
+        layout = self.layouts[number]
+        names = [own["name"] for own in (*layout["columns"], *layout.get("made", ()))]
+        return [None if (own := column.columns[number]) is None else names.index(own) for column in self.columns]
+
+    def _may_be_null(self, column: int, places: Sequence[Sequence[int | None]]) -> bool:
+        for layout, own in zip(self.layouts, places, strict=True):
+            place = own[column]
+            if place is None:
+                return True
+            # What is made is never NULL.
+            if place < len(layout["columns"]) and layout["columns"][place]["nullable"]:
+                return True
+        return False
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        names = self.source_names
+        lacking = [
+            f"{own.name} is NULL in the rows of {' and '.join(own.lacking)}" for own in self.columns if own.lacking
+        ]
+        return {
+            "name": self.name,
+            "sources": list(names),
+            "columns": [
+                {
+                    "name": own.name,
+                    "type": str(own.type),
+                    "from": dict(zip(names, own.columns, strict=True)),
+                }
+                for own in self.columns
+            ],
+            "text": "; ".join([f"{self.name}: the rows of {', then '.join(names)}", *lacking]),
+        }
+
+
+def plan_union(
+    union: Union, types: Mapping[str, DataType], not_null: Collection[str], source: SourceSnapshot
+) -> UnionPlan:
+    """With the types and the NOT NULL of columns that the destination has. Columns that are made are there if they are
+    among `types`.
+    """
+    columns = tuple(own for own in union.columns if own.from_ is None or own.name in types)
+
+    def layout(number: int) -> dict[str, Any]:
+        own = [(name, column) for column in columns if (name := column.columns[number]) is not None]
+        # Where rows lack it, a column that may not be NULL was refused.
+        never_null = {name for name, column in own if column.name in not_null}
+        read_as = {name: types.get(column.name, column.type) for name, column in own}
+        return union.sources[number].layout.to_core(never_null, read_as)
+
+    return UnionPlan(
+        union,
+        tuple(layout(number) for number in range(len(union.sources))),
+        tuple(part.first_file for part in source.parts),
+        columns,
+        tuple(types.get(own.name, own.type) for own in columns),
+    )
+
+
+def made_notes_of_union(union: Union, loaded: Collection[str], source: SourceSnapshot) -> list[str]:
+    """Which columns are made, by source, and what that costs."""
+    notes = []
+    for number, own in enumerate(union.sources):
+        asked = {column.columns[number] for column in union.columns if column.name in loaded}
+        known = {name for name in asked if name is not None}
+        notes += [f"{own.name}: {note}" for note in made_notes(own.layout.made, known, source.part(number))]
+    return notes
+
+
+def lacking_types(union: Union) -> list[list[DataType]]:
+    """For each source the types of the columns that its rows get as NULL."""
+    return [
+        [column.type for column in union.columns if column.columns[number] is None]
+        for number in range(len(union.sources))
+    ]
