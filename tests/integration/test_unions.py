@@ -5,8 +5,10 @@ what may stand behind them.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -188,6 +190,66 @@ def test_columns_that_are_made(orders: Project) -> None:
     ]
 
 
+MIXED = """
+headrace: 1
+package: mixed
+connections:
+  inbox: {type: files, path: inbox}
+  warehouse: {type: duckdb, path: warehouse.duckdb}
+layouts:
+  old:
+    delimiter: ";"
+    header: skip
+    columns:
+      - {name: id, type: int64, nullable: false}
+      - {name: origin, type: string, from: file_name}
+      - {name: n, type: int64, from: row_number}
+  new: {delimiter: "|", columns: [{name: Origin, type: string}, {name: n, type: int64}, {name: ID, type: int64}]}
+tasks:
+  loop:
+    foreach:
+      in: [1, 2]
+      item: turn
+      tasks:
+        load:
+          data_flow:
+            sources:
+              old: {connection: inbox, files: o.csv, layout: old}
+              new: {connection: inbox, files: n.txt, layout: new}
+            transforms:
+              all: {union: {sources: [old, new]}}
+              turned: {input: all, sql: 'SELECT id, origin, n, $turn AS turn FROM "all"'}
+            destinations:
+              out: {input: turned, connection: warehouse, table: t, target: append}
+  flat:
+    after: loop
+    data_flow:
+      sources:
+        new: {connection: inbox, files: n.txt, layout: new}
+        old: {connection: inbox, files: o.csv, layout: old}
+      transforms:
+        all: {union: {sources: [new, old]}}
+      destinations:
+        out: {input: all, connection: warehouse, table: t2, target: replace, columns: {i: ID, o: Origin}}
+"""
+
+
+def test_a_column_that_one_source_makes_and_another_one_reads(project: Project) -> None:
+    """In turns of a loop, whose sources are told together; and where nobody asks for numbers of rows."""
+    project.package(MIXED)
+    project.file("o.csv", "id\n1\n2\n")
+    project.file("n.txt", "src|7|5\n|8|6\n")
+    command = [sys.executable, "-m", "headrace", "run", "package.yaml", "--runs-dir", "runs", "--quiet"]
+    ended = project.command(command)
+    assert ended.exit_code == 0, ended.stderr
+    assert "t: union all: old 4 rows, new 4 rows\nt2: union all: new 2 rows, old 2 rows\n" in ended.stdout
+    rows = [(1, "o.csv", 2), (2, "o.csv", 3), (5, "src", 7), (6, None, 8)]
+    assert project.query("SELECT id, origin, n FROM t WHERE turn = 2 ORDER BY 1") == rows
+    assert project.query("SELECT i, o FROM t2 ORDER BY 1") == [row[:2] for row in rows]
+    ended = project.run("--connection", "warehouse=null:")
+    assert [table["columns"][0]["sum"] for table in ended.succeeded()["tables"]] == ["14", "14", None]
+
+
 def test_sources_without_files_or_rows(orders: Project) -> None:
     orders.package(package())
     missing = orders.run(old="none.*")
@@ -238,6 +300,47 @@ def test_report_and_graph(orders: Project) -> None:
     assert "Rows of each source" in page.read_text()
     graph = orders.command([sys.executable, "-m", "headrace", "plan", "package.yaml", "--graph", "mermaid"])
     assert_snapshot("union/graph", graph.stdout)
+
+
+def test_pipes_of_the_first_source(orders: Project) -> None:
+    """Not more of them than there are streams; those of the others would be opened by its layout."""
+    for path in [*orders.inbox.glob("old*"), *orders.inbox.glob("new*")]:
+        path.unlink()
+    pipes = [orders.inbox / f"old.{number}" for number in range(2)]
+    new = orders.file("new.txt", "id|Day|channel|amount\n8|2024-01-01|web|2.5\n")
+    for path in pipes:
+        os.mkfifo(path)
+    orders.package(package())
+    assert_snapshot("union/pipes", orders.stable(orders.run(streams=1, old="old.0,old.1").error))
+    with orders.started(orders.arguments(streams=2, old="old.0,old.1")) as running:
+        text = "id;amount;day;note\r\n7;1,5;01.02.2024;x\r\n"
+        writers = [Thread(target=path.write_text, args=(text,), daemon=True) for path in pipes]
+        for writer in writers:
+            writer.start()
+        ended = running.wait()
+        for writer in writers:
+            writer.join(10)
+    assert [own[2] for own in sources(ended).values()] == [2, 1, 1000]
+    assert orders.query("SELECT id, amount::VARCHAR, channel FROM orders WHERE id < 100 ORDER BY 1") == [
+        (7, "1.50", None),
+        (7, "1.50", None),
+        (8, "2.50", "web"),
+    ]
+    new.unlink()
+    os.mkfifo(new)
+    orders.file("old.csv", "id;amount;day;note\r\n7;1,5;01.02.2024;x\r\n")
+    assert_snapshot("union/pipe_of_another", orders.stable(orders.run(old="old.csv", new="new.txt").error))
+
+
+def test_secrets_in_paths_are_not_told(orders: Project) -> None:
+    spoil(orders)
+    orders.package(package().replace("path: inbox", 'path: "${env:PLACE}"'))
+    orders.inbox.rename(orders.folder / "canary")
+    ended = orders.run(environment={"PLACE": str(orders.folder / "canary")}, limit=3)
+    assert [own[3] for own in sources(ended).values()] == [1, 1, 1]
+    written = b"".join(path.read_bytes() for path in orders.runs.rglob("*") if path.is_file())
+    assert b"canary" not in written + ended.stdout.encode() + ended.stderr.encode()
+    assert orders.query("SELECT count(*) FROM headrace.slice WHERE contains(file, 'canary')") == [(0,)]
 
 
 # Fails until somebody has opened the gate.

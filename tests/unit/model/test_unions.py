@@ -154,6 +154,7 @@ def test_transforms_stand_behind_it(tmp_path: Path) -> None:
         "load: staged, commit: {rows: 9}, partition: {hash: {column: id, parts: 2}}",
         "load: staged, partition: {list: {column: id, values: {a: [1], b: [2]}}}",
         "load: staged, partition: {range: {column: day, bounds: [2024-01-01]}}",
+        "load: staged, partitions: [t_1], partition: {range: {column: day}}",
         "load: staged, partition: {range: {column: day, every: 1 month, from: 2024-01-01, to: 2024-03-01}}",
     ],
 )

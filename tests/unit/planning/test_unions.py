@@ -77,12 +77,12 @@ def test_files_and_slices_stand_one_behind_the_other() -> None:
 
 
 def test_rows_are_as_long_as_all_together_say() -> None:
-    both = [snapshot("old", 1, 3, row_bytes=30.0), snapshot("new", 1, 1, row_bytes=10.0)]
-    assert united(UNION, both).row_bytes == 400 / 20
+    found = [snapshot("old", 1, 3, row_bytes=30.0), snapshot("none", 0), snapshot("new", 1, 1, row_bytes=10.0)]
+    assert united(UNION, found).row_bytes == 400 / 20
 
 
 def test_a_file_of_two_sources_is_refused() -> None:
-    twice = [snapshot("old", 2), replace(snapshot("old", 1), name="new")]
+    twice = [snapshot("old", 2), snapshot("none", 0), replace(snapshot("old", 1), name="new")]
     with pytest.raises(SourceError) as caught:
         united(UNION, twice)
     assert caught.value.at == {"file": "/inbox/old.0"}
