@@ -302,8 +302,8 @@ def test_report_and_graph(orders: Project) -> None:
     assert_snapshot("union/graph", graph.stdout)
 
 
-def test_pipes_of_the_first_source(orders: Project) -> None:
-    """Not more of them than there are streams; those of the others would be opened by its layout."""
+def test_pipes_of_any_source(orders: Project) -> None:
+    """Not more of them than there are streams; each is opened by its own layout."""
     for path in [*orders.inbox.glob("old*"), *orders.inbox.glob("new*")]:
         path.unlink()
     pipes = [orders.inbox / f"old.{number}" for number in range(2)]
@@ -326,10 +326,20 @@ def test_pipes_of_the_first_source(orders: Project) -> None:
         (7, "1.50", None),
         (8, "2.50", "web"),
     ]
+    text = new.read_text()
     new.unlink()
     os.mkfifo(new)
     orders.file("old.csv", "id;amount;day;note\r\n7;1,5;01.02.2024;x\r\n")
-    assert_snapshot("union/pipe_of_another", orders.stable(orders.run(old="old.csv", new="new.txt").error))
+    with orders.started(orders.arguments(streams=2, old="old.csv", new="new.txt")) as running:
+        writer = Thread(target=new.write_text, args=(text,), daemon=True)
+        writer.start()
+        ended = running.wait()
+        writer.join(10)
+    assert [own[2] for own in sources(ended).values()] == [1, 1, 1000]
+    assert orders.query("SELECT id, amount::VARCHAR, channel FROM orders WHERE id < 100 ORDER BY 1") == [
+        (7, "1.50", None),
+        (8, "2.50", "web"),
+    ]
 
 
 def test_secrets_in_paths_are_not_told(orders: Project) -> None:

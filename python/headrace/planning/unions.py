@@ -15,11 +15,7 @@ from headrace.planning.together import one_behind_the_other, source_number
 
 
 def united(union: Union, snapshots: Sequence[SourceSnapshot]) -> SourceSnapshot:
-    """The files of all sources as those of one.
-
-    Raises SourceError for a file that two of them name, and for a pipe that the core would open by the layout of
-    another source.
-    """
+    """The files of all sources as those of one. Raises SourceError for a file that two of them name."""
     first: dict[str, str] = {}
     opened_by = union.sources[0]
     for source, own in zip(union.sources, snapshots, strict=True):

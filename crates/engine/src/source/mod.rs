@@ -226,7 +226,7 @@ fn open_stream(
     outcome: &Arc<Outcome>,
     hashing: Hashing,
 ) -> Result<Opened, CoreError> {
-    let file = &spec.source.files[slice.file];
+    let (file, layout) = (&spec.source.files[slice.file], spec.layout_of(slice.file));
     let abandoned = Abandoned::default();
     let wait = Duration::from_secs(stream.wait_seconds);
     let mut pipe = Pipe::open(&file.path, wait, outcome.clone(), abandoned.clone())?;
@@ -247,9 +247,9 @@ fn open_stream(
         recording = Recording::new(Box::new(recording.replayed(0)), spec.memory.max_row_bytes);
     }
     let head = first_bytes(&mut recording, HEAD_BYTES)?;
-    let (first_byte, encoding) = text_start(&file.path, &head, spec.layout.encoding)?;
+    let (first_byte, encoding) = text_start(&file.path, &head, layout.encoding)?;
     let mut recording = Recording::new(Box::new(recording.replayed(first_byte)), spec.memory.max_row_bytes);
-    let skipped = skip_lines(decoded(&mut recording, encoding).as_mut(), &spec.layout)?;
+    let skipped = skip_lines(decoded(&mut recording, encoding).as_mut(), layout)?;
     let most = spec.memory.max_row_bytes;
     let behind = |recording: Recording| -> Result<Recording, CoreError> {
         let mut text = recording.replayed(0);
@@ -257,13 +257,13 @@ fn open_stream(
         Ok(Recording::new(Box::new(text), most))
     };
     let mut recording = behind(recording)?;
-    let row_end = row_end(decoded(&mut recording, encoding).as_mut(), &spec.layout)?;
+    let row_end = row_end(decoded(&mut recording, encoding).as_mut(), layout)?;
     let mut recording = Recording::new(Box::new(recording.replayed(0)), most);
     let place = HeadPlace { path: &file.path, byte: first_byte as u64 + skipped.bytes, lines: skipped.lines };
-    let (header, columns) = read_header(decoded(&mut recording, encoding).as_mut(), &place, &spec.layout, &row_end)?;
+    let (header, columns) = read_header(decoded(&mut recording, encoding).as_mut(), &place, layout, &row_end)?;
     let mut source = recording.replayed(0);
     discard(&mut source, header.bytes)?;
     let head = Margin { bytes: skipped.bytes + header.bytes, lines: skipped.lines + header.lines };
     let file = FileSpec { row_end, first_byte: first_byte as u64, encoding, head, columns, ..file.clone() };
-    Ok(Opened { source: without_footer(decoded(source, encoding), slice, &file, &spec.layout)?, file, hashing })
+    Ok(Opened { source: without_footer(decoded(source, encoding), slice, &file, layout)?, file, hashing })
 }
