@@ -17,15 +17,6 @@ from headrace.planning.together import one_behind_the_other, source_number
 def united(union: Union, snapshots: Sequence[SourceSnapshot]) -> SourceSnapshot:
     """The files of all sources as those of one. Raises SourceError for a file that two of them name."""
     first: dict[str, str] = {}
-    opened_by = union.sources[0]
-    for source, own in zip(union.sources, snapshots, strict=True):
-        if own.streams and source.layout != opened_by.layout:
-            raise SourceError(
-                "a stream can be read in a union only as its first source, or with the layout of that, in this version",
-                at={"file": own.streams[0]},
-                found=f"a pipe of source `{source.name}`; the first one is `{opened_by.name}`",
-                hint=f"Name `{source.name}` first in the union, or write the rows to a file first.",
-            )
     for own in snapshots:
         for path in own.paths:
             other = first.setdefault(path, own.name)
