@@ -161,7 +161,6 @@ SLOW = (
 )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_query_that_runs_for_long_is_cancelled(orders: Project) -> None:
     orders.package(package(SLOW))
     with orders.started(orders.arguments()) as running:
