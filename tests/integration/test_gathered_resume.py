@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.driver import Ended, Project
+from tests.integration.gate import BEHIND
 from tests.integration.postgres import PostgresProject
 from tests.integration.query_scenes import ROWS, package, write_files
 
@@ -21,15 +22,6 @@ CHAIN = (
     "SELECT q, count(*) AS n, sum(id)::BIGINT AS ids FROM q1 GROUP BY q",
     "SELECT q, n, ids FROM q2 WHERE q <> 2",
 )
-# Fails until somebody has opened the gate.
-BEHIND = """
-  check:
-    after: load
-    sql:
-      connection: warehouse
-      text: |
-        SELECT CASE WHEN (SELECT count(*) FROM gate) = 0 THEN error('the gate is closed') ELSE '' END
-"""
 COUNTS = ("lines", "rows_read", "rows_skipped", "rows_rejected", "rows_filtered", "rows_loaded", "slices", "gathered")
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 

@@ -13,6 +13,7 @@ from threading import Thread
 import pytest
 
 from tests.integration.driver import Project
+from tests.integration.gate import BEHIND
 from tests.integration.union_scenes import ROWS, differences, package, sources, spoil, write_files
 from tests.snapshots import assert_snapshot
 
@@ -352,17 +353,6 @@ def test_secrets_in_paths_are_not_told(orders: Project) -> None:
     written = b"".join(path.read_bytes() for path in orders.runs.rglob("*") if path.is_file())
     assert b"canary" not in written + ended.stdout.encode() + ended.stderr.encode()
     assert orders.query("SELECT count(*) FROM headrace.slice WHERE contains(file, 'canary')") == [(0,)]
-
-
-# Fails until somebody has opened the gate.
-BEHIND = """
-  check:
-    after: load
-    sql:
-      connection: warehouse
-      text: |
-        SELECT CASE WHEN (SELECT count(*) FROM gate) = 0 THEN error('the gate is closed') ELSE '' END
-"""
 
 
 @pytest.mark.parametrize("query", ["", "SELECT channel, count(*) AS n FROM united GROUP BY channel"])

@@ -186,7 +186,7 @@ def alike(plans: Sequence[LookupPlan]) -> list[int]:
 
 def once(plans: Sequence[LookupPlan]) -> list[LookupPlan]:
     """Those whose rows are read."""
-    return [own for place, own in enumerate(plans) if alike(plans)[place] == place]
+    return [own for place, (own, first) in enumerate(zip(plans, alike(plans), strict=True)) if place == first]
 
 
 def shared_notes(plans: Sequence[LookupPlan]) -> list[str]:
