@@ -9,7 +9,6 @@ from headrace.model.problems import ProblemCollector
 from headrace.model.spec_transforms import (
     NO_MATCH,
     OUTPUT,
-    REST,
     LookupTransformSpec,
     SplitTransformSpec,
     SqlTransformSpec,
@@ -46,7 +45,7 @@ def rows_of(written: str) -> Rows:
 def outputs_of(spec: TransformSpec) -> tuple[str, ...]:
     """The outputs of a transform, in the order of their numbers."""
     if isinstance(spec, SplitTransformSpec):
-        return (*spec.split, REST)
+        return (*spec.conditions, spec.rest)
     if isinstance(spec, LookupTransformSpec) and spec.lookup.no_match == OUTPUT:
         return (MAIN, NO_MATCH)
     return (MAIN,)

@@ -42,6 +42,8 @@ OUTPUT: Final = "output"
 NO_MATCH: Final = "no_match"
 # The output of a split for rows that meet no condition.
 REST: Final = "rest"
+# As the condition of an output: it is that one, by another name or by the same.
+ELSE: Final = "else"
 
 
 def _check_keys(keys: object) -> object:
@@ -259,6 +261,10 @@ class SqlTransformSpec(SpecModel):
     )
 
 
+def _is_else(condition: str) -> bool:
+    return condition.strip().lower() == ELSE
+
+
 def _check_conditions(conditions: dict[str, str]) -> dict[str, str]:
     if not conditions:
         raise own_error(
@@ -266,10 +272,24 @@ def _check_conditions(conditions: dict[str, str]) -> dict[str, str]:
             expected="output: a condition in DuckDB SQL, for each output but the rest",
             hint=f"Rows that meet no condition go to the output `{REST}`.",
         )
-    if REST in conditions:
+    others = [name for name, condition in conditions.items() if _is_else(condition)]
+    if len(others) > 1 or (others and others != list(conditions)[-1:]):
+        raise own_error(
+            f"`{ELSE}` stands for the rows that meet no condition, once and behind all conditions",
+            expected=f"conditions, and `NAME: {ELSE}` as the last one",
+            hint="Move it to the end." if len(others) == 1 else "Leave one of them.",
+            path=(others[0],),
+        )
+    if len(others) == len(conditions):
+        raise own_error(
+            "the split has no conditions",
+            expected=f"output: a condition in DuckDB SQL, and `{ELSE}` behind the last one",
+            hint=f"Read `input` where `{others[0]}` is read, or write a condition.",
+        )
+    if not others and REST in conditions:
         raise own_error(
             f"`{REST}` is the output of rows that meet no condition, and has none itself",
-            expected="another name",
+            expected=f"`{REST}: {ELSE}`, or another name",
             hint=f"Remove `{REST}`: it is there whether it is written or not.",
             path=(REST,),
         )
@@ -282,12 +302,22 @@ class SplitTransformSpec(SpecModel):
     input: str = setting(_ARRIVE, kind=_SETTING)
     split: Annotated[dict[Name, str], AfterValidator(_check_conditions)] = setting(
         "The outputs and their conditions, in order: a row goes to the first one whose condition is true, and to the "
-        "output `rest` if there is none. A condition is DuckDB SQL over the columns of the row, as in `sql`; one that "
-        "is NULL is not met. A row for which one fails is a reject. `$name` stands for the value of a variable or "
-        "parameter.",
+        "output `rest` if there is none, or to the one that is written `NAME: else`. A condition is DuckDB SQL over "
+        "the columns of the row, as in `sql`; one that is NULL is not met. A row for which one fails is a reject. "
+        "`$name` stands for the value of a variable or parameter.",
         kind=SettingKind.SQL,
     )
     discard: list[str] = setting(_DISCARD, default_factory=list, kind=_SETTING)
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """The outputs that have one, in order."""
+        return {name: condition for name, condition in self.split.items() if not _is_else(condition)}
+
+    @property
+    def rest(self) -> str:
+        """The output of rows that meet none."""
+        return next((name for name, condition in self.split.items() if _is_else(condition)), REST)
 
 
 # Read sources, and stand in front of all others.

@@ -40,14 +40,14 @@ class SplitBinder:
         table = rows_of(spec.input).name
         known = None if columns is None else known_columns(columns)
         is_right = True
-        for output, condition in spec.split.items():
+        for output, condition in spec.conditions.items():
             own = self._query(f"SELECT ((\n{condition}\n)) AS condition FROM {_quoted(table)}", (*path, output), scope)
             if own is None or (known is not None and not self._is_condition(own, table, known, (*path, output))):
                 is_right = False
         if not is_right:
             return None
         cases = "".join(
-            f" WHEN (\n{condition}\n) THEN {number}" for number, condition in enumerate(spec.split.values())
+            f" WHEN (\n{condition}\n) THEN {number}" for number, condition in enumerate(spec.conditions.values())
         )
         text = f"SELECT CASE{cases} ELSE {len(outputs) - 1} END AS output FROM {_quoted(table)}"
         query = self._query(text, path, scope)
@@ -58,7 +58,7 @@ class SplitBinder:
             rows = self._described(query, table, known, path)
             if rows is None:
                 return None
-        return Split(name, spec.input, dict(spec.split), outputs, rows)
+        return Split(name, spec.input, spec.conditions, outputs, rows)
 
     def _query(self, text: str, path: DocumentPath, scope: Scope) -> EmbeddedQuery | None:
         read = read_query(text, self._document, path, scope, self._problems)

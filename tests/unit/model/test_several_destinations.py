@@ -118,6 +118,17 @@ def test_conditions_are_one_query_with_the_rest_behind_them(tmp_path: Path) -> N
     assert [str(own.type) for own in way.split.rows.outputs] == ["int32"]
 
 
+def test_the_rest_may_be_written_and_have_another_name(tmp_path: Path) -> None:
+    text = package(SPLIT.replace("}}", ", rest: else}}"), **PARTED)
+    way = bound(tmp_path, text).flows[0].transforms[0]
+    assert isinstance(way, SplitOutput)
+    assert (way.split.outputs, list(way.split.conditions)) == (("big", "small", "rest"), ["big", "small"])
+    text = package(SPLIT.replace("}}", ", tiny: ELSE}}"), **{**PARTED, "rest": "parted.tiny"})
+    way = bound(tmp_path, text).flows[0].transforms[0]
+    assert isinstance(way, SplitOutput)
+    assert (way.split.outputs, list(way.split.conditions)) == (("big", "small", "tiny"), ["big", "small"])
+
+
 def parted(old: str, new: str) -> str:
     """A package whose split has another condition."""
     assert old in SPLIT
@@ -136,6 +147,10 @@ CASES: dict[str, str] = {
     "discard_of_sql": package('paid: {input: lines, sql: FROM lines, discard: [rest]}', all="paid"),
     "condition_of_nothing": package("parted: {input: lines, split: {}}", rest="parted.rest"),
     "condition_of_the_rest": package(SPLIT.replace("small:", "rest:"), big="parted.big", rest="parted.rest"),
+    "else_twice": package(SPLIT.replace("}}", ", tiny: else, rest: else}}"), **PARTED),
+    "else_before_a_condition": package(SPLIT.replace("small:", "tiny: else, small:"), **PARTED),
+    "else_alone": package("parted: {input: lines, split: {all: else}}", rest="parted.all"),
+    "else_by_another_name": package(SPLIT.replace("}}", ", tiny: else}}"), **PARTED),
     "condition_not_true_or_false": parted("price > 10\"", "price\""),
     "condition_of_two": parted("price > 10\"", "true), (false\""),
     "condition_unknown_column": parted("price > 10\"", "cost > 10\""),
