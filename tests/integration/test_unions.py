@@ -358,15 +358,20 @@ def test_secrets_in_paths_are_not_told(orders: Project) -> None:
 @pytest.mark.parametrize("query", ["", "SELECT channel, count(*) AS n FROM united GROUP BY channel"])
 def test_a_resumed_run_tells_what_the_sources_of_a_finished_table_were(orders: Project, query: str) -> None:
     spoil(orders)
+    with (orders.inbox / "placed.txt").open("a") as file:
+        file.write("2024-13-01     301      1.00\n")  # column 1, as `Day` of another source
     orders.execute("CREATE TABLE gate (open BOOL)")
     transforms = [f'sums: {{input: united, sql: "{query}"}}'] if query else []
     orders.package(package(*transforms, input="sums" if query else "united") + BEHIND)
     failed = orders.run(limit=5)
     assert failed.exit_code == 1
     table = failed.summary["tables"][0]
-    assert [own["rows_rejected"] for own in table["union"]["sources"]] == [1, 1, 1]
+    assert [own["rows_rejected"] for own in table["union"]["sources"]] == [1, 1, 2]
     orders.execute("INSERT INTO gate VALUES (true)")
     resumed = orders.resume().succeeded()["tables"][0]
+    found, expected = ({(kind["column"], kind["rule"], kind["count"]) for kind in own["rejects"]["by_column"]}
+                       for own in (resumed, table))  # fmt: skip
+    assert found == expected >= {("Day", "bad_date", 1), ("day", "bad_date", 1)}
     for name in ("union", "ignored", "rows_read", "rows_rejected", "rows_loaded", "lines"):
         assert resumed[name] == table[name], name
 

@@ -155,14 +155,15 @@ def _rejects(count: int | None, path: Path) -> dict[str, Any]:
     first: list[dict[str, Any]] = []
     rules: Counter[str] = Counter()
     cut = 0
-    kinds: dict[tuple[int, str], dict[str, Any]] = {}
+    kinds: dict[tuple[int, str, str], dict[str, Any]] = {}
     try:
         with files[0].open(encoding="utf-8") as lines:
             for reject in map(json.loads, lines):
                 rules[reject["rule"]] += 1
                 cut += reject["bad_bytes"] < reject["row_bytes"]
                 column = {name: reject[name] for name in ("column", "rule", "code")}
-                place = (reject["column_number"] or 0, reject["code"])
+                # Of several sources, columns with other names have the same number.
+                place = (reject["column_number"] or 0, reject["code"], reject["column"] or "")
                 kind = kinds.setdefault(place, {**column, "count": 0, "first": []})
                 kind["count"] += 1
                 if len(kind["first"]) < _SHOWN_OF_KIND:
