@@ -385,3 +385,42 @@ def test_what_nobody_knows_of_the_sources_any_more_is_not_told(orders: Project) 
     orders.execute("INSERT INTO gate VALUES (true)")
     (table,) = orders.resume().succeeded()["tables"][:1]
     assert (table["union"], table["rows_read"]) == (None, sum(ROWS.values()))
+
+
+TWO_TASKS = """
+headrace: 1
+package: two
+connections:
+  inbox: {type: files, path: inbox}
+  warehouse: {type: duckdb, path: warehouse.duckdb}
+layouts:
+  ids: {delimiter: "|", columns: [{name: id, type: int64}]}
+tasks:
+  one:
+    data_flow:
+      sources:
+        a: {connection: inbox, files: a, layout: ids}
+        b: {connection: inbox, files: b, layout: ids}
+      transforms: {all: {union: {sources: [a, b]}}}
+      destinations:
+        out: {input: all, connection: warehouse, table: t, target: append}
+  two:
+    after: one
+    data_flow:
+      sources:
+        b: {connection: inbox, files: b, layout: ids}
+        c: {connection: inbox, files: c, layout: ids}
+        d: {connection: inbox, files: d, layout: ids}
+      transforms: {all: {union: {sources: [b, c, d]}}}
+      destinations:
+        out: {input: all, connection: warehouse, table: t, target: append}
+"""
+
+
+def test_unions_of_other_sources_into_one_table(project: Project) -> None:
+    project.package(TWO_TASKS)
+    for name in "abcd":
+        project.file(name, "1\n")
+    ended = project.command([sys.executable, "-m", "headrace", "run", "package.yaml", "--quiet"])
+    assert ended.exit_code == 0, ended.stderr
+    assert "t: union all: a 1 row, b 1 row\nt: union all: b 1 row, c 1 row, d 1 row\n" in ended.stdout
