@@ -23,6 +23,7 @@ from headrace.executors import (
     check_gathered,
     gathered_outcome,
     keep_gathered,
+    keep_gathered_in_front,
     resumed_outcome,
 )
 from headrace.executors.local import Measuring, Progress, Settled
@@ -161,6 +162,7 @@ class FlowLoading:
                 before = self._run(self._as_part(gather.before, plan), query, cancellation, rows_of)
                 if before.error is not None:
                     return gathered_outcome(plan, before, None)
+                keep_gathered_in_front(self._folder.rejects, plan, before)
 
                 def settled(result: dict[str, Any]) -> None:
                     check_gathered(plan, before, result)
