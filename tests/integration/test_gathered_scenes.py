@@ -110,6 +110,8 @@ def test_lookups_stand_in_front_of_it_and_behind(orders: Project) -> None:
     kinds = [own["kind"] for own in table["transforms"]]
     assert kinds == ["lookup", "gathered", "lookup", "sql"]
     assert [own["lookup"] is None for own in table["transforms"]] == [False, True, False, True]
+    told = {event["table"] for event in orders.events() if event["event"] in ("lookup_read", "progress")}
+    assert told == {table["table"]}
     found = [number for number in range(ROWS) if number % 19 and (number % 7 - 1) in (0, 2, 4)]
     assert table["rows_rejected"] == ROWS - len(found)
     assert table["gathered"] == {"rows_in": len(found), "rows_out": 3, "filtered_behind": 0}

@@ -179,6 +179,7 @@ class FlowLoading:
         """The flow in front of a query, as the one that was announced is executed now."""
         return replace(
             before,
+            table=plan.table,  # for people: the rows of both go there
             shown_paths=self._shown_paths(before.source),
             rows_before=plan.rows_before,
             cpus_of_streams=self._pinned(before),
