@@ -20,6 +20,10 @@ _NO_ROWS: Final = {"rows": 0, "matched": 0, "defaulted": 0, "rejected": 0, "null
 # Of a result those members that say what has become of rows.
 _KEPT: Final = ("slices", "rejects", "transforms")
 _KIND: Final = "gathered"
+# Of a slice those members that say what was read.
+_READ: Final = (
+    "bytes", "lines", "skipped", "lf_lines", "crlf_lines", "rows", "rejected", "filtered", "values_ignored"
+)  # fmt: skip
 
 
 def gathered_outcome(plan: DataFlowPlan, before: FlowOutcome, behind: FlowOutcome | None) -> FlowOutcome:
@@ -183,7 +187,9 @@ def _together(gather: GatherPlan, first: dict[str, Any], second: dict[str, Any],
     own = {**_NO_ROWS, "rows": rows_in, "matched": gathered}
     counts = [item["transforms"] for item in second["slices"] if item.get("transforms")]
     behind = counts[0] if counts else [_NO_ROWS] * len(second.get("transforms", []))
-    told = _with_counts(first, [own, *behind])
+    # Files that are empty have no slice, and some queries make a row of nothing.
+    nothing = [{**item, **dict.fromkeys(_READ, 0), "transforms": []} for item in second["slices"]]
+    told = _with_counts({**first, "slices": first["slices"] or nothing}, [own, *behind])
     slices = [{**item, "out": 0 if number else out} for number, item in enumerate(told["slices"])]
     busy = [*_busy(gather, first), *second.get("transforms", [])]
     return {**first, "slices": slices, "sink": second["sink"], "columns": second["columns"], "transforms": busy}
