@@ -119,6 +119,21 @@ def test_lookups_stand_in_front_of_it_and_behind(orders: Project) -> None:
     assert counts(orders) == [("3", str(len(found)))]
 
 
+def test_a_lookup_behind_it_that_cannot_be_read_is_told(orders: Project) -> None:
+    """Rows have passed a query in front of it by then."""
+    parts = "{connection: inbox, files: parts.csv, layout: parts, on: {quantity: key}, add: [sk], no_match: {default: 0}}"
+    queries = ("SELECT * FROM orders WHERE id > 5", "SELECT quantity, count(*) AS n FROM q1 GROUP BY ALL")
+    orders.package(package(*queries, transforms=[f"keyed: {{input: q2, lookup: {parts}}}"]))
+    orders.file("parts.csv", "1,1\n1,2\n")
+    ended = orders.run()
+    assert ended.exit_code == 1
+    assert "two rows of lookup `keyed` have one key" in ended.stderr
+    (table,) = ended.summary["tables"]
+    assert (table["status"], table["rows_read"], [own["rows"] for own in table["transforms"]]) == (
+        "failed", ROWS, [ROWS, 0, 0]
+    )  # fmt: skip
+
+
 def test_secrets_are_in_no_message(orders: Project) -> None:
     canary = "c4n4ry-of-the-query"
     head, body = parted(orders, "SELECT count(*) AS n, max(CAST(error('key ' || $key) AS VARCHAR)) AS k FROM orders")

@@ -33,14 +33,16 @@ def gathered_outcome(plan: DataFlowPlan, before: FlowOutcome, behind: FlowOutcom
     gather = plan.gather
     if gather is None:
         return before
+    first = before.result
+    not_begun = None if first is None else _with_counts(first, [_NO_ROWS] * (1 + len(plan.transforms)))
     if behind is None:
-        result = None if before.result is None else _with_counts(before.result, [_NO_ROWS] * (1 + len(plan.transforms)))
-        return replace(before, result=result)
-    first, second = before.result, behind.result
+        return replace(before, result=not_begun)
     if first is None:
         raise InternalError("a flow that has ended well has no result")
+    second = behind.result
     return FlowOutcome(
-        first if second is None else _together(gather, first, second, _rows_out(before)),
+        # A lookup behind the query may have failed, before any row has moved.
+        not_begun if second is None else _together(gather, first, second, _rows_out(before)),
         behind.times,
         behind.error,
         before.seconds + behind.seconds,
