@@ -173,3 +173,57 @@ def test_rows_of_the_query_are_not_told_as_those_of_a_source(warehouse: Postgres
         kept.unlink()
     (table,) = warehouse.resume().succeeded()["tables"]
     assert (table["union"], table["gathered"], table["rows_loaded"]) == (None, None, 2)
+
+
+JOINED = """
+headrace: 1
+package: joined
+connections:
+  inbox: {type: files, path: inbox}
+  warehouse: {type: duckdb, path: warehouse.duckdb, lock_timeout_seconds: 1}
+layouts:
+  heads: {delimiter: "|", columns: [{name: id, type: int64, nullable: false}, {name: kind, type: string}]}
+  lines: {delimiter: "|", columns: [{name: head, type: int64, nullable: false}, {name: n, type: int32}]}
+tasks:
+  load:
+    data_flow:
+      rejects: {limit: 1}
+      sources:
+        heads: {connection: inbox, files: "heads.*", layout: heads}
+        lines: {connection: inbox, files: "lines.*", layout: lines}
+      transforms:
+        met: {join: {left: heads, right: lines, on: {id: head}, type: inner}}
+        few: {input: met, sql: "SELECT * FROM met WHERE n > 2"}
+        kinds: {input: few, sql: "SELECT kind, count(*) AS lines FROM few GROUP BY kind"}
+        chosen: {input: kinds, sql: "SELECT * FROM kinds WHERE kind <> 'k1'"}
+      destinations:
+        out: {input: chosen, connection: warehouse, table: out, target: replace}
+"""
+
+
+def test_a_join_in_front_of_it(project: Project) -> None:
+    """Each pair of files is told by its first slice; the join is known behind a resume, too."""
+    for number in range(2):
+        ids = range(number * 10, number * 10 + 10)
+        project.file(f"heads.{number}", "".join(f"{own}|k{own % 5}\n" for own in ids))
+        project.file(f"lines.{number}", "".join(f"{own}|{line}\n" for own in ids for line in range(5)))
+    with (project.inbox / "lines.1").open("a") as file:
+        file.write("x|1\n")
+    project.execute("CREATE TABLE gate (open BOOL)")
+    project.package(JOINED + BEHIND)
+    failed = project.run()
+    (table, *_) = failed.summary["tables"]
+    assert [(own["rows"], own["matched"], own["slices_not_counted"]) for own in table["transforms"]] == [
+        (100, 40, 0),
+        (40, 5, 0),
+        (5, 4, 0),
+    ]
+    assert (table["gathered"], table["join"]["rows_out"]) == (
+        {"rows_in": 40, "rows_out": 5, "filtered_behind": 1},
+        100,
+    )
+    project.execute("INSERT INTO gate VALUES (true)")
+    resumed = project.resume()
+    resumed.succeeded()
+    assert told(resumed) == told(failed)
+    assert resumed.summary["tables"][0]["join"] == table["join"]

@@ -34,7 +34,7 @@ def gathered_outcome(plan: DataFlowPlan, before: FlowOutcome, behind: FlowOutcom
     if gather is None:
         return before
     first = before.result
-    not_begun = None if first is None else _with_counts(first, [_NO_ROWS] * (1 + len(plan.transforms)))
+    not_begun = None if first is None else _with_counts(gather, first, [_NO_ROWS] * (1 + len(plan.transforms)))
     if behind is None:
         return replace(before, result=not_begun)
     if first is None:
@@ -82,7 +82,7 @@ def keep_gathered_in_front(folder: Path, plan: DataFlowPlan, before: FlowOutcome
         return
     rows_in = sum(int(item["out"]) for item in before.result["slices"])
     counts = {"rows_in": rows_in, "rows_out": _rows_out(before)}
-    told = _with_counts(before.result, [{**_NO_ROWS, "rows": rows_in, "matched": counts["rows_out"]}])
+    told = _with_counts(plan.gather, before.result, [{**_NO_ROWS, "rows": rows_in, "matched": counts["rows_out"]}])
     slices = [{**item, "out": 0} for item in told["slices"]]
     _keep(folder, plan, before, {**told, "slices": slices, "transforms": _busy(plan.gather, told)}, counts)
 
@@ -191,7 +191,7 @@ def _together(gather: GatherPlan, first: dict[str, Any], second: dict[str, Any],
     behind = counts[0] if counts else [_NO_ROWS] * len(second.get("transforms", []))
     # Files that are empty have no slice, and some queries make a row of nothing.
     nothing = [{**item, **dict.fromkeys(_READ, 0), "transforms": []} for item in second["slices"]]
-    told = _with_counts({**first, "slices": first["slices"] or nothing}, [own, *behind])
+    told = _with_counts(gather, {**first, "slices": first["slices"] or nothing}, [own, *behind])
     slices = [{**item, "out": 0 if number else out} for number, item in enumerate(told["slices"])]
     busy = [*_busy(gather, first), *second.get("transforms", [])]
     return {**first, "slices": slices, "sink": second["sink"], "columns": second["columns"], "transforms": busy}
@@ -202,11 +202,12 @@ def _busy(gather: GatherPlan, first: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*first.get("transforms", []), {"name": gather.source.name, "busy_seconds": 0.0}]
 
 
-def _with_counts(result: dict[str, Any], counts: list[dict[str, Any]]) -> dict[str, Any]:
+def _with_counts(gather: GatherPlan, result: dict[str, Any], counts: list[dict[str, Any]]) -> dict[str, Any]:
     """With those of the query and of what stands behind it, which belong to no slice: they are told with the first."""
-    nothing = [_NO_ROWS for _ in counts]
+    # Those of a pair of a join are told by its first slice.
+    in_front, nothing = [_NO_ROWS for _ in gather.before.transforms], [_NO_ROWS for _ in counts]
     slices = [
-        {**item, "transforms": [*(item.get("transforms") or []), *(nothing if number else counts)]}
+        {**item, "transforms": [*(item.get("transforms") or in_front), *(nothing if number else counts)]}
         for number, item in enumerate(result["slices"])
     ]
     return {**result, "slices": slices}
