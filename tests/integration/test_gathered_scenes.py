@@ -121,7 +121,9 @@ def test_lookups_stand_in_front_of_it_and_behind(orders: Project) -> None:
 
 def test_a_lookup_behind_it_that_cannot_be_read_is_told(orders: Project) -> None:
     """Rows have passed a query in front of it by then."""
-    parts = "{connection: inbox, files: parts.csv, layout: parts, on: {quantity: key}, add: [sk], no_match: {default: 0}}"
+    parts = (
+        "{connection: inbox, files: parts.csv, layout: parts, on: {quantity: key}, add: [sk], no_match: {default: 0}}"
+    )
     queries = ("SELECT * FROM orders WHERE id > 5", "SELECT quantity, count(*) AS n FROM q1 GROUP BY ALL")
     orders.package(package(*queries, transforms=[f"keyed: {{input: q2, lookup: {parts}}}"]))
     orders.file("parts.csv", "1,1\n1,2\n")
