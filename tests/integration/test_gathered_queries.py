@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.integration.driver import Ended, Project
+from tests.integration.gate import BEHIND
 from tests.integration.query_scenes import ROWS, differences, expected, package, write_files
 from tests.snapshots import assert_snapshot
 
@@ -111,6 +112,24 @@ def test_rejects_are_those_of_the_rows_in_front_of_it(orders: Project) -> None:
     assert ended.exit_code == 1
     assert "x" in ended.stderr and "id" in ended.stderr
     assert orders.query("SELECT n FROM out") == [(ROWS,)]
+
+
+def test_a_row_that_a_query_makes_of_no_rows_is_accounted_for(orders: Project) -> None:
+    """An empty file has no slice."""
+    for path in orders.inbox.iterdir():
+        path.unlink()
+    orders.file("orders.0", "")
+    orders.execute("CREATE TABLE gate (open BOOL)")
+    text = package("SELECT count(*) AS n FROM orders", "SELECT n, n + 1 AS m FROM q1") + BEHIND
+    orders.package(text.replace('files: "orders.*"', 'files: "orders.*", empty: allow'))
+    first = orders.run().summary["tables"][0]
+    orders.execute("INSERT INTO gate VALUES (true)")
+    resumed = orders.resume().succeeded()["tables"][0]
+    assert orders.query("SELECT n, m FROM out") == [(0, 1)]
+    for table in (first, resumed):
+        assert (table["rows_read"], table["rows_loaded"]) == (0, 1)
+        assert table["gathered"] == {"rows_in": 0, "rows_out": 1, "filtered_behind": 0}
+    assert [own["rows"] for own in first["transforms"]] == [0, 1]
 
 
 FAILING = {

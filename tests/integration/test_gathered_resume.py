@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration import union_scenes
 from tests.integration.driver import Ended, Project
 from tests.integration.gate import BEHIND
 from tests.integration.postgres import PostgresProject
@@ -98,13 +99,25 @@ def stored(warehouse: PostgresProject) -> PostgresProject:
     return warehouse
 
 
-@pytest.mark.parametrize("is_known", [True, False])
-def test_a_run_that_is_killed_before_the_switch_tells_the_same(stored: PostgresProject, is_known: bool) -> None:
-    whole = stored.run("--streams", "4")
-    whole.succeeded()
-    content = stored.query("SELECT * FROM out ORDER BY 1")
+def written_in_front(stored: PostgresProject) -> str:
+    """What a run has written when its second flow cannot commit; the run is killed then."""
     with (
-        stored.target.session("BEGIN; LOCK TABLE out IN ACCESS SHARE MODE"),
+        stored.target.session("BEGIN; LOCK TABLE headrace.commit IN SHARE MODE"),
+        stored.started(stored.arguments("--streams", "4")) as running,
+    ):
+        before, deadline = set(stored.runs.glob("*/rejects/out.gathered.json")), time.monotonic() + 60
+        while not (own := set(stored.runs.glob("*/rejects/out.gathered.json")) - before):
+            assert running.poll() is None and time.monotonic() < deadline, running.stderr
+            time.sleep(0.02)
+        running.signal(signal.SIGKILL)
+        running.wait()
+    (path,) = own
+    return path.read_text()
+
+
+def kill_before_the_switch(stored: PostgresProject, table: str) -> None:
+    with (
+        stored.target.session(f"BEGIN; LOCK TABLE {table} IN ACCESS SHARE MODE"),
         stored.started(stored.arguments("--streams", "4")) as running,
     ):
         deadline = time.monotonic() + 60
@@ -113,6 +126,22 @@ def test_a_run_that_is_killed_before_the_switch_tells_the_same(stored: PostgresP
             time.sleep(0.02)
         running.signal(signal.SIGKILL)
         running.wait()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_run_that_is_killed_before_the_switch_tells_the_same(
+    stored: PostgresProject, is_known: bool, is_settled: bool
+) -> None:
+    """Not settled: killed when its rows are committed, and before it knows that."""
+    whole = stored.run("--streams", "4")
+    whole.succeeded()
+    in_front = None if is_settled else written_in_front(stored)
+    content = stored.query("SELECT * FROM out ORDER BY 1")
+    kill_before_the_switch(stored, "out")
+    if in_front is not None:
+        for kept in stored.runs.glob("*/rejects/out.gathered.json"):
+            kept.write_text(in_front)
     if not is_known:
         for kept in stored.runs.glob("*/rejects/out.gathered.json"):
             kept.unlink()
@@ -123,10 +152,78 @@ def test_a_run_that_is_killed_before_the_switch_tells_the_same(stored: PostgresP
         assert told(resumed) == told(whole)
         assert table["bytes_read"] == 0
         assert "2 of 4,002" in rejects(stored)
-        assert [own["rows"] for own in table["transforms"]] == [
-            own["rows"] for own in whole.summary["tables"][0]["transforms"]
-        ]
+        rows = [own["rows"] for own in whole.summary["tables"][0]["transforms"]]
+        not_counted = [0, 0, 0 if is_settled else 1]  # what stands behind the query
+        assert [own["slices_not_counted"] for own in table["transforms"]] == not_counted
+        assert [own["rows"] for own in table["transforms"]] == (rows if is_settled else [*rows[:2], 0])
     else:
         assert table["rows_loaded"] == 6
         assert "how many rows the query q2 has read is not known any more" in resumed.stderr
     assert stored.leftovers() == []
+
+
+def test_rows_of_the_query_are_not_told_as_those_of_a_source(warehouse: PostgresProject) -> None:
+    """Of a union in front of it nothing is known any more, either."""
+    union_scenes.write_files(warehouse)
+    sums = 'sums: {input: united, sql: "SELECT channel, count(*) AS n FROM united GROUP BY channel"}'
+    warehouse.package(union_scenes.package(sums, input="sums"))
+    warehouse.run().succeeded()
+    kill_before_the_switch(warehouse, "orders")
+    for kept in warehouse.runs.glob("*/rejects/orders.gathered.json"):
+        kept.unlink()
+    (table,) = warehouse.resume().succeeded()["tables"]
+    assert (table["union"], table["gathered"], table["rows_loaded"]) == (None, None, 2)
+
+
+JOINED = """
+headrace: 1
+package: joined
+connections:
+  inbox: {type: files, path: inbox}
+  warehouse: {type: duckdb, path: warehouse.duckdb, lock_timeout_seconds: 1}
+layouts:
+  heads: {delimiter: "|", columns: [{name: id, type: int64, nullable: false}, {name: kind, type: string}]}
+  lines: {delimiter: "|", columns: [{name: head, type: int64, nullable: false}, {name: n, type: int32}]}
+tasks:
+  load:
+    data_flow:
+      rejects: {limit: 1}
+      sources:
+        heads: {connection: inbox, files: "heads.*", layout: heads}
+        lines: {connection: inbox, files: "lines.*", layout: lines}
+      transforms:
+        met: {join: {left: heads, right: lines, on: {id: head}, type: inner}}
+        few: {input: met, sql: "SELECT * FROM met WHERE n > 2"}
+        kinds: {input: few, sql: "SELECT kind, count(*) AS lines FROM few GROUP BY kind"}
+        chosen: {input: kinds, sql: "SELECT * FROM kinds WHERE kind <> 'k1'"}
+      destinations:
+        out: {input: chosen, connection: warehouse, table: out, target: replace}
+"""
+
+
+def test_a_join_in_front_of_it(project: Project) -> None:
+    """Each pair of files is told by its first slice; the join is known behind a resume, too."""
+    for number in range(2):
+        ids = range(number * 10, number * 10 + 10)
+        project.file(f"heads.{number}", "".join(f"{own}|k{own % 5}\n" for own in ids))
+        project.file(f"lines.{number}", "".join(f"{own}|{line}\n" for own in ids for line in range(5)))
+    with (project.inbox / "lines.1").open("a") as file:
+        file.write("x|1\n")
+    project.execute("CREATE TABLE gate (open BOOL)")
+    project.package(JOINED + BEHIND)
+    failed = project.run()
+    (table, *_) = failed.summary["tables"]
+    assert [(own["rows"], own["matched"], own["slices_not_counted"]) for own in table["transforms"]] == [
+        (100, 40, 0),
+        (40, 5, 0),
+        (5, 4, 0),
+    ]
+    assert (table["gathered"], table["join"]["rows_out"]) == (
+        {"rows_in": 40, "rows_out": 5, "filtered_behind": 1},
+        100,
+    )
+    project.execute("INSERT INTO gate VALUES (true)")
+    resumed = project.resume()
+    resumed.succeeded()
+    assert told(resumed) == told(failed)
+    assert resumed.summary["tables"][0]["join"] == table["join"]

@@ -110,11 +110,30 @@ def test_lookups_stand_in_front_of_it_and_behind(orders: Project) -> None:
     kinds = [own["kind"] for own in table["transforms"]]
     assert kinds == ["lookup", "gathered", "lookup", "sql"]
     assert [own["lookup"] is None for own in table["transforms"]] == [False, True, False, True]
+    told = {event["table"] for event in orders.events() if event["event"] in ("lookup_read", "progress")}
+    assert told == {table["table"]}
     found = [number for number in range(ROWS) if number % 19 and (number % 7 - 1) in (0, 2, 4)]
     assert table["rows_rejected"] == ROWS - len(found)
     assert table["gathered"] == {"rows_in": len(found), "rows_out": 3, "filtered_behind": 0}
     assert rows(orders, "SELECT quantity, k FROM out ORDER BY 1") == [("0", "0"), ("2", "20"), ("4", "40")]
     assert counts(orders) == [("3", str(len(found)))]
+
+
+def test_a_lookup_behind_it_that_cannot_be_read_is_told(orders: Project) -> None:
+    """Rows have passed a query in front of it by then."""
+    parts = (
+        "{connection: inbox, files: parts.csv, layout: parts, on: {quantity: key}, add: [sk], no_match: {default: 0}}"
+    )
+    queries = ("SELECT * FROM orders WHERE id > 5", "SELECT quantity, count(*) AS n FROM q1 GROUP BY ALL")
+    orders.package(package(*queries, transforms=[f"keyed: {{input: q2, lookup: {parts}}}"]))
+    orders.file("parts.csv", "1,1\n1,2\n")
+    ended = orders.run()
+    assert ended.exit_code == 1
+    assert "two rows of lookup `keyed` have one key" in ended.stderr
+    (table,) = ended.summary["tables"]
+    assert (table["status"], table["rows_read"], [own["rows"] for own in table["transforms"]]) == (
+        "failed", ROWS, [ROWS, 0, 0]
+    )  # fmt: skip
 
 
 def test_secrets_are_in_no_message(orders: Project) -> None:

@@ -116,3 +116,42 @@ def test_what_the_first_does_not_know_is_told_of_each(project: Project) -> None:
     (reject,) = table["rejects"]["first"]
     assert "lookup `ship_day`" in reject["message"]
     assert [own["lookup"]["shared_with"] for own in table["transforms"]] == [None, "order_day", None, None, "order_day"]
+
+
+WAYS = """
+headrace: 1
+package: ways
+connections:
+  inbox: {type: files, path: inbox}
+  warehouse: {type: duckdb, path: warehouse.duckdb, lock_timeout_seconds: 1}
+layouts:
+  sales: {delimiter: "|", columns: [{name: id, type: int64}, {name: one, type: int64}, {name: two, type: int32}]}
+  names: {delimiter: "|", columns: [{name: key, type: int64}, {name: name, type: string}]}
+tasks:
+  load:
+    data_flow:
+      sources:
+        sales: {connection: inbox, files: sales.txt, layout: sales}
+      transforms:
+        parted: {input: sales, split: {even: "id % 2 = 0"}}
+        by_one: {input: parted.even, lookup: {ROWS, on: {one: key}, add: [name], no_match: {default: none}}}
+        by_two: {input: parted.rest, lookup: {ROWS, on: {KEY: key}, add: [name], no_match: {default: none}}}
+      destinations:
+        even: {input: by_one, connection: warehouse, table: even, target: replace}
+        rest: {input: by_two, connection: warehouse, table: rest, target: replace}
+"""
+
+
+@pytest.mark.parametrize(("key", "shared"), [("one", "by_one"), ("two", None)])
+def test_lookups_of_several_destinations(project: Project, key: str, shared: str | None) -> None:
+    """Keys of one type are looked for in one index, whatever destination the rows go to."""
+    project.file("sales.txt", "".join(f"{number}|{number % 7}|{number % 5}\n" for number in range(100)))
+    project.file("names.txt", "".join(f"{number}|name {number}\n" for number in range(4)))
+    rows = "connection: inbox, files: names.txt, layout: names"
+    project.package(WAYS.replace("ROWS", rows).replace("KEY", key))
+    even, rest = project.run().succeeded()["tables"]
+    assert [own["transforms"][1]["lookup"]["shared_with"] for own in (even, rest)] == [None, shared]
+    found = project.query("SELECT * FROM even UNION ALL SELECT * FROM rest ORDER BY id")
+    keys = [(number % 7, number % 5) for number in range(100)]
+    looked_for = [(one if number % 2 == 0 or key == "one" else two) for number, (one, two) in enumerate(keys)]
+    assert [name for *_, name in found] == [f"name {own}" if own < 4 else "none" for own in looked_for]

@@ -358,15 +358,20 @@ def test_secrets_in_paths_are_not_told(orders: Project) -> None:
 @pytest.mark.parametrize("query", ["", "SELECT channel, count(*) AS n FROM united GROUP BY channel"])
 def test_a_resumed_run_tells_what_the_sources_of_a_finished_table_were(orders: Project, query: str) -> None:
     spoil(orders)
+    with (orders.inbox / "placed.txt").open("a") as file:
+        file.write("2024-13-01     301      1.00\n")  # column 1, as `Day` of another source
     orders.execute("CREATE TABLE gate (open BOOL)")
     transforms = [f'sums: {{input: united, sql: "{query}"}}'] if query else []
     orders.package(package(*transforms, input="sums" if query else "united") + BEHIND)
     failed = orders.run(limit=5)
     assert failed.exit_code == 1
     table = failed.summary["tables"][0]
-    assert [own["rows_rejected"] for own in table["union"]["sources"]] == [1, 1, 1]
+    assert [own["rows_rejected"] for own in table["union"]["sources"]] == [1, 1, 2]
     orders.execute("INSERT INTO gate VALUES (true)")
     resumed = orders.resume().succeeded()["tables"][0]
+    found, expected = ({(kind["column"], kind["rule"], kind["count"]) for kind in own["rejects"]["by_column"]}
+                       for own in (resumed, table))  # fmt: skip
+    assert found == expected >= {("Day", "bad_date", 1), ("day", "bad_date", 1)}
     for name in ("union", "ignored", "rows_read", "rows_rejected", "rows_loaded", "lines"):
         assert resumed[name] == table[name], name
 
@@ -380,3 +385,42 @@ def test_what_nobody_knows_of_the_sources_any_more_is_not_told(orders: Project) 
     orders.execute("INSERT INTO gate VALUES (true)")
     (table,) = orders.resume().succeeded()["tables"][:1]
     assert (table["union"], table["rows_read"]) == (None, sum(ROWS.values()))
+
+
+TWO_TASKS = """
+headrace: 1
+package: two
+connections:
+  inbox: {type: files, path: inbox}
+  warehouse: {type: duckdb, path: warehouse.duckdb}
+layouts:
+  ids: {delimiter: "|", columns: [{name: id, type: int64}]}
+tasks:
+  one:
+    data_flow:
+      sources:
+        a: {connection: inbox, files: a, layout: ids}
+        b: {connection: inbox, files: b, layout: ids}
+      transforms: {all: {union: {sources: [a, b]}}}
+      destinations:
+        out: {input: all, connection: warehouse, table: t, target: append}
+  two:
+    after: one
+    data_flow:
+      sources:
+        b: {connection: inbox, files: b, layout: ids}
+        c: {connection: inbox, files: c, layout: ids}
+        d: {connection: inbox, files: d, layout: ids}
+      transforms: {all: {union: {sources: [b, c, d]}}}
+      destinations:
+        out: {input: all, connection: warehouse, table: t, target: append}
+"""
+
+
+def test_unions_of_other_sources_into_one_table(project: Project) -> None:
+    project.package(TWO_TASKS)
+    for name in "abcd":
+        project.file(name, "1\n")
+    ended = project.command([sys.executable, "-m", "headrace", "run", "package.yaml", "--quiet"])
+    assert ended.exit_code == 0, ended.stderr
+    assert "t: union all: a 1 row, b 1 row\nt: union all: b 1 row, c 1 row, d 1 row\n" in ended.stdout

@@ -17,6 +17,7 @@ from headrace.cli.task_accounts import closing_line, render_failures, render_tas
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import render_location
 from headrace.executors import added_joins, added_unions
+from headrace.model import SIDES
 from headrace.model.suggest import quote
 from headrace.run.summary import sources_of
 
@@ -199,13 +200,13 @@ def render_joins(tables: Sequence[Document], *, width: int) -> str:
     """What became of the rows of both sides of joins, and how many came out; empty without any. Of flows into one
     table, as those of a loop, the sums.
     """
-    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    sums: dict[tuple[str, ...], dict[str, Any]] = {}
     for table in tables:
         join = table.get("join") if table["status"] == "success" else None
         if join:
-            key = (str(table["table"]), str(join["name"]))
+            key = (str(table["table"]), str(join["name"]), *(str(join[side]["source"]) for side in SIDES))
             sums[key] = added_joins(sums[key], join) if key in sums else dict(join)
-    return "\n".join(_join(table, join, width) for (table, _), join in sums.items())
+    return "\n".join(_join(table, join, width) for (table, *_), join in sums.items())
 
 
 def _join(table: str, join: Document, width: int) -> str:
@@ -230,15 +231,16 @@ def render_unions(tables: Sequence[Document], *, width: int) -> str:
     """How many rows came of each source of unions; empty without any. Of flows into one table, as those of a loop, the
     sums.
     """
-    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    sums: dict[tuple[str, ...], dict[str, Any]] = {}
     for table in sources_of(tables):
         union = table.get("union") if table["status"] == "success" else None
         if union:
-            # The rows of all destinations of a flow have come out of it.
-            key = (str(table.get("flow_of") or table["table"]), str(union["name"]))
+            # The rows of all destinations of a flow have come out of it. Other tasks may load the table, too.
+            whose = str(table.get("flow_of") or table["table"])
+            key = (whose, str(union["name"]), *(str(own["source"]) for own in union["sources"]))
             sums[key] = added_unions(sums[key], union) if key in sums else dict(union)
     lines = []
-    for (whose, name), union in sums.items():
+    for (whose, name, *_), union in sums.items():
         rows = ", ".join(f"{own['source']} {units.plural(own['rows_read'], 'row')}" for own in union["sources"])
         lines += _wrapped(f"{whose}: union {name}: {rows}", "", width)
     return "\n".join(lines)

@@ -20,6 +20,10 @@ _NO_ROWS: Final = {"rows": 0, "matched": 0, "defaulted": 0, "rejected": 0, "null
 # Of a result those members that say what has become of rows.
 _KEPT: Final = ("slices", "rejects", "transforms")
 _KIND: Final = "gathered"
+# Of a slice those members that say what was read.
+_READ: Final = (
+    "bytes", "lines", "skipped", "lf_lines", "crlf_lines", "rows", "rejected", "filtered", "values_ignored"
+)  # fmt: skip
 
 
 def gathered_outcome(plan: DataFlowPlan, before: FlowOutcome, behind: FlowOutcome | None) -> FlowOutcome:
@@ -29,14 +33,16 @@ def gathered_outcome(plan: DataFlowPlan, before: FlowOutcome, behind: FlowOutcom
     gather = plan.gather
     if gather is None:
         return before
+    first = before.result
+    not_begun = None if first is None else _with_counts(gather, first, [_NO_ROWS] * (1 + len(plan.transforms)))
     if behind is None:
-        result = None if before.result is None else _with_counts(before.result, [_NO_ROWS] * (1 + len(plan.transforms)))
-        return replace(before, result=result)
-    first, second = before.result, behind.result
+        return replace(before, result=not_begun)
     if first is None:
         raise InternalError("a flow that has ended well has no result")
+    second = behind.result
     return FlowOutcome(
-        first if second is None else _together(gather, first, second, _rows_out(before)),
+        # A lookup behind the query may have failed, before any row has moved.
+        not_begun if second is None else _together(gather, first, second, _rows_out(before)),
         behind.times,
         behind.error,
         before.seconds + behind.seconds,
@@ -65,10 +71,30 @@ def keep_gathered(folder: Path, plan: DataFlowPlan, before: FlowOutcome, result:
     if plan.gather is None or before.result is None:
         return
     whole = _together(plan.gather, before.result, result, _rows_out(before))
+    _keep(folder, plan, before, whole, gathered_counts(plan, whole))
+
+
+def keep_gathered_in_front(folder: Path, plan: DataFlowPlan, before: FlowOutcome) -> None:
+    """Writes the accounts of the first flow before the second one begins, whose writers may commit before anybody knows
+    its result.
+    """
+    if plan.gather is None or before.result is None:
+        return
+    rows_in = sum(int(item["out"]) for item in before.result["slices"])
+    counts = {"rows_in": rows_in, "rows_out": _rows_out(before)}
+    told = _with_counts(plan.gather, before.result, [{**_NO_ROWS, "rows": rows_in, "matched": counts["rows_out"]}])
+    slices = [{**item, "out": 0} for item in told["slices"]]
+    _keep(folder, plan, before, {**told, "slices": slices, "transforms": _busy(plan.gather, told)}, counts)
+
+
+def _keep(
+    folder: Path, plan: DataFlowPlan, before: FlowOutcome, result: Mapping[str, Any], counts: Mapping[str, int] | None
+) -> None:
     document = {
-        **{name: whole[name] for name in _KEPT},
+        **{name: result[name] for name in _KEPT},
         "lookups": before.lookups,
-        "gathered": gathered_counts(plan, whole),
+        "gathered": counts,
+        "is_changed_behind": bool(plan.transforms),
     }
     keep(folder, plan.told.file_stem, _KIND, document)
 
@@ -78,7 +104,7 @@ def kept_gathered(folder: Path, file_stem: str, loaded: int) -> dict[str, Any] |
     that has read nothing now.
     """
     try:
-        known: dict[str, Any] = kept(folder, file_stem, _KIND)
+        known = _with_ledger(kept(folder, file_stem, _KIND), loaded)
         slices = [{**item, "stream": None, "committed": True, "bytes": 0} for item in known["slices"]]
         busy = [{**item, "busy_seconds": 0.0} for item in known["transforms"]]
         fits = sum(int(item["out"]) for item in slices) == loaded
@@ -86,6 +112,19 @@ def kept_gathered(folder: Path, file_stem: str, loaded: int) -> dict[str, Any] |
     except (OSError, ValueError, KeyError, TypeError):  # taken away
         return None
     return {**known, "slices": slices, "transforms": busy} if fits else None
+
+
+def _with_ledger(known: dict[str, Any], loaded: int) -> dict[str, Any]:
+    """What is kept, if need be with what the ledger has of the second flow, whose result nobody has seen: rows that the
+    query made and that are not in the table were left out. Raises ValueError if that cannot be.
+    """
+    if "filtered_behind" in known["gathered"]:
+        return known
+    left_out = int(known["gathered"]["rows_out"]) - loaded
+    if left_out < 0 or (left_out and not known["is_changed_behind"]):
+        raise ValueError("accounts of another attempt")
+    slices = [{**item, "out": 0 if number else loaded} for number, item in enumerate(known["slices"])]
+    return {**known, "slices": slices, "gathered": {**known["gathered"], "filtered_behind": left_out}}
 
 
 def resumed_outcome(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> FlowOutcome:
@@ -97,14 +136,23 @@ def resumed_outcome(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> Fl
     known = kept_gathered(folder, plan.told.file_stem, loaded)
     if known is not None:
         lookups = (*known["lookups"], *behind.lookups)
-        return replace(behind, result={**behind.result, **{name: known[name] for name in _KEPT}}, lookups=lookups)
+        told = {name: known[name] for name in (*_KEPT, "gathered")}
+        return replace(behind, result={**behind.result, **told}, lookups=lookups)
     slices = [
         {**item, "transforms": [_NO_ROWS] * (len(front) + 1 + len(plan.transforms))} for item in behind.result["slices"]
     ]
     warnings = (*behind.warnings, not_known(plan.gather.source.name))
     # Those in front were not read.
     lookups = (*({} for _ in plan.gather.before.lookups), *behind.lookups)
-    return replace(behind, result={**behind.result, "slices": slices}, warnings=warnings, lookups=lookups)
+    result = {**behind.result, "slices": slices, "gathered": None}
+    return replace(behind, result=result, warnings=warnings, lookups=lookups)
+
+
+def is_source_known(result: Mapping[str, Any]) -> bool:
+    """Whether the slices of a result are those of what was read, and not those of a query over all rows, of which
+    nothing else is known.
+    """
+    return bool(result.get("gathered", True))
 
 
 def not_known(query: str) -> str:
@@ -118,6 +166,8 @@ def gathered_counts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dic
     """
     if plan.gather is None:
         return None
+    if result and "gathered" in result:  # of an earlier attempt
+        return None if result["gathered"] is None else dict(result["gathered"])
     place = len(plan.gather.before.transforms)
     counts = [item["transforms"][place:] for item in (result or {"slices": []})["slices"] if item.get("transforms")]
     return {
@@ -139,18 +189,25 @@ def _together(gather: GatherPlan, first: dict[str, Any], second: dict[str, Any],
     own = {**_NO_ROWS, "rows": rows_in, "matched": gathered}
     counts = [item["transforms"] for item in second["slices"] if item.get("transforms")]
     behind = counts[0] if counts else [_NO_ROWS] * len(second.get("transforms", []))
-    told = _with_counts(first, [own, *behind])
+    # Files that are empty have no slice, and some queries make a row of nothing.
+    nothing = [{**item, **dict.fromkeys(_READ, 0), "transforms": []} for item in second["slices"]]
+    told = _with_counts(gather, {**first, "slices": first["slices"] or nothing}, [own, *behind])
     slices = [{**item, "out": 0 if number else out} for number, item in enumerate(told["slices"])]
-    name = gather.source.name
-    busy = [*first.get("transforms", []), {"name": name, "busy_seconds": 0.0}, *second.get("transforms", [])]
+    busy = [*_busy(gather, first), *second.get("transforms", [])]
     return {**first, "slices": slices, "sink": second["sink"], "columns": second["columns"], "transforms": busy}
 
 
-def _with_counts(result: dict[str, Any], counts: list[dict[str, Any]]) -> dict[str, Any]:
+def _busy(gather: GatherPlan, first: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """How long the transforms of the first flow were at work, and the query, of which that is not known."""
+    return [*first.get("transforms", []), {"name": gather.source.name, "busy_seconds": 0.0}]
+
+
+def _with_counts(gather: GatherPlan, result: dict[str, Any], counts: list[dict[str, Any]]) -> dict[str, Any]:
     """With those of the query and of what stands behind it, which belong to no slice: they are told with the first."""
-    nothing = [_NO_ROWS for _ in counts]
+    # Those of a pair of a join are told by its first slice.
+    in_front, nothing = [_NO_ROWS for _ in gather.before.transforms], [_NO_ROWS for _ in counts]
     slices = [
-        {**item, "transforms": [*(item.get("transforms") or []), *(nothing if number else counts)]}
+        {**item, "transforms": [*(item.get("transforms") or in_front), *(nothing if number else counts)]}
         for number, item in enumerate(result["slices"])
     ]
     return {**result, "slices": slices}

@@ -74,12 +74,19 @@ class LookupPlan:
 
     def core_spec(self, budget_bytes: int, run: RunFacts | None) -> dict[str, Any]:
         """The spec of `core.Lookup`."""
+        keys = zip(self.lookup.keys, self.inputs, strict=True)
+        return {
+            **self._content(budget_bytes, run),
+            "keys": [{"column": key.lookup_column, "input": own.to_core()} for key, own in keys],
+        }
+
+    def _content(self, budget_bytes: int = 0, run: RunFacts | None = None) -> dict[str, Any]:
+        """Its specification but for the types of its keys in the rows that arrive."""
         lookup = self.lookup
-        keys = zip(lookup.keys, self.inputs, strict=True)
         return {
             "name": lookup.name,
             **self.reading.core_spec(run),
-            "keys": [{"column": key.lookup_column, "input": own.to_core()} for key, own in keys],
+            "keys": [key.lookup_column for key in lookup.keys],
             "added": [{"column": column.lookup_column, "default": column.default} for column in lookup.added],
             "keeps_first": lookup.keeps_first,
             "ignores_case": lookup.ignores_case,
@@ -89,14 +96,15 @@ class LookupPlan:
 
     def is_alike(self, other: LookupPlan) -> bool:
         """Whether both are found in the same rows, by keys of the same columns and types, and add the same: one index
-        is enough for both, as for the four dates of a sale.
+        is enough for both, as for the four dates of a sale. Of one on another way of the flow the types of keys are not
+        known: they are taken for the same.
         """
         one, two = (own.lookup.source for own in (self, other))
         is_same_source = isinstance(one, FileSource) or one == replace(two, name=one.name)
-        return type(one) is type(two) and is_same_source and self._content() == other._content()
-
-    def _content(self) -> dict[str, Any]:
-        return {**self.core_spec(0, None), "name": ""}
+        has_same_keys = self.inputs == other.inputs or not (self.inputs and other.inputs)
+        if type(one) is not type(two) or not is_same_source or not has_same_keys:
+            return False
+        return {**self._content(), "name": ""} == {**other._content(), "name": ""}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""

@@ -44,13 +44,14 @@ class _Sums:
         )
         return cls(len(slices), loaded + filtered, rejected, skipped, ignored, filtered, loaded)
 
-    def with_source(self, slices: Sequence[Mapping[str, Any]]) -> _Sums:
-        """With those of what was read for the query over all rows whose result the table holds."""
-        rows, rejected, skipped, ignored, filtered = (
-            sum(int(item[name]) for item in slices)
-            for name in ("rows", "rejected", "skipped", "values_ignored", "filtered")
+    def with_source(self, slices: Sequence[Mapping[str, Any]], rows_in: int) -> _Sums:
+        """With those of what was read for the query over all rows whose result the table holds. `rows_in`: those that
+        the query has got.
+        """
+        rejected, skipped, ignored, filtered = (
+            sum(int(item[name]) for item in slices) for name in ("rejected", "skipped", "values_ignored", "filtered")
         )
-        return _Sums(len(slices), rows - rejected, rejected, skipped, ignored, filtered, self.loaded)
+        return _Sums(len(slices), rows_in + filtered, rejected, skipped, ignored, filtered, self.loaded)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class FinishedTable:
         sums = _Sums.of_ledger(task)
         kept = kept_gathered(rejects_folder, task.file_stem, sums.loaded) if task.query else None
         if kept is not None:
-            sums = sums.with_source(kept["slices"])
+            sums = sums.with_source(kept["slices"], int(kept["gathered"]["rows_in"]))
         rejects = _rejects(None if task.flow else sums.rejected, rejects_folder / task.file_stem)
         ignored = kept_ignored(rejects_folder, task.file_stem, sums.ignored)
         is_known = task.is_joined and (kept is not None or not task.query)
@@ -155,14 +156,15 @@ def _rejects(count: int | None, path: Path) -> dict[str, Any]:
     first: list[dict[str, Any]] = []
     rules: Counter[str] = Counter()
     cut = 0
-    kinds: dict[tuple[int, str], dict[str, Any]] = {}
+    kinds: dict[tuple[int, str, str], dict[str, Any]] = {}
     try:
         with files[0].open(encoding="utf-8") as lines:
             for reject in map(json.loads, lines):
                 rules[reject["rule"]] += 1
                 cut += reject["bad_bytes"] < reject["row_bytes"]
                 column = {name: reject[name] for name in ("column", "rule", "code")}
-                place = (reject["column_number"] or 0, reject["code"])
+                # Of several sources, columns with other names have the same number.
+                place = (reject["column_number"] or 0, reject["code"], reject["column"] or "")
                 kind = kinds.setdefault(place, {**column, "count": 0, "first": []})
                 kind["count"] += 1
                 if len(kind["first"]) < _SHOWN_OF_KIND:

@@ -23,6 +23,7 @@ from headrace.executors import (
     check_gathered,
     gathered_outcome,
     keep_gathered,
+    keep_gathered_in_front,
     resumed_outcome,
 )
 from headrace.executors.local import Measuring, Progress, Settled
@@ -161,6 +162,7 @@ class FlowLoading:
                 before = self._run(self._as_part(gather.before, plan), query, cancellation, rows_of)
                 if before.error is not None:
                     return gathered_outcome(plan, before, None)
+                keep_gathered_in_front(self._folder.rejects, plan, before)
 
                 def settled(result: dict[str, Any]) -> None:
                     check_gathered(plan, before, result)
@@ -177,6 +179,7 @@ class FlowLoading:
         """The flow in front of a query, as the one that was announced is executed now."""
         return replace(
             before,
+            table=plan.table,  # for people: the rows of both go there
             shown_paths=self._shown_paths(before.source),
             rows_before=plan.rows_before,
             cpus_of_streams=self._pinned(before),

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from headrace.errors import EXIT_CANCELLED, EXIT_FAILED, HeadraceError
-from headrace.executors import FlowOutcome, gathered_counts, ignored_by_column, join_accounts, union_accounts
+from headrace.executors import (
+    FlowOutcome,
+    gathered_counts,
+    ignored_by_column,
+    is_source_known,
+    join_accounts,
+    union_accounts,
+)
 from headrace.model import SIDES, DataType
 from headrace.planning import DataFlowPlan, RowsBefore, SkippedTask
 from headrace.run.finished import FinishedTable
@@ -137,15 +144,23 @@ class TableResult:
 
     def join(self) -> Document | None:
         """The accounts of its join, if it has one."""
-        return join_accounts(self.plan, self.outcome.result)
+        return join_accounts(self.plan, self.outcome.result) if self._is_source_known() else None
 
     def union(self) -> Document | None:
         """What was read of each source of its union, if it has one."""
-        return union_accounts(self.plan, self.outcome.result)
+        return union_accounts(self.plan, self.outcome.result) if self._is_source_known() else None
 
     def gathered(self) -> Document | None:
         """The rows of its query over all rows, if it has one."""
         return gathered_counts(self.plan, self.outcome.result)
+
+    def _is_source_known(self) -> bool:
+        return self.outcome.result is None or is_source_known(self.outcome.result)
+
+    def _not_known(self) -> Document:
+        """Accounts that it has and that nobody knows any more."""
+        own = {"join": self.plan.join, "union": self.plan.union, "gathered": self.plan.gather}
+        return {} if self._is_source_known() else {name: None for name, plan in own.items() if plan is not None}
 
     def _rejects(self) -> Document:
         """What the flow says of them; and the table that holds them, too, once it does."""
@@ -191,6 +206,7 @@ class TableResult:
             **({} if (join := self.join()) is None else {"join": join}),
             **({} if (union := self.union()) is None else {"union": union}),
             **({} if (gathered := self.gathered()) is None else {"gathered": gathered}),
+            **self._not_known(),
             "transforms": transform_accounts(self.plan, self.outcome),
             "limit": self.limit,
             "switch_seconds": round(times.switch_seconds, 6) if times else 0.0,

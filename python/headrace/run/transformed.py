@@ -49,16 +49,22 @@ def transform_accounts(plan: DataFlowPlan, outcome: FlowOutcome) -> list[dict[st
     without = [] if plan.join is not None else [item for item in slices if not item.get("transforms")]
     uncounted = [item for item in without if item.get("stream") is None]
     counted = [item["transforms"] for item in slices if item.get("transforms")]
+    # Those behind a query over all rows stand with the only slice of its result, if anybody has seen that.
+    known = min(map(len, counted), default=len(plan.transforms))
     accounts = []
     reports = iter(outcome.lookups)
+
+    def of(number: int) -> list[Mapping[str, Any]]:
+        return [item[number] for item in counted] if number < known else []
+
     for number, own in enumerate(plan.transforms):
         accounts.append(
             {
                 "name": own.name,
                 **_kind(own),
-                **{count: sum(int(item[number][count]) for item in counted) for count in _COUNTS},
-                **_outputs(own, [item[number] for item in counted]),
-                "slices_not_counted": len(uncounted),
+                **{count: sum(int(item[count]) for item in of(number)) for count in _COUNTS},
+                **_outputs(own, of(number)),
+                "slices_not_counted": len(uncounted) + int(number >= known),
                 "busy_seconds": round(float(busy[number]["busy_seconds"]), 6) if number < len(busy) else 0.0,
                 "lookup": _lookup(own, next(reports, None)) if isinstance(own, LookupPlan) else None,
             }

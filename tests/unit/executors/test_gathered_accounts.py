@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,14 @@ from typing import Any
 import pytest
 
 from headrace.errors import AccountsError
-from headrace.executors import FlowOutcome, check_gathered, gathered_counts, keep_gathered, kept_gathered
+from headrace.executors import (
+    FlowOutcome,
+    check_gathered,
+    gathered_counts,
+    keep_gathered,
+    keep_gathered_in_front,
+    kept_gathered,
+)
 from headrace.model import DataType, EmbeddedQuery, GatheredSource
 from headrace.model.gathered_query import described_gathered
 from headrace.model.row_query import RowColumnType
@@ -64,6 +72,23 @@ def test_what_is_kept_is_found_if_it_fits(tmp_path: Path) -> None:
     (file,) = tmp_path.iterdir()
     file.write_text("[]")
     assert kept_gathered(tmp_path, stem, MADE) is None
+
+
+def test_what_is_known_in_front_is_completed_by_the_ledger(tmp_path: Path) -> None:
+    plan = gathered_plan()
+    keep_gathered_in_front(tmp_path, plan, before())
+    stem, (file,) = plan.told.file_stem, tmp_path.iterdir()
+    keep_gathered(tmp_path / "whole", plan, before(), behind(MADE))
+    whole, kept = kept_gathered(tmp_path / "whole", stem, MADE), kept_gathered(tmp_path, stem, MADE)
+    assert whole is not None and kept is not None
+    assert kept["gathered"] == whole["gathered"]
+    assert [item["out"] for item in kept["slices"]] == [item["out"] for item in whole["slices"]] == [MADE, 0, 0]
+    # Nothing behind the query leaves rows out.
+    assert kept_gathered(tmp_path, stem, MADE - 1) is None
+    file.write_text(json.dumps({**json.loads(file.read_text()), "is_changed_behind": True}))
+    fewer = kept_gathered(tmp_path, stem, MADE - 1)
+    assert fewer is not None and fewer["gathered"] == {**whole["gathered"], "filtered_behind": 1}
+    assert kept_gathered(tmp_path, stem, MADE + 1) is None
 
 
 def test_that_it_cannot_be_kept_fails_nothing(tmp_path: Path) -> None:
