@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from headrace.model.data_type import DataType
+from headrace.model.flow_rows import MAIN, FlowRows, rows_of
 from headrace.model.gathered_query import GatheredQuery
 from headrace.model.row_query import RowQuery
 
@@ -35,12 +36,19 @@ class SqlTransform:
     its place for one that needs all rows.
     """
 
+    outputs: ClassVar[tuple[str, ...]] = (MAIN,)
+
     name: str
     input: str
     written: str
     rows: RowQuery | None
     columns: tuple[ComputedColumn, ...] = ()
     gathered: GatheredQuery | None = None
+
+    @property
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it reads."""
+        return (rows_of(self.input),)
 
     @property
     def is_described(self) -> bool:
