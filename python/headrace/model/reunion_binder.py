@@ -112,7 +112,7 @@ def _united(transform: str, key: str, columns: Sequence[_Own]) -> ComputedColumn
     fields = {None if own is None else own[1].field for own in found}
     nullable = len(there) < len(found) or any(known.nullable for _, known in there)
     field = fields.pop() if len(fields) == 1 else None
-    return ComputedColumn(there[0][0], together, nullable, transform, field=field)
+    return ComputedColumn(there[0][0], together, nullable, transform, field=field, kind="union")
 
 
 def _common(one: DataType, other: DataType) -> DataType | None:

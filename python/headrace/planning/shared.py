@@ -35,10 +35,11 @@ def rows_as_declared(task: DataFlowTask) -> tuple[ComputedColumn, ...]:
             return ComputedColumn(own.name, own.type, own.may_be_null, "")
         may_be_ignored = isinstance(own, Column) and own.from_ is None and own.name in ignoring
         is_made = isinstance(own, Column) and own.from_ is not None
-        transform = own.transform if isinstance(own, ComputedColumn) else ""
+        if isinstance(own, ComputedColumn):
+            return own
         lookup = own.lookup if isinstance(own, AddedColumn) else ""
         nullable = (own.nullable or may_be_ignored) and not is_made
-        return ComputedColumn(own.name, own.type, nullable, transform, lookup=lookup)
+        return ComputedColumn(own.name, own.type, nullable, "", lookup=lookup)
 
     return tuple(declared(own) for own in task.rows)
 

@@ -98,11 +98,11 @@ def with_lookups() -> tuple[DataFlowPlan, dict[str, Any]]:
 def test_rows_that_no_partition_takes_are_rejects_behind_the_transforms() -> None:
     plan, result = with_lookups()
     check_accounts(plan, result, ROWS)
-    result["slices"][0].update(out=fake_flow.SLICE_ROWS - 2, rejected=2)
+    result["slices"][0].update(out=fake_flow.SLICE_ROWS - 2, rejected=2, refused_at_end=2)
     result["sink"]["rows"] = ROWS - 2
-    result["rejects"].update(count=2, by_rule={"partition": 2})
+    result["rejects"].update(count=2)
     check_accounts(plan, result, ROWS - 2)
-    result["rejects"].update(by_rule={"partition": 1, "out_of_range": 1})
+    result["slices"][0].update(refused_at_end=1)
     with pytest.raises(AccountsError) as caught:
         check_accounts(plan, result, ROWS - 2)
     assert_snapshot("accounts_transform_rejects", caught.value.render())

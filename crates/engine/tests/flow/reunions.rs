@@ -195,7 +195,7 @@ fn a_column_that_an_input_lacks_is_null_and_what_a_way_leaves_out_or_rejects_is_
         let [found] = <[_; 1]>::try_from(found).unwrap();
         assert_eq!(in_order(found, streams), (0..ROWS).filter_map(line).collect::<Vec<_>>());
         assert_eq!(report.rejects.count, 1);
-        assert_eq!(job.reject_lines()[0].reject.location.row, Some(778));
+        assert_eq!(job.reject_lines()[0].row, 778);
         assert_eq!(report.slices.iter().map(|own| own.filtered).sum::<u64>(), 200);
     }
 }
