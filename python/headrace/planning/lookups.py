@@ -171,7 +171,9 @@ def lookups_beside(
     plans = []
     for own, source in zip(lookups, sources, strict=True):
         reading = planned_reading(own, source, streams, memory_bytes)
-        plans.append(LookupPlan(own, reading, (), _estimated_bytes(own, reading)))
+        # Which rows arrive is not known here; of other types they may need an index of their own.
+        key_types = tuple(own.types[key.lookup_column] for key in own.keys)
+        plans.append(LookupPlan(own, reading, key_types, _estimated_bytes(own, reading)))
     return plans
 
 
