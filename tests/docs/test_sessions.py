@@ -23,6 +23,7 @@ from tests.snapshots import UPDATE_VARIABLE
 SESSIONS = [
     Path("README.md"),
     Path("docs/how-to/build-a-fact-table.md"),
+    Path("docs/how-to/bring-rows-together.md"),
     Path("docs/how-to/aggregate-rows.md"),
     Path("docs/how-to/derive-columns.md"),
     Path("docs/how-to/join-files.md"),

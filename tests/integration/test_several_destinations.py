@@ -84,11 +84,11 @@ def test_a_split_and_rows_without_a_match_go_where_they_belong(orders: Project, 
     assert (ended.summary["rows_read"], ended.summary["rows_filtered"]) == (ROWS, left_out)
     tables = {table["table"]: table for table in ended.summary["tables"]}
     (split,) = tables["small"]["transforms"]
-    assert (split["kind"], split["rows"], split["matched"], split["output"]) == (
+    assert (split["kind"], split["rows"], split["matched"], split["taken"]) == (
         "split",
         ROWS,
         len(rows["big"]),
-        "small",
+        ["parted.small"],
     )
     assert split["outputs"] == {name: len(rows[name]) for name in ("big", "small", "odd", "rest")}
     assert tables["found"]["transforms"][0]["outputs"] == {"no_match": ROWS - len(rows["found"])}

@@ -105,6 +105,9 @@ pub struct SliceReport {
     /// Rows that queries have left out, or that have gone to an output that does not lead to the destination.
     #[serde(default)]
     pub filtered: u64,
+    /// Of the rejected rows of a flow with one destination, and without a join, those that had come through all transforms.
+    #[serde(default)]
+    pub refused_at_end: u64,
     /// Rows given to the sink, now or then.
     pub out: u64,
     /// The same of each destination, if there are several.
@@ -239,6 +242,7 @@ impl SliceReport {
             rows: 0,
             rejected: 0,
             filtered: 0,
+            refused_at_end: 0,
             out: 0,
             destinations: Vec::new(),
             join: None,

@@ -13,6 +13,7 @@ use crate::text_hash::TextHash;
 
 mod join;
 mod postgres;
+mod reunion;
 mod routing;
 mod transforms;
 mod union;
@@ -20,6 +21,7 @@ mod ways;
 
 pub use join::{JoinColumn, JoinKind, JoinSide, JoinSpec};
 pub use postgres::{CommitTime, CopyColumn, CopyTable, PostgresSinkSpec, Way};
+pub use reunion::ReunionSpec;
 pub use routing::{HashKind, HashSpec, MethodSpec, RangeSpec, RoutingSpec};
 pub use transforms::{ComputedColumn, NoMatch, Operation, ProbeSpec, QuerySpec, SplitSpec, TransformSpec};
 pub use union::{UnionSource, UnionSpec};
@@ -41,7 +43,7 @@ pub struct FlowSpec {
     /// Set for several sources whose rows go on together.
     #[serde(default)]
     pub union: Option<Box<UnionSpec>>,
-    /// What happens to rows behind the parser, or behind the join. Each reads one that stands before it.
+    /// What happens to rows behind the parser, or behind the join. Each reads what stands before it.
     #[serde(default)]
     pub transforms: Vec<TransformSpec>,
     /// Name of the destination, for messages about it.

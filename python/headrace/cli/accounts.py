@@ -268,9 +268,9 @@ def render_transforms(tables: Sequence[Document], *, width: int) -> str:
     lines = []
     for key, counts in sums.items():
         whose, kind, name, no_match = key
-        text = {"sql": _queried, "split": _parted, "gathered": _gathered}.get(kind, partial(_looked_up, no_match))(
-            counts, outputs[key]
-        )
+        text = {"sql": _queried, "split": _parted, "gathered": _gathered, "union": _united}.get(
+            kind, partial(_looked_up, no_match)
+        )(counts, outputs[key])
         word = {"sql": "query", "gathered": "query"}.get(kind, kind)
         lines += _wrapped(f"{whose}: {word} {name}: {text}{_not_counted(counts)}", "", width)
     return "\n".join(lines)
@@ -302,6 +302,10 @@ def _queried(counts: Mapping[str, int], _outputs: Mapping[str, int]) -> str:
 
 def _gathered(counts: Mapping[str, int], _outputs: Mapping[str, int]) -> str:
     return f"{units.plural(counts['rows'], 'row')} in, {units.count(counts['matched'])} out"
+
+
+def _united(counts: Mapping[str, int], _outputs: Mapping[str, int]) -> str:
+    return units.plural(counts["rows"], "row")
 
 
 def _not_counted(counts: Mapping[str, int]) -> str:

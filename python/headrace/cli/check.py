@@ -90,9 +90,9 @@ def _columns(flow: Document) -> int:
     else:
         columns = len(layout["columns"]) + len(layout.get("made", []))
     for transform in flow.get("transforms", ()):
-        if transform["kind"] == "sql":
+        if transform["kind"] in ("sql", "union"):
             columns = len(transform["columns"] or ())
-        elif transform["kind"] == "lookup" and "output" not in transform:
+        elif transform["kind"] == "lookup" and transform["name"] in transform.get("taken", [transform["name"]]):
             columns += len(transform["added"])
     return columns
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headrace.errors import AccountsError, SourceError
 from headrace.executors.joined import join_accounts
-from headrace.model import SIDES
-from headrace.planning import DataFlowPlan, JoinPlan, LookupPlan, SourcePart, TransformPlan, counted
+from headrace.model import SIDES, FlowRows
+from headrace.planning import DataFlowPlan, JoinPlan, LookupPlan, SourcePart, counted
 
 
 def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
@@ -22,9 +23,9 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
       that comes out of it is a right row that has met a left one, or one of those that have met none and are kept, and
       is loaded, filtered or rejected behind it;
     - for each slice that was read, and each transform: rows = matched + defaulted + filtered + rejected, and what all
-      have filtered is what the slice has; what comes out of one goes into the next, and what comes out of the last one
-      into the destination, but for rows that no partition takes, or that the table of one of several destinations
-      cannot hold;
+      have filtered is what the slice has; what comes out of one goes into those that read it, and what comes out of the
+      last one into the destination, but for rows that no partition takes, or that the table of one of several
+      destinations cannot hold;
     - the sink was handed the sum of out, but for slices that an earlier attempt has committed, and the destination took
       as many (`rows_inserted`; None: it does not count, or has told the sink);
     - the rows of all partitions, where the sink counts them, are those that it was handed;
@@ -182,16 +183,17 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
         if len(counts) != len(plan.transforms):
             problems.append(f"slice {item['number']}: {len(counts)} of {len(plan.transforms)} transforms are reported")
             continue
-        problems += _chain(plan, item, counts)
+        left = _left(plan, counts)
+        problems += _passed(plan, item, left)
         if counts:
-            outside += _left(plan.transforms[-1], counts[-1]) - int(item["out"])
+            outside += left.get(plan.end, 0) - int(item["out"])
             refused_at_end += int(item.get("refused_at_end", 0))
-    if "rows_refused" in result:
-        # Its table may hold less than the others, or have no partition for a row.
+    if plan.join is None:
+        # The table may hold less than the rows have, or have no partition for one.
         problems += _equal(
             "rows behind the transforms and not out", outside, "rows refused at the end of the way", refused_at_end
         )
-    elif plan.transforms:
+    elif plan.transforms and not plan.fit:
         # Whatever else is a reject, is one before the first transform or in one of them.
         by_partition = int(result["rejects"].get("by_rule", {}).get("partition", 0))
         problems += _equal(
@@ -200,10 +202,12 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     return problems
 
 
-def _chain(plan: DataFlowPlan, item: dict[str, Any], counts: list[dict[str, Any]]) -> list[str]:
+def _passed(plan: DataFlowPlan, item: dict[str, Any], left: Mapping[FlowRows, int]) -> list[str]:
+    """`left`: how many rows of a slice have gone on by each output of the transforms on the way."""
     problems = []
-    arrived: int | None = None
-    elsewhere = sum(_elsewhere(own, count) for own, count in zip(plan.transforms, counts, strict=True))
+    counts = item["transforms"]
+    read = {plan.end, *(rows for own in plan.transforms for rows in own.inputs)}
+    elsewhere = sum(count for rows, count in left.items() if rows not in read)
     filtered_in_all = sum(int(count["filtered"]) for count in counts) + elsewhere
     if filtered_in_all != int(item["filtered"]):
         found = f"{item['filtered']} rows filtered are {filtered_in_all} in its transforms"
@@ -223,23 +227,20 @@ def _chain(plan: DataFlowPlan, item: dict[str, Any], counts: list[dict[str, Any]
                 f"{name}: {count['null_keys']} rows without a key are more than {defaulted} with defaults and "
                 f"{rejected} rejected"
             )
-        if arrived is not None and rows != arrived:
-            problems.append(f"{name}: {rows} rows came of {arrived} from the transform before")
-        arrived = _left(own, count)
+        arrived = [left.get(rows) for rows in own.inputs]
+        if None not in arrived and rows != (came := sum(filter(None, arrived))):
+            problems.append(f"{name}: {rows} rows came of {came} from the transform before")
     return problems
 
 
-def _left(own: TransformPlan, count: dict[str, Any]) -> int:
-    """The rows that go on behind a transform, by the output that the way takes."""
-    outputs = [int(rows) for rows in count.get("outputs", [])]
-    if own.output:
-        return outputs[own.output - 1] if own.output <= len(outputs) else 0
-    return int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - sum(outputs)
-
-
-def _elsewhere(own: TransformPlan, count: dict[str, Any]) -> int:
-    """The rows that go by another output."""
-    return int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - _left(own, count)
+def _left(plan: DataFlowPlan, counts: Sequence[dict[str, Any]]) -> dict[FlowRows, int]:
+    """The rows that go on behind transforms, by each of their outputs."""
+    left: dict[FlowRows, int] = {}
+    for own, count in zip(plan.transforms, counts, strict=True):
+        others = [int(rows) for rows in count.get("outputs", [])]
+        main = int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - sum(others)
+        left |= {FlowRows(own.name, output): rows for output, rows in zip(own.outputs, [main, *others], strict=False)}
+    return left
 
 
 def _equal(left_name: str, left: int, right_name: str, right: int) -> list[str]:

@@ -17,7 +17,7 @@ from headrace.model import DataFlowTask, FileSource
 Document = Mapping[str, Any]
 Parts = tuple[tuple[Box, ...], tuple[Line, ...]]
 # Settings of a transform that name where its rows come from, beside `input` itself.
-_INPUTS: Final = ("input", "left", "right", "sources")
+_INPUTS: Final = ("input", "inputs", "left", "right", "sources")
 
 
 def flow_parts(identity: str, flow: Document, known: Sequence[DataFlowTask]) -> Parts:

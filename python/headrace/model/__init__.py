@@ -15,7 +15,6 @@ from headrace.model.bound import (
     GenerateSource,
     Join,
     Lookup,
-    Misses,
     QuerySource,
     RowColumn,
     SharedFlow,
@@ -24,7 +23,9 @@ from headrace.model.bound import (
     Together,
     Transform,
     Union,
-    columns_behind,
+    columns_of,
+    outputs_taken,
+    rows_read,
 )
 from headrace.model.connections import (
     Connection,
@@ -37,6 +38,7 @@ from headrace.model.data_type import DataType, DataTypeError
 from headrace.model.describe import describe
 from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import EmbeddedQuery, EmbeddedQueryError, embedded_database, message_of, row_stream
+from headrace.model.flow_rows import FIRST, MAIN, FlowRows
 from headrace.model.gathered_query import GatheredQuery, gather_rows, gathered_rows, gathering_database
 from headrace.model.join import SIDES, JoinedColumn, JoinKey, Side
 from headrace.model.key_kinds import HASH_KEYS, HASH_KINDS, LIST_KINDS, RANGE_KINDS
@@ -63,13 +65,14 @@ from headrace.model.partition import (
 from headrace.model.query_tree import ROW_NUMBER
 from headrace.model.redaction import redact, redact_data
 from headrace.model.reject_limits import RejectBounds, RejectLimits
+from headrace.model.reunion import Reunion
 from headrace.model.row_query import RowQuery, prepared_rows, row_database
 from headrace.model.row_query_error import RowQueryError
 from headrace.model.rows import Rows
 from headrace.model.schema import environments_schema, layout_schema, package_schema
 from headrace.model.scope import Scope
 from headrace.model.spec_files import STREAM_PLACEHOLDER
-from headrace.model.split import Split, SplitOutput
+from headrace.model.split import Split
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Constraint, Handler, Task, Variable
 from headrace.model.task_kinds import EVENT_KINDS, TASK_KINDS
@@ -77,9 +80,11 @@ from headrace.model.union import UnitedColumn
 
 __all__ = [
     "EVENT_KINDS",
+    "FIRST",
     "HASH_KEYS",
     "HASH_KINDS",
     "LIST_KINDS",
+    "MAIN",
     "RANGE_KINDS",
     "ROW_NUMBER",
     "SIDES",
@@ -106,6 +111,7 @@ __all__ = [
     "FileSource",
     "FilesConnection",
     "FirstColumn",
+    "FlowRows",
     "GatheredQuery",
     "GatheredSource",
     "GenerateSource",
@@ -121,7 +127,6 @@ __all__ = [
     "LookupColumn",
     "LookupKey",
     "LookupTable",
-    "Misses",
     "NullConnection",
     "PartitionClause",
     "PartitionSettings",
@@ -132,6 +137,7 @@ __all__ = [
     "RangePartition",
     "RejectBounds",
     "RejectLimits",
+    "Reunion",
     "RowColumn",
     "RowQuery",
     "RowQueryError",
@@ -141,7 +147,6 @@ __all__ = [
     "Side",
     "Source",
     "Split",
-    "SplitOutput",
     "SqlTransform",
     "TableColumn",
     "TableSource",
@@ -151,7 +156,7 @@ __all__ = [
     "Union",
     "UnitedColumn",
     "Variable",
-    "columns_behind",
+    "columns_of",
     "describe",
     "embedded_database",
     "environments_schema",
@@ -163,6 +168,7 @@ __all__ = [
     "load_package",
     "message_of",
     "native_type",
+    "outputs_taken",
     "package_schema",
     "parse_memory_size",
     "prepared_rows",
@@ -170,5 +176,6 @@ __all__ = [
     "redact_data",
     "row_database",
     "row_stream",
+    "rows_read",
     "strategy_of",
 ]

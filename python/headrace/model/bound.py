@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,6 +11,7 @@ from headrace.machine.affinity import Affinity
 from headrace.model.connections import Connection
 from headrace.model.data_type import DataType
 from headrace.model.embedded_query import EmbeddedQuery
+from headrace.model.flow_rows import FIRST, MAIN, FlowRows, rows_of
 from headrace.model.gathered_query import GatheredQuery
 from headrace.model.join import JoinedColumn, JoinKey
 from headrace.model.layout import Layout
@@ -20,10 +21,12 @@ from headrace.model.lookup import AddedColumn, LookupColumn, LookupKey, LookupTa
 from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.partition import CommitInterval, PartitionClause
 from headrace.model.reject_limits import RejectLimits
+from headrace.model.reunion import Reunion
 from headrace.model.scope import Scope
 from headrace.model.settings import SpecModel
 from headrace.model.source_options import DEFAULT_WAIT_SECONDS
-from headrace.model.split import SplitOutput
+from headrace.model.spec_transforms import NO_MATCH
+from headrace.model.split import Split
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.task import Handler, Task, Variable
 from headrace.model.union import UnitedColumn
@@ -180,7 +183,8 @@ DatabaseSource = TableSource | DatabaseQuerySource
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Columns that each row gets from the one row of `source` that has its key. `name`: that of the transform.
+    """Columns that each row gets from the one row of `source` that has its key. `name`: that of the transform; `input`:
+    whose rows they are.
 
     `rejects_misses`: rows that find nothing are rejects; `sends_misses`: they go to an output of their own; else they
     get the defaults of the columns. `keeps_first`: of
@@ -195,6 +199,17 @@ class Lookup:
     keeps_first: bool = False
     ignores_case: bool = False
     sends_misses: bool = False
+    input: str = ""
+
+    @property
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it reads."""
+        return (rows_of(self.input),)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs by which rows go on, in the order of their numbers."""
+        return (MAIN, NO_MATCH) if self.sends_misses else (MAIN,)
 
     @property
     def types(self) -> dict[str, DataType]:
@@ -210,25 +225,8 @@ class Lookup:
         return not isinstance(self.source, DatabaseSource) or self.source.found is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Misses:
-    """The rows that find nothing in a lookup, as they came: those of its output for them."""
-
-    lookup: Lookup
-
-    @property
-    def name(self) -> str:
-        """The name of the transform."""
-        return self.lookup.name
-
-    @property
-    def is_described(self) -> bool:
-        """Whether the types of the lookup are known."""
-        return self.lookup.is_described
-
-
 # What rows pass on their way to one destination.
-Transform = Lookup | SqlTransform | Misses | SplitOutput
+Transform = Lookup | SqlTransform | Split | Reunion
 # A column of the rows in front of the transforms: of the layout, of a join, or of a union.
 FirstColumn = Column | JoinedColumn | UnitedColumn
 # A column of the rows anywhere: one of these, of a lookup, or of a query.
@@ -238,21 +236,33 @@ RowColumn = FirstColumn | AddedColumn | ComputedColumn
 Describe = Callable[[Mapping[str, LookupTable]], tuple[tuple[Transform, ...], tuple[Transform, ...]]]
 
 
-def columns_behind(first: Sequence[RowColumn], transforms: Sequence[Transform]) -> tuple[RowColumn, ...]:
-    """The columns of rows behind transforms; `first`: those in front of them."""
-    columns = tuple(first)
-    for own in transforms:
-        if isinstance(own, SqlTransform):
-            columns = own.columns
-        elif isinstance(own, Lookup):
-            columns = (*columns, *own.added)
-    return columns
+def columns_of(first: Sequence[RowColumn], transforms: Sequence[Transform], rows: FlowRows) -> tuple[RowColumn, ...]:
+    """The columns of rows somewhere on their way; `first`: those in front of the transforms."""
+    known = {own.name: own for own in transforms}
+    added: tuple[RowColumn, ...] = ()
+    while (own := known.get(rows.name)) is not None:
+        if isinstance(own, SqlTransform | Reunion):
+            return (*own.columns, *added)
+        if isinstance(own, Lookup) and rows.output == MAIN:
+            added = (*own.added, *added)
+        rows = own.inputs[0]
+    return (*first, *added)
+
+
+def rows_read(transforms: Iterable[Transform], end: FlowRows) -> set[FlowRows]:
+    """The rows that go on somewhere on the way that ends with those of `end`."""
+    return {rows for own in transforms for rows in own.inputs} | {end}
+
+
+def outputs_taken(transform: Transform, read: Collection[FlowRows]) -> tuple[FlowRows, ...]:
+    """By which of its outputs rows go on, in the order of their numbers; `read`: the rows that do."""
+    rows = (FlowRows(transform.name, output) for output in transform.outputs)
+    return tuple(own for own in rows if own in read)
 
 
 def lookups_among(transforms: Sequence[Transform]) -> tuple[Lookup, ...]:
-    """Those that are lookups, by whatever output rows go on."""
-    passed = (own.lookup if isinstance(own, Misses) else own for own in transforms)
-    return tuple(own for own in passed if isinstance(own, Lookup))
+    """Those that are lookups."""
+    return tuple(own for own in transforms if isinstance(own, Lookup))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +289,8 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class DataFlowTask:
-    """One source through `transforms`, in the order in which rows pass them, to one destination. With `together` its
+    """One source through `transforms`, each of which stands behind what it reads, to one destination, which gets the
+    rows of `end`. With `together` its
     rows are those that come out of a join or a union, and `source` is the first of these sources. `id` is unique in the
     run: `load_tables[lineitem].load`; `definition` is that of the task that defines it: `load_tables.load`.
     `reject_table`: beside the table of the destination, None if rejects go into no table. `describe`: gives
@@ -303,6 +314,7 @@ class DataFlowTask:
     flow: str = ""
     others: tuple[Transform, ...] = ()
     beside: tuple[Destination, ...] = ()
+    end: FlowRows = FIRST
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
@@ -318,29 +330,34 @@ class DataFlowTask:
     def computes(self) -> bool:
         """Whether a query is among its transforms, or has made its rows."""
         is_gathered = isinstance(self.source, GatheredSource)
-        return is_gathered or any(isinstance(own, SqlTransform | SplitOutput) for own in self.transforms)
+        return is_gathered or any(isinstance(own, SqlTransform | Split) for own in self.transforms)
 
     @property
     def is_read_as_declared(self) -> bool:
         """Whether columns are read as the layout says, whatever the table of the destination holds: queries depend on
-        their types, and other destinations may hold something else.
+        their types, and other destinations may hold something else; so do unions of rows.
         """
-        return self.computes or bool(self.flow)
+        return self.computes or bool(self.flow) or self.reunites
+
+    @property
+    def reunites(self) -> bool:
+        """Whether rows that have gone different ways come together again."""
+        return any(isinstance(own, Reunion) for own in self.transforms)
 
     @property
     def filters(self) -> bool:
         """Whether rows may not arrive that are no rejects."""
-        return self.computes or any(isinstance(own, Misses) or own.sends_misses for own in self.lookups_passed)
-
-    @property
-    def lookups_passed(self) -> tuple[Lookup | Misses, ...]:
-        """Its lookups, by the output that rows take."""
-        return tuple(own for own in self.transforms if isinstance(own, Lookup | Misses))
+        return self.computes or any(own.sends_misses for own in self.lookups)
 
     @property
     def rows(self) -> tuple[RowColumn, ...]:
         """The columns of its rows behind the transforms."""
-        return columns_behind(self.columns, self.transforms)
+        return columns_of(self.columns, self.transforms, self.end)
+
+    @property
+    def rows_read(self) -> set[FlowRows]:
+        """The rows that go on somewhere on the way."""
+        return rows_read(self.transforms, self.end)
 
     @property
     def join(self) -> Join | None:

@@ -14,19 +14,19 @@ from headrace.model.bound import (
     GatheredSource,
     Join,
     Lookup,
-    Misses,
     QuerySource,
     Source,
     TableSource,
     Transform,
     Union,
+    outputs_taken,
 )
 from headrace.model.describe_tasks import describe_control, plain
 from headrace.model.layout import Layout
 from headrace.model.partition import describe_clause
 from headrace.model.redaction import redact_data
-from headrace.model.spec_transforms import NO_MATCH
-from headrace.model.split import SplitOutput
+from headrace.model.reunion import Reunion
+from headrace.model.split import Split
 
 
 def describe(package: BoundPackage) -> dict[str, object]:
@@ -59,7 +59,7 @@ def _flow(flow: DataFlowTask) -> dict[str, object]:
         "source": _source(flow.source),
         **({} if flow.join is None else {"join": _join(flow.join)}),
         **({} if flow.union is None else {"union": _union(flow.union)}),
-        "transforms": [_transform(own) for own in flow.transforms],
+        "transforms": [{**_transform(own), **_taken(own, flow)} for own in flow.transforms],
         "destination": _destination(flow.destination),
         "rejects": {**flow.rejects.to_dict(), **({"table": flow.reject_table} if flow.reject_table else {})},
     }
@@ -98,18 +98,38 @@ def _union(union: Union) -> dict[str, object]:
 def _transform(own: Transform) -> dict[str, object]:
     if isinstance(own, Lookup):
         return _lookup(own)
-    if isinstance(own, Misses):
-        return {**_lookup(own.lookup), "output": NO_MATCH}
-    if isinstance(own, SplitOutput):
-        split = own.split
-        conditions = {"conditions": dict(split.conditions), "outputs": list(split.outputs)}
-        return {"name": own.name, "kind": "split", "input": split.input, **conditions, "output": own.output}
+    if isinstance(own, Split):
+        conditions = {"conditions": dict(own.conditions), "outputs": list(own.outputs)}
+        return {"name": own.name, "kind": "split", "input": own.input, **conditions}
+    if isinstance(own, Reunion):
+        return _reunion(own)
     columns = [
         {"name": column.name, "type": str(column.type), "nullable": column.nullable, "from": column.origin}
         for column in own.columns
     ]
     described = columns if own.is_described else None
     return {"name": own.name, "kind": "sql", "input": own.input, "sql": own.written, "columns": described}
+
+
+def _taken(own: Transform, flow: DataFlowTask) -> dict[str, object]:
+    """Of a transform with several outputs those by which rows go on to the destination."""
+    if len(own.outputs) == 1:
+        return {}
+    return {"taken": [rows.shown for rows in outputs_taken(own, flow.rows_read)]}
+
+
+def _reunion(own: Reunion) -> dict[str, object]:
+    inputs = [rows.shown for rows in own.inputs]
+    columns = [
+        {
+            "name": column.name,
+            "from": {name: origins[place] for name, origins in zip(inputs, own.origins, strict=True)},
+            "type": str(column.type),
+            "nullable": column.nullable,
+        }
+        for place, column in enumerate(own.columns)
+    ]
+    return {"name": own.name, "kind": "union", "inputs": inputs, "columns": columns if own.is_described else None}
 
 
 def _lookup(lookup: Lookup) -> dict[str, object]:

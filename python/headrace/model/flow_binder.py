@@ -20,11 +20,12 @@ from headrace.model.bound import (
     Together,
     Transform,
     Union,
-    columns_behind,
+    columns_of,
 )
 from headrace.model.connections import Connection, FilesConnection
 from headrace.model.flow_graph import Reader
-from headrace.model.gathered_binder import GatheredBinder, destination_of, gathered_place
+from headrace.model.flow_rows import rows_of
+from headrace.model.gathered_binder import GatheredBinder, destination_of, divided, gathered_place
 from headrace.model.join import JoinedColumn
 from headrace.model.join_binder import JoinBinder
 from headrace.model.layout import Layout
@@ -36,6 +37,7 @@ from headrace.model.partition import CommitInterval
 from headrace.model.partition_binder import PartitionBinder
 from headrace.model.problems import ProblemCollector
 from headrace.model.reject_limits import RejectBounds, RejectLimits
+from headrace.model.reunion import Reunion
 from headrace.model.scope import Scope
 from headrace.model.shared_flow_rules import SharedFlowRules, looked_for
 from headrace.model.spec_data_flow import (
@@ -48,6 +50,7 @@ from headrace.model.spec_data_flow import (
 from headrace.model.spec_joins import JoinTransformSpec
 from headrace.model.spec_partition import PartitionSpec
 from headrace.model.spec_transforms import TogetherSpec, TransformSpec
+from headrace.model.spec_unions import ReunionTransformSpec
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
 from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
@@ -103,7 +106,8 @@ class FlowBinder:
         is_wrong = None in sources.values() or (together is None and _together(spec))
         if is_wrong or source is None or transforms is None:
             return None
-        if not all(self._gathered.check(spec, own, path) for own in transforms.values()):
+        ends = {name: rows_of(own.input) for name, own in spec.destinations.items()}
+        if not all(self._gathered.check(spec, own, ends[name], path) for name, own in transforms.items()):
             return None
         if len(destinations) > 1 and not self._share(spec, destinations, path, joins=isinstance(together, Join)):
             return None
@@ -114,37 +118,39 @@ class FlowBinder:
                 return None
             own, place = spec.destinations[name], places[name]
             passed = transforms[name]
-            columns = columns_behind(first, passed)
+            columns = columns_of(first, passed, ends[name])
             others = _beside(transforms, name)
             is_described = all(own.is_described for own in passed)
-            if is_described or not any(isinstance(own, SqlTransform) for own in passed):
+            if is_described or not any(isinstance(own, SqlTransform | Reunion) for own in passed):
                 self._check_columns(destination, columns, (*place, "columns"))
             if together is not None and not self._divides(own, together, place):
                 return None
             shared = len(destinations) > 1
             place_of_query = gathered_place(passed)
-            rows_of: Source = source
+            read: Source = source
             is_whole = is_described and all(item.is_described for item in others)
             describe = None if is_whole else self._describe(way, name, place_of_query)
             if place_of_query is not None:
                 query = passed[place_of_query]
+                assert isinstance(query, SqlTransform)
+                front, passed = divided(passed, place_of_query)
                 before = replace(
                     DataFlowTask(instance, task.name, when, source, destination_of(query.name)),
                     rejects=RejectLimits.of(spec.rejects, self._environment.rejects),
-                    transforms=passed[:place_of_query],
+                    transforms=front,
                     together=together,
+                    end=query.inputs[0],
                 )
-                assert isinstance(query, SqlTransform)
                 made = self._gathered.source(query.name, query, before, (*path, "transforms", query.name))
                 if made is None:
                     return None
-                rows_of, passed = made, passed[place_of_query + 1 :]
+                read = made
             tasks.append(
                 DataFlowTask(
                     f"{instance}/{name}" if shared else instance,
                     task.name,
                     when,
-                    rows_of,
+                    read,
                     self._partitioned(destination, own, source, first, columns, place),
                     RejectLimits.of(spec.rejects, self._environment.rejects),
                     task.description,
@@ -156,6 +162,7 @@ class FlowBinder:
                     instance if shared else "",
                     others,
                     tuple(item for item in destinations.values() if item is not None and item is not destination),
+                    ends[name],
                 )
             )
         return tasks[0] if len(tasks) == 1 else SharedFlow(instance, tuple(tasks))
@@ -188,6 +195,8 @@ class FlowBinder:
         if (together and not are_joins) or len(spec.sources) == 1 + len(together):
             return True
         names, count = ", ".join(map(show_name, spec.sources)), len(spec.sources)
+        if not together and self._are_inputs(spec, path):
+            return False
         if together and count == 1:
             return True  # the join says which source it lacks
         self._problems.add(
@@ -201,6 +210,23 @@ class FlowBinder:
             if together
             else "Add a transform `join` or `union`, or write a data flow for each of them.",
         )
+        return False
+
+    def _are_inputs(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
+        """Whether a union reads sources as if they were transforms: a problem."""
+        for name, own in spec.transforms.items():
+            if not isinstance(own, ReunionTransformSpec) or not set(own.union.inputs) <= spec.sources.keys():
+                continue
+            self._problems.add(
+                self._document,
+                (*path, "transforms", name, "union", "inputs"),
+                f"the inputs of the union `{show_name(name)}` are sources",
+                found=", ".join(f"`{show_name(source)}`" for source in own.union.inputs),
+                expected="`sources` for sources, `inputs` for transforms and their outputs",
+                hint=f"Write `sources: [{', '.join(map(show_name, own.union.inputs))}]`.",
+                at_key=True,
+            )
+            return True
         return False
 
     def _together(
@@ -259,7 +285,8 @@ class FlowBinder:
             transforms = FlowBinder(self._document, problems, self._environment)._transforms.bind(*way, tables)
             problems.raise_if_any(BindingError)
             assert transforms is not None
-            behind = transforms[destination][0 if gathered is None else gathered + 1 :]
+            passed = transforms[destination]
+            behind = passed if gathered is None else divided(passed, gathered)[1]
             late = gathered_place(behind)
             if late is not None:
                 problems.add(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from headrace.model.flow_rows import MAIN, FlowRows, rows_of
 from headrace.model.problems import ProblemCollector
 from headrace.model.spec_transforms import (
     NO_MATCH,
@@ -15,31 +16,11 @@ from headrace.model.spec_transforms import (
     TogetherSpec,
     TransformSpec,
 )
+from headrace.model.spec_unions import ReunionTransformSpec
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
-Step = LookupTransformSpec | SqlTransformSpec | SplitTransformSpec
-# The output of rows that have gone the usual way.
-MAIN = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of a source or transform, by one of its outputs."""
-
-    name: str
-    output: str = MAIN
-
-    @property
-    def shown(self) -> str:
-        """As packages write it."""
-        return f"{self.name}.{self.output}" if self.output else self.name
-
-
-def rows_of(written: str) -> Rows:
-    """What a setting `input` names."""
-    name, _, output = written.partition(".")
-    return Rows(name, output)
+Step = LookupTransformSpec | SqlTransformSpec | SplitTransformSpec | ReunionTransformSpec
 
 
 def outputs_of(spec: TransformSpec) -> tuple[str, ...]:
@@ -49,6 +30,12 @@ def outputs_of(spec: TransformSpec) -> tuple[str, ...]:
     if isinstance(spec, LookupTransformSpec) and spec.lookup.no_match == OUTPUT:
         return (MAIN, NO_MATCH)
     return (MAIN,)
+
+
+def inputs_of(spec: Step) -> tuple[FlowRows, ...]:
+    """The rows that a transform reads."""
+    written = spec.union.inputs if isinstance(spec, ReunionTransformSpec) else [spec.input]
+    return tuple(rows_of(own) for own in written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +87,32 @@ class FlowGraph:
             )
         if both:
             return None
-        readers = [*self._readers, *(Reader(name, self._input(name), own.input) for name, own in self._steps.items())]
+        readers = [*self._readers, *(own for name in self._steps for own in self._readers_of(name))]
         are_there = [self._is_there(reader) for reader in readers]
         if not all(are_there) or self._goes_in_a_circle():
             return None
-        order: dict[str, Step] = {}
-        for reader in self._readers:
-            for rows in self.way(reader.input):
-                order.setdefault(rows.name, self._steps[rows.name])
-        if not self._reach_all(order) or not self._begin_together(readers) or not self._reads_all(order):
-            return None
-        return order
+        order = {name: self._steps[name] for reader in self._readers for name in self.way(reader.input)}
+        are_right = self._reach_all(order) and self._begin_together(readers) and self._reads_all(order)
+        return order if are_right and self._come_once(order) else None
 
-    def way(self, written: str) -> list[Rows]:
-        """The transforms that rows pass until they arrive where it is written, and their outputs."""
-        way: list[Rows] = []
-        rows = rows_of(written)
-        while rows.name in self._steps:
-            way.insert(0, rows)
-            rows = rows_of(self._steps[rows.name].input)
-        return way
+    def way(self, written: str) -> list[str]:
+        """The transforms that rows may pass until they arrive where it is written, each behind what it reads."""
+        way: dict[str, None] = {}
+
+        def pass_to(name: str) -> None:
+            if name not in self._steps or name in way:
+                return
+            for rows in inputs_of(self._steps[name]):
+                pass_to(rows.name)
+            way[name] = None
+
+        pass_to(rows_of(written).name)
+        return list(way)
+
+    def _readers_of(self, name: str) -> list[Reader]:
+        """A transform as the reader of each of its inputs."""
+        inputs = inputs_of(self._steps[name])
+        return [Reader(name, self._input(name, number), own.shown) for number, own in enumerate(inputs)]
 
     def _is_there(self, reader: Reader) -> bool:
         rows = rows_of(reader.input)
@@ -139,7 +132,7 @@ class FlowGraph:
         outputs = (MAIN,) if spec is None else outputs_of(spec)
         if rows.output in outputs:
             return True
-        shown = [Rows(rows.name, output).shown for output in outputs]
+        shown = [FlowRows(rows.name, output).shown for output in outputs]
         name = show_name(rows.name)
         self._problems.add(
             self._document,
@@ -155,30 +148,39 @@ class FlowGraph:
         return False
 
     def _goes_in_a_circle(self) -> bool:
-        seen: set[str] = set()
-        for start in self._steps:
-            way: list[str] = []
-            name = start
-            while name in self._steps and name not in seen and name not in way:
-                way.append(name)
-                name = rows_of(self._steps[name].input).name
-            seen.update(way)
+        done: set[str] = set()
+        way: list[str] = []
+
+        def circle(name: str) -> list[str] | None:
             if name in way:
-                circle = [*way[way.index(name) :], name]
-                self._problems.add(
-                    self._document,
-                    self._input(way[-1]),
-                    "the inputs of transforms go in a circle",
-                    found=" reads ".join(f"`{show_name(own)}`" for own in circle),
-                    expected="a way from the source to the destination",
-                    hint=f"Let one of them read `{show_name(self._beginning)}`.",
-                )
-                return True
-        return False
+                return [*way[way.index(name) :], name]
+            if name not in self._steps or name in done:
+                return None
+            way.append(name)
+            found = next((own for rows in inputs_of(self._steps[name]) if (own := circle(rows.name))), None)
+            if found is None:
+                done.add(way.pop())
+            return found
+
+        found = next((own for start in self._steps if (own := circle(start))), None)
+        if found is None:
+            return False
+        last, read = found[-2:]
+        number = [rows.name for rows in inputs_of(self._steps[last])].index(read)
+        self._problems.add(
+            self._document,
+            self._input(last, number),
+            "the inputs of transforms go in a circle",
+            found=" reads ".join(f"`{show_name(own)}`" for own in found),
+            expected="a way from the source to the destination",
+            hint=f"Let one of them read `{show_name(self._beginning)}`.",
+        )
+        return True
 
     def _reach_all(self, order: Mapping[str, Step]) -> bool:
         """Whether the rows of every transform arrive at a destination."""
-        first = {name for reader in self._readers if (name := self._first(reader.input)) in self._transforms}
+        steps = [rows_of(own).name for own in self._inputs(order)]
+        first = {name for name in steps if name in self._transforms and name not in self._steps}
         unread = [own for own in self._transforms if own not in order and own not in first]
         read = " and ".join(f"`{show_name(reader.input)}`" for reader in self._readers)
         one = len(self._readers) == 1
@@ -212,10 +214,42 @@ class FlowGraph:
             )
         return is_right
 
-    def _first(self, written: str) -> str:
-        """Where the rows come from in the end."""
-        way = self.way(written)
-        return rows_of(self._steps[way[0].name].input).name if way else rows_of(written).name
+    def _come_once(self, order: Mapping[str, Step]) -> bool:
+        """Whether no row comes by two inputs of a union: then every account says once what has become of it."""
+        is_right = True
+        places = {name: place for place, name in enumerate(order)}
+        for name, own in order.items():
+            inputs = inputs_of(own)
+            for number, rows in enumerate(inputs):
+                other = next((other for other in inputs[:number] if self._have_common_rows(rows, other, places)), None)
+                if other is None:
+                    continue
+                is_right = False
+                self._problems.add(
+                    self._document,
+                    self._input(name, number),
+                    f"the union `{show_name(name)}` gets the same rows by `{show_name(other.shown)}` and "
+                    f"`{show_name(rows.shown)}`",
+                    expected="inputs that part at different outputs of one split or lookup, so that each row comes "
+                    "once",
+                    hint="Rows are not doubled on their way. A query over all rows can do it: `SELECT ... UNION ALL "
+                    "SELECT ...`.",
+                )
+        return is_right
+
+    def _have_common_rows(self, one: FlowRows, other: FlowRows, places: Mapping[str, int]) -> bool:
+        """Whether a row may be in both: it leaves each transform by one output."""
+        pairs, seen = [(one, other)], set[tuple[FlowRows, FlowRows]]()
+        while pairs:
+            pair = pairs.pop()
+            if pair[0] == pair[1]:
+                return True
+            earlier, later = sorted(pair, key=lambda rows: places.get(rows.name, -1))
+            if pair in seen or earlier.name == later.name:
+                continue
+            seen.add(pair)
+            pairs += [(rows, earlier) for rows in inputs_of(self._steps[later.name])]
+        return False
 
     def _reads_all(self, order: Mapping[str, Step]) -> bool:
         """Whether every output is read by somebody, or is discarded."""
@@ -223,8 +257,8 @@ class FlowGraph:
         is_right = True
         for name, own in order.items():
             is_right = self._discards(name, own, read) and is_right
-            discarded = set() if isinstance(own, SqlTransformSpec) else set(own.discard)
-            unread = [rows for output in outputs_of(own) if (rows := Rows(name, output)) not in read]
+            discarded = set(_discarded(own))
+            unread = [rows for output in outputs_of(own) if (rows := FlowRows(name, output)) not in read]
             for rows in unread:
                 if rows.output in discarded:
                     continue
@@ -242,14 +276,12 @@ class FlowGraph:
 
     def _inputs(self, order: Mapping[str, Step]) -> Iterator[str]:
         yield from (reader.input for reader in self._readers)
-        yield from (own.input for own in order.values())
+        yield from (rows.shown for own in order.values() for rows in inputs_of(own))
 
-    def _discards(self, name: str, own: Step, read: set[Rows]) -> bool:
-        if isinstance(own, SqlTransformSpec):
-            return True
+    def _discards(self, name: str, own: Step, read: set[FlowRows]) -> bool:
         outputs = [output for output in outputs_of(own) if output]
         is_right = True
-        for place, output in enumerate(own.discard):
+        for place, output in enumerate(_discarded(own)):
             path: DocumentPath = (*self._path, "transforms", name, "discard", place)
             if output not in outputs:
                 is_right = False
@@ -261,7 +293,7 @@ class FlowGraph:
                     expected=one_of(outputs),
                     hint=did_you_mean(output, outputs) or "Remove it.",
                 )
-            elif Rows(name, output) in read:
+            elif FlowRows(name, output) in read:
                 is_right = False
                 self._problems.add(
                     self._document,
@@ -272,5 +304,11 @@ class FlowGraph:
                 )
         return is_right
 
-    def _input(self, name: str) -> DocumentPath:
-        return (*self._path, "transforms", name, "input")
+    def _input(self, name: str, number: int = 0) -> DocumentPath:
+        path: DocumentPath = (*self._path, "transforms", name)
+        is_union = isinstance(self._steps[name], ReunionTransformSpec)
+        return (*path, "union", "inputs", number) if is_union else (*path, "input")
+
+
+def _discarded(spec: Step) -> list[str]:
+    return [] if isinstance(spec, SqlTransformSpec | ReunionTransformSpec) else spec.discard

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from headrace.model.bound import DataFlowTask, Destination, GatheredSource, Transform
 from headrace.model.connections import NullConnection
+from headrace.model.flow_rows import FlowRows
 from headrace.model.layout import Layout
 from headrace.model.problems import ProblemCollector
 from headrace.model.spec_data_flow import DataFlowSpec, DestinationSpec
@@ -26,6 +27,15 @@ def gathered_place(transforms: Sequence[Transform]) -> int | None:
     return next(places, None)
 
 
+def divided(transforms: Sequence[Transform], place: int) -> tuple[tuple[Transform, ...], tuple[Transform, ...]]:
+    """Those that bring rows to the query at `place`, and the others, which stand behind it."""
+    front = {transforms[place].name}
+    for item in reversed(transforms[: place + 1]):
+        front |= {rows.name for rows in item.inputs} if item.name in front else set()
+    before = tuple(item for item in transforms[:place] if item.name in front)
+    return before, tuple(item for item in transforms if item.name not in front)
+
+
 class GatheredBinder:
     """Of one package's data flows. Problems are noted."""
 
@@ -33,8 +43,10 @@ class GatheredBinder:
         self._document = document
         self._problems = problems
 
-    def check(self, spec: DataFlowSpec, transforms: Sequence[Transform], path: DocumentPath) -> bool:
-        """Whether a flow with such a query can be loaded. `path`: of the flow."""
+    def check(self, spec: DataFlowSpec, transforms: Sequence[Transform], end: FlowRows, path: DocumentPath) -> bool:
+        """Whether a flow with such a query can be loaded. `transforms`: of a way, which ends with the rows of `end`;
+        `path`: of the flow.
+        """
         place = gathered_place(transforms)
         if place is None:
             return True
@@ -48,6 +60,15 @@ class GatheredBinder:
                 f"a data flow has two queries over all rows: {show_name(name)}, {show_name(second)}",
                 "one of them in this version",
                 "Make one query of both, with WITH or a subquery.",
+            )
+        _, later = divided(transforms, place)
+        passing = {name, *(item.name for item in later)}
+        if not all(rows.name in passing for rows in (end, *(rows for item in later for rows in item.inputs))):
+            self._refuse(
+                (*path, "transforms", name),
+                f"the query `{show_name(name)}` needs all rows, and some of those of the destination do not pass it",
+                "a query over all rows in front of every split whose outputs come together, or behind the union",
+                _ANOTHER_FLOW,
             )
         if len(spec.destinations) > 1:
             self._refuse(

@@ -14,13 +14,16 @@ from headrace.model.yaml_reader import Document, DocumentPath
 
 @dataclass(frozen=True, slots=True)
 class SourcesRead:
-    """Of one such transform. `kind`: what it is; `done`: what becomes of its rows. Problems are noted."""
+    """Of one such transform. `kind`: what it is; `done`: what becomes of its rows; `hint`: what to write for rows of a
+    transform. Problems are noted.
+    """
 
     document: Document
     problems: ProblemCollector
     names: NamedThings
     kind: str
     done: str
+    hint: str = ""
 
     def are_sources(
         self,
@@ -36,7 +39,7 @@ class SourcesRead:
                     path,
                     f"`{show_name(name)}` is a transform, and a {self.kind} reads sources",
                     expected=one_of(sources),
-                    hint=f"Let the transform read the rows of the {self.kind}.",
+                    hint=self.hint or f"Let the transform read the rows of the {self.kind}.",
                 )
                 return False
         return True

@@ -21,7 +21,7 @@ from headrace.model.names import Name
 from headrace.model.settings import SettingKind, SpecModel, own_error, setting
 from headrace.model.spec_files import FilePatterns, LayoutSetting
 from headrace.model.spec_joins import JoinTransformSpec
-from headrace.model.spec_unions import UnionTransformSpec
+from headrace.model.spec_unions import ReunionTransformSpec, UnionTransformSpec
 from headrace.model.table_names import check_table
 from headrace.model.taken_columns import TakenColumns
 
@@ -325,6 +325,9 @@ TogetherSpec = JoinTransformSpec | UnionTransformSpec
 
 
 def _transform_tag(value: object) -> str:
+    union = value.get("union") if isinstance(value, Mapping) else None
+    if isinstance(value, ReunionTransformSpec) or (isinstance(union, Mapping) and "inputs" in union):
+        return "<reunion>"
     for tag, model, key in (
         ("<join>", JoinTransformSpec, "join"),
         ("<union>", UnionTransformSpec, "union"),
@@ -340,6 +343,7 @@ TransformSpec = Annotated[
     Annotated[LookupTransformSpec, Tag("<lookup>")]
     | Annotated[JoinTransformSpec, Tag("<join>")]
     | Annotated[UnionTransformSpec, Tag("<union>")]
+    | Annotated[ReunionTransformSpec, Tag("<reunion>")]
     | Annotated[SqlTransformSpec, Tag("<sql>")]
     | Annotated[SplitTransformSpec, Tag("<split>")],
     Discriminator(_transform_tag),

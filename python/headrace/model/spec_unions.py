@@ -1,4 +1,4 @@
-"""The model of a union: rows of several sources go one way on."""
+"""The models of unions: rows of several sources, or that have gone different ways, go one way on."""
 
 from __future__ import annotations
 
@@ -33,6 +33,24 @@ def _check_sources(sources: list[str]) -> list[str]:
     return sources
 
 
+def _check_inputs(inputs: list[str]) -> list[str]:
+    for number, name in enumerate(inputs):
+        if name in inputs[:number]:
+            raise own_error(
+                f"the input `{show_name(name)}` stands in the union twice, and its rows would come twice",
+                expected="each input once",
+                hint="Remove one of them.",
+                path=(number,),
+            )
+    if len(inputs) < 2:
+        raise own_error(
+            f"the union has {'one input' if inputs else 'no input'}",
+            expected="two inputs or more",
+            hint="Let the next transform, or the destination, read it itself." if inputs else "Name the inputs.",
+        )
+    return inputs
+
+
 def _null_is_a_word(value: object) -> object:
     """YAML's own null is what `missing: null` says."""
     return "null" if value is None else value
@@ -56,19 +74,48 @@ class UnionSpec(SpecModel):
     )
 
 
+class ReunionSpec(SpecModel):
+    """Rows that have gone different ways behind splits and lookups.
+
+    Columns are matched by their names, without regard to case, and have the order and the names of the first input that
+    has them.
+    """
+
+    inputs: Annotated[list[str], AfterValidator(_check_inputs)] = setting(
+        "Names of transforms, two or more, or `name.output` for one of several outputs. No row may come by two of "
+        "them: they part at different outputs of one split or lookup. Types of columns of one name are equal; of texts "
+        "the longest one is taken.",
+        kind=_SETTING,
+    )
+    missing: Annotated[Literal["error", "null"], BeforeValidator(_null_is_a_word)] = setting(
+        "What a column is that one of the inputs has not: an error, or NULL in its rows.",
+        default="error",
+        kind=_SETTING,
+    )
+
+
+def _check_no_input(value: Any) -> Any:
+    if isinstance(value, Mapping) and "input" in value:
+        raise own_error(
+            "a union has no `input`: `sources` or `inputs` in it names what it reads",
+            expected="`union` alone",
+            hint="Remove `input`.",
+            path=("input",),
+        )
+    return value
+
+
 class UnionTransformSpec(SpecModel):
     """Rows of several sources go one way on."""
 
     union: UnionSpec = setting("Rows of several sources of files, whatever their layouts.")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _check_no_input(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and "input" in value:
-            raise own_error(
-                "a union has no `input`: `sources` names what it reads",
-                expected="`union` alone",
-                hint="Remove `input`.",
-                path=("input",),
-            )
-        return value
+    _no_input = model_validator(mode="before")(_check_no_input)
+
+
+class ReunionTransformSpec(SpecModel):
+    """Rows that have gone different ways go one way on again."""
+
+    union: ReunionSpec = setting("Rows that have gone different ways, in the order in which they came.")
+
+    _no_input = model_validator(mode="before")(_check_no_input)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headrace.model.flow_rows import FlowRows, rows_of
 from headrace.model.row_query import RowQuery
 
 
@@ -21,24 +22,11 @@ class Split:
     rows: RowQuery | None
 
     @property
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it reads."""
+        return (rows_of(self.input),)
+
+    @property
     def is_described(self) -> bool:
         """Whether the columns that it reads are known."""
         return self.rows is not None
-
-
-@dataclass(frozen=True, slots=True)
-class SplitOutput:
-    """The rows of one output of a split, as they came."""
-
-    split: Split
-    output: str
-
-    @property
-    def name(self) -> str:
-        """The name of the transform."""
-        return self.split.name
-
-    @property
-    def is_described(self) -> bool:
-        """Whether the columns that it reads are known."""
-        return self.split.is_described

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from headrace.model.data_type import DataType
+from headrace.model.flow_rows import MAIN, FlowRows, rows_of
 from headrace.model.gathered_query import GatheredQuery
 from headrace.model.row_query import RowQuery
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """A column of the rows behind a query. `transform`: its name; `origin`: the column of the rows before it that it
-    is, None if it is computed; `field`: the column of the source that it is, through all transforms; `lookup`: of one
-    of several destinations the lookup that adds it.
+    """A column of the rows behind a query, or another `kind` of transform. `transform`: its name; `origin`: the column
+    of the rows before it that it is, None if it is computed; `field`: the column of the source that it is, through all
+    transforms; `lookup`: of one of several destinations the lookup that adds it.
     """
 
     from_: ClassVar[None] = None
@@ -26,6 +27,7 @@ class ComputedColumn:
     origin: str | None = None
     field: str | None = None
     lookup: str = ""
+    kind: Literal["query", "union"] = "query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,19 @@ class SqlTransform:
     its place for one that needs all rows.
     """
 
+    outputs: ClassVar[tuple[str, ...]] = (MAIN,)
+
     name: str
     input: str
     written: str
     rows: RowQuery | None
     columns: tuple[ComputedColumn, ...] = ()
     gathered: GatheredQuery | None = None
+
+    @property
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it reads."""
+        return (rows_of(self.input),)
 
     @property
     def is_described(self) -> bool:

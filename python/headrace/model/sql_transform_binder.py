@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headrace.model.bound_query import embedded_query, read_query
 from headrace.model.data_type import DataType
 from headrace.model.embedded_query import EmbeddedQuery
-from headrace.model.flow_graph import rows_of
+from headrace.model.flow_rows import rows_of
 from headrace.model.gathered_query import described_gathered
 from headrace.model.lookup_query import DatabaseQuery
 from headrace.model.problems import ProblemCollector

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.model.annotations import value_at
-from headrace.model.bound import Lookup, Misses, Transform
+from headrace.model.bound import Lookup, Transform
 from headrace.model.data_type import DataType
-from headrace.model.flow_graph import FlowGraph, Reader, Rows, Step, outputs_of, rows_of
+from headrace.model.flow_graph import FlowGraph, Reader, Step, inputs_of, outputs_of
+from headrace.model.flow_rows import FlowRows
 from headrace.model.literals import default_text
 from headrace.model.lookup import NOT_DESCRIBED, AddedColumn, LookupColumn, LookupKey, LookupTable
 from headrace.model.lookup_keys import is_text, key_family, key_types
 from headrace.model.lookup_rows import LayoutOf, LookupRows, LookupRowsBinder
 from headrace.model.named_things import NamedThings
 from headrace.model.problems import ProblemCollector
+from headrace.model.reunion import Reunion
+from headrace.model.reunion_binder import ReunionBinder
 from headrace.model.scope import Scope
 from headrace.model.spec_transforms import (
     OUTPUT,
@@ -25,7 +28,7 @@ from headrace.model.spec_transforms import (
     SqlTransformSpec,
     TransformSpec,
 )
-from headrace.model.split import Split, SplitOutput
+from headrace.model.spec_unions import ReunionTransformSpec
 from headrace.model.split_binder import SplitBinder
 from headrace.model.sql_transform import SqlTransform
 from headrace.model.sql_transform_binder import FlowColumn, SqlTransformBinder
@@ -57,6 +60,7 @@ class TransformBinder:
         self._rows = LookupRowsBinder(document, problems, names, layout)
         self._queries = SqlTransformBinder(document, problems)
         self._splits = SplitBinder(document, problems)
+        self._reunions = ReunionBinder(document, problems)
 
     def bind(
         self,
@@ -67,48 +71,50 @@ class TransformBinder:
         scope: Scope,
         tables: Mapping[str, LookupTable],
     ) -> dict[str, tuple[Transform, ...]] | None:
-        """For each destination what rows pass on their way to it, in order; None with a problem, or if a value in them
-        is not known yet. `path` is that of the data flow, `readers` the destinations, `tables` those that lookups
-        read, as far as they are known.
+        """For each destination what rows may pass on their way to it, each behind what it reads; None with a problem,
+        or if a value in them is not known yet. `path` is that of the data flow, `readers` the destinations, `tables`
+        those that lookups read, as far as they are known.
         """
         graph = FlowGraph(self._document, self._problems, path, beginning.name, beginning.sources, transforms, readers)
         order = graph.order()
         if order is None or beginning.columns is None:
             return None
         first: _Columns = dict(beginning.columns)
-        behind: dict[Rows, _Columns | None] = {}
-        bound: dict[str, Lookup | SqlTransform | Split] = {}
+        behind: dict[FlowRows, _Columns | None] = {}
+        bound: dict[str, Transform] = {}
         for name, spec in order.items():
-            columns = behind.get(rows_of(spec.input), first)
+            columns = [behind.get(rows, first) for rows in inputs_of(spec)]
             own = self._transform(name, spec, columns, (*path, "transforms", name), scope, tables)
             if own is None:
                 return None
             bound[name] = own
-            behind |= dict.fromkeys((Rows(name, output) for output in outputs_of(spec)), columns)
-            if isinstance(own, SqlTransform):
-                behind[Rows(name)] = _computed(own)
+            behind |= dict.fromkeys((FlowRows(name, output) for output in outputs_of(spec)), columns[0])
+            if isinstance(own, SqlTransform | Reunion):
+                behind[FlowRows(name)] = _computed(own)
             elif isinstance(own, Lookup):
-                behind[Rows(name)] = None if columns is None else columns | _added(own)
-        return {
-            reader.name: tuple(_passed(bound[rows.name], rows.output) for rows in graph.way(reader.input))
-            for reader in readers
-        }
+                behind[FlowRows(name)] = None if columns[0] is None else columns[0] | _added(own)
+        return {reader.name: tuple(bound[name] for name in graph.way(reader.input)) for reader in readers}
 
     def _transform(
         self,
         name: str,
         spec: Step,
-        columns: _Columns | None,
+        inputs: Sequence[_Columns | None],
         path: DocumentPath,
         scope: Scope,
         tables: Mapping[str, LookupTable],
-    ) -> Lookup | SqlTransform | Split | None:
+    ) -> Transform | None:
+        """`inputs`: the columns of the rows that arrive, by each input."""
+        columns = inputs[0]
+        if isinstance(spec, ReunionTransformSpec):
+            return self._reunions.bind(name, spec.union, inputs, (*path, "union"))
         if isinstance(spec, SqlTransformSpec):
             return self._queries.bind(name, spec, columns, (*path, "sql"), scope)
         if isinstance(spec, SplitTransformSpec):
             return self._splits.bind(name, spec, columns, (*path, "split"), scope)
         types = None if columns is None else {column: known.type for column, known in columns.items()}
-        return self._lookup(name, spec.lookup, types, (*path, "lookup"), scope, tables.get(name))
+        own = self._lookup(name, spec.lookup, types, (*path, "lookup"), scope, tables.get(name))
+        return None if own is None else replace(own, input=spec.input)
 
     def _lookup(
         self,
@@ -316,15 +322,8 @@ class TransformBinder:
         return name in columns
 
 
-def _passed(transform: Lookup | SqlTransform | Split, output: str) -> Transform:
-    """What rows pass that leave by an output."""
-    if isinstance(transform, Split):
-        return SplitOutput(transform, output)
-    return Misses(transform) if isinstance(transform, Lookup) and output else transform
-
-
-def _computed(query: SqlTransform) -> dict[str, FlowColumn] | None:
-    """The columns behind a query; None if they are not known."""
+def _computed(query: SqlTransform | Reunion) -> dict[str, FlowColumn] | None:
+    """The columns behind a query, or a union; None if they are not known."""
     if not query.is_described:
         return None
     return {column.name: FlowColumn(column.type, column.nullable, column.field) for column in query.columns}

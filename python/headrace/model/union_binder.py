@@ -17,6 +17,8 @@ from headrace.model.yaml_reader import Document, DocumentPath
 # The columns of a source by their names, without regard to case.
 _Own = Mapping[str, Column]
 
+_OF_TRANSFORMS = "Write `inputs` in the place of `sources` for rows of transforms alone."
+
 
 class UnionBinder:
     """Binds the unions of one package's data flows. Problems are noted."""
@@ -24,7 +26,14 @@ class UnionBinder:
     def __init__(self, document: Document, problems: ProblemCollector, names: NamedThings) -> None:
         self._document = document
         self._problems = problems
-        self._read = SourcesRead(document, problems, names, "union", "united")
+        self._read = SourcesRead(
+            document,
+            problems,
+            names,
+            "union",
+            "united",
+            _OF_TRANSFORMS,
+        )
 
     def bind(
         self,

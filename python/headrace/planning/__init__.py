@@ -49,6 +49,7 @@ from headrace.planning.reject_table import (
     refuse_loaded,
 )
 from headrace.planning.replay import ReplayPlan
+from headrace.planning.reunions import ReunionPlan
 from headrace.planning.run_facts import RunFacts
 from headrace.planning.shared_plan import SharedPlan, shared_plan
 from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
@@ -98,6 +99,7 @@ __all__ = [
     "RangeRule",
     "RejectTable",
     "ReplayPlan",
+    "ReunionPlan",
     "RowsBefore",
     "RunFacts",
     "RunPlan",

@@ -20,14 +20,14 @@ def check_computed(
     mapping.columns.append(OutputColumn(column.name, target.name, loaded_as, column.nullable and target.nullable))
     if target.nullable or not column.nullable:
         return
-    given = f"that query `{column.transform}` gives for" if column.transform else "in"
+    given = f"that {column.kind} `{column.transform}` gives for" if column.transform else "in"
     mapping.notes.append(f"a NULL {given} `{column.name}` is a reject, because `{target.name}` is NOT NULL")
 
 
 def _loaded_as(
     column: ComputedColumn, target: CatalogColumn, mapping: ColumnMapping, differences: Differences
 ) -> DataType:
-    whose = f"the query `{column.transform}` gives" if column.transform else "the rows have"
+    whose = f"the {column.kind} `{column.transform}` gives" if column.transform else "the rows have"
     if column.lookup:
         whose = f"the lookup `{column.lookup}` adds"
     found = f"`{target.name}`: {whose} {column.type}, the table has {target.native_type}"
@@ -48,7 +48,8 @@ def _loaded_as(
     elif target.type.kind in ("char", "varchar"):
         differences.add(found, f"Make `{target.name}` of the table a text without a length, or leave it out.")
     else:
-        hint = f"Write CAST(... AS {native_type(target.type)}) AS {column.name} in the query if it may round and fail"
+        where = "the query" if column.kind == "query" else f"a query behind the {column.kind}"
+        hint = f"Write CAST(... AS {native_type(target.type)}) AS {column.name} in {where} if it may round and fail"
         if column.lookup:
             hint = f"Let the lookup `{column.lookup}` read `{column.name}` as {target.type}, by its layout or a CAST"
         elif not column.transform:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headrace import units
 from headrace.errors import InternalError
-from headrace.model import GatheredSource
+from headrace.model import MAIN, FlowRows, GatheredSource
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.source_snapshot import SourceSnapshot
 
@@ -43,14 +43,17 @@ class GatheredSqlPlan:
 
     source: GatheredSource
     memory_bytes: int
-    # Rows go on by the only output.
-    output: ClassVar[int] = 0
-    taken: ClassVar[str] = ""
+    outputs: ClassVar[tuple[str, ...]] = (MAIN,)
 
     @property
     def name(self) -> str:
         """The name of the transform."""
         return self.source.name
+
+    @property
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it reads."""
+        return (self.source.before.end,)
 
     def transform_spec(self) -> dict[str, Any]:
         """No flow of the core has it."""

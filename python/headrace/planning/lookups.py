@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from headrace import units
 from headrace.errors import MemoryLimitError, TypeMismatchError
-from headrace.model import AddedColumn, Column, DataType, FileSource, Lookup, UnitedColumn, key_family
+from headrace.model import AddedColumn, Column, DataType, FileSource, FlowRows, Lookup, UnitedColumn, key_family
 from headrace.planning.lookup_reading import LookupReading, planned_reading
 from headrace.planning.memory import MemorySplit, memory_for_lookups, value_bytes
 from headrace.planning.run_facts import RunFacts
@@ -19,8 +19,6 @@ from headrace.planning.source_snapshot import SourceSnapshot
 _ENTRY_BYTES: Final = 32
 # A text or a composite key is kept beside its hash.
 _LENGTH_BYTES: Final = 4
-# The number of the output of rows that find nothing.
-MISSES: Final = 1
 # What the builder of a stream holds back: 256 partitions of 64 entries of 12 bytes.
 _BUILDER_BYTES: Final = 256 * 64 * 12
 # What an index takes whatever its rows are: a builder, and a first chunk of each column.
@@ -29,29 +27,34 @@ _LEAST_BYTES: Final = 1_000_000
 
 @dataclass(frozen=True)
 class LookupPlan:
-    """One lookup of a data flow. `reading`: how its rows are read; `inputs`: the types of the key columns in the rows
-    that arrive.
+    """One lookup of a data flow. `reading`: how its rows are read; `key_types`: those of the key columns in the
+    rows that arrive.
 
     `bytes`: what its rows need at most, while they are read; of an unknown number of rows nothing is known. `not_null`:
-    columns that go into one that is NOT NULL. `output`: the number of that by which rows go on.
+    columns that go into one that is NOT NULL. `taken`: the outputs by which rows go on.
     """
 
     lookup: Lookup
     reading: LookupReading
-    inputs: tuple[DataType, ...]
+    key_types: tuple[DataType, ...]
     bytes: int
     not_null: frozenset[str] = frozenset()
-    output: int = 0
-
-    @property
-    def taken(self) -> str:
-        """The name of the output by which rows go on; none of the main one."""
-        return "no_match" if self.output else ""
+    taken: tuple[FlowRows, ...] = ()
 
     @property
     def name(self) -> str:
         """The name of the transform."""
         return self.lookup.name
+
+    @property
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it reads."""
+        return self.lookup.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Its outputs, in the order of their numbers."""
+        return self.lookup.outputs
 
     @property
     def no_match(self) -> str:
@@ -74,7 +77,7 @@ class LookupPlan:
 
     def core_spec(self, budget_bytes: int, run: RunFacts | None) -> dict[str, Any]:
         """The spec of `core.Lookup`."""
-        keys = zip(self.lookup.keys, self.inputs, strict=True)
+        keys = zip(self.lookup.keys, self.key_types, strict=True)
         return {
             **self._content(budget_bytes, run),
             "keys": [{"column": key.lookup_column, "input": own.to_core()} for key, own in keys],
@@ -101,7 +104,7 @@ class LookupPlan:
         """
         one, two = (own.lookup.source for own in (self, other))
         is_same_source = isinstance(one, FileSource) or one == replace(two, name=one.name)
-        has_same_keys = self.inputs == other.inputs or not (self.inputs and other.inputs)
+        has_same_keys = self.key_types == other.key_types or not (self.key_types and other.key_types)
         if type(one) is not type(two) or not is_same_source or not has_same_keys:
             return False
         return {**self._content(), "name": ""} == {**other._content(), "name": ""}
@@ -114,7 +117,7 @@ class LookupPlan:
             **self.reading.to_dict(),
             "streams": self.reading.streams,
             "no_match": self.no_match,
-            **({"output": self.taken} if self.output else {}),
+            **({"taken": [rows.shown for rows in self.taken]} if self.lookup.sends_misses else {}),
             "duplicates": "first" if self.lookup.keeps_first else "error",
             "case": "ignore" if self.lookup.ignores_case else "exact",
             "on": {key.column: key.lookup_column for key in self.lookup.keys},
@@ -139,7 +142,9 @@ class LookupPlan:
         rows = f"rows of {words}" if about is None else f"about {units.plural(about, 'row')} of {words}"
         size = "" if about is None else f", up to {units.size(self.bytes)} while they are read"
         added = ", ".join(f"{column.name} {column.type}" for column in self.lookup.added)
-        adds = "rows that find nothing go on here" if self.output else f"adds {added}"
+        misses = "rows that find nothing go on here" if any(rows.output for rows in self.taken) else ""
+        finds = "" if misses and len(self.taken) == 1 else f"adds {added}"
+        adds = "; ".join(filter(None, (finds, misses)))
         return f"{self.name}: {rows}{size}; {adds}; no match: {_no_match(self.lookup)}"
 
 
@@ -151,18 +156,20 @@ def plan_lookup(
     memory_bytes: int,
     table_name: str,
     not_null: Collection[str],
+    taken: tuple[FlowRows, ...],
 ) -> LookupPlan:
     """One lookup of a data flow. `types`: those of the rows that arrive; `source`: what the lookup reads;
-    `memory_bytes`: the budget of the run; `not_null`: columns of rows that go into a column that is NOT NULL.
+    `memory_bytes`: the budget of the run; `not_null`: columns of rows that go into a column that is NOT NULL; `taken`:
+    the outputs by which rows go on.
 
     Raises TypeMismatchError if the target lets a key be read as something that the lookup has not, SourceError for
     files of which no such rows can be made.
     """
     reading = planned_reading(lookup, source, streams, memory_bytes)
-    inputs = tuple(types[key.column] for key in lookup.keys)
-    _check_keys(lookup, inputs, table_name)
+    key_types = tuple(types[key.column] for key in lookup.keys)
+    _check_keys(lookup, key_types, table_name)
     never_null = frozenset(column.name for column in lookup.added if column.name in not_null)
-    return LookupPlan(lookup, reading, inputs, _estimated_bytes(lookup, reading), never_null)
+    return LookupPlan(lookup, reading, key_types, _estimated_bytes(lookup, reading), never_null, taken)
 
 
 def lookups_beside(
@@ -172,7 +179,7 @@ def lookups_beside(
     plans = []
     for own, source in zip(lookups, sources, strict=True):
         reading = planned_reading(own, source, streams, memory_bytes)
-        plans.append(LookupPlan(own, reading, (), _estimated_bytes(own, reading)))
+        plans.append(LookupPlan(own, reading, (), _estimated_bytes(own, reading)))  # which rows arrive is not known
     return plans
 
 
@@ -229,9 +236,9 @@ def memory_notes(plans: Sequence[LookupPlan], memory: MemorySplit) -> list[str]:
     ]
 
 
-def _check_keys(lookup: Lookup, inputs: Sequence[DataType], table_name: str) -> None:
+def _check_keys(lookup: Lookup, key_types: Sequence[DataType], table_name: str) -> None:
     columns = lookup.types
-    for key, own in zip(lookup.keys, inputs, strict=True):
+    for key, own in zip(lookup.keys, key_types, strict=True):
         theirs = columns[key.lookup_column]
         if key_family(own) != key_family(theirs):
             raise TypeMismatchError(

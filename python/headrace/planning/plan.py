@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from headrace.machine.affinity import Affinity
-from headrace.model import DataType, LoadOptions, RejectLimits
+from headrace.model import FIRST, MAIN, DataType, FlowRows, LoadOptions, RejectLimits
 from headrace.planning.gathered import GatheredSqlPlan, GatherPlan
 from headrace.planning.joins import JoinPlan
 from headrace.planning.lookups import LookupPlan
@@ -15,12 +15,13 @@ from headrace.planning.memory import MemorySplit
 from headrace.planning.partitioning import CommitSize, Partitioning
 from headrace.planning.reject_table import RejectTable
 from headrace.planning.replay import ReplayPlan
+from headrace.planning.reunions import ReunionPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
-from headrace.planning.transforms import TransformPlan
+from headrace.planning.transforms import TransformPlan, core_rows, transform_specs
 from headrace.planning.unions import UnionPlan
 from headrace.planning.wording import counted
 
@@ -176,10 +177,10 @@ class DataFlowPlan:
     that the run has ended. `replay`: set for rejects of an earlier run.
     `reject_table`: takes the rejects, in the transaction that completes the task. `cpus_of_streams`: the CPUs that each
     stream keeps to; empty if they may use any.
-    `transforms`: what rows pass on their way, in this order. `together`: how the rows of several sources come together
-    before; `layout` is that of the first one. `flow`: the id of a flow with several destinations; `fit`: columns that
-    the destination holds in a narrower form than the rows have them, or not as NULL. `gather`: set where rows are what
-    a query makes of all rows of another flow.
+    `transforms`: what rows may pass on their way, each behind what it reads; `end`: those that arrive. `together`: how
+    the rows of several sources come together before; `layout` is that of the first one. `flow`: the id of a flow with
+    several destinations; `fit`: columns that the destination holds in a narrower form than the rows have them, or not
+    as NULL. `gather`: set where rows are what a query makes of all rows of another flow.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -220,6 +221,7 @@ class DataFlowPlan:
     flow: str = ""
     fit: tuple[FitColumn, ...] = ()
     gather: GatherPlan | None = None
+    end: FlowRows = FIRST
 
     @property
     def told(self) -> DataFlowPlan:
@@ -286,12 +288,17 @@ class DataFlowPlan:
             if self.together is None
             else self.together.column_names
         )
-        for plan in self.transforms:
+        known = {plan.name: plan for plan in self.transforms}
+        rows, added = self.end, list[str]()
+        while (plan := known.get(rows.name)) is not None:
             if isinstance(plan, SqlPlan):
-                names = [column.name for column in plan.transform.columns]
-            elif isinstance(plan, LookupPlan) and not plan.output:
-                names += [column.name for column in plan.lookup.added]
-        return names
+                return [*(column.name for column in plan.transform.columns), *added]
+            if isinstance(plan, ReunionPlan):
+                return [*(column.name for column in plan.reunion.columns), *added]
+            if isinstance(plan, LookupPlan) and rows.output == MAIN:
+                added = [*(column.name for column in plan.lookup.added), *added]
+            rows = plan.inputs[0]
+        return [*names, *added]
 
     @property
     def slices_to_load(self) -> list[dict[str, Any]]:
@@ -329,7 +336,7 @@ class DataFlowPlan:
                 **({} if self.epochs is None else {"epochs": [list(epoch) for epoch in self.epochs]}),
             },
             **({} if self.together is None else self.together.core_spec(self.run)),
-            **({"transforms": self._transforms_spec()} if self.transforms else {}),
+            **({"transforms": transform_specs(self.transforms)} if self.transforms else {}),
             **self.end_spec(),
             # Rows that do not fit it are told with its name.
             **({} if self.gather is None else {"destination": self.table}),
@@ -341,19 +348,12 @@ class DataFlowPlan:
             "rejects": self._rejects_spec(rejects_folder),
         }
 
-    def _transforms_spec(self) -> list[dict[str, Any]]:
-        specs, output = [], 0
-        for place, plan in enumerate(self.transforms):
-            rows = {"input": {"transform": place - 1, "output": output}} if output else {}
-            specs.append({**plan.transform_spec(), **rows})
-            output = plan.output
-        return specs
-
     def end_spec(self) -> dict[str, Any]:
         """The members of a flow spec that say which rows arrive in the destination, and what they have to fit."""
-        last = self.transforms[-1].output if self.transforms else 0
-        rows = {"input": {"transform": len(self.transforms) - 1, "output": last}} if last else {}
-        return {**rows, **({"fit": [column.to_core() for column in self.fit]} if self.fit else {})}
+        rows, last = core_rows(self.end, self.transforms), {"transform": len(self.transforms) - 1, "output": 0}
+        is_last = rows == last or not self.transforms
+        fit = [column.to_core() for column in self.fit]
+        return {**({} if is_last else {"input": rows}), **({"fit": fit} if fit else {})}
 
     def _rejects_spec(self, folder: str) -> dict[str, Any]:
         run = self.rejects.run

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.errors import InternalError, TargetError
-from headrace.model import DataFlowTask, DataType, GatheredSource, SplitOutput
+from headrace.model import DataFlowTask, DataType, GatheredSource, Split
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.catalog import CatalogColumn, CatalogPartition, CatalogPartitioning, CatalogTable
 from headrace.planning.column_mapping import ColumnMapping
@@ -83,7 +83,7 @@ def plan_data_flow(
     _note_index_memory(table, notes)
     # What one table holds is not what the rows have: they have to fit it, one by one.
     is_gathered = isinstance(task.source, GatheredSource)
-    fits = bool(task.flow) or is_gathered
+    fits = bool(task.flow) or is_gathered or task.reunites
     rows = rows_as_declared(task) if fits else task.rows
     mapping = map_columns(
         table.name,
@@ -105,9 +105,11 @@ def plan_data_flow(
     read_as = {column.name: types.get(column.name, column.type) for column in task.columns}
     transforms = plan_transforms(
         task.transforms,
+        task.end,
         source.lookups,
         read_as,
-        # What one of several destinations holds is checked at the end of its way alone.
+        # What one of several destinations holds is checked at the end of its way alone, and so it is where several
+        # ways have come together.
         {} if fits else mapping.types,
         streams,
         budget.total_bytes,
@@ -143,7 +145,9 @@ def plan_data_flow(
         row_width=layout.shortest_row_bytes,
         decoding_bytes=source.decoding_bytes(working_streams),
         lookups=_needs([*lookups, *beside]),
-        computed=computed_types((*task.transforms, *task.others)) if task.flow else _computed(task, queries),
+        computed=computed_types((*task.transforms, *task.others))
+        if task.flow or task.reunites
+        else _computed(task, queries),
         copied=copied_types(task),
         slab_of=slab_of_sources(task),
         blocks_per_stream=1 if task.join is None else len(task.join.sources),
@@ -195,6 +199,7 @@ def plan_data_flow(
         flow=task.flow,
         fit=fit_columns(rows, mapping) if fits else (),
         gather=gather,
+        end=task.end,
     )
 
 
@@ -321,7 +326,7 @@ def _needs(lookups: Sequence[LookupPlan]) -> LookupNeeds | None:
 
 def _computed(task: DataFlowTask, queries: Sequence[SqlPlan]) -> tuple[DataType, ...]:
     """What queries have made at one moment, and the numbers by which rows are split."""
-    splits = [own for own in task.transforms if isinstance(own, SplitOutput)]
+    splits = [own for own in task.transforms if isinstance(own, Split)]
     return (*most_columns(queries), *computed_types(splits))
 
 

@@ -1,4 +1,6 @@
-"""Flows with several destinations: what they read is what the layout says, whatever one of the tables holds."""
+"""Flows with several destinations, or with rows that come together again: what they read is what the layout says,
+whatever one of the tables holds.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,9 @@ from headrace.model import (
     ComputedColumn,
     DataFlowTask,
     DataType,
+    Reunion,
     RowColumn,
-    SplitOutput,
+    Split,
     SqlTransform,
     Transform,
     UnitedColumn,
@@ -32,10 +35,11 @@ def rows_as_declared(task: DataFlowTask) -> tuple[ComputedColumn, ...]:
             return ComputedColumn(own.name, own.type, own.may_be_null, "")
         may_be_ignored = isinstance(own, Column) and own.from_ is None and own.name in ignoring
         is_made = isinstance(own, Column) and own.from_ is not None
-        transform = own.transform if isinstance(own, ComputedColumn) else ""
+        if isinstance(own, ComputedColumn):
+            return own
         lookup = own.lookup if isinstance(own, AddedColumn) else ""
         nullable = (own.nullable or may_be_ignored) and not is_made
-        return ComputedColumn(own.name, own.type, nullable, transform, lookup=lookup)
+        return ComputedColumn(own.name, own.type, nullable, "", lookup=lookup)
 
     return tuple(declared(own) for own in task.rows)
 
@@ -59,23 +63,23 @@ def fit_columns(rows: Sequence[ComputedColumn | RowColumn], mapping: ColumnMappi
 
 
 def computed_types(transforms: Sequence[Transform]) -> tuple[DataType, ...]:
-    """The types of columns behind queries, and of the numbers by which rows are split."""
+    """The types of columns behind queries and unions, and of the numbers by which rows are split."""
     types: list[DataType] = []
     for own in transforms:
-        if isinstance(own, SqlTransform):
+        if isinstance(own, SqlTransform | Reunion):
             types += [column.type for column in own.columns]
-        elif isinstance(own, SplitOutput):
+        elif isinstance(own, Split):
             types.append(_OUTPUT_NUMBER)
     return tuple(types)
 
 
 def copied_types(task: DataFlowTask) -> tuple[DataType, ...]:
     """The types of columns that are copied where rows go different ways, while what came may be held by another
-    destination: all columns, once for each such place. Every way of a flow gives the same.
+    destination, or waits for a union: all columns, once for each such place. Every way of a flow gives the same.
     """
-    if not task.flow:
+    if not (task.flow or task.reunites):
         return ()
     lookups = (*task.lookups, *task.lookups_beside)
     rows = (*(own.type for own in task.columns), *(column.type for own in lookups for column in own.added))
-    splits = sum(isinstance(own, SplitOutput) for own in (*task.transforms, *task.others))
+    splits = sum(isinstance(own, Split) for own in (*task.transforms, *task.others))
     return rows * (splits + sum(own.sends_misses or own.rejects_misses for own in lookups))

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.errors import InternalError
+from headrace.model import FlowRows
 from headrace.planning.plan import DataFlowPlan
 from headrace.planning.routing import routing_spec
-from headrace.planning.transforms import TransformPlan
+from headrace.planning.transforms import TransformPlan, core_rows
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,8 @@ class SharedPlan:
         spec = self.whole.flow_spec(rejects_folder, sinks[0])
         if not others:
             return spec
-        inputs = self._inputs()
-        names = list(self._places())
-        transforms = [
-            {**plan.transform_spec(), "input": inputs[name]}
-            for name, plan in zip(names, self.whole.transforms, strict=True)
-        ]
         return {
             **{name: value for name, value in spec.items() if name not in ("input", "fit", "routing")},
-            "transforms": transforms,
             "destination": _name(first),
             **self._end(first),
             "others": [
@@ -84,10 +78,10 @@ class SharedPlan:
         """What is told once of a flow, not of each way: rejects, and rows that were left out on some way or discarded.
         They may stand in the table of another destination, and count twice if two queries leave them out.
         """
-        read = {(name, output) for name, output in self._read()}
+        read = {way.end for way in self.ways} | {rows for plan in self.whole.transforms for rows in plan.inputs}
         filtered = 0
         for item in result["slices"]:
-            for name, counts in zip(self._places(), item.get("transforms", []), strict=False):
+            for plan, counts in zip(self.whole.transforms, item.get("transforms", []), strict=False):
                 filtered += int(counts["filtered"])
                 outputs = counts.get("outputs", [])
                 # Of what comes out by the first output somebody has counted it all, unless nobody reads it.
@@ -95,33 +89,18 @@ class SharedPlan:
                 filtered += sum(
                     int(count)
                     for output, count in enumerate([others, *outputs] if outputs else [])
-                    if (name, output) not in read
+                    if FlowRows(plan.name, plan.outputs[output]) not in read
                 )
         return {"rows_rejected": int(result["rejects"]["count"]), "rows_filtered": filtered}
-
-    def _read(self) -> set[tuple[str, int]]:
-        return {(plan.name, plan.output) for way in self.ways for plan in way.transforms}
 
     def _places(self) -> dict[str, int]:
         return {plan.name: place for place, plan in enumerate(self.whole.transforms)}
 
-    def _inputs(self) -> dict[str, dict[str, Any]]:
-        """Which rows each transform gets."""
-        places, inputs = self._places(), dict[str, dict[str, Any]]()
-        for way in self.ways:
-            rows: dict[str, Any] = {"transform": None, "output": 0}
-            for plan in way.transforms:
-                inputs[plan.name] = rows
-                rows = {"transform": places[plan.name], "output": plan.output}
-        return inputs
-
     def _end(self, way: DataFlowPlan) -> dict[str, Any]:
-        last = way.transforms[-1] if way.transforms else None
-        rows = {"transform": None} if last is None else {"transform": self._places()[last.name], "output": last.output}
         routing = None if way.partitioning is None else routing_spec(way.partitioning)
         fit = [column.to_core() for column in way.fit]
         return {
-            "input": rows,
+            "input": core_rows(way.end, self.whole.transforms),
             **({"fit": fit} if fit else {}),
             **({} if routing is None else {"routing": routing}),
         }

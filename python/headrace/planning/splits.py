@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import InternalError
-from headrace.model import ROW_NUMBER, RowQuery, Split
+from headrace.model import ROW_NUMBER, FlowRows, RowQuery, Split
 
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """One split of a data flow. `taken`: the name of the output by which rows go on."""
+    """One split of a data flow. `taken`: the outputs by which rows go on."""
 
     split: Split
-    taken: str
+    taken: tuple[FlowRows, ...]
 
     @property
     def name(self) -> str:
@@ -22,9 +22,14 @@ class SplitPlan:
         return self.split.name
 
     @property
-    def output(self) -> int:
-        """The number of the output by which rows go on."""
-        return self.split.outputs.index(self.taken)
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it reads."""
+        return self.split.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Its outputs, in the order of their numbers."""
+        return self.split.outputs
 
     @property
     def rows(self) -> RowQuery:
@@ -45,7 +50,7 @@ class SplitPlan:
             "input": self.split.input,
             "conditions": dict(self.split.conditions),
             "outputs": list(self.split.outputs),
-            "output": self.taken,
+            "taken": [rows.shown for rows in self.taken],
             "text": self.text(),
         }
 
@@ -54,5 +59,5 @@ class SplitPlan:
         outputs = "; ".join(
             [f"{output} if {' '.join(condition.split())}" for output, condition in self.split.conditions.items()]
         )
-        rest = self.split.outputs[-1]
-        return f"{self.name}: {outputs}; the others are {rest}; here go on those that are {self.taken}"
+        rest, taken = self.split.outputs[-1], " or ".join(rows.output for rows in self.taken)
+        return f"{self.name}: {outputs}; the others are {rest}; here go on those that are {taken}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from headrace.errors import InternalError
-from headrace.model import ROW_NUMBER, ComputedColumn, DataType, RowQuery, SqlTransform
+from headrace.model import MAIN, ROW_NUMBER, ComputedColumn, DataType, FlowRows, RowQuery, SqlTransform
 from headrace.planning.memory import value_bytes
 
 
@@ -20,14 +20,17 @@ class SqlPlan:
     transform: SqlTransform
     types: Mapping[str, DataType] = field(default_factory=dict)
     not_null: frozenset[str] = frozenset()
-    # Rows go on by the only output.
-    output: ClassVar[int] = 0
-    taken: ClassVar[str] = ""
+    outputs: ClassVar[tuple[str, ...]] = (MAIN,)
 
     @property
     def name(self) -> str:
         """The name of the transform."""
         return self.transform.name
+
+    @property
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it reads."""
+        return self.transform.inputs
 
     @property
     def rows(self) -> RowQuery:

@@ -1,22 +1,35 @@
-"""The transforms of a data flow in a plan, in the order in which rows pass them."""
+"""The transforms of a data flow in a plan, each behind what it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from typing import Any
 
-from headrace.model import DataType, Misses, SplitOutput, SqlTransform, Transform
+from headrace.model import (
+    MAIN,
+    DataType,
+    FlowRows,
+    Lookup,
+    Reunion,
+    Split,
+    SqlTransform,
+    Transform,
+    outputs_taken,
+    rows_read,
+)
 from headrace.planning.gathered import GatheredSqlPlan
-from headrace.planning.lookups import MISSES, LookupPlan, plan_lookup
+from headrace.planning.lookups import LookupPlan, plan_lookup
+from headrace.planning.reunions import ReunionPlan
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan, plan_query
 
-TransformPlan = LookupPlan | SqlPlan | SplitPlan | GatheredSqlPlan
+TransformPlan = LookupPlan | SqlPlan | SplitPlan | ReunionPlan | GatheredSqlPlan
 
 
 def plan_transforms(
     transforms: Sequence[Transform],
+    end: FlowRows,
     sources: Sequence[SourceSnapshot],
     read_as: Mapping[str, DataType],
     loaded_as: Mapping[str, DataType],
@@ -25,28 +38,50 @@ def plan_transforms(
     table_name: str,
     not_null: Collection[str],
 ) -> tuple[TransformPlan, ...]:
-    """`sources`: what each lookup reads; `read_as`: the types of the rows in front of the transforms; `loaded_as`:
-    those as which columns behind them go into the table; `not_null`: columns that go into one that is NOT NULL.
+    """`end`: the rows that arrive in the destination; `sources`: what each lookup reads; `read_as`: the types of the
+    rows in front of the transforms; `loaded_as`: those as which columns behind them go into the table; `not_null`:
+    columns that go into one that is NOT NULL. Both are empty where rows come together again.
 
     Raises what planning a lookup raises.
     """
     last_query = max((place for place, own in enumerate(transforms) if isinstance(own, SqlTransform)), default=-1)
-    snapshots = iter(sources)
-    types = dict(read_as)
+    snapshots, read = iter(sources), rows_read(transforms, end)
+    behind: dict[FlowRows, Mapping[str, DataType]] = {}
     plans: list[TransformPlan] = []
     for place, own in enumerate(transforms):
+        types = behind.get(own.inputs[0], read_as)
+        taken = outputs_taken(own, read)
+        behind |= {FlowRows(own.name, output): types for output in own.outputs}
+        main = FlowRows(own.name, MAIN)
         if isinstance(own, SqlTransform):
             plans.append(plan_query(own, place == last_query, loaded_as, not_null))
-            types = {column.name: column.type for column in own.columns}
-            continue
-        if isinstance(own, SplitOutput):
-            plans.append(SplitPlan(own.split, own.output))
-            continue
-        if isinstance(own, Misses):
-            plan = plan_lookup(own.lookup, next(snapshots), types, streams, memory_bytes, table_name, ())
-            plans.append(replace(plan, output=MISSES))
-            continue
-        loaded = not_null if place > last_query else ()
-        plans.append(plan_lookup(own, next(snapshots), types, streams, memory_bytes, table_name, loaded))
-        types |= {column.name: column.type for column in own.added}
+            behind[main] = {column.name: column.type for column in own.columns}
+        elif isinstance(own, Reunion):
+            plans.append(ReunionPlan(own))
+            behind[main] = {column.name: column.type for column in own.columns}
+        elif isinstance(own, Split):
+            plans.append(SplitPlan(own, taken))
+        elif isinstance(own, Lookup):
+            loaded = not_null if place > last_query and main in taken else ()
+            source = next(snapshots)
+            plans.append(plan_lookup(own, source, types, streams, memory_bytes, table_name, loaded, taken))
+            behind[main] = {**types, **{column.name: column.type for column in own.added}}
     return tuple(plans)
+
+
+def core_rows(rows: FlowRows, transforms: Sequence[TransformPlan]) -> dict[str, Any]:
+    """Where the core finds rows among these transforms: in front of all of them what is of none."""
+    for place, plan in enumerate(transforms):
+        if plan.name == rows.name:
+            return {"transform": place, "output": plan.outputs.index(rows.output)}
+    return {"transform": None, "output": 0}
+
+
+def transform_specs(transforms: Sequence[TransformPlan]) -> list[dict[str, Any]]:
+    """The member `transforms` of a flow spec; what reads the one before it does not say so."""
+    specs = []
+    for place, plan in enumerate(transforms):
+        inputs = [core_rows(rows, transforms) for rows in plan.inputs]
+        before = [{"transform": place - 1 if place else None, "output": 0}]
+        specs.append({**plan.transform_spec(), **({} if inputs == before else {"inputs": inputs})})
+    return specs

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from headrace import units
 from headrace.executors import FlowOutcome
-from headrace.planning import DataFlowPlan, GatheredSqlPlan, LookupPlan, SplitPlan, TransformPlan
+from headrace.model import FlowRows
+from headrace.planning import DataFlowPlan, GatheredSqlPlan, LookupPlan, ReunionPlan, SplitPlan, TransformPlan
 
 _COUNTS: Final = ("rows", "matched", "defaulted", "rejected", "null_keys", "filtered")
 
@@ -77,11 +78,13 @@ def _kind(own: TransformPlan) -> dict[str, Any]:
         return {"kind": "lookup", "no_match": own.no_match}
     if isinstance(own, GatheredSqlPlan):
         return {"kind": "gathered", "no_match": None}
+    if isinstance(own, ReunionPlan):
+        return {"kind": "union", "no_match": None}
     return {"kind": "split" if isinstance(own, SplitPlan) else "sql", "no_match": None}
 
 
 def _outputs(own: TransformPlan, counts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of a transform with several outputs the rows of those with a name, and by which the way goes on."""
+    """Of a transform with several outputs the rows of those with a name, and by which of them the way goes on."""
     others = [item.get("outputs", []) for item in counts]
 
     def of(names: Sequence[str]) -> dict[str, int]:
@@ -89,10 +92,17 @@ def _outputs(own: TransformPlan, counts: Sequence[Mapping[str, Any]]) -> dict[st
 
     if isinstance(own, SplitPlan):
         first, *names = own.split.outputs
-        return {"outputs": {first: sum(int(item["matched"]) for item in counts), **of(names)}, "output": own.taken}
+        return {
+            "outputs": {first: sum(int(item["matched"]) for item in counts), **of(names)},
+            "taken": _shown(own.taken),
+        }
     if isinstance(own, LookupPlan) and own.lookup.sends_misses:
-        return {"outputs": of(["no_match"]), "output": own.taken}
+        return {"outputs": of(["no_match"]), "taken": _shown(own.taken)}
     return {}
+
+
+def _shown(taken: Sequence[FlowRows]) -> list[str]:
+    return [rows.shown for rows in taken]
 
 
 def _lookup(own: LookupPlan, report: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -120,4 +130,4 @@ def _added_outputs(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[st
     if "outputs" not in left:
         return {}
     rows = {name: count + right["outputs"][name] for name, count in left["outputs"].items()}
-    return {"outputs": rows, "output": left["output"]}
+    return {"outputs": rows, "taken": left["taken"]}

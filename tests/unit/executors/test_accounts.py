@@ -12,7 +12,7 @@ import pytest
 from headrace.errors import AccountsError
 from headrace.executors import join_accounts
 from headrace.executors.accounts import check_accounts
-from headrace.model import FileSource, Join
+from headrace.model import FileSource, FlowRows, Join
 from headrace.model.spec_joins import JoinType
 from headrace.planning import DataFlowPlan, JoinPlan
 from tests.snapshots import assert_snapshot
@@ -80,7 +80,7 @@ SPOILED_TRANSFORMS: dict[str, Spoil] = {
 def with_lookups() -> tuple[DataFlowPlan, dict[str, Any]]:
     """A plan with two lookups, which ten rows of each slice have not found, and a result that balances."""
     lookup = test_lookups.plan(test_lookups.lookup()).lookups[0]
-    again = replace(lookup, lookup=replace(lookup.lookup, name="again"))
+    again = replace(lookup, lookup=replace(lookup.lookup, name="again", input="keyed"))
     result = balanced()
     counts = {
         "rows": fake_flow.SLICE_ROWS,
@@ -92,17 +92,17 @@ def with_lookups() -> tuple[DataFlowPlan, dict[str, Any]]:
     }
     for item in result["slices"]:
         item["transforms"] = [dict(counts), dict(counts)]
-    return replace(fake_flow.plan(SLICES), transforms=(lookup, again)), result
+    return replace(fake_flow.plan(SLICES), transforms=(lookup, again), end=FlowRows("again")), result
 
 
 def test_rows_that_no_partition_takes_are_rejects_behind_the_transforms() -> None:
     plan, result = with_lookups()
     check_accounts(plan, result, ROWS)
-    result["slices"][0].update(out=fake_flow.SLICE_ROWS - 2, rejected=2)
+    result["slices"][0].update(out=fake_flow.SLICE_ROWS - 2, rejected=2, refused_at_end=2)
     result["sink"]["rows"] = ROWS - 2
-    result["rejects"].update(count=2, by_rule={"partition": 2})
+    result["rejects"].update(count=2)
     check_accounts(plan, result, ROWS - 2)
-    result["rejects"].update(by_rule={"partition": 1, "out_of_range": 1})
+    result["slices"][0].update(refused_at_end=1)
     with pytest.raises(AccountsError) as caught:
         check_accounts(plan, result, ROWS - 2)
     assert_snapshot("accounts_transform_rejects", caught.value.render())

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.errors import AccountsError
 from headrace.executors.accounts import check_accounts
+from headrace.model import FlowRows
 from headrace.planning import SharedPlan, shared_plan
 from tests.unit.executors import fake_flow
 from tests.unit.planning import test_lookups
@@ -23,8 +24,9 @@ def shared() -> SharedPlan:
     lookup = test_lookups.plan(test_lookups.lookup()).lookups[0]
     lookup = replace(lookup, lookup=replace(lookup.lookup, sends_misses=True))
     plan = replace(fake_flow.plan(SLICES), flow="load")
-    found = replace(plan, task="load/found", transforms=(lookup,))
-    missed = replace(plan, task="load/missed", table="missed", transforms=(replace(lookup, output=1),))
+    found = replace(plan, task="load/found", transforms=(lookup,), end=FlowRows("keyed"))
+    end = FlowRows("keyed", "no_match")
+    missed = replace(plan, task="load/missed", table="missed", transforms=(lookup,), end=end)
     return shared_plan([found, missed])
 
 
@@ -109,7 +111,7 @@ def test_rows_of_an_output_that_nobody_reads_are_filtered_for_all() -> None:
 
 def test_the_core_is_told_a_tree() -> None:
     spec = shared().core_spec("rejects", [{"kind": "null"}, {"kind": "null"}])
-    assert [own["input"] for own in spec["transforms"]] == [{"transform": None, "output": 0}]
+    assert [own["name"] for own in spec["transforms"]] == ["keyed"]
     assert (spec["destination"], spec["input"]) == ("found", {"transform": 0, "output": 0})
     assert spec["others"] == [
         {"name": "missed", "input": {"transform": 0, "output": 1}, "sink": {"kind": "null"}, "committed": {}}

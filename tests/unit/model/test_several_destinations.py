@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.model import BoundPackage, DataFlowTask, Lookup, Misses, SplitOutput, SqlTransform
+from headrace.model import BoundPackage, DataFlowTask, Split, outputs_taken
 from tests.snapshots import assert_snapshot
 from tests.unit.model.packages import load, message
 from tests.unit.model.test_transforms import FILES, HEAD
@@ -40,19 +40,12 @@ def bound(tmp_path: Path, text: str) -> BoundPackage:
 
 
 def ways(tmp_path: Path, text: str) -> dict[str, list[str]]:
-    """What rows pass on the way to each destination."""
+    """What rows pass on the way to each destination, by which outputs."""
 
-    def shown(own: object) -> str:
-        match own:
-            case Misses():
-                return f"{own.name}.no_match"
-            case SplitOutput():
-                return f"{own.name}.{own.output}"
-            case Lookup() | SqlTransform():
-                return own.name
-        raise AssertionError(own)
+    def shown(flow: DataFlowTask) -> list[str]:
+        return [rows.shown for own in flow.transforms for rows in outputs_taken(own, flow.rows_read)]
 
-    return {flow.id: [shown(own) for own in flow.transforms] for flow in bound(tmp_path, text).flows}
+    return {flow.id: shown(flow) for flow in bound(tmp_path, text).flows}
 
 
 def columns(flow: DataFlowTask) -> list[str]:
@@ -109,24 +102,24 @@ def test_one_destination_is_called_as_before_and_may_discard_outputs(tmp_path: P
 def test_conditions_are_one_query_with_the_rest_behind_them(tmp_path: Path) -> None:
     text = package(SPLIT, **PARTED)
     way = bound(tmp_path, text).flows[0].transforms[0]
-    assert isinstance(way, SplitOutput)
-    assert (way.split.outputs, way.split.conditions) == (
+    assert isinstance(way, Split)
+    assert (way.outputs, way.conditions) == (
         ("big", "small", "rest"),
         {"big": "price > 1000", "small": "price > 10"},
     )
-    assert way.split.rows is not None
-    assert [str(own.type) for own in way.split.rows.outputs] == ["int32"]
+    assert way.rows is not None
+    assert [str(own.type) for own in way.rows.outputs] == ["int32"]
 
 
 def test_the_rest_may_be_written_and_have_another_name(tmp_path: Path) -> None:
     text = package(SPLIT.replace("}}", ", rest: else}}"), **PARTED)
     way = bound(tmp_path, text).flows[0].transforms[0]
-    assert isinstance(way, SplitOutput)
-    assert (way.split.outputs, list(way.split.conditions)) == (("big", "small", "rest"), ["big", "small"])
+    assert isinstance(way, Split)
+    assert (way.outputs, list(way.conditions)) == (("big", "small", "rest"), ["big", "small"])
     text = package(SPLIT.replace("}}", ", tiny: ELSE}}"), **{**PARTED, "rest": "parted.tiny"})
     way = bound(tmp_path, text).flows[0].transforms[0]
-    assert isinstance(way, SplitOutput)
-    assert (way.split.outputs, list(way.split.conditions)) == (("big", "small", "tiny"), ["big", "small"])
+    assert isinstance(way, Split)
+    assert (way.outputs, list(way.conditions)) == (("big", "small", "tiny"), ["big", "small"])
 
 
 def parted(old: str, new: str) -> str:

@@ -15,6 +15,7 @@ from headrace.model import (
     DataType,
     EmbeddedQuery,
     FileSource,
+    FlowRows,
     Lookup,
     LookupKey,
     QuerySource,
@@ -63,7 +64,9 @@ def plan(
     **members: Any,
 ) -> DataFlowPlan:
     task: DataFlowTask = replace(
-        samples.task(layout=samples.layout(id="int64!", name="string"), **members), transforms=(own,)
+        samples.task(layout=samples.layout(id="int64!", name="string"), **members),
+        transforms=(own,),
+        end=FlowRows("keyed"),
     )
     threads = 2 if capabilities is DUCKDB_CAPABILITIES else 0
     return plan_data_flow(
@@ -136,7 +139,7 @@ def test_columns_that_are_chosen_may_leave_out_the_key() -> None:
 def test_a_key_that_the_table_narrows_is_found_by_what_is_read() -> None:
     catalog = of_table(id="int32", name="string", part_sk="int32")
     planned = plan(lookup(), catalog, target="append")
-    assert [str(own) for own in planned.lookups[0].inputs] == ["int32"]
+    assert [str(own) for own in planned.lookups[0].key_types] == ["int32"]
 
 
 def of_table(**types: str) -> CatalogTable:

@@ -3,7 +3,7 @@
 use headrace_types::{ColumnType, RowColumn, RowSchema};
 use serde::Deserialize;
 
-use super::RowsOf;
+use super::{ReunionSpec, RowFields, RowsOf};
 
 /// One transform.
 #[derive(Debug, Clone, Deserialize)]
@@ -11,8 +11,8 @@ use super::RowsOf;
 pub struct TransformSpec {
     /// Name, unique in its flow.
     pub name: String,
-    /// Which rows it gets; those of the transform before it if that is not said.
-    pub input: Option<RowsOf>,
+    /// Which rows it gets, of a reunion more than one; those of the transform before it if none are said.
+    pub inputs: Vec<RowsOf>,
     /// What it does.
     pub operation: Operation,
 }
@@ -26,6 +26,8 @@ pub enum Operation {
     Query(QuerySpec),
     /// A query says of each row which of several outputs it goes to.
     Split(SplitSpec),
+    /// The rows of several inputs go one way on, in the order in which they came.
+    Reunion(ReunionSpec),
 }
 
 impl Operation {
@@ -33,7 +35,7 @@ impl Operation {
     pub fn outputs(&self) -> usize {
         match self {
             Operation::Lookup(probe) if probe.no_match == NoMatch::Output => 2,
-            Operation::Lookup(_) | Operation::Query(_) => 1,
+            Operation::Lookup(_) | Operation::Query(_) | Operation::Reunion(_) => 1,
             Operation::Split(split) => split.outputs,
         }
     }
@@ -43,24 +45,31 @@ impl Operation {
 #[serde(deny_unknown_fields)]
 struct Written {
     name: String,
-    input: Option<RowsOf>,
+    #[serde(default)]
+    inputs: Vec<RowsOf>,
     lookup: Option<ProbeSpec>,
     query: Option<QuerySpec>,
     split: Option<SplitSpec>,
+    reunion: Option<ReunionSpec>,
 }
 
 impl TryFrom<Written> for TransformSpec {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { name, input, lookup, query, split } = written;
-        let operation = match (lookup, query, split) {
-            (Some(probe), None, None) => Operation::Lookup(probe),
-            (None, Some(query), None) => Operation::Query(query),
-            (None, None, Some(split)) => Operation::Split(split),
-            _ => return Err(format!("transform `{name}` is not one of lookup, query and split")),
+        let Written { name, inputs, lookup, query, split, reunion } = written;
+        let operation = match (lookup, query, split, reunion) {
+            (Some(probe), None, None, None) => Operation::Lookup(probe),
+            (None, Some(query), None, None) => Operation::Query(query),
+            (None, None, Some(split), None) => Operation::Split(split),
+            (None, None, None, Some(reunion)) => Operation::Reunion(reunion),
+            _ => return Err(format!("transform `{name}` is not one of lookup, query, split and reunion")),
         };
-        Ok(TransformSpec { name, input, operation })
+        let most = if matches!(operation, Operation::Reunion(_)) { usize::MAX } else { 1 };
+        if inputs.len() > most {
+            return Err(format!("transform `{name}` has {} inputs", inputs.len()));
+        }
+        Ok(TransformSpec { name, inputs, operation })
     }
 }
 
@@ -132,17 +141,21 @@ impl ComputedColumn {
 }
 
 impl TransformSpec {
-    /// The columns of the rows behind the transform in place of those before it; a sentence if it does not fit them.
-    pub fn extend(&self, schema: &mut RowSchema) -> Result<(), String> {
+    /// The rows behind the transform, by its first output; `before`: those of its inputs. A sentence if it does not fit them.
+    pub fn behind(&self, before: &[&RowFields]) -> Result<RowFields, String> {
         let refuse = |text: String| format!("transform `{}`: {text}", self.name);
-        let lacks = |name: &String| schema.index_of(name).is_none();
+        let Some(&rows) = before.first() else { return Err(refuse("it reads nothing".to_owned())) };
+        let lacks = |name: &String| rows.schema.index_of(name).is_none();
         let lacking = |name: &String| Err(refuse(format!("its rows have no column `{name}`")));
         match &self.operation {
             Operation::Lookup(probe) => {
                 if let Some(key) = probe.keys.iter().find(|key| lacks(key)) {
                     return lacking(key);
                 }
-                probe.added.iter().try_for_each(|column| schema.add(column.clone()).map_err(refuse))
+                let RowFields { mut schema, mut fields } = rows.clone();
+                probe.added.iter().try_for_each(|column| schema.add(column.clone()).map_err(refuse))?;
+                fields.extend(probe.added.iter().map(|_| None));
+                Ok(RowFields { schema, fields })
             }
             Operation::Query(query) => {
                 if let Some(from) = query.columns.iter().filter_map(|own| own.from.as_ref()).find(|from| lacks(from)) {
@@ -151,29 +164,21 @@ impl TransformSpec {
                 if !lacks(&query.number) {
                     return Err(refuse(format!("its rows have a column `{}`", query.number)));
                 }
-                *schema = RowSchema::of_query(query.columns.iter().map(ComputedColumn::row_column)).map_err(refuse)?;
-                Ok(())
+                let field = |own: &ComputedColumn| {
+                    let from = own.from.as_ref().and_then(|from| rows.schema.index_of(from));
+                    from.and_then(|from| rows.fields[from])
+                };
+                Ok(RowFields {
+                    schema: RowSchema::of_query(query.columns.iter().map(ComputedColumn::row_column))
+                        .map_err(refuse)?,
+                    fields: query.columns.iter().map(field).collect(),
+                })
             }
             Operation::Split(split) => match lacks(&split.number) {
-                true => Ok(()),
+                true => Ok(rows.clone()),
                 false => Err(refuse(format!("its rows have a column `{}`", split.number))),
             },
-        }
-    }
-
-    /// The column in front of all transforms that each column is, behind the transform in place of before it; none for those that stand
-    /// in no file. `before`: the columns before it.
-    pub fn follow_fields(&self, before: &RowSchema, fields: &mut Vec<Option<usize>>) {
-        match &self.operation {
-            Operation::Lookup(probe) => fields.extend(probe.added.iter().map(|_| None)),
-            Operation::Split(_) => {}
-            Operation::Query(query) => {
-                let field = |own: &ComputedColumn| {
-                    let from = own.from.as_ref().and_then(|from| before.index_of(from));
-                    from.and_then(|from| fields[from])
-                };
-                *fields = query.columns.iter().map(field).collect();
-            }
+            Operation::Reunion(reunion) => reunion.behind(before).map_err(refuse),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Ways: what leads from the rows of the source to one destination. For each destination the flow of its way is a plain flow.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use headrace_types::{CoreError, ErrorKind, RowColumn, RowSchema};
 use serde::Deserialize;
@@ -17,6 +17,17 @@ pub struct RowsOf {
     /// By which of its outputs.
     #[serde(default)]
     pub output: usize,
+}
+
+impl RowsOf {
+    /// The rows in front of all transforms.
+    pub const FIRST: RowsOf = RowsOf { transform: None, output: 0 };
+
+    /// The same rows where there are only these transforms, in this order.
+    pub fn among(self, passed: &[usize]) -> RowsOf {
+        let transform = self.transform.and_then(|place| passed.iter().position(|own| *own == place));
+        RowsOf { transform, ..self }
+    }
 }
 
 /// One more destination of a flow.
@@ -81,9 +92,10 @@ impl FlowSpec {
     }
 
     /// Which rows arrive at a transform.
-    pub fn input_of(&self, place: usize) -> RowsOf {
+    pub fn inputs_of(&self, place: usize) -> Vec<RowsOf> {
         let before = RowsOf { transform: place.checked_sub(1), output: 0 };
-        self.transforms.get(place).and_then(|own| own.input).unwrap_or(before)
+        let said = self.transforms.get(place).map(|own| &own.inputs).filter(|own| !own.is_empty());
+        said.cloned().unwrap_or_else(|| vec![before])
     }
 
     /// Which rows arrive at a destination.
@@ -95,28 +107,36 @@ impl FlowSpec {
         }
     }
 
-    /// What rows pass to a destination: the transforms, and by which output each, in order.
-    pub fn path(&self, number: usize) -> Vec<RowsOf> {
-        let mut path = Vec::new();
-        let mut rows = self.input_of_destination(number);
-        // Each reads one that stands before it.
-        while let Some(place) = rows.transform {
-            path.insert(0, rows);
-            rows = self.input_of(place);
+    /// The places of the transforms that rows may pass to a destination, in order.
+    pub fn passed(&self, number: usize) -> Vec<usize> {
+        let mut is_passed = vec![false; self.transforms.len()];
+        let pass = |rows: RowsOf, is_passed: &mut [bool]| {
+            if let Some(own) = rows.transform.and_then(|place| is_passed.get_mut(place)) {
+                *own = true;
+            }
+        };
+        pass(self.input_of_destination(number), &mut is_passed);
+        // Each reads what stands before it.
+        for place in (0..self.transforms.len()).rev() {
+            if is_passed[place] {
+                self.inputs_of(place).into_iter().for_each(|rows| pass(rows, &mut is_passed));
+            }
         }
-        path
+        (0..self.transforms.len()).filter(|place| is_passed[*place]).collect()
     }
 
     /// The plain flow of the way to a destination.
     pub fn way(&self, number: usize) -> FlowSpec {
-        let path = self.path(number);
+        let passed = self.passed(number);
         let mut way = FlowSpec { others: Vec::new(), transforms: Vec::new(), ..self.clone() };
-        let mut rows = RowsOf { transform: None, output: 0 };
-        for (place, own) in path.iter().enumerate() {
-            let transform = own.transform.and_then(|transform| self.transforms.get(transform));
-            way.transforms.extend(transform.map(|own| TransformSpec { input: Some(rows), ..own.clone() }));
-            rows = RowsOf { transform: Some(place), output: own.output };
-        }
+        let own = passed.iter().filter_map(|place| Some((*place, self.transforms.get(*place)?)));
+        way.transforms = own
+            .map(|(place, own)| {
+                let inputs = self.inputs_of(place).into_iter().map(|rows| rows.among(&passed)).collect();
+                TransformSpec { inputs, ..own.clone() }
+            })
+            .collect();
+        let rows = self.input_of_destination(number).among(&passed);
         way.input = Some(rows);
         if let Some(other) = number.checked_sub(1).and_then(|other| self.others.get(other)) {
             let DestinationSpec { name, fit, routing, sink, committed, .. } = other.clone();
@@ -165,13 +185,12 @@ impl FlowSpec {
         let first = RowFields { fields: self.first_fields(&schema), schema };
         let mut known = FlowFields { first, stages: Vec::new() };
         for (place, transform) in self.transforms.iter().enumerate() {
-            let rows = self.input_of(place);
-            self.check_rows(rows, place).map_err(refused)?;
-            let before = known.of(rows).clone();
-            let mut behind = before.clone();
-            transform.extend(&mut behind.schema).map_err(refused)?;
-            transform.follow_fields(&before.schema, &mut behind.fields);
-            known.stages.push((before, behind));
+            let inputs = self.inputs_of(place);
+            inputs.iter().try_for_each(|rows| self.check_rows(*rows, place)).map_err(refused)?;
+            self.check_apart(&transform.name, &inputs).map_err(refused)?;
+            let before: Vec<&RowFields> = inputs.iter().map(|rows| known.of(*rows)).collect();
+            let behind = transform.behind(&before).map_err(refused)?;
+            known.stages.push((known.of(inputs[0]).clone(), behind));
         }
         for number in 0..self.destinations() {
             self.check_rows(self.input_of_destination(number), self.transforms.len()).map_err(refused)?;
@@ -190,5 +209,29 @@ impl FlowSpec {
             true => Ok(()),
             false => Err(format!("there is no output {} of {outputs}", rows.output)),
         }
+    }
+    /// Whether no row comes by two inputs of a transform.
+    fn check_apart(&self, name: &str, inputs: &[RowsOf]) -> Result<(), String> {
+        for (number, own) in inputs.iter().enumerate() {
+            if let Some(other) = inputs[..number].iter().position(|other| self.have_common_rows(*own, *other)) {
+                return Err(format!("transform `{name}`: the same rows come by its inputs {other} and {number}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a row may be in both: a row leaves each transform by one output.
+    fn have_common_rows(&self, one: RowsOf, other: RowsOf) -> bool {
+        let (mut pairs, mut seen) = (vec![(one, other)], HashSet::new());
+        while let Some((one, other)) = pairs.pop() {
+            if one == other {
+                return true;
+            }
+            let (later, earlier) = if one.transform > other.transform { (one, other) } else { (other, one) };
+            let Some(place) = later.transform.filter(|place| earlier.transform != Some(*place)) else { continue };
+            let before = self.inputs_of(place).into_iter().map(|rows| (rows, earlier));
+            pairs.extend(before.filter(|pair| seen.insert(*pair)));
+        }
+        false
     }
 }

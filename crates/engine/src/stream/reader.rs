@@ -270,6 +270,7 @@ impl<'a> Reader<'a> {
         let left_out = |number: usize| self.shared.transforms.left_out(number, &progress.account.transforms);
         if spec.others.is_empty() {
             progress.account.filtered = left_out(0).filtered;
+            progress.account.refused_at_end = progress.ends.first().map_or(0, |end| end.rejected);
             return;
         }
         let of = |(number, end): (usize, &DestinationCounts)| {

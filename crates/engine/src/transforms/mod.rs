@@ -1,10 +1,11 @@
-//! Transforms: what happens to the rows of a stream between parsing and their places. They are a tree: rows come from the parser, or
-//! the join, and go by the outputs of transforms to the destinations.
+//! Transforms: what happens to the rows of a stream between parsing and their places. They are a graph: rows come from the parser, or
+//! the join, go by the outputs of transforms, come together in reunions, and arrive at the destinations.
 
 mod fit;
 mod probe;
 mod query;
 mod refused;
+mod reunion;
 mod split;
 mod windows;
 
@@ -23,14 +24,15 @@ use fit::Fit;
 use probe::Probe;
 use query::Query;
 pub use refused::{Refusal, Remaining};
+use reunion::Reunion;
 use split::Split;
 pub use windows::{Failure, FailureKind, Window, Windows};
 
 /// The transforms of a flow. They keep nothing of rows, so that all streams share them.
 pub struct Transforms {
     stages: Vec<Arc<Stage>>,
-    /// Which rows arrive at each.
-    inputs: Vec<RowsOf>,
+    /// Which rows arrive at each, which reads what stands before it.
+    inputs: Vec<Vec<RowsOf>>,
     ends: Vec<End>,
     windows: Arc<Windows>,
 }
@@ -45,21 +47,40 @@ enum Work {
     Probe(Probe),
     Query(Query),
     Split(Split),
+    Reunion(Reunion),
 }
 
 /// Where rows leave for a destination.
 #[derive(Clone)]
 struct End {
     rows: RowsOf,
-    /// What they pass on their way, in order.
-    path: Vec<RowsOf>,
+    /// What they may pass on their way, in order.
+    passed: Vec<Passed>,
     fit: Option<Arc<Fit>>,
+}
+
+/// A transform on the way to a destination.
+#[derive(Clone)]
+struct Passed {
+    stage: usize,
+    /// By which of its outputs rows go on.
+    outputs: Vec<usize>,
+}
+
+/// Rows that wait for a transform.
+struct Arrival {
+    /// By which of its inputs they came.
+    input: usize,
+    batch: RecordBatch,
+    remaining: Remaining,
 }
 
 /// Who reads rows.
 #[derive(Clone, Copy)]
 enum Reader {
-    Stage(usize),
+    /// A transform, by one of its inputs.
+    Stage { place: usize, input: usize },
+    /// A destination.
     End(usize),
 }
 
@@ -90,7 +111,7 @@ pub struct Sent {
 impl Default for Transforms {
     /// None.
     fn default() -> Self {
-        let end = End { rows: RowsOf { transform: None, output: 0 }, path: Vec::new(), fit: None };
+        let end = End { rows: RowsOf::FIRST, passed: Vec::new(), fit: None };
         Transforms {
             stages: Vec::new(),
             inputs: Vec::new(),
@@ -130,10 +151,15 @@ impl Transforms {
                     Query::new(own, query, &before.schema, &behind.schema, limit).map(Work::Query)
                 }
                 Operation::Split(split) => Split::new(own, split, &before.schema, limit).map(Work::Split),
+                Operation::Reunion(reunion) => {
+                    let inputs: Vec<_> = spec.inputs_of(place).iter().map(|rows| &all.of(*rows).schema).collect();
+                    Ok(Work::Reunion(Reunion::new(reunion, &inputs, &behind.schema)))
+                }
             };
             let work = work.map_err(|text| refused(format!("transform `{name}`: {text}")))?;
             stages.push(Arc::new(Stage { name: name.clone(), work, busy_nanoseconds: AtomicU64::new(0) }));
         }
+        let inputs: Vec<_> = (0..stages.len()).map(|place| spec.inputs_of(place)).collect();
         let mut ends = Vec::new();
         for number in 0..spec.destinations() {
             let rows = spec.input_of_destination(number);
@@ -145,22 +171,20 @@ impl Transforms {
                     Some(Arc::new(fit.map_err(|text| refused(format!("destination {number}: {text}")))?))
                 }
             };
-            ends.push(End { rows, path: spec.path(number), fit });
+            ends.push(End { rows, passed: passed(&inputs, spec.passed(number), rows), fit });
         }
-        let inputs = (0..stages.len()).map(|place| spec.input_of(place)).collect();
         Ok(Transforms { stages, inputs, ends, windows: Arc::new(Windows::new(outcome)) })
     }
 
     /// Those on the way to one of the destinations, alone.
     pub fn way(&self, number: usize) -> Self {
         let Some(end) = self.ends.get(number) else { return Self::default() };
-        let first = RowsOf { transform: None, output: 0 };
-        let renamed = |(place, own): (usize, &RowsOf)| RowsOf { transform: Some(place), output: own.output };
-        let mut inputs: Vec<RowsOf> = std::iter::once(first).chain(end.path.iter().enumerate().map(renamed)).collect();
-        let rows = inputs.pop().unwrap_or(first);
-        let stages = end.path.iter().filter_map(|own| self.stages.get(own.transform?).cloned()).collect();
-        let path = inputs.iter().skip(1).copied().chain([rows]).filter(|own| own.transform.is_some()).collect();
-        let end = End { rows, path, fit: end.fit.clone() };
+        let own: Vec<usize> = end.passed.iter().map(|own| own.stage).collect();
+        let stages = own.iter().filter_map(|place| self.stages.get(*place).cloned()).collect();
+        let among = |inputs: &Vec<RowsOf>| inputs.iter().map(|rows| rows.among(&own)).collect();
+        let inputs: Vec<_> = own.iter().filter_map(|place| self.inputs.get(*place).map(among)).collect();
+        let rows = end.rows.among(&own);
+        let end = End { rows, passed: passed(&inputs, (0..own.len()).collect(), rows), fit: end.fit.clone() };
         Transforms { stages, inputs, ends: vec![end], windows: self.windows.clone() }
     }
 
@@ -179,6 +203,7 @@ impl Transforms {
         let drops = |stage: &Arc<Stage>| match &stage.work {
             Work::Probe(probe) => probe.drops_rows(),
             Work::Query(_) | Work::Split(_) => true,
+            Work::Reunion(_) => false,
         };
         self.stages.iter().any(drops) || self.ends.iter().any(|end| end.fit.is_some())
     }
@@ -192,15 +217,11 @@ impl Transforms {
     /// sent another way.
     pub fn left_out(&self, number: usize, counts: &[TransformCounts]) -> DestinationCounts {
         let mut sum = DestinationCounts::default();
-        let path = self.ends.get(number).map_or(&[][..], |end| &end.path);
-        for (own, counts) in path.iter().filter_map(|own| Some((own, counts.get(own.transform?)?))) {
-            let others = counts.outputs.iter().sum::<u64>();
-            let elsewhere = match own.output.checked_sub(1) {
-                None => others,
-                Some(output) => {
-                    counts.matched + counts.defaulted + others - counts.outputs.get(output).copied().unwrap_or_default()
-                }
-            };
+        let passed = self.ends.get(number).map_or(&[][..], |end| &end.passed);
+        for (Passed { outputs, .. }, counts) in passed.iter().filter_map(|own| Some((own, counts.get(own.stage)?))) {
+            let first = counts.matched + counts.defaulted;
+            let rows = std::iter::once(&first).chain(&counts.outputs).enumerate();
+            let elsewhere = rows.filter(|(output, _)| !outputs.contains(output)).map(|(_, rows)| rows).sum::<u64>();
             sum.rejected += counts.rejected;
             sum.filtered += counts.filtered + elsewhere;
         }
@@ -217,7 +238,20 @@ impl Transforms {
             refused_at_end: vec![0; self.ends.len()],
             refused: Remaining::default(),
         };
-        self.give(RowsOf { transform: None, output: 0 }, batch, Remaining::default(), counts, &mut sent)?;
+        let mut waiting: Vec<Vec<Arrival>> = self.stages.iter().map(|_| Vec::new()).collect();
+        self.give(RowsOf::FIRST, batch, Remaining::default(), &mut waiting, &mut sent)?;
+        for place in 0..self.stages.len() {
+            // All that it reads has come: it stands before it.
+            let arrived = std::mem::take(&mut waiting[place]);
+            if arrived.is_empty() {
+                continue;
+            }
+            let Given { outputs, refused } = self.work(place, arrived, &mut counts[place])?;
+            sent.refused.absorb(refused);
+            for Output { output, batch, remaining } in outputs {
+                self.give(RowsOf { transform: Some(place), output }, batch, remaining, &mut waiting, &mut sent)?;
+            }
+        }
         Ok(sent)
     }
 
@@ -245,11 +279,13 @@ impl Transforms {
         rows: RowsOf,
         batch: RecordBatch,
         remaining: Remaining,
-        counts: &mut [TransformCounts],
+        waiting: &mut [Vec<Arrival>],
         sent: &mut Sent,
     ) -> Result<(), CoreError> {
-        let stages =
-            self.inputs.iter().enumerate().filter(|(_, own)| **own == rows).map(|(place, _)| Reader::Stage(place));
+        let input = |(place, inputs): (usize, &Vec<RowsOf>)| {
+            Some(Reader::Stage { place, input: inputs.iter().position(|own| *own == rows)? })
+        };
+        let stages = self.inputs.iter().enumerate().filter_map(input);
         let ends =
             self.ends.iter().enumerate().filter(|(_, end)| end.rows == rows).map(|(place, _)| Reader::End(place));
         let readers: Vec<Reader> = stages.chain(ends).collect();
@@ -258,68 +294,72 @@ impl Transforms {
             return Ok(());
         };
         for reader in others {
-            self.read(*reader, batch.clone(), remaining.fork(), counts, sent)?;
+            self.arrive(*reader, batch.clone(), remaining.fork(), waiting, sent)?;
         }
-        self.read(*last, batch, remaining, counts, sent)
+        self.arrive(*last, batch, remaining, waiting, sent)
     }
 
-    fn read(
+    fn arrive(
         &self,
         reader: Reader,
         batch: RecordBatch,
         mut remaining: Remaining,
-        counts: &mut [TransformCounts],
+        waiting: &mut [Vec<Arrival>],
         sent: &mut Sent,
     ) -> Result<(), CoreError> {
-        match reader {
-            Reader::End(place) => {
-                let before = remaining.refused();
-                let left = match &self.ends[place].fit {
-                    None => Some(batch),
-                    Some(fit) => fit.apply(&batch, &mut remaining).map_err(|error| internal("fit", &error))?,
-                };
-                sent.refused_at_end[place] += remaining.refused() - before;
-                match left {
-                    Some(batch) => sent.destinations[place] = Some((batch, remaining)),
-                    None => sent.refused.absorb(remaining),
-                }
-                Ok(())
+        let number = match reader {
+            Reader::Stage { place, input } => {
+                waiting[place].push(Arrival { input, batch, remaining });
+                return Ok(());
             }
-            Reader::Stage(place) => {
-                let Given { outputs, refused } = self.work(place, &batch, &mut counts[place], remaining)?;
-                drop(batch);
-                sent.refused.absorb(refused);
-                for Output { output, batch, remaining } in outputs {
-                    self.give(RowsOf { transform: Some(place), output }, batch, remaining, counts, sent)?;
-                }
-                Ok(())
-            }
+            Reader::End(number) => number,
+        };
+        let before = remaining.refused();
+        let left = match &self.ends[number].fit {
+            None => Some(batch),
+            Some(fit) => fit.apply(&batch, &mut remaining).map_err(|error| internal("fit", &error))?,
+        };
+        sent.refused_at_end[number] += remaining.refused() - before;
+        match left {
+            Some(batch) => sent.destinations[number] = Some((batch, remaining)),
+            None => sent.refused.absorb(remaining),
         }
+        Ok(())
     }
 
-    fn work(
-        &self,
-        place: usize,
-        batch: &RecordBatch,
-        counts: &mut TransformCounts,
-        mut remaining: Remaining,
-    ) -> Result<Given, CoreError> {
+    fn work(&self, place: usize, arrived: Vec<Arrival>, counts: &mut TransformCounts) -> Result<Given, CoreError> {
         let stage = &self.stages[place];
         let started = Instant::now();
         let given = match &stage.work {
-            Work::Probe(probe) => {
-                probe.apply(batch, counts, remaining).map_err(|error| internal(&stage.name, &error))?
+            Work::Reunion(reunion) => reunion.apply(arrived, counts).map_err(|error| internal(&stage.name, &error))?,
+            alone => {
+                let only = arrived.into_iter().next().ok_or_else(|| internal(&stage.name, &"no rows"))?;
+                self.work_alone(&stage.name, alone, only, counts)?
             }
-            Work::Split(split) => split.apply(batch, &self.windows, counts, remaining)?,
-            Work::Query(query) => match query.apply(batch, &self.windows, counts, &mut remaining)? {
+        };
+        stage.busy_nanoseconds.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        Ok(given)
+    }
+
+    /// Of a transform with one input.
+    fn work_alone(
+        &self,
+        name: &str,
+        work: &Work,
+        Arrival { batch, mut remaining, .. }: Arrival,
+        counts: &mut TransformCounts,
+    ) -> Result<Given, CoreError> {
+        match work {
+            Work::Probe(probe) => probe.apply(&batch, counts, remaining).map_err(|error| internal(name, &error)),
+            Work::Split(split) => split.apply(&batch, &self.windows, counts, remaining),
+            Work::Query(query) => Ok(match query.apply(&batch, &self.windows, counts, &mut remaining)? {
                 Some(batch) => {
                     Given { outputs: vec![Output { output: 0, batch, remaining }], refused: Remaining::default() }
                 }
                 None => Given { outputs: Vec::new(), refused: remaining },
-            },
-        };
-        stage.busy_nanoseconds.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        Ok(given)
+            }),
+            Work::Reunion(_) => Err(internal(name, &"a reunion of one input")),
+        }
     }
 
     /// What each has done so far.
@@ -330,6 +370,14 @@ impl Transforms {
         };
         self.stages.iter().map(report).collect()
     }
+}
+
+/// What rows pass that arrive somewhere: by which outputs they go on.
+fn passed(inputs: &[Vec<RowsOf>], stages: Vec<usize>, end: RowsOf) -> Vec<Passed> {
+    let read: Vec<RowsOf> =
+        stages.iter().filter_map(|place| inputs.get(*place)).flatten().copied().chain([end]).collect();
+    let outputs = |stage: usize| read.iter().filter(|own| own.transform == Some(stage)).map(|own| own.output).collect();
+    stages.into_iter().map(|stage| Passed { stage, outputs: outputs(stage) }).collect()
 }
 
 fn internal(name: &str, error: &dyn std::fmt::Display) -> CoreError {

@@ -36,6 +36,15 @@ pub struct Remaining {
     refusals: Vec<Refusal>,
 }
 
+/// The rows of several parts of a batch, as they stood in it.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Order {
+    /// No other part has rows.
+    Only(usize),
+    /// Of each row its part, and which row of it it is.
+    Mixed(Vec<(usize, usize)>),
+}
+
 impl Remaining {
     /// Refuses rows, by their numbers among those that are left. They are left until [`Remaining::keep`] is told of them.
     pub fn refuse(&mut self, rows: impl IntoIterator<Item = u32>, refusal: &Refusal) {
@@ -73,6 +82,30 @@ impl Remaining {
         let first = self.refusals.len() as u32;
         self.refused.extend(other.refused.into_iter().map(|(number, place)| (number, first + place)));
         self.refusals.extend(other.refusals);
+    }
+
+    /// Parts of one batch that come together again, each with the number of its rows: no row is in two of them.
+    pub fn together(parts: impl Iterator<Item = (Remaining, usize)>) -> (Remaining, Order) {
+        let (mut whole, mut rows) = (Remaining::default(), Vec::new());
+        let mut only = None;
+        let mut mixed = false;
+        for (part, (mut own, count)) in parts.enumerate() {
+            let numbers = own.numbers.take();
+            whole.absorb(own);
+            if count == 0 && part > 0 {
+                continue;
+            }
+            let number = |row: usize| numbers.as_ref().map_or(row as u32, |numbers| numbers[row]);
+            mixed |= !rows.is_empty();
+            rows.extend((0..count).map(|row| (number(row), part, row)));
+            (only, whole.numbers) = (Some(part), numbers);
+        }
+        if !mixed {
+            return (whole, Order::Only(only.unwrap_or_default()));
+        }
+        rows.sort_by_key(|(number, ..)| *number); // few runs, which are in order
+        whole.numbers = Some(rows.iter().map(|(number, ..)| *number).collect());
+        (whole, Order::Mixed(rows.into_iter().map(|(_, part, row)| (part, row)).collect()))
     }
 
     /// How many rows were refused, on any of its ways.

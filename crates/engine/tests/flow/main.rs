@@ -18,6 +18,7 @@ mod qualified;
 mod queries;
 mod rejects;
 mod resumed;
+mod reunions;
 mod routed;
 mod several;
 mod slicing;

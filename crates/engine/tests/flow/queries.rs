@@ -399,5 +399,5 @@ fn transforms_that_do_not_fit_are_refused() {
         Some("flow test: transform `priced`: column `a` is of another type than `name`")
     );
     let both = serde_json::from_value::<TransformSpec>(json!({"name": "both"}));
-    assert_eq!(both.unwrap_err().to_string(), "transform `both` is not one of lookup, query and split");
+    assert_eq!(both.unwrap_err().to_string(), "transform `both` is not one of lookup, query, split and reunion");
 }

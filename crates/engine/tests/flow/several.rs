@@ -288,7 +288,7 @@ fn rows_that_come_from_nowhere_are_refused() {
         "flow test: transform 1 is read before it has any rows"
     );
     assert_eq!(
-        refused(&|spec| spec.transforms[0].input = Some(to(Some(0), 0))),
+        refused(&|spec| spec.transforms[0].inputs = vec![to(Some(0), 0)]),
         "flow test: transform 0 is read before it has any rows"
     );
     let wide = json!([{"name": "name", "type": {"kind": "int32"}, "nullable": true}]);

@@ -32,7 +32,7 @@ def lookups(run: RunFiles) -> Markup | None:
         (own, each)
         for own in documents(run.summary, "tables")
         for each in documents(own, "transforms")
-        if text(each, "kind") not in ("sql", "split", "gathered")
+        if text(each, "kind") not in ("sql", "split", "gathered", "union")
     ]
     if not found:
         return None
