@@ -93,9 +93,11 @@ impl Destinations {
         self.0.iter().any(|own| own.sink.hashes_texts())
     }
 
-    /// Whether no consumer has anything to take: as long as one works, blocks come home.
+    /// Whether some consumers keep blocks, and none of them has anything to take: as long as one works, blocks come home. Others
+    /// have no say: beside them a consumer may wait for ever for what it needs before it lets go.
     pub fn starved(&self) -> bool {
-        self.0.iter().all(|own| own.sink.starved())
+        let mut keeping = self.0.iter().filter(|own| own.sink.keeps_blocks()).peekable();
+        keeping.peek().is_some() && keeping.all(|own| own.sink.starved())
     }
 
     /// As [`Sink::close`].
@@ -123,9 +125,11 @@ impl Destinations {
         }
     }
 
-    /// As [`Sink::seen_at_work`].
-    pub fn seen_at_work(&self, processes: &[i32]) {
-        self.0.iter().for_each(|own| own.sink.seen_at_work(processes));
+    /// As [`Sink::seen_at_work`], of all or of one of them: processes of several servers may have the same numbers.
+    pub fn seen_at_work(&self, destination: Option<usize>, processes: &[i32]) {
+        let all = self.0.iter().enumerate();
+        all.filter(|(number, _)| destination.is_none_or(|own| own == *number))
+            .for_each(|(_, own)| own.sink.seen_at_work(processes));
     }
 
     /// As [`Sink::writers`], of all.

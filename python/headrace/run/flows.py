@@ -287,6 +287,10 @@ class Flows:
         self._summary.tried.add(instance)
         return planned, None if task is None else self.destinations.targets.find(task.destination.connection)
 
+    def has_loaded(self, instance: str) -> bool:
+        """Whether this attempt of the run has loaded it, and has said so."""
+        return any(table.plan.task == instance and table.outcome.error is None for table in self._summary.tables)
+
     def nothing_to_load(self, planned: SkippedTask | FinishedTask) -> FlowEnd:
         """Accounts for a flow that has nothing to do."""
         if isinstance(planned, SkippedTask):
@@ -387,14 +391,16 @@ class Flows:
             flows = [flow for flow in self._package.flows if flow.when]
             tasks = [{"task": self._redactor.text(flow.id), "table": flow.destination.table} for flow in flows]
         else:
-            first = {item.task.flow: item for item in reversed(prepared) if isinstance(item, PreparedFlow)}
+            # What an earlier attempt has finished is not read.
+            read = [item for item in prepared if isinstance(item, PreparedFlow) and item.source is not _NO_SOURCE]
+            first = {item.task.flow: item for item in reversed(read)}
             tasks = [
                 {
                     "task": item.task.id,
                     "table": item.task.destination.table,
                     # What several destinations get in one pass is read once.
                     "bytes_total": item.source.bytes_total
-                    if not item.task.flow or first[item.task.flow] is item
+                    if not item.task.flow or first.get(item.task.flow) is item
                     else 0,
                     **({"flow_of": item.task.flow} if item.task.flow else {}),
                 }
