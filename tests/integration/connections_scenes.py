@@ -17,4 +17,46 @@ def elsewhere(text: str, connections: dict[str, str], places: dict[str, str]) ->
 
 def two_places(target: str = "replace", archive: str = "{type: duckdb, path: archive.duckdb}") -> str:
     """All orders in table `one` of the warehouse, and in table `two` of `archive`."""
-    return elsewhere(package(), {"archive": archive}, {"two": "archive"}).replace("target: replace", f"target: {target}")
+    return elsewhere(package(), {"archive": archive}, {"two": "archive"}).replace(
+        "target: replace", f"target: {target}"
+    )
+
+
+# The command line, with a process that kills itself, or fails, at a moment of the commits: `before` or `behind` the
+# commit of the place with that number, from 0.
+MOMENT = """
+import os, signal
+from headrace.errors import TargetBusyError
+from headrace.targets.duckdb.group import DuckdbGroup
+from headrace.targets.null.group import NullGroup
+from headrace.targets.postgres.group import PostgresGroup
+
+commits = []
+moments = {moments!r}
+
+def stop():
+    if {error!r}:
+        raise TargetBusyError({error!r})
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def at(moment):
+    if moments.pop((moment, len(commits)), False):
+        stop()
+
+for group in (DuckdbGroup, PostgresGroup, NullGroup):
+    def commit(self, result, own=group.commit):
+        at("before")
+        done = own(self, result)
+        at("behind")
+        commits.append(self)
+        return done
+    group.commit = commit
+
+from headrace.cli import main
+main()
+"""
+
+
+def stopped(moment: str, place: int, error: str = "") -> str:
+    """The command line that does not live through that moment, or fails once then."""
+    return MOMENT.format(error=error, moments={(moment, place): True})

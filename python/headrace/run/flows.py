@@ -112,7 +112,8 @@ class Flows:
                 raise
             self._started(prepared)
             if self._attempt.is_resumed:
-                requests.check_sources(self._folder, _sources(prepared), self._redactor)
+                gone = {item.task for item in prepared if isinstance(item, SkippedTask) and item.missing_files}
+                requests.check_sources(self._folder, _sources(prepared), self._redactor, without=gone)
         if not self.destinations.is_open:
             self.destinations.open([item for item in prepared if isinstance(item, PreparedFlow)])
         plan = self._planned(prepared, self.destinations.targets)
@@ -322,11 +323,12 @@ class Flows:
             prepared = prepare_flow(task, self._package, self._is_cancelled, self._prepared_ways.get(task.flow))
             if task.flow:
                 self._prepared_ways.setdefault(task.flow, prepared)
-            if isinstance(prepared, SkippedTask):
-                return None, prepared
             record = self._record_before(instance) if known else None
             if record is not None:
-                requests.check_source(self._folder, record["source"], prepared.source, self._redactor)
+                now = _NO_SOURCE if isinstance(prepared, SkippedTask) else prepared.source
+                requests.check_source(self._folder, record["source"], now, self._redactor)
+            if isinstance(prepared, SkippedTask):
+                return None, prepared
             keys = KeyAnswers(None if record is None else record["keys"], is_cancelled=self._is_cancelled)
             planned = self._plan_one(prepared, known=known, keys=keys)
             if record is None and self._attempt.request is not None and isinstance(planned, DataFlowPlan):
