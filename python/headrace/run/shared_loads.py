@@ -187,6 +187,8 @@ class SharedLoad:
                     self._at_work = plan.task
                     group.opened.switch(plan)
             self._at_work = None
+            for group in self._left if len(self._left) > 1 else ():
+                group.opened.prove()
             self._cancellation.check(f"task {self._name}")
             self._commit()
 
