@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import duckdb
@@ -106,6 +107,21 @@ def test_a_run_that_is_killed_between_the_commits_is_resumed(
     assert [path.name for path in next(orders.runs.iterdir()).glob("rejects/*.jsonl")] == ["one.jsonl"]
 
 
+def test_a_run_that_is_killed_twice_is_resumed_in_the_place_that_is_left(orders: Project) -> None:
+    made(orders, 0)
+    orders.package(two_places("append"))
+    for program, arguments in (
+        (stopped("before", 1), orders.arguments()),
+        (stopped("before", 0), orders.resume_command()),
+    ):
+        killed = command(orders, program, arguments)
+        assert killed.exit_code not in (0, 1), killed.stderr
+        assert counts(orders) == [ROWS, 0]
+    resumed = orders.resume()
+    assert accounts(resumed) == {"one": (ROWS, ROWS, 0, 0), "two": (ROWS, ROWS, 0, 0)}
+    assert counts(orders) == [ROWS, ROWS]
+
+
 def half(orders: Project, target: str, missing: str = "error") -> None:
     """A run has died when the first place had committed."""
     made(orders, 0)
@@ -177,7 +193,9 @@ def test_the_first_place_that_fails_undoes_all(orders: Project) -> None:
 def test_a_half_is_finished_by_another_try(orders: Project) -> None:
     made(orders, 0)
     retry = "retry: {times: 2, wait_seconds: 0.1, factor: 1}"
-    orders.package(two_places("append").replace("  load:\n", f"  load:\n    {retry}\n", 1))
+    text = two_places("append").replace("  load:\n", f"  load:\n    {retry}\n", 1)
+    # Of all data flows of the run: rows that are read again count once.
+    orders.package(text.replace("memory: 1GB", "memory: 1GB\nrejects: {limit: 1}"))
     (orders.inbox / "orders.3").write_text("x|1|1.00|bad\n")
     ended = command(orders, stopped("before", 1, "the disk is busy"), orders.arguments("--set", "limit=1"))
     ended.succeeded()
@@ -186,3 +204,108 @@ def test_a_half_is_finished_by_another_try(orders: Project) -> None:
     summary = ended.summary
     assert (summary["rows_read"], summary["rows_rejected"], summary["rows_loaded"]) == (ROWS + 1, 1, 2 * ROWS)
     assert orders.ledger() == orders.ledger(orders.folder / "archive.duckdb") == ["success"]
+
+
+def test_two_names_of_one_file_are_one_place(orders: Project) -> None:
+    """Its tables become visible together."""
+    made(orders, 0)
+    (orders.folder / "alias.duckdb").symlink_to(orders.folder / "warehouse.duckdb")
+    orders.package(two_places("replace", "{type: duckdb, path: alias.duckdb, lock_timeout_seconds: 1}"))
+    killed = command(orders, stopped("before", 0), orders.arguments())
+    assert killed.exit_code not in (0, 1), killed.stderr
+    orders.run().succeeded()
+    for table in ("one", "two"):
+        assert orders.query(f"SELECT count(*) FROM {table}") == [(ROWS,)]
+    assert orders.query("SELECT count(*) FROM headrace.task WHERE task = 'load'") == [(1,)]
+
+
+DIMENSION = """
+        keyed:
+          input: orders
+          lookup: {connection: dims, table: customers, on: {customer: code}, add: [label], no_match: {default: none}}
+"""
+
+
+def looked_up(orders: Project, dims: str = "dims.duckdb", table: str = "customers") -> None:
+    with duckdb.connect(str(orders.folder / dims)) as connection:
+        connection.execute(f"CREATE TABLE {table} AS SELECT range::INT AS code, 'old' AS label FROM range(30)")
+    text = package(DIMENSION, {"one": "keyed", "two": "keyed"})
+    archive = "{type: duckdb, path: archive.duckdb, lock_timeout_seconds: 1}"
+    more = {"archive": archive, "dims": f"{{type: duckdb, path: {dims}}}"}
+    orders.package(elsewhere(text, more, {"two": "archive"}))
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_lookup_that_has_changed_between_the_commits_is_refused(orders: Project, is_changed: bool) -> None:
+    looked_up(orders)
+    killed = command(orders, stopped("before", 1), orders.arguments())
+    assert killed.exit_code not in (0, 1), killed.stderr
+    if is_changed:
+        with duckdb.connect(str(orders.folder / "dims.duckdb")) as connection:
+            connection.execute("UPDATE customers SET label = 'new' WHERE code = 1")
+    ended = orders.resume()
+    if is_changed:
+        assert_snapshot("connections_lookup_changed", re.sub("[0-9a-f]{16,}", "SUM", orders.stable(ended.error)))
+        assert counts(orders) == [ROWS, None]
+    else:
+        assert accounts(ended) == {"one": (ROWS, ROWS, 0, 0), "two": (ROWS, ROWS, 0, 0)}
+        assert counts(orders) == [ROWS, ROWS]
+
+
+def test_a_lookup_of_a_table_that_the_flow_loads_is_refused(orders: Project) -> None:
+    looked_up(orders, "archive.duckdb", "two")
+    path = orders.folder / "package.yaml"
+    path.write_text(path.read_text().replace("table: customers", "table: two"))
+    ended = orders.run()
+    assert_snapshot("connections_own_lookup", orders.stable(ended.error))
+
+
+def test_plan_and_report_tell_all_places(orders: Project) -> None:
+    orders.package(elsewhere(two_places(), {"nowhere": "{type: 'null'}"}, {}))
+    text = (orders.folder / "package.yaml").read_text()
+    orders.package(
+        f"{text.rstrip()}\n        three: {{input: orders, connection: nowhere, table: three, target: replace}}\n"
+    )
+    headrace = [sys.executable, "-m", "headrace"]
+    planned = orders.command([*headrace, "plan", "package.yaml"])
+    assert_snapshot("connections_plan", orders.stable(planned.stdout))
+    graph = orders.command([*headrace, "plan", "package.yaml", "--graph", "mermaid"])
+    assert (graph.exit_code, "archive" in graph.stdout) == (0, True), graph.stderr
+    ended = orders.run()
+    assert ended.summary["rows_read"] == ROWS
+    assert sum(stream["rows"] for stream in ended.summary["streams"]) == ROWS
+    made = orders.command([*headrace, "report", "--runs-dir", "runs", "last", "--output", "report.html"])
+    assert made.exit_code == 0, made.stderr
+
+
+def test_turns_of_a_loop_and_flows_that_are_planned_late(orders: Project) -> None:
+    head, _, flow = two_places("create").partition("tasks:\n")
+    flow = flow.replace("orders.*", "orders.${part}")
+    for name in ("one", "two"):
+        flow = flow.replace(f"table: {name}", f'table: "{name}_${{part}}"')
+    inner = "".join(f"      {line}\n" for line in flow.splitlines())
+    loop = f'  each:\n    foreach:\n      in: ["1", "2"]\n      item: part\n      tasks:\n{inner}'
+    before = "  before:\n    sql: {connection: warehouse, text: CREATE TABLE IF NOT EXISTS other (n INT)}\n"
+    orders.package(f"{head}tasks:\n{before}{loop}    after: before\n")
+    killed = command(orders, stopped("before", 3), orders.arguments())
+    assert killed.exit_code not in (0, 1), killed.stderr
+    ended = orders.resume()
+    ended.succeeded()
+    assert accounts(ended).keys() == {"one_1", "two_1", "one_2", "two_2"}
+    assert (ended.summary["rows_read"], ended.summary["rows_loaded"]) == (ROWS, 2 * ROWS)
+    for database, table in PLACES:
+        (count,) = orders.query(
+            f"SELECT count(*) FROM (FROM {table}_1 UNION ALL FROM {table}_2)", orders.folder / database
+        )
+        assert count == (ROWS,)
+
+
+def test_two_engines_keep_within_the_budget(orders: Project) -> None:
+    for path in orders.inbox.glob("orders.*"):
+        path.unlink()
+    (orders.inbox / "orders.1").write_text("".join(f"{number}|1|1.00|{'w' * 10_000}\n" for number in range(20_000)))
+    orders.package(two_places().replace("memory: 1GB", "memory: 400MB"))
+    ended = orders.run("--streams", "2")
+    ended.succeeded()
+    assert counts(orders) == [20_000, 20_000]
+    assert ended.peak_resident_bytes < 470_000_000

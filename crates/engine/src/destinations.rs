@@ -177,3 +177,57 @@ impl Destinations {
         if self.is_one() { Vec::new() } else { self.0.iter().map(report).collect() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::Writer;
+
+    /// A consumer that keeps blocks, or does not, and waits for input, or does not.
+    struct Consumer {
+        keeps: bool,
+        waits: bool,
+    }
+
+    impl Sink for Consumer {
+        fn writer(&self) -> Box<dyn Writer> {
+            unreachable!("nothing is written")
+        }
+
+        fn keeps_blocks(&self) -> bool {
+            self.keeps
+        }
+
+        fn starved(&self) -> bool {
+            self.waits
+        }
+
+        fn close(&self) {}
+
+        fn report(&self) -> SinkReport {
+            SinkReport::default()
+        }
+
+        fn columns(&self) -> Option<Vec<ColumnReport>> {
+            None
+        }
+    }
+
+    fn starved(consumers: &[(bool, bool)]) -> bool {
+        let of = |&(keeps, waits): &(bool, bool)| Destination {
+            name: String::new(),
+            router: None,
+            sink: Arc::new(Consumer { keeps, waits }),
+        };
+        Destinations(consumers.iter().map(of).collect()).starved()
+    }
+
+    #[test]
+    fn only_those_that_keep_blocks_are_asked_whether_they_starve() {
+        let (waits, works, lets_go) = ((true, true), (true, false), (false, false));
+        assert!(starved(&[waits]) && starved(&[waits, waits]));
+        assert!(starved(&[waits, lets_go]), "blocks never come home otherwise");
+        assert!(!starved(&[waits, works]), "one that works gives blocks back");
+        assert!(!starved(&[lets_go]) && !starved(&[works, lets_go]));
+    }
+}

@@ -34,13 +34,15 @@ class SharedFlowRules:
                 expected="one destination",
                 hint="Write a data flow for each of them.",
             )
-        if spec.rejects.table is not None:
+        is_one = len({own.connection.name for own in destinations}) < 2
+        if not is_one:
+            self._several_connections(spec, destinations)
+        if spec.rejects.table is not None and is_one:
             self._refuse(
                 ("rejects", "table"),
                 "rejects of a data flow with several destinations go into no table in this version",
                 hint="Leave `table` out: they are in the run folder, and `headrace rejects` shows them.",
             )
-        self._ledgers(destinations)
         self._different_tables(destinations)
         for name, own in spec.destinations.items():
             if own.commit is not None:
@@ -71,17 +73,20 @@ class SharedFlowRules:
                 )
         return self._is_right
 
-    def _ledgers(self, destinations: Sequence[Destination]) -> None:
-        """Each of several connections says by itself whether its rows are there: without that, rows would come twice
-        when the others are finished.
-        """
-        if len({own.connection.name for own in destinations}) == 1:
-            return
+    def _several_connections(self, spec: DataFlowSpec, destinations: Sequence[Destination]) -> None:
+        """Each says by itself whether its rows are there: without that, they would come twice when others go on."""
+        if spec.rejects.table is not None:
+            self._refuse(
+                ("rejects", "table"),
+                "rejects of a data flow with destinations of several connections go into no table: it would stand in "
+                "one of them, and not be filled with the others",
+                hint="Leave `table` out: they are in the run folder, and `headrace rejects` shows them.",
+            )
         for own in destinations:
             if isinstance(own.connection, PostgresConnection) and own.connection.ledger_schema is None:
                 self._refuse(
                     ("destinations", own.name, "connection"),
-                    f"a data flow with destinations of several connections needs the ledger of "
+                    "a data flow with destinations of several connections needs the ledger of "
                     f"`{show_name(own.connection.name)}`, to know which of them are complete",
                     found="`ledger: off`",
                     hint="Leave `ledger: off` out, or write a data flow for each connection.",
