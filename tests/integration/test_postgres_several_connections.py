@@ -15,7 +15,7 @@ import pytest
 from tests.integration.connections_scenes import elsewhere, stopped
 from tests.integration.driver import Ended
 from tests.integration.postgres import PostgresProject
-from tests.integration.several_scenes import ROWS, accounts, expected, package, write_files
+from tests.integration.several_scenes import KEYED, ROWS, accounts, expected, package, write_files
 from tests.servers.cluster import LOADER, Database
 from tests.snapshots import assert_snapshot
 
@@ -190,6 +190,30 @@ def test_a_source_that_is_wrong_is_told_the_same_whoever_stops_first(orders: Pos
     assert places.counts() == [None, None]
     assert len(errors) == 1
     assert_snapshot("connections_source", errors.pop())
+
+
+def test_several_tables_of_each_place_and_ways_that_part(orders: PostgresProject) -> None:
+    """Of each place one with rows that find something, and one with the others; divided in both."""
+    named = {"found": "keyed", "found_too": "keyed", "missed": "keyed.no_match", "missed_too": "keyed.no_match"}
+    clauses = ", load: view, partition: {range: {column: id, bounds: [2000, 4000]}}"
+    text = elsewhere(
+        package(KEYED, named, clauses), {"archive": ARCHIVE}, {"found_too": "archive", "missed": "archive"}
+    )
+    orders.package(text)
+    for streams in ("1", "16"):
+        ended = orders.run("--streams", streams)
+        found = len(expected(orders, "FROM orders JOIN customers ON code = customer"))
+        assert {name: own[1] for name, own in accounts(ended).items()} == {
+            "found": found,
+            "missed_too": ROWS - found,
+            "found_too": found,
+            "missed": ROWS - found,
+        }
+        assert orders.query("SELECT count(DISTINCT id) FROM missed_too") == [(str(ROWS - found),)]
+        archive = in_duckdb(orders.folder / "archive.duckdb")
+        assert archive("SELECT (SELECT count(*) FROM found_too), count(DISTINCT id) FROM missed") == [
+            (found, ROWS - found)
+        ]
 
 
 GATE = """CREATE FUNCTION gate(bigint) RETURNS bool LANGUAGE plpgsql AS

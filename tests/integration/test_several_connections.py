@@ -190,14 +190,15 @@ def test_the_first_place_that_fails_undoes_all(orders: Project) -> None:
     assert counts(orders) == [ROWS, ROWS]
 
 
-def test_a_half_is_finished_by_another_try(orders: Project) -> None:
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_is_missing_is_loaded_by_another_try(orders: Project, place: int) -> None:
     made(orders, 0)
     retry = "retry: {times: 2, wait_seconds: 0.1, factor: 1}"
     text = two_places("append").replace("  load:\n", f"  load:\n    {retry}\n", 1)
     # Of all data flows of the run: rows that are read again count once.
     orders.package(text.replace("memory: 1GB", "memory: 1GB\nrejects: {limit: 1}"))
     (orders.inbox / "orders.3").write_text("x|1|1.00|bad\n")
-    ended = command(orders, stopped("before", 1, "the disk is busy"), orders.arguments("--set", "limit=1"))
+    ended = command(orders, stopped("before", place, "the disk is busy"), orders.arguments("--set", "limit=1"))
     ended.succeeded()
     assert counts(orders) == [ROWS, ROWS]
     assert accounts(ended) == {"one": (ROWS + 1, ROWS, 0, 1), "two": (ROWS + 1, ROWS, 0, 1)}
@@ -309,3 +310,20 @@ def test_two_engines_keep_within_the_budget(orders: Project) -> None:
     ended.succeeded()
     assert counts(orders) == [20_000, 20_000]
     assert ended.peak_resident_bytes < 470_000_000
+
+
+def test_behind_the_first_commit_nothing_is_cancelled(orders: Project) -> None:
+    made(orders, 0)
+    orders.package(two_places("append"))
+    ended = command(orders, stopped("behind", 0, "SIGINT"), orders.arguments())
+    assert ended.exit_code in (0, 3), ended.stderr
+    assert counts(orders) == [ROWS, ROWS]
+
+
+def test_a_flow_without_files_leaves_both_places_alone(orders: Project) -> None:
+    for path in orders.inbox.glob("orders.*"):
+        path.unlink()
+    orders.package(two_places().replace('files: "orders.*"', 'files: "orders.*", missing: skip'))
+    summary = orders.run().succeeded()
+    assert [own["table"] for own in summary["skipped"]] == ["one", "two"]
+    assert counts(orders) == [None, None]

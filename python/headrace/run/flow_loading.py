@@ -137,7 +137,7 @@ class FlowLoading:
         return replace(
             plan,
             shown_paths=self._shown_paths(plan.source),
-            rows_before=self._summary.rows_before(plan.flow),
+            rows_before=self._summary.rows_before(plan.flow or plan.task),
             cpus_of_streams=self._pinned(plan),
         )
 

@@ -114,25 +114,27 @@ def _flow_error(flow: SharedFlow) -> HeadraceError | None:
 
 
 class _Meeting:
-    """All places are ready for rows, or one has stopped."""
+    """All places are ready for rows, or one has stopped before."""
 
     def __init__(self, places: int) -> None:
-        self._barrier = threading.Barrier(places)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._awaited = places
         self.first_to_stop: PlaceOfWays | None = None
 
     def ready(self) -> None:
         """Waits for the others. Raises CancelledError if one of them will never be ready."""
-        try:
-            self._barrier.wait()
-        except threading.BrokenBarrierError:
-            raise CancelledError(_STOPPED) from None
+        with self._changed:
+            self._awaited -= 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._awaited == 0 or self.first_to_stop is not None)
+            if self._awaited:
+                raise CancelledError(_STOPPED)
 
     def stopped(self, place: PlaceOfWays) -> None:
         """A place stops the flow."""
-        with self._lock:
+        with self._changed:
             self.first_to_stop = self.first_to_stop or place
-        self._barrier.abort()
+            self._changed.notify_all()
 
 
 class PartOfFlow:

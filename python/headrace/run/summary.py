@@ -272,13 +272,13 @@ class Summary:
         return _first_of_flows([own for own in self.tables if own.plan.flow not in known], lambda own: own.plan.flow)
 
     def rows_before(self, flow: str = "") -> RowsBefore:
-        """What the data flows that have ended have read, in this attempt of the run or before. `flow`: one with several
-        destinations that goes on, because some of its tables are not complete.
+        """What the data flows that have ended have read, in this attempt of the run or before. `flow`: the one that
+        asks, which may have been tried before, or complete in some places.
         """
         finished = _first_of_flows(self.finished, lambda own: own.task.flow)
-        finished = [table for table in finished if not flow or table.task.flow != flow]
+        finished = [table for table in finished if (table.task.flow or table.task.task) != flow]
         rejected = sum(table.rejected_in_flow for table in finished)
-        tables = [table for table in self._sources() if not flow or table.plan.flow != flow]
+        tables = [table for table in self._sources() if (table.plan.flow or table.plan.task) != flow]
         folded = sum(int(document["rows_read"]) for document in sources_of(self.folded.documents))
         return RowsBefore(
             rejected + sum(table.rejected_in_flow() for table in tables),
