@@ -320,10 +320,16 @@ def test_behind_the_first_commit_nothing_is_cancelled(orders: Project) -> None:
     assert counts(orders) == [ROWS, ROWS]
 
 
-def test_a_flow_without_files_leaves_both_places_alone(orders: Project) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_flow_without_files_leaves_both_places_alone(orders: Project, is_killed: bool) -> None:
     for path in orders.inbox.glob("orders.*"):
         path.unlink()
-    orders.package(two_places().replace('files: "orders.*"', 'files: "orders.*", missing: skip'))
-    summary = orders.run().succeeded()
-    assert [own["table"] for own in summary["skipped"]] == ["one", "two"]
+    text = two_places().replace('files: "orders.*"', 'files: "orders.*", missing: skip')
+    # Whatever is there: the places are opened, because of the task behind it.
+    orders.package(f"{text}  behind: {{sql: {{connection: archive, text: SELECT 1}}, after: load}}\n")
+    if is_killed:
+        killed = command(orders, stopped("before", 1), orders.arguments())
+        assert killed.exit_code not in (0, 1), killed.stderr
+    summary = (orders.resume() if is_killed else orders.run()).succeeded()
+    assert {own["table"] for own in summary["skipped"]} <= {"one", "two"}
     assert counts(orders) == [None, None]

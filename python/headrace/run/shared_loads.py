@@ -133,11 +133,11 @@ class SharedLoad:
                 else:
                     way.end = self._done_before(way, group.mark)
             self._refuse_one_table(group)
-        half = next((way for group in self._left for way in group.ways if way.nothing is not None), None)
-        if half is not None and len(self._left) < len(self._groups):
+        skipped = next((way.nothing for way in self._ways if way.nothing is not None), None)
+        if skipped is not None and any(way.end is not None and way.end.reason is None for way in self._ways):
             raise LedgerError(
                 f"{self._name} cannot go on: there is nothing to load any more",
-                found=half.nothing.reason if half.nothing is not None else None,
+                found=skipped.reason,
                 hint="Put the files back as they were, or start a new run: `headrace run`.",
             )
 
@@ -303,6 +303,6 @@ class SharedLoad:
             [way.shown for group in self._groups if group.has_committed is wanted for way in group.ways]
             for wanted in (True, False)
         )
-        error.what = f"{error.what}; visible already: {', '.join(there)}; not loaded: {', '.join(missing)}"
+        error.what = f"{error.what}; visible already: {', '.join(there)}; left to load: {', '.join(missing)}"
         if self._run_id not in (error.hint or ""):
             error.hint = f"{error.hint or ''} Load the rest: headrace resume {self._run_id}".lstrip()
