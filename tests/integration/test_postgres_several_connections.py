@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -21,6 +22,7 @@ from tests.snapshots import assert_snapshot
 
 COLUMNS = "id bigint, customer int, amount numeric(9,2), note varchar(30)"
 ARCHIVE = "{type: duckdb, path: archive.duckdb, lock_timeout_seconds: 1}"
+KILLS = int(os.environ.get("KILLS", "2"))
 Ask = Callable[[str], list[tuple[object, ...]]]
 
 
@@ -134,6 +136,25 @@ def test_a_run_that_is_killed_between_the_commits_is_resumed(
     assert (summary["rows_read"], summary["rows_rejected"], summary["rows_loaded"]) == (ROWS + 1, 1, 2 * ROWS)
     assert [table["rejects"]["count"] for table in summary["tables"]] == [1, 0]
     assert places.project.leftovers() == []
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_a_run_that_is_killed_at_any_moment_is_resumed(places: Places, kill: int) -> None:
+    places.made(1)
+    places.package("append", ", load: single")
+    orders = places.project
+    with orders.started(orders.arguments("--streams", "4")) as running:
+        orders.wait_for_event(running, "task_started")
+        time.sleep(kill * 0.6 / KILLS)
+        running.signal(signal.SIGKILL)
+        running.wait()
+    before = places.counts()
+    assert before in ([1, 1], [ROWS + 1, 1], [ROWS + 1, ROWS + 1])
+    resumed = orders.resume()
+    if resumed.exit_code:  # it had ended before
+        assert before == [ROWS + 1, ROWS + 1]
+    assert places.counts() == [ROWS + 1, ROWS + 1]
+    assert orders.leftovers() == []
 
 
 def test_a_place_that_fails_behind_the_commit_of_another_is_finished_by_resume(places: Places) -> None:
