@@ -235,7 +235,11 @@ class Flow:
     def seen_at_work(self, process_ids: Sequence[int]) -> None:
         """Tell that these processes of the server were seen at work: their writers are not given up, even if no byte
         moves for `stall_timeout_seconds`. To be told again and again."""
-        self._flow.seen_at_work(list(process_ids))
+        self._flow.seen_at_work(None, list(process_ids))
+
+    def seen_at_work_of(self, destination: int, process_ids: Sequence[int]) -> None:
+        """The same of the server of one of several destinations."""
+        self._flow.seen_at_work(destination, list(process_ids))
 
     def snapshot(self) -> Data:
         """Live counters for progress: bytes_read, rows_read, rows_out, rows_rejected, slices_done, slices_total,

@@ -195,3 +195,20 @@ def test_what_several_destinations_get_in_one_pass_counts_once_in_the_total() ->
         progress.listen({**own, "rows_read": 1000})
     (line,) = [line for line in rendered(progress, 80).splitlines() if line.startswith("total")]
     assert line.split()[2] == "1,000"
+
+
+def test_of_a_flow_that_goes_on_in_one_place_the_files_are_those_of_what_is_left() -> None:
+    clock, _console, progress = live(80)
+    tasks = [
+        {"task": f"load/{name}", "table": name, "bytes_total": size, "flow_of": "load"}
+        for name, size in (("one", 0), ("two", 100))
+    ]
+    progress.listen({**RUN_STARTED, "tasks": tasks})
+    first, second = tasks
+    progress.listen({"event": "task_skipped", "task": first["task"], "kind": "data_flow", "table": first["table"]})
+    progress.listen({**LINEITEM_STARTED, **second})
+    clock.now += 10
+    counts = {"rows_read": 500, "rows_rejected": 0, "bytes_read": 50, "source_bytes_read": 50, "seconds": 10.0}
+    progress.listen({"event": "progress", "task": second["task"], "table": second["table"], **counts})
+    (line,) = [line for line in rendered(progress, 80).splitlines() if line.startswith("total")]
+    assert line.split()[-1] == "0:10", "as long as it has taken for the first half"

@@ -106,14 +106,6 @@ def test_null_for_not_null_is_a_reject_of_its_way(orders: PostgresProject) -> No
     assert ended.summary["rows_rejected"] == bad
 
 
-def test_destinations_of_two_connections_are_refused(orders: PostgresProject) -> None:
-    text = package().replace("two: {input: orders, connection: warehouse", "two: {input: orders, connection: other")
-    orders.package(text.replace("  inbox:", "  other: {type: duckdb, path: other.duckdb}\n  inbox:"))
-    ended = orders.run()
-    assert ended.exit_code == 5
-    assert_snapshot("several_two_connections_run", orders.stable(ended.error))
-
-
 @pytest.mark.parametrize("kill", range(KILLS))
 def test_a_killed_run_is_resumed(orders: PostgresProject, kill: int) -> None:
     orders.package(package(KEYED, {"found": "keyed", "missed": "keyed.no_match"}))

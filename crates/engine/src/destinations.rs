@@ -93,9 +93,11 @@ impl Destinations {
         self.0.iter().any(|own| own.sink.hashes_texts())
     }
 
-    /// Whether no consumer has anything to take: as long as one works, blocks come home.
+    /// Whether some consumers keep blocks, and none of them has anything to take: as long as one works, blocks come home. Others
+    /// have no say: beside them a consumer may wait for ever for what it needs before it lets go.
     pub fn starved(&self) -> bool {
-        self.0.iter().all(|own| own.sink.starved())
+        let mut keeping = self.0.iter().filter(|own| own.sink.keeps_blocks()).peekable();
+        keeping.peek().is_some() && keeping.all(|own| own.sink.starved())
     }
 
     /// As [`Sink::close`].
@@ -123,9 +125,11 @@ impl Destinations {
         }
     }
 
-    /// As [`Sink::seen_at_work`].
-    pub fn seen_at_work(&self, processes: &[i32]) {
-        self.0.iter().for_each(|own| own.sink.seen_at_work(processes));
+    /// As [`Sink::seen_at_work`], of all or of one of them: processes of several servers may have the same numbers.
+    pub fn seen_at_work(&self, destination: Option<usize>, processes: &[i32]) {
+        let all = self.0.iter().enumerate();
+        all.filter(|(number, _)| destination.is_none_or(|own| own == *number))
+            .for_each(|(_, own)| own.sink.seen_at_work(processes));
     }
 
     /// As [`Sink::writers`], of all.
@@ -171,5 +175,59 @@ impl Destinations {
     pub fn reports(&self) -> Vec<DestinationReport> {
         let report = |own: &Destination| DestinationReport { sink: own.sink.report(), columns: own.sink.columns() };
         if self.is_one() { Vec::new() } else { self.0.iter().map(report).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::Writer;
+
+    /// A consumer that keeps blocks, or does not, and waits for input, or does not.
+    struct Consumer {
+        keeps: bool,
+        waits: bool,
+    }
+
+    impl Sink for Consumer {
+        fn writer(&self) -> Box<dyn Writer> {
+            unreachable!("nothing is written")
+        }
+
+        fn keeps_blocks(&self) -> bool {
+            self.keeps
+        }
+
+        fn starved(&self) -> bool {
+            self.waits
+        }
+
+        fn close(&self) {}
+
+        fn report(&self) -> SinkReport {
+            SinkReport::default()
+        }
+
+        fn columns(&self) -> Option<Vec<ColumnReport>> {
+            None
+        }
+    }
+
+    fn starved(consumers: &[(bool, bool)]) -> bool {
+        let of = |&(keeps, waits): &(bool, bool)| Destination {
+            name: String::new(),
+            router: None,
+            sink: Arc::new(Consumer { keeps, waits }),
+        };
+        Destinations(consumers.iter().map(of).collect()).starved()
+    }
+
+    #[test]
+    fn only_those_that_keep_blocks_are_asked_whether_they_starve() {
+        let (waits, works, lets_go) = ((true, true), (true, false), (false, false));
+        assert!(starved(&[waits]) && starved(&[waits, waits]));
+        assert!(starved(&[waits, lets_go]), "blocks never come home otherwise");
+        assert!(!starved(&[waits, works]), "one that works gives blocks back");
+        assert!(!starved(&[lets_go]) && !starved(&[works, lets_go]));
     }
 }

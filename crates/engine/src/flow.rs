@@ -317,9 +317,9 @@ impl Flow {
     }
 
     /// Tells that these processes of the destination's server were seen at work just now: a writer whose process is among
-    /// them waits on, however long nothing moves on its connection.
-    pub fn seen_at_work(&self, processes: &[i32]) {
-        self.shared.destinations.seen_at_work(processes);
+    /// them waits on, however long nothing moves on its connection. `destination`: the only one whose server they are of.
+    pub fn seen_at_work(&self, destination: Option<usize>, processes: &[i32]) {
+        self.shared.destinations.seen_at_work(destination, processes);
     }
 
     /// The next rows that a query is to be run over, as soon as there are some; from any thread, any number of them. None when the

@@ -271,8 +271,8 @@ impl Flow {
         self.0.is_stopped()
     }
 
-    fn seen_at_work(&self, py: Python<'_>, process_ids: Vec<i32>) {
-        py.detach(|| self.0.seen_at_work(&process_ids));
+    fn seen_at_work(&self, py: Python<'_>, destination: Option<usize>, process_ids: Vec<i32>) {
+        py.detach(|| self.0.seen_at_work(destination, &process_ids));
     }
 
     fn snapshot(&self, py: Python<'_>) -> PyResult<String> {

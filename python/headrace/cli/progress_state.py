@@ -142,6 +142,12 @@ class RunProgress:
             self._table(task).bytes_total = int(task.get("bytes_total") or 0)
 
     def _start_table(self, event: Mapping[str, Any], now: float) -> None:
+        flow = str(event.get("flow_of") or "")
+        if flow and event["bytes_total"]:
+            # The first one of all may have been complete before.
+            if first := self.tables.get(self._first.get(flow, "")):
+                first.is_source = False
+            self._first[flow] = str(event["task"])
         table = self._table(event)
         table.state = LOADING
         table.bytes_total = int(event["bytes_total"])

@@ -175,7 +175,7 @@ class LocalExecutor:
         result, failure, warnings = self._executed(shared.whole, load, flow, progress, cancel, measuring)
         outcomes = []
         for number, _ in enumerate(shared.ways):
-            own = None if result is None else shared.result_of(number, result)
+            own = None if result is None else shared.told(number, result)
             times = None if load.times is None else load.times[number]
             outcome = begun.outcome(
                 own, times, failure, (*(times.warnings if times else ()), *(warnings if not number else ()))
@@ -301,10 +301,14 @@ class _Load(Generic[Times]):
             self._flow.cancel(_STOPPED_BY_TARGET)
 
     def result(self) -> dict[str, Any]:
-        """What the core says of the flow, once it has ended."""
-        while self._result is None:
-            self._result = self._flow.join(self._poll_seconds)
-        return self._result
+        """What the core says of the flow, once it has ended. It is asked each time: whoever takes rows of a merged
+        stream counts on, behind the last row that others have taken.
+        """
+        result = None
+        while result is None:
+            result = self._flow.join(self._poll_seconds)
+        self._result = result
+        return result
 
 
 def _flow_error(result: dict[str, Any]) -> HeadraceError | None:

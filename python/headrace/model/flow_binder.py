@@ -165,7 +165,7 @@ class FlowBinder:
                     ends[name],
                 )
             )
-        return tasks[0] if len(tasks) == 1 else SharedFlow(instance, tuple(tasks))
+        return tasks[0] if len(tasks) == 1 else SharedFlow(instance, _by_connection(tasks))
 
     def _share(
         self, spec: DataFlowSpec, destinations: Mapping[str, Destination | None], path: DocumentPath, *, joins: bool
@@ -437,6 +437,19 @@ class FlowBinder:
 
 def _together(spec: DataFlowSpec) -> dict[str, TogetherSpec]:
     return {name: own for name, own in spec.transforms.items() if isinstance(own, TogetherSpec)}
+
+
+def _by_connection(ways: Sequence[DataFlowTask]) -> tuple[DataFlowTask, ...]:
+    """Ways to one connection stand together, in the order of the package: so they become visible. Behind them those to
+    where nothing is, since nobody can say later whether they were complete.
+    """
+    names = list(dict.fromkeys(way.destination.connection.name for way in ways))
+
+    def place(way: DataFlowTask) -> tuple[bool, int]:
+        connection = way.destination.connection
+        return connection.type == "null", names.index(connection.name)
+
+    return tuple(sorted(ways, key=place))
 
 
 def _beside(ways: Mapping[str, tuple[Transform, ...]], destination: str) -> tuple[Transform, ...]:

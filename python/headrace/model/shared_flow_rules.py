@@ -1,10 +1,13 @@
-"""What a data flow with several destinations cannot have: they are filled in one pass, and become visible at once."""
+"""What a data flow with several destinations cannot have: they are filled in one pass, and those of one connection
+become visible at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from headrace.model.bound import Destination
+from headrace.model.connections import PostgresConnection
 from headrace.model.problems import ProblemCollector
 from headrace.model.spec_data_flow import DataFlowSpec
 from headrace.model.spec_partition import RangePartitionSpec
@@ -31,13 +34,15 @@ class SharedFlowRules:
                 expected="one destination",
                 hint="Write a data flow for each of them.",
             )
-        if spec.rejects.table is not None:
+        is_one = len({own.connection.name for own in destinations}) < 2
+        if not is_one:
+            self._several_connections(spec, destinations)
+        if spec.rejects.table is not None and is_one:
             self._refuse(
                 ("rejects", "table"),
                 "rejects of a data flow with several destinations go into no table in this version",
                 hint="Leave `table` out: they are in the run folder, and `headrace rejects` shows them.",
             )
-        self._one_connection(destinations)
         self._different_tables(destinations)
         for name, own in spec.destinations.items():
             if own.commit is not None:
@@ -68,23 +73,29 @@ class SharedFlowRules:
                 )
         return self._is_right
 
-    def _one_connection(self, destinations: Sequence[Destination]) -> None:
-        first = destinations[0] if destinations else None
+    def _several_connections(self, spec: DataFlowSpec, destinations: Sequence[Destination]) -> None:
+        """Each says by itself whether its rows are there: without that, they would come twice when others go on."""
+        if spec.rejects.table is not None:
+            self._refuse(
+                ("rejects", "table"),
+                "rejects of a data flow with destinations of several connections go into no table: it would stand in "
+                "one of them, and not be filled with the others",
+                hint="Leave `table` out: they are in the run folder, and `headrace rejects` shows them.",
+            )
         for own in destinations:
-            if first is not None and own.connection.name != first.connection.name:
+            if isinstance(own.connection, PostgresConnection) and own.connection.ledger_schema is None:
                 self._refuse(
                     ("destinations", own.name, "connection"),
-                    "the destinations of a data flow are of one connection in this version, because they become "
-                    "visible in one transaction",
-                    found=f"`{show_name(own.connection.name)}`",
-                    expected=f"`{show_name(first.connection.name)}`, as for `{show_name(first.name)}`",
-                    hint="Write a data flow for each connection.",
+                    "a data flow with destinations of several connections needs the ledger of "
+                    f"`{show_name(own.connection.name)}`, to know which of them are complete",
+                    found="`ledger: off`",
+                    hint="Leave `ledger: off` out, or write a data flow for each connection.",
                 )
 
     def _different_tables(self, destinations: Sequence[Destination]) -> None:
-        seen: dict[tuple[str | None, str], str] = {}
+        seen: dict[tuple[str, str | None, str], str] = {}
         for own in destinations:
-            first = seen.setdefault((own.schema, own.table), own.name)
+            first = seen.setdefault((own.connection.name, own.schema, own.table), own.name)
             if first != own.name and own.connection.type != "null":
                 self._refuse(
                     ("destinations", own.name, "table"),

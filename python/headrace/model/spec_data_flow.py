@@ -281,6 +281,6 @@ class DataFlowSpec(SpecModel):
         default_factory=dict,
     )
     destinations: Annotated[dict[Name, DestinationSpec], AfterValidator(_check_destinations)] = setting(
-        "The destinations by name. Several are filled in one pass over the source and become visible in one "
-        "transaction: all of them are of one connection in this version."
+        "The destinations by name. Several are filled in one pass over the source. Those of one connection become "
+        "visible in one transaction, those of another by one of its own behind it."
     )

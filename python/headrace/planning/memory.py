@@ -62,12 +62,15 @@ LOOKUP_BLOCK_BYTES: Final = 256 * KIB
 @dataclass(frozen=True)
 class MemoryBudget:
     """What the run may use. `consumer_threads`: threads of the target's engine (0: no engine); `consumers`: how many
-    statements of it take rows at the same time.
+    statements of it take rows at the same time. Of a flow with destinations in several places: `engines`, as many as
+    have one, and `engine_share`, the largest part that one of them may have.
     """
 
     total_bytes: int
     consumer_threads: int
     consumers: int = 1
+    engines: int = 1
+    engine_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class LookupNeeds:
     added: tuple[DataType, ...] = ()
 
 
-_FOR_HINTS: Final = ("beside_lookups_bytes", "reader_bytes")
+_NOT_SHOWN: Final = ("beside_lookups_bytes", "reader_bytes", "engines")
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ class MemorySplit:
     """The budget of one data flow, in bytes. `slab_bytes` is the worst case of one block's typed columns;
     `lookup_bytes`: what lookups may take at most, of which the engine gets what they leave. `beside_lookups_bytes`:
     the most that is there beside them, whatever the budget is, but for shares of it; `reader_bytes`: the same while
-    they are read. `instances`: of DuckDB, which run queries, each in `instance_bytes`.
+    they are read. `instances`: of DuckDB, which run queries, each in `instance_bytes`. `engines`: of destinations,
+    which have `engine_bytes` together.
     """
 
     total_bytes: int
@@ -107,6 +111,7 @@ class MemorySplit:
     reader_bytes: int = 0
     instances: int = 0
     instance_bytes: int = 0
+    engines: int = 1
 
     @property
     def flow_bytes(self) -> int:
@@ -123,6 +128,10 @@ class MemorySplit:
         """The same when it is known what lookups have taken: the engine has not more than they leave."""
         engine = min(self.engine_bytes, self.rest_bytes - taken_bytes)
         return replace(self, engine_bytes=engine, lookup_bytes=taken_bytes)
+
+    def of_one_engine(self) -> MemorySplit:
+        """The same for one of the destinations, with its part of what their engines have together."""
+        return replace(self, engine_bytes=self.engine_bytes // self.engines)
 
     def with_engine(self, threads: int) -> MemorySplit:
         """The same for a flow into DuckDB with `threads` threads, whatever the destination of the plan is. Its lookups,
@@ -143,7 +152,7 @@ class MemorySplit:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form for plans."""
-        shown = {name: value for name, value in asdict(self).items() if name not in _FOR_HINTS}
+        shown = {name: value for name, value in asdict(self).items() if name not in _NOT_SHOWN}
         return {**shown, "flow_bytes": self.flow_bytes}
 
 
@@ -224,7 +233,8 @@ def split_memory(
     stream reads into at once.
     """
     headroom = int(budget.total_bytes * _HEADROOM_SHARE)
-    engine_minimum = _MINIMUM_ENGINE_BYTES if engine_share else 0
+    engine_share = max(engine_share, budget.engine_share)
+    engine_minimum = _MINIMUM_ENGINE_BYTES * budget.engines if engine_share else 0
     held = BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads) * budget.consumers
     blocks = blocks_per_stream * streams + QUEUE_BLOCKS + held
     instances = streams if computed else 0
@@ -250,6 +260,7 @@ def split_memory(
         decoding_bytes=decoding_bytes,
         instances=instances,
         instance_bytes=instance_bytes,
+        engines=budget.engines,
     )
     rest = split.rest_bytes
     if rest < engine_minimum:

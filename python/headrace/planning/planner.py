@@ -75,7 +75,7 @@ def plan_data_flow(
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
     if task.flow:
-        notes.append(f"filled in one pass with the other destinations of {task.flow}, and visible with them at once")
+        notes.append(f"filled in one pass with the other destinations of {task.flow}{_visible(task)}")
     load = _effective_load(table, notes)
     check_existing(table, load)
     if is_partitioned(task, capabilities):
@@ -436,6 +436,13 @@ def _effective_load(table: TargetTable, notes: list[str]) -> str:
     if destination.partition is not None:
         notes.append(f"load is {destination.load}: the partition clause is not used")
     return destination.load
+
+
+def _visible(task: DataFlowTask) -> str:
+    """When the rows of one of several destinations become visible."""
+    if all(own.connection.name == task.destination.connection.name for own in task.beside):
+        return ", and visible with them at once"
+    return "; tables of one connection become visible at once, one connection after the other in the order of this plan"
 
 
 def _note_index_memory(table: TargetTable, notes: list[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from headrace.errors import InternalError
 from headrace.model import FlowRows
@@ -16,15 +16,20 @@ from headrace.planning.plan import DataFlowPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.transforms import TransformPlan, core_rows
 
+_NO_REJECTS: Final = {"count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0}
+
 
 @dataclass(frozen=True)
 class SharedPlan:
     """`ways`: plans of one source, in the order of the package, of equal streams. `whole`: the plan of the first way
     with the transforms of all, each behind what it reads; its lookups, queries and memory are those of the flow.
+    `is_told`: rejects, and what else is told once of the flow, are told with it; else they were, when ways to another
+    place had become complete.
     """
 
     ways: tuple[DataFlowPlan, ...]
     whole: DataFlowPlan
+    is_told: bool = True
 
     def core_spec(self, rejects_folder: str, sinks: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The spec of `core.Flow`. `sinks` are those of the target, in the order of the ways."""
@@ -56,18 +61,22 @@ class SharedPlan:
         way, places = self.ways[number], self._places()
         own = [places[plan.name] for plan in way.transforms]
         slices = [self._slice(item, number, own) for item in result["slices"]]
-        none = {"count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0}
         busy = result.get("transforms", [])
         return {
             **result,
             "slices": slices,
             **result["destinations"][number],
-            "rejects": result["rejects"] if number == 0 else none,
+            "rejects": result["rejects"] if number == 0 else _NO_REJECTS,
             # Those of all ways are kept together: a row that several have refused is one of them.
             "rows_refused": 0 if number else sum(int(item["rejected"]) for item in result["slices"]),
             "transforms": [busy[place] for place in own if place < len(busy)],
             "shared": self._sums(result) if number == 0 else None,
         }
+
+    def told(self, number: int, result: Mapping[str, Any]) -> dict[str, Any]:
+        """The same once the accounts are checked, without what was told before."""
+        own = self.result_of(number, result)
+        return own if self.is_told else {**own, "rejects": _NO_REJECTS, "shared": None, "goes_on": number == 0}
 
     def _slice(self, item: Mapping[str, Any], number: int, places: Sequence[int]) -> dict[str, Any]:
         counts = item.get("transforms", [])
@@ -110,8 +119,8 @@ def _name(way: DataFlowPlan) -> str:
     return way.task.removeprefix(f"{way.flow}/")
 
 
-def shared_plan(ways: Sequence[DataFlowPlan]) -> SharedPlan:
-    """The plan of ways together. Raises InternalError if they do not read the same."""
+def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> SharedPlan:
+    """The plan of ways together. `is_told`: see `SharedPlan`. Raises InternalError if they do not read the same."""
     first = ways[0]
     for way in ways:
         same = (way.source.files, way.source.slices) == (first.source.files, first.source.slices)
@@ -127,4 +136,6 @@ def shared_plan(ways: Sequence[DataFlowPlan]) -> SharedPlan:
     # Each was planned with what all of them need; the fewest streams have the fewest blocks.
     narrow = min(ways, key=lambda way: way.streams)
     memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
-    return SharedPlan(equal, replace(equal[0], transforms=tuple(transforms.values()), memory=memory))
+    whole = replace(equal[0], transforms=tuple(transforms.values()), memory=memory)
+    # All rejects are in files already, under the name of a table that is complete.
+    return SharedPlan(equal, whole if is_told else replace(whole, keep_rejects="examples"), is_told)

@@ -106,9 +106,12 @@ class FlowLoading:
         self._contents = LookupContents(folder)
         self._reading = reading
 
-    def announced(self, plan: DataFlowPlan, target: Target, *, is_read: bool = True) -> DataFlowPlan:
+    def announced(
+        self, plan: DataFlowPlan, target: Target, *, is_read: bool = True, places: int = 1, is_half: bool = False
+    ) -> DataFlowPlan:
         """The plan as it is executed now: its slices are in the ledger, and everybody knows that it starts. `is_read`:
-        its source is not read for another destination.
+        its source is not read for another destination. `places`: as many commit the rows of its flow, one after the
+        other; `is_half`: some of them have.
         """
         run_id = self._folder.run_id
         with self._phases.of("start"):
@@ -116,7 +119,8 @@ class FlowLoading:
             progress = target.task_progress(run_id, plan.task) if is_known else TaskProgress()
             if not progress.recorded:
                 target.record_slices(run_id, self._without_secrets(plan))
-            self._contents.expect(plan.task, keeps=target.capabilities.commits_inside, begun=progress.begun)
+            keeps = target.capabilities.commits_inside or places > 1
+            self._contents.expect(plan.task, keeps=keeps, begun=progress.begun or is_half)
         self._summary.retried.add(plan.task)
         self._events.emit(
             "task_started",
@@ -134,7 +138,7 @@ class FlowLoading:
         return replace(
             plan,
             shown_paths=self._shown_paths(plan.source),
-            rows_before=self._summary.rows_before(),
+            rows_before=self._summary.rows_before(plan.flow or plan.task),
             cpus_of_streams=self._pinned(plan),
         )
 
@@ -218,12 +222,16 @@ class FlowLoading:
         loader: SharedLoaderOfRun,
         cancellation: Cancellation,
         rows_of: RowsOf | None = None,
+        *,
+        is_told: bool = True,
     ) -> tuple[FlowOutcome, ...]:
-        """The same of the ways of a flow with several destinations, whose rows come together."""
-        shared, rejects = shared_plan(plans), str(self._folder.rejects)
+        """The same of the ways of a flow with several destinations, whose rows come together. `is_told`: what is told
+        once of the flow was not told when another place had committed.
+        """
+        shared, rejects = shared_plan(plans, is_told=is_told), str(self._folder.rejects)
 
         def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
-            ways = tuple(replace(way, memory=built.plan.memory) for way in shared.ways)
+            ways = tuple(replace(way, memory=built.plan.memory.of_one_engine()) for way in shared.ways)
             whole = replace(shared, ways=ways, whole=built.plan)
             watching = self._watching(ways[0], loader)
             progress = self._progress(ways[0])

@@ -112,7 +112,8 @@ class Flows:
                 raise
             self._started(prepared)
             if self._attempt.is_resumed:
-                requests.check_sources(self._folder, _sources(prepared), self._redactor)
+                gone = {item.task for item in prepared if isinstance(item, SkippedTask) and item.missing_files}
+                requests.check_sources(self._folder, _sources(prepared), self._redactor, without=gone)
         if not self.destinations.is_open:
             self.destinations.open([item for item in prepared if isinstance(item, PreparedFlow)])
         plan = self._planned(prepared, self.destinations.targets)
@@ -287,6 +288,10 @@ class Flows:
         self._summary.tried.add(instance)
         return planned, None if task is None else self.destinations.targets.find(task.destination.connection)
 
+    def has_loaded(self, instance: str) -> bool:
+        """Whether this attempt of the run has loaded it, and has said so."""
+        return any(table.plan.task == instance and table.outcome.error is None for table in self._summary.tables)
+
     def nothing_to_load(self, planned: SkippedTask | FinishedTask) -> FlowEnd:
         """Accounts for a flow that has nothing to do."""
         if isinstance(planned, SkippedTask):
@@ -318,11 +323,12 @@ class Flows:
             prepared = prepare_flow(task, self._package, self._is_cancelled, self._prepared_ways.get(task.flow))
             if task.flow:
                 self._prepared_ways.setdefault(task.flow, prepared)
-            if isinstance(prepared, SkippedTask):
-                return None, prepared
             record = self._record_before(instance) if known else None
             if record is not None:
-                requests.check_source(self._folder, record["source"], prepared.source, self._redactor)
+                now = _NO_SOURCE if isinstance(prepared, SkippedTask) else prepared.source
+                requests.check_source(self._folder, record["source"], now, self._redactor)
+            if isinstance(prepared, SkippedTask):
+                return None, prepared
             keys = KeyAnswers(None if record is None else record["keys"], is_cancelled=self._is_cancelled)
             planned = self._plan_one(prepared, known=known, keys=keys)
             if record is None and self._attempt.request is not None and isinstance(planned, DataFlowPlan):
@@ -387,14 +393,16 @@ class Flows:
             flows = [flow for flow in self._package.flows if flow.when]
             tasks = [{"task": self._redactor.text(flow.id), "table": flow.destination.table} for flow in flows]
         else:
-            first = {item.task.flow: item for item in reversed(prepared) if isinstance(item, PreparedFlow)}
+            # What an earlier attempt has finished is not read.
+            read = [item for item in prepared if isinstance(item, PreparedFlow) and item.source is not _NO_SOURCE]
+            first = {item.task.flow: item for item in reversed(read)}
             tasks = [
                 {
                     "task": item.task.id,
                     "table": item.task.destination.table,
                     # What several destinations get in one pass is read once.
                     "bytes_total": item.source.bytes_total
-                    if not item.task.flow or first[item.task.flow] is item
+                    if not item.task.flow or first.get(item.task.flow) is item
                     else 0,
                     **({"flow_of": item.task.flow} if item.task.flow else {}),
                 }

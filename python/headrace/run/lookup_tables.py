@@ -14,6 +14,7 @@ from headrace.model import (
     DatabaseQuerySource,
     DatabaseSource,
     DataFlowTask,
+    Destination,
     LookupTable,
     TableColumn,
     TableSource,
@@ -182,9 +183,15 @@ def _column(column: CatalogColumn) -> TableColumn:
 
 
 def _refuse_own(task: DataFlowTask, source: TableSource, key: TableKey, targets: OpenTargets) -> None:
-    for destination in (task.destination, *task.beside):
+    destinations = (task.destination, *task.beside)
+    places = {target_key(destination.connection) for destination in destinations}
+    for destination in destinations:
         own = table_key(targets[destination.connection], destination, destination.table)
-        if own != key or destination.target != "append":
+        if own != key:
+            continue
+        if len(places) > 1:
+            raise _changed_between(source, destination)
+        if destination.target != "append":
             continue
         whose = f"rows of its own data flow are appended, by `{destination.name}`" if task.beside else ""
         raise TargetError(
@@ -193,6 +200,16 @@ def _refuse_own(task: DataFlowTask, source: TableSource, key: TableKey, targets:
             expected="another table, or rows that replace those of the table",
             hint="Look rows up in a copy of the table, which a task before makes.",
         )
+
+
+def _changed_between(source: TableSource, destination: Destination) -> TargetError:
+    return TargetError(
+        f"lookup `{source.name}` reads a table that `{destination.name}` of its own data flow loads",
+        found=f"table {source.table}, and destinations of several connections: one that is filled by `headrace resume` "
+        "would find other rows than those before it",
+        expected="another table, or destinations of one connection",
+        hint="Look rows up in a copy of the table, which a task before makes.",
+    )
 
 
 def _missing(source: TableSource, target: Target) -> TargetError:

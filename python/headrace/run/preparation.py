@@ -131,7 +131,7 @@ def prepare_flow(
     """Looks at the source of one data flow, which is about to start. `known`: what was found for another way of the
     same flow. Raises CancelledError and SourceError.
     """
-    destination_files = files_of(task.destination.connection)
+    destination_files = [file for own in (task.destination, *task.beside) for file in files_of(own.connection)]
     if known is not None:
         prepared = way_of(task, known)
     else:
@@ -395,7 +395,7 @@ def plan_run(
             item.source,
             tables[key],
             target.capabilities,
-            MemoryBudget(package.memory_bytes, target.engine_threads, 1 + len(item.task.beside)),
+            _budget(package, item.task, targets),
             package.streams,
             default_schema=target.default_schema,
             file_stem=own_stem,
@@ -419,6 +419,20 @@ def plan_run(
         memory_bytes=package.memory_bytes,
         tasks=tuple(planned),
         notes=tuple(note for target in targets.all() for note in target.notes),
+    )
+
+
+def _budget(package: BoundPackage, task: DataFlowTask, targets: OpenTargets) -> MemoryBudget:
+    """That of a flow: the same for all of its destinations, which have their rows in one pass."""
+    found = [targets[own.connection] for own in (task.destination, *task.beside)]
+    places = {id(target): target for target in found}.values()
+    shares = [share for target in places if (share := target.capabilities.memory_share)]
+    return MemoryBudget(
+        package.memory_bytes,
+        max(target.engine_threads for target in places),
+        1 + len(task.beside),
+        max(1, len(shares)),
+        max(shares, default=0.0),
     )
 
 

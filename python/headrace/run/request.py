@@ -5,7 +5,7 @@ since.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -177,11 +177,18 @@ def check_source(folder: RunFolder, before: Mapping[str, Any], source: SourceSna
 
 
 def check_sources(
-    folder: RunFolder, sources: Mapping[str, SourceSnapshot], redactor: Redactor, purpose: Purpose = RESUME
+    folder: RunFolder,
+    sources: Mapping[str, SourceSnapshot],
+    redactor: Redactor,
+    purpose: Purpose = RESUME,
+    without: Collection[str] = (),
 ) -> None:
-    """Raises FileChangedError unless every task reads the same slices of the same, unchanged files."""
+    """Raises FileChangedError unless every task reads the same slices of the same, unchanged files. `without`: tasks
+    that have no files now.
+    """
     now = _described(sources, redactor)
-    before = {task: source for task, source in _sources(folder).items() if task in now}
+    looked_at = {*now, *(redactor.text(task) for task in without)}
+    before = {task: source for task, source in _sources(folder).items() if task in looked_at}
     _compare(folder, before, now, purpose)
 
 

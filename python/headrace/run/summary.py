@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ _KEPT_SKIPPED = 1_000
 _SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "filtered", "out", "values_ignored")
 
 
-_OF_SOURCES = ("bytes_read", "rows_read", "rows_skipped")
+_OF_SOURCES = ("rows_read", "rows_skipped")
 
 Document = dict[str, Any]
 Item = TypeVar("Item")
@@ -278,18 +278,23 @@ class Summary:
 
     def _streams(self, tables: Sequence[TableResult]) -> list[Mapping[str, Any]]:
         """Of flows that were added up before, and these."""
-        results = [table.outcome.result for table in tables if table.outcome.result and table.is_told]
+        told = [table for table in tables if table.is_told or (table.outcome.result or {}).get("goes_on")]
+        results = [table.outcome.result for table in told if table.outcome.result]
         return [*self._folded_streams, *(stream for result in results for stream in result["streams"])]
 
     def _sources(self) -> list[TableResult]:
-        """Of several tables that were loaded in one pass the first."""
-        return _first_of_flows(self.tables, lambda own: own.plan.flow)
+        """Of several tables that were loaded in one pass the first, unless that was complete before."""
+        known = {table.task.flow for table in self.finished} - {""}
+        return _first_of_flows([own for own in self.tables if own.plan.flow not in known], lambda own: own.plan.flow)
 
-    def rows_before(self) -> RowsBefore:
-        """What the data flows that have ended have read, in this attempt of the run or before."""
+    def rows_before(self, flow: str = "") -> RowsBefore:
+        """What the data flows that have ended have read, in this attempt of the run or before. `flow`: the one that
+        asks, which may have been tried before, or complete in some places.
+        """
         finished = _first_of_flows(self.finished, lambda own: own.task.flow)
+        finished = [table for table in finished if (table.task.flow or table.task.task) != flow]
         rejected = sum(table.rejected_in_flow for table in finished)
-        tables = self._sources()
+        tables = [table for table in self._sources() if (table.plan.flow or table.plan.task) != flow]
         folded = sum(int(document["rows_read"]) for document in sources_of(self.folded.documents))
         return RowsBefore(
             rejected + sum(table.rejected_in_flow() for table in tables),
@@ -306,6 +311,7 @@ class Summary:
             "status": self.status,
             "seconds": round(self.seconds, 6),
             "phases": {name: round(seconds, 6) for name, seconds in self.phases.items()},
+            "bytes_read": sum(_bytes_read(tables)),
             **{name: sum(table[name] for table in sources_of(tables)) for name in _OF_SOURCES},
             "rows_loaded": sum(table["rows_loaded"] for table in tables),
             "rows_rejected": sum(_of_flow(table, "rows_rejected") for table in sources_of(tables)),
@@ -341,6 +347,20 @@ def _first_of_flows(items: Sequence[Item], flow_of: Callable[[Item], str]) -> li
             first.append(item)
         flows.add(flow)
     return first
+
+
+def _bytes_read(tables: Sequence[Mapping[str, Any]]) -> Iterator[int]:
+    """Bytes that were read in this attempt, once for tables that were loaded in one pass; those that were complete
+    before have none.
+    """
+    flows: dict[str, int] = {}
+    for table in tables:
+        flow = str(table.get("flow_of", ""))
+        if flow:
+            flows[flow] = max(flows.get(flow, 0), int(table["bytes_read"]))
+        else:
+            yield int(table["bytes_read"])
+    yield from flows.values()
 
 
 def _of_flow(table: Mapping[str, Any], name: str) -> int:

@@ -21,14 +21,12 @@ from headrace.run.flows import Flows
 from headrace.run.leaves.sql import SqlExecution
 from headrace.run.lookup_tables import MemberOfTransaction, committed_rows, refuse_unseen, rows_in_group
 from headrace.run.sql.marks import from_mark
-from headrace.run.two_loads import same_table
 from headrace.targets import (
     DestinationWatcher,
     Flow,
     GroupTransaction,
     LoadTimes,
     Settle,
-    SharedFlow,
     Target,
     target_key,
 )
@@ -74,32 +72,8 @@ class Staging:
         return self._target.watcher(run_id, plan)
 
 
-class StagingWays:
-    """A `SharedLoader`: rows of the ways of a flow with several destinations."""
-
-    def __init__(self, target: Target, group: GroupTransaction) -> None:
-        self._target = target
-        self._group = group
-
-    def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
-        """That of the target."""
-        return self._target.sink_spec(run_id, plan)
-
-    def load_ways(
-        self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
-    ) -> Sequence[LoadTimes]:
-        """All but the end."""
-        return self._group.stage_ways(plans, flow, settles)
-
-    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
-        """That of the target."""
-        return self._target.watcher(run_id, plan)
-
-
 class Transaction:
-    """One try of one task with a transaction. `name`: its id in this run, under which the ledger has its mark. With
-    `shares` its parts are the ways of one data flow, which get their rows in one pass.
-    """
+    """One try of one task with a transaction. `name`: its id in this run, under which the ledger has its mark."""
 
     def __init__(
         self,
@@ -110,11 +84,7 @@ class Transaction:
         run_id: str,
         flows: Flows,
         events: EventLog,
-        *,
-        shares: bool = False,
     ) -> None:
-        self._shares = shares
-        self._at_work: str | None = None
         self._name = name
         self._connection = connection
         self._parts = parts
@@ -166,8 +136,6 @@ class Transaction:
             name_key = self._target.capabilities.name_key
             table = (name_key(part.plan.schema or self._target.default_schema or ""), name_key(part.plan.table))
             if first.setdefault(table, part.name) != part.name:
-                if self._shares:
-                    raise same_table(first[table], part.name, part.plan.table)
                 raise TargetError(
                     f"tasks {first[table]} and {part.name} of one transaction load the same table",
                     found=f"table {part.plan.table}",
@@ -185,8 +153,6 @@ class Transaction:
         flows = [part for part in self._parts if part.plan is not None]
         plans = [part.plan for part in flows if part.plan is not None]
         with self._target.transaction(self._run_id, self._name, plans, self._cancellation.is_set) as group:
-            if self._shares:
-                return self._executed_at_once(flows, group)
             if group.stages_first:
                 members = [MemberOfTransaction(part.name, part.plan) for part in self._parts if part.nothing is None]
                 refuse_unseen(members, self._connection, self._target.default_schema)
@@ -208,40 +174,10 @@ class Transaction:
             self._cancellation.check(f"task {self._name}")
             return dict(group.commit(self._mark()))
 
-    def _executed_at_once(self, flows: Sequence[Part], group: GroupTransaction) -> dict[str, LoadTimes]:
-        """The ways of one flow."""
-        self._announce(flows)
-        if not group.stages_first:
-            group.begin()
-        others = committed_rows(self._flows.reading)
-        rows_of = others if group.stages_first else rows_in_group(group, self._connection, others)
-        plans = [part.plan for part in flows if part.plan is not None]
-        loader = StagingWays(self._target, group)
-        outcomes = self._flows.loading.outcomes(plans, loader, self._cancellation, rows_of) if plans else ()
-        # Whose rows an error is about; the core has told the place of a row that it was giving to a destination.
-        self._at_work = group.at_work
-        for part, outcome in zip(flows, outcomes, strict=True):
-            part.outcome = outcome
-        for outcome in outcomes:
-            if outcome.error is not None:
-                raise outcome.error
-        self._at_work = None
-        if group.stages_first:
-            group.begin()
-        self._cancellation.check(f"task {self._name}")
-        for plan in plans:
-            # Rows that are appended meet the table now.
-            self._at_work = plan.task
-            group.switch(plan)
-        self._at_work = None
-        return dict(group.commit(self._mark()))
-
     def _announce(self, parts: Sequence[Part]) -> None:
         for part in parts:
             assert part.plan is not None
-            # What several destinations get in one pass is read once.
-            is_read = not self._shares or part is parts[0]
-            part.plan = self._flows.loading.announced(part.plan, self._target, is_read=is_read)
+            part.plan = self._flows.loading.announced(part.plan, self._target)
 
     def _stage(self, part: Part, group: GroupTransaction) -> None:
         assert part.plan is not None
@@ -271,9 +207,6 @@ class Transaction:
                 tasks[part.name] = {"outputs": part.sql.marked(part.outputs)}
             elif part.nothing is not None:
                 tasks[part.name] = {"reason": part.nothing.reason}
-            elif part.outcome is not None and part.outcome.result and part.outcome.result.get("shared"):
-                # What is told once of several destinations: their rows of the ledger do not add up to it.
-                tasks[part.name] = {"shared": part.outcome.result["shared"]}
         return json.dumps({"tasks": tasks}, ensure_ascii=False, separators=(",", ":"))
 
     def _succeeded(self, times: dict[str, LoadTimes]) -> list[FlowEnd]:
@@ -298,25 +231,16 @@ class Transaction:
                 self._sql_ended(part, "cancelled" if part.is_done else "failed")
             if part.plan is None or part.outcome is None:
                 continue
-            outcome, is_guilty = part.outcome, self._is_guilty(part)
+            outcome = part.outcome
             if outcome.error is None:
-                own = error if is_guilty and self._at_work is not None else self._also_undone(part, error)
-                outcome = replace(outcome, times=None, error=own)
-            if outcome.error is error and is_guilty:
+                outcome = replace(outcome, times=None, error=self._also_undone(part, error))
+            if outcome.error is error:
                 self._flows.loading.name_offender(part.plan, outcome, self._target, self._cancellation)
             with suppress(BaseException):  # it raises the error of the flow
                 self._flows.loading.ended(part.plan, outcome)
         if self._cancellation.is_set() and isinstance(error, HeadraceError):
             return self._cancellation.error(f"task {self._name}")
         return error
-
-    def _is_guilty(self, part: Part) -> bool:
-        """Whether an error is about the rows of this part. Of ways that all get rows at once it is not known whose it
-        is; the core knows then where the row stands.
-        """
-        if self._at_work is None:
-            return not self._shares
-        return part.plan is not None and self._at_work == part.plan.task
 
     def _sql_ended(self, part: Part, status: str) -> None:
         """The error of one that has failed is told with the end of the whole."""

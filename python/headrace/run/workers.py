@@ -28,6 +28,7 @@ from headrace.run.leaves.base import LeafContext, LeafResult
 from headrace.run.leaves.registry import leaf_of
 from headrace.run.leaves.sql import SqlExecution
 from headrace.run.redact import Redactor
+from headrace.run.shared_loads import SharedLoad
 from headrace.run.sql.prepared import prepare, read_sql
 from headrace.run.sql.query_rows import query_rows
 from headrace.run.transactions import Part, Transaction
@@ -104,12 +105,7 @@ class RunWorkers:
             ways = self._flows.ways(instance, once)
             if not ways:
                 return self._flows.run(instance, bind, place, place.cancellation)
-            parts = [Part(Member(task, way.task.id, way.bind)) for way in ways]
-            connection, run_id = ways[0].task.destination.connection, self._folder.run_id
-            shared = Transaction(instance, connection, parts, place, run_id, self._flows, self._events, shares=True)
-            ends = shared.run()
-            warnings = tuple(warning for end in ends for warning in end.warnings)
-            return FlowEnd(ends[0].reason, warnings)
+            return SharedLoad(instance, ways, place, self._folder.run_id, self._flows, self._events).run()
 
         return self._guarded(call, place.cancellation, instance)
 

@@ -16,8 +16,8 @@ class GroupTransaction(Protocol):
     """Used by one thread at a time. Whatever raises, or leaves the block without `commit`, makes nothing visible.
 
     The order of calls: `stage` of all flows if `stages_first`; `begin`; then, task by task in their order,
-    `statements`, or `stage` unless that came first, and `switch`; `commit`. The ways of a flow with several
-    destinations are staged by one call, and switched one after the other.
+    `statements`, or `stage` unless that came first, and `switch`; `prove`, if another transaction ends with this one;
+    `commit`. The ways of a flow with several destinations are staged by one call, and switched one after the other.
     """
 
     @property
@@ -49,6 +49,11 @@ class GroupTransaction(Protocol):
 
     def switch(self, plan: DataFlowPlan) -> None:
         """Makes the rows of a flow a part of its table, for those behind it in the transaction."""
+
+    def prove(self) -> None:
+        """Looks at what would be looked at by the commit only, as far as the destination lets it: of several
+        transactions that end one after the other, each could commit before the first one does.
+        """
 
     def commit(self, result: str) -> Mapping[str, LoadTimes]:
         """Adds to the mark what the tasks have to tell, and commits. The times of the flows by task. Raises if anything

@@ -149,7 +149,8 @@ CASES: dict[str, str] = {
     "condition_unknown_column": parted("price > 10\"", "cost > 10\""),
     "condition_of_many_rows": parted("price > 10\"", "price > avg(price) OVER ()\""),
     "condition_volatile": parted("price > 10\"", "random() > 0.5\""),
-    "two_connections": package(a="lines", b="lines, connection: server"),
+    "rejects_table_elsewhere": package(more="      rejects: {table: bad}\n", a="lines", b=SERVER),
+    "without_a_ledger": package(head=HEAD.replace("host: db", "host: db, ledger: off"), a="lines", b=SERVER),
     "one_table": package(a="lines", b="lines, table: a"),
     "commit": package(a=SERVER, b=f"{SERVER}, commit: {{rows: 1000}}"),
     "lock": package(a=SERVER, b=f"{SERVER}, lock: true"),
@@ -165,6 +166,12 @@ def indented(text: str) -> str:
     """A task inside of a sequence stands further to the right."""
     head, mark, own = text.partition("       load:\n")
     return head + mark + "".join(f"     {line}\n" for line in own.splitlines()) if mark else text
+
+
+def test_ways_to_one_connection_stand_together_and_those_to_nowhere_behind(tmp_path: Path) -> None:
+    head = HEAD.replace("connections:\n", "connections:\n  nowhere: {type: 'null'}\n")
+    text = package(head=head, a="lines, connection: nowhere", b=SERVER, c="lines", d=SERVER, e="lines, table: b")
+    assert [flow.id for flow in bound(tmp_path, text).flows] == ["load/b", "load/d", "load/c", "load/e", "load/a"]
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

@@ -91,6 +91,22 @@ def test_without_an_engine_nothing_is_kept_for_one() -> None:
     assert split_memory(MemoryBudget(GB, 0), columns(LINEITEM_TYPES), 2, 0.0).engine_bytes == 0
 
 
+@pytest.mark.parametrize("memory_bytes", [GB, 300_000_000])
+def test_engines_of_several_places_share_what_one_would_have(memory_bytes: int) -> None:
+    types, alone = columns(LINEITEM_TYPES), MemoryBudget(memory_bytes, 2, 2)
+    several = MemoryBudget(memory_bytes, 2, 2, engines=3, engine_share=0.4)
+    # Whatever the place is to which a way leads, all are planned with the same.
+    split = split_memory(several, types, 2, 0.0)
+    assert split == split_memory(several, types, 2, 0.4)
+    assert split.engine_bytes == split_memory(alone, types, 2, 0.4).engine_bytes
+    assert split.of_one_engine().engine_bytes == split.engine_bytes // 3
+
+
+def test_each_of_several_engines_has_its_least_part() -> None:
+    with pytest.raises(MemoryLimitError):
+        split_memory(MemoryBudget(200_000_000, 2, 2, engines=3, engine_share=0.4), columns(LINEITEM_TYPES), 2, 0.0)
+
+
 def test_too_small_a_budget_says_what_is_needed() -> None:
     with pytest.raises(MemoryLimitError) as caught:
         split_memory(MemoryBudget(64_000_000, 2), columns(LINEITEM_TYPES), 16, 0.4)

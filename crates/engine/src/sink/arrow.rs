@@ -194,6 +194,10 @@ impl Sink for ArrowSink {
         matches!(self.shape.places, Places::Together(_))
     }
 
+    fn keeps_blocks(&self) -> bool {
+        true
+    }
+
     fn starved(&self) -> bool {
         let empty = lock(&self.sender).as_ref().is_none_or(Sender::is_empty);
         empty && self.shared.waiting.load(Ordering::Acquire)

@@ -61,7 +61,12 @@ pub trait Sink: Send + Sync {
         false
     }
 
-    /// Whether the consumer waits for input and has nothing left to take.
+    /// Whether the consumer keeps blocks beyond the call that gives it a batch. Of one that does not, all come home by themselves.
+    fn keeps_blocks(&self) -> bool {
+        false
+    }
+
+    /// Whether a consumer that keeps blocks waits for input and has nothing left to take.
     fn starved(&self) -> bool;
 
     /// No more batches will come: the flow ended, and its outcome is final.

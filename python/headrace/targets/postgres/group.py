@@ -12,6 +12,8 @@ from headrace.errors import HeadraceError, InternalError, TargetError
 from headrace.planning import DataFlowPlan
 from headrace.targets.base import Flow, LoadTimes, Settle, SharedFlow, WithoutLookupRows
 from headrace.targets.postgres.control import Control
+from headrace.targets.postgres.failures import explained
+from headrace.targets.postgres.finishing import NOTHING
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.sql_sessions import PostgresSqlSession, PostgresSqlSessions
 from headrace.targets.sql import SqlSession
@@ -134,6 +136,15 @@ class PostgresGroup(WithoutLookupRows):
 
     def switch(self, plan: DataFlowPlan) -> None:
         self._loads[plan.task].switch(self._session.connection, self._session.ledger)
+
+    def prove(self) -> None:
+        """Constraints that are deferred; and that both sessions are still there."""
+        if self._losses:
+            raise self._losses[0]
+        try:
+            self._session.connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        except HeadraceError as error:
+            raise explained(error, f"loading the tables of {self._task}", NOTHING) from error
 
     def commit(self, result: str) -> Mapping[str, LoadTimes]:
         self._session.set_result(result)
