@@ -108,7 +108,7 @@ class FlowBinder:
         if len(destinations) > 1 and not self._share(spec, destinations, path, joins=isinstance(together, Join)):
             return None
         first = source.layout.columns if together is None else together.columns
-        tasks = []
+        tasks: list[DataFlowTask] = []
         for name, destination in destinations.items():
             if destination is None:
                 return None
@@ -148,7 +148,8 @@ class FlowBinder:
                     self._partitioned(destination, own, source, first, columns, place),
                     RejectLimits.of(spec.rejects, self._environment.rejects),
                     task.description,
-                    spec.rejects.table,
+                    # The rejects of all ways are told with the first one.
+                    None if tasks else spec.rejects.table,
                     task.id,
                     passed,
                     describe,

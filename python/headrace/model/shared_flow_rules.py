@@ -31,12 +31,6 @@ class SharedFlowRules:
                 expected="one destination",
                 hint="Write a data flow for each of them.",
             )
-        if spec.rejects.table is not None:
-            self._refuse(
-                ("rejects", "table"),
-                "rejects of a data flow with several destinations go into no table in this version",
-                hint="Leave `table` out: they are in the run folder, and `headrace rejects` shows them.",
-            )
         self._one_connection(destinations)
         self._different_tables(destinations)
         for name, own in spec.destinations.items():
