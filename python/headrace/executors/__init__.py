@@ -11,7 +11,7 @@ from headrace.executors.gathered_accounts import (
     resumed_outcome,
 )
 from headrace.executors.ignored import Ignored, ignored_by_column, kept_ignored
-from headrace.executors.joined import added_joins, join_accounts, kept_joined, without_rows
+from headrace.executors.joined import added_joins, join_accounts, join_of_flow, kept_joined, without_rows
 from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor, SharedLoader
 from headrace.executors.lookups import BuiltLookups, RowsOf, build_lookups
 from headrace.executors.sql_instances import sql_instances
@@ -36,6 +36,7 @@ __all__ = [
     "gathered_outcome",
     "ignored_by_column",
     "join_accounts",
+    "join_of_flow",
     "keep_gathered",
     "kept_gathered",
     "kept_ignored",

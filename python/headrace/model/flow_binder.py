@@ -13,7 +13,6 @@ from headrace.model.bound import (
     FileSource,
     FirstColumn,
     GenerateSource,
-    Join,
     RowColumn,
     SharedFlow,
     Source,
@@ -105,7 +104,7 @@ class FlowBinder:
             return None
         if not all(self._gathered.check(spec, own, path) for own in transforms.values()):
             return None
-        if len(destinations) > 1 and not self._share(spec, destinations, path, joins=isinstance(together, Join)):
+        if len(destinations) > 1 and not self._share(spec, destinations, path):
             return None
         first = source.layout.columns if together is None else together.columns
         tasks: list[DataFlowTask] = []
@@ -161,12 +160,10 @@ class FlowBinder:
             )
         return tasks[0] if len(tasks) == 1 else SharedFlow(instance, tuple(tasks))
 
-    def _share(
-        self, spec: DataFlowSpec, destinations: Mapping[str, Destination | None], path: DocumentPath, *, joins: bool
-    ) -> bool:
+    def _share(self, spec: DataFlowSpec, destinations: Mapping[str, Destination | None], path: DocumentPath) -> bool:
         """Whether several destinations can be filled in one pass, and one transaction."""
         refusals = SharedFlowRules(self._document, self._problems, path)
-        return refusals.check(spec, [own for own in destinations.values() if own is not None], joins=joins)
+        return refusals.check(spec, [own for own in destinations.values() if own is not None])
 
     def _are_read(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
         """Whether sources, and what reads several of them, are as many as go together."""

@@ -21,16 +21,8 @@ class SharedFlowRules:
         self._path = path
         self._is_right = True
 
-    def check(self, spec: DataFlowSpec, destinations: Sequence[Destination], *, joins: bool) -> bool:
+    def check(self, spec: DataFlowSpec, destinations: Sequence[Destination]) -> bool:
         """Whether it can be loaded."""
-        if joins:
-            self._refuse(
-                (),
-                "the rows of a join go to one destination in this version",
-                found=f"{len(spec.destinations)} destinations",
-                expected="one destination",
-                hint="Write a data flow for each of them.",
-            )
         self._one_connection(destinations)
         self._different_tables(destinations)
         for name, own in spec.destinations.items():

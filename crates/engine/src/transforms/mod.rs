@@ -22,7 +22,7 @@ use crate::spec::{FlowSpec, KeepRejects, Operation, RowsOf};
 use fit::Fit;
 use probe::Probe;
 use query::Query;
-pub use refused::{Refusal, Remaining};
+pub use refused::{Refusal, Refuser, Remaining};
 use split::Split;
 pub use windows::{Failure, FailureKind, Window, Windows};
 
@@ -207,6 +207,16 @@ impl Transforms {
         sum
     }
 
+    /// Whether what somebody has refused is missing on the way to a destination.
+    pub fn is_on_way(&self, refuser: Refuser, number: usize) -> bool {
+        match refuser {
+            Refuser::Destination(own) => own == number,
+            Refuser::Transform(place) => {
+                self.ends.get(number).is_some_and(|end| end.path.iter().any(|own| own.transform == Some(place)))
+            }
+        }
+    }
+
     /// The rows of a batch behind the transforms, for each destination. `counts`: one for each transform.
     ///
     /// # Errors
@@ -279,6 +289,7 @@ impl Transforms {
                     Some(fit) => fit.apply(&batch, &mut remaining).map_err(|error| internal("fit", &error))?,
                 };
                 sent.refused_at_end[place] += remaining.refused() - before;
+                remaining.refused_by(Refuser::Destination(place));
                 match left {
                     Some(batch) => sent.destinations[place] = Some((batch, remaining)),
                     None => sent.refused.absorb(remaining),
@@ -286,10 +297,12 @@ impl Transforms {
                 Ok(())
             }
             Reader::Stage(place) => {
-                let Given { outputs, refused } = self.work(place, &batch, &mut counts[place], remaining)?;
+                let Given { outputs, mut refused } = self.work(place, &batch, &mut counts[place], remaining)?;
                 drop(batch);
+                refused.refused_by(Refuser::Transform(place));
                 sent.refused.absorb(refused);
-                for Output { output, batch, remaining } in outputs {
+                for Output { output, batch, mut remaining } in outputs {
+                    remaining.refused_by(Refuser::Transform(place));
                     self.give(RowsOf { transform: Some(place), output }, batch, remaining, counts, sent)?;
                 }
                 Ok(())
