@@ -82,10 +82,10 @@ def lines(key: int) -> str:
     return own + (f"{key},,0.5\n" if key % 89 == 0 else "")
 
 
-def write_files(project: Project) -> None:
+def write_files(project: Project, most: int = ORDERS) -> None:
     """Pairs of very different size; one without orders, one with an empty file."""
     for pair in range(PAIRS):
-        begin, end = pair * 20_000, pair * 20_000 + pair * ORDERS // PAIRS
+        begin, end = pair * 20_000, pair * 20_000 + pair * most // PAIRS
         orders = "" if pair == 3 else "".join(map(order, range(begin, end)))
         project.file(f"orders.{pair}", orders)
         project.file(f"lines.{pair}", "" if pair == 5 else HEADER + "".join(map(lines, range(begin + 1, end + 7))))

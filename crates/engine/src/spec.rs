@@ -611,9 +611,6 @@ impl FlowSpec {
             return refuse(text);
         }
         self.fields()?; // ways can be followed then
-        if !self.others.is_empty() && self.join.is_some() {
-            return refuse("rows of a join go to one destination".to_owned());
-        }
         (0..self.destinations()).try_for_each(|number| self.way(number).check_destination())
     }
 

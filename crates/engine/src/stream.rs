@@ -19,7 +19,7 @@ use crate::queue::Next;
 use crate::report::{SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed, Writer};
 use crate::spec::{CommittedSlice, SliceSpec};
-use crate::transforms::{Refusal, Remaining, Sent};
+use crate::transforms::{Refusal, Refuser, Remaining, Sent};
 pub use gathered::Arriving;
 pub use kept_pairs::KeptPairs;
 use pair::Pair;
@@ -272,6 +272,7 @@ impl Sending<'_> {
         let (placed, outside) = router.route(batch, destination.sink.by_place(), &mut self.places)?;
         if !outside.is_empty() {
             remaining.refuse(outside, &Refusal { column: Some(router.field()), rule: Rule::Partition, note: None });
+            remaining.refused_by(Refuser::Destination(number));
         }
         Ok(placed)
     }

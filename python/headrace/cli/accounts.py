@@ -16,7 +16,7 @@ from headrace.cli.limit_text import closing_words
 from headrace.cli.task_accounts import closing_line, render_failures, render_tasks
 from headrace.cli.text_table import TextColumn, render_table
 from headrace.errors import render_location
-from headrace.executors import added_joins, added_unions
+from headrace.executors import added_joins, added_unions, join_of_flow
 from headrace.model import SIDES
 from headrace.model.suggest import quote
 from headrace.run.summary import sources_of
@@ -112,8 +112,8 @@ def _summed(tables: Sequence[Document]) -> dict[str, float]:
     sums = {name: sum(table.get(name, 0) for table in sources_of(tables)) for name in _SUMMED}
     for table in sources_of(tables):
         shared = table.get("shared") or {}
-        for name, count in shared.items():
-            sums[name] += count - table.get(name, 0)
+        for name in sums.keys() & shared.keys():
+            sums[name] += shared[name] - table.get(name, 0)
     return {**sums, "rows_loaded": sum(table.get("rows_loaded", 0) for table in tables)}
 
 
@@ -201,15 +201,17 @@ def render_joins(tables: Sequence[Document], *, width: int) -> str:
     table, as those of a loop, the sums.
     """
     sums: dict[tuple[str, ...], dict[str, Any]] = {}
-    for table in tables:
-        join = table.get("join") if table["status"] == "success" else None
+    for table in sources_of(tables):
+        join = join_of_flow(table) if table["status"] == "success" else None
         if join:
-            key = (str(table["table"]), str(join["name"]), *(str(join[side]["source"]) for side in SIDES))
-            sums[key] = added_joins(sums[key], join) if key in sums else dict(join)
-    return "\n".join(_join(table, join, width) for (table, *_), join in sums.items())
+            # The rows of all destinations of a flow have come out of it. Other tasks may load the table, too.
+            whose = str(table.get("flow_of") or table["table"])
+            key = (whose, str(join["name"]), *(str(join[side]["source"]) for side in SIDES))
+            sums[key] = added_joins(sums[key], join) if key in sums else join
+    return "\n".join(_join(whose, join, width) for (whose, *_), join in sums.items())
 
 
-def _join(table: str, join: Document, width: int) -> str:
+def _join(whose: str, join: Document, width: int) -> str:
     sides = []
     for side in (join["left"], join["right"]):
         what = f"{side['source']} {units.plural(side['rows'], 'row')}, {units.count(side['matched'])} matched"
@@ -222,7 +224,7 @@ def _join(table: str, join: Document, width: int) -> str:
     behind = join["left"]["rejected_behind"] + join["right"]["rejected_behind"]
     rejected = f", {units.count(behind)} rejected behind it" if behind else ""
     text = (
-        f"{table}: join {join['name']}: {'; '.join(sides)}; {units.plural(join['rows_out'], 'row')} came out{rejected}"
+        f"{whose}: join {join['name']}: {'; '.join(sides)}; {units.plural(join['rows_out'], 'row')} came out{rejected}"
     )
     return "\n".join(_wrapped(text, "", width))
 

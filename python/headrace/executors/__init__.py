@@ -13,7 +13,7 @@ from headrace.executors.gathered_accounts import (
     resumed_outcome,
 )
 from headrace.executors.ignored import Ignored, ignored_by_column, kept_ignored
-from headrace.executors.joined import added_joins, join_accounts, kept_joined, without_rows
+from headrace.executors.joined import added_joins, join_accounts, join_of_flow, kept_joined, without_rows
 from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor, SharedLoader
 from headrace.executors.lookups import BuiltLookups, RowsOf, build_lookups
 from headrace.executors.sql_instances import sql_instances
@@ -39,6 +39,7 @@ __all__ = [
     "ignored_by_column",
     "is_source_known",
     "join_accounts",
+    "join_of_flow",
     "keep_gathered",
     "keep_gathered_in_front",
     "kept_gathered",

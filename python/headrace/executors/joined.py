@@ -47,6 +47,22 @@ def join_accounts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[
     return {"name": join.name, "type": join.kind, "rows_out": int(sides["right"]["matched"]) + kept, **sides}
 
 
+def join_of_flow(table: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The member `join` of a table; of several destinations with what all of them have rejected."""
+    join, shared = table.get("join"), table.get("shared") or {}
+    if not join:
+        return None
+    sides = {
+        side: {
+            **join[side],
+            "rows_rejected": shared.get(f"{side}_rejected", join[side]["rows_rejected"]),
+            "rejected_behind": shared.get(f"{side}_rejected_behind", join[side]["rejected_behind"]),
+        }
+        for side in SIDES
+    }
+    return {**join, **sides}
+
+
 def added_joins(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Those of two flows of one task together."""
     sides: dict[str, Any] = {

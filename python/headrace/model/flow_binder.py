@@ -13,7 +13,6 @@ from headrace.model.bound import (
     FileSource,
     FirstColumn,
     GenerateSource,
-    Join,
     RowColumn,
     SharedFlow,
     Source,
@@ -109,10 +108,10 @@ class FlowBinder:
         ends = {name: rows_of(own.input) for name, own in spec.destinations.items()}
         if not all(self._gathered.check(spec, own, ends[name], path) for name, own in transforms.items()):
             return None
-        if len(destinations) > 1 and not self._share(spec, destinations, path, joins=isinstance(together, Join)):
+        if len(destinations) > 1 and not self._share(spec, destinations, path):
             return None
         first = source.layout.columns if together is None else together.columns
-        tasks = []
+        tasks: list[DataFlowTask] = []
         for name, destination in destinations.items():
             if destination is None:
                 return None
@@ -154,7 +153,8 @@ class FlowBinder:
                     self._partitioned(destination, own, source, first, columns, place),
                     RejectLimits.of(spec.rejects, self._environment.rejects),
                     task.description,
-                    spec.rejects.table,
+                    # The rejects of all ways are told with the first one.
+                    None if tasks else spec.rejects.table,
                     task.id,
                     passed,
                     describe,
@@ -167,12 +167,10 @@ class FlowBinder:
             )
         return tasks[0] if len(tasks) == 1 else SharedFlow(instance, _by_connection(tasks))
 
-    def _share(
-        self, spec: DataFlowSpec, destinations: Mapping[str, Destination | None], path: DocumentPath, *, joins: bool
-    ) -> bool:
+    def _share(self, spec: DataFlowSpec, destinations: Mapping[str, Destination | None], path: DocumentPath) -> bool:
         """Whether several destinations can be filled in one pass, and one transaction."""
         refusals = SharedFlowRules(self._document, self._problems, path)
-        return refusals.check(spec, [own for own in destinations.values() if own is not None], joins=joins)
+        return refusals.check(spec, [own for own in destinations.values() if own is not None])
 
     def _are_read(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
         """Whether sources, and what reads several of them, are as many as go together."""

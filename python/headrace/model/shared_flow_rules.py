@@ -24,25 +24,10 @@ class SharedFlowRules:
         self._path = path
         self._is_right = True
 
-    def check(self, spec: DataFlowSpec, destinations: Sequence[Destination], *, joins: bool) -> bool:
+    def check(self, spec: DataFlowSpec, destinations: Sequence[Destination]) -> bool:
         """Whether it can be loaded."""
-        if joins:
-            self._refuse(
-                (),
-                "the rows of a join go to one destination in this version",
-                found=f"{len(spec.destinations)} destinations",
-                expected="one destination",
-                hint="Write a data flow for each of them.",
-            )
-        is_one = len({own.connection.name for own in destinations}) < 2
-        if not is_one:
+        if len({own.connection.name for own in destinations}) > 1:
             self._several_connections(spec, destinations)
-        if spec.rejects.table is not None and is_one:
-            self._refuse(
-                ("rejects", "table"),
-                "rejects of a data flow with several destinations go into no table in this version",
-                hint="Leave `table` out: they are in the run folder, and `headrace rejects` shows them.",
-            )
         self._different_tables(destinations)
         for name, own in spec.destinations.items():
             if own.commit is not None:

@@ -74,7 +74,7 @@ def plan_reject_table(
     if not capabilities.stores_tables or not capabilities.ledger:
         found = "`ledger: off`" if capabilities.stores_tables else f"type {capabilities.target_type}"
         raise TargetError(
-            f"rejects of task `{task.id}` cannot be stored in a table",
+            f"rejects of task `{task.flow or task.id}` cannot be stored in a table",
             found=f"connection `{destination.connection.name}`: {found}",
             expected="a destination with a ledger, which tells a second time from a first",
             hint="Leave `table` of `rejects` out: the run folder has the rejects in any case.",

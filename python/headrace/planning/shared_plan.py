@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.errors import InternalError
-from headrace.model import FlowRows
+from headrace.model import SIDES, FlowRows
 from headrace.planning.plan import DataFlowPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.transforms import TransformPlan, core_rows
@@ -81,7 +81,12 @@ class SharedPlan:
     def _slice(self, item: Mapping[str, Any], number: int, places: Sequence[int]) -> dict[str, Any]:
         counts = item.get("transforms", [])
         own = {name: value for name, value in item.items() if name != "destinations"}
-        return {**own, **item["destinations"][number], "transforms": [counts[place] for place in places if counts]}
+        way = item["destinations"][number]
+        if "join" in own:
+            # Whatever else is a reject, is one before the join, and of all ways.
+            before = int(own["rejected"]) - int(own["join"]["rejected"])
+            own["join"] = {**own["join"], "rejected": int(way["rejected"]) - before}
+        return {**own, **way, "transforms": [counts[place] for place in places if counts]}
 
     def _sums(self, result: Mapping[str, Any]) -> dict[str, int]:
         """What is told once of a flow, not of each way: rejects, and rows that were left out on some way or discarded.
@@ -100,7 +105,23 @@ class SharedPlan:
                     for output, count in enumerate([others, *outputs] if outputs else [])
                     if FlowRows(plan.name, plan.outputs[output]) not in read
                 )
-        return {"rows_rejected": int(result["rejects"]["count"]), "rows_filtered": filtered}
+        return {
+            "rows_rejected": int(result["rejects"]["count"]),
+            "rows_filtered": filtered,
+            **self._rejected_by_side(result),
+        }
+
+    def _rejected_by_side(self, result: Mapping[str, Any]) -> dict[str, int]:
+        """Of a join: the rejects of each side, and those of them that have come out of it."""
+        join = self.whole.join
+        if join is None:
+            return {}
+        sums: dict[str, int] = {}
+        for side in SIDES:
+            own = [item for item in result["slices"] if join.side_of(int(item["file"])) == side]
+            sums[f"{side}_rejected"] = sum(int(item["rejected"]) for item in own)
+            sums[f"{side}_rejected_behind"] = sum(int(item["join"]["rejected"]) for item in own if item.get("join"))
+        return sums
 
     def _places(self) -> dict[str, int]:
         return {plan.name: place for place, plan in enumerate(self.whole.transforms)}

@@ -33,11 +33,11 @@ class RejectTables:
             return None
         key = table_key(target, task.destination, name)
         if key in self._loaded:
-            refuse_loaded(task.id, display_name(task.destination, target.default_schema, name))
+            refuse_loaded(task.flow or task.id, display_name(task.destination, target.default_schema, name))
         if key not in self._catalogs:
             self._catalogs[key] = target.catalog(schema, name)
         table = plan_reject_table(task, name, self._catalogs[key], target.capabilities, target.default_schema)
-        self._planned.setdefault(key, (task.id, table))
+        self._planned.setdefault(key, (task.flow or task.id, table))
         return table
 
     def refuse_parts(self, parts: Iterable[TableKey]) -> None:

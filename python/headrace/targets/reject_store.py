@@ -80,7 +80,7 @@ def store_rejects(
     CancelledError, and what `insert` raises.
     """
     count = int(rejects["count"])
-    of_load = {"run_id": run_id, "task": plan.task, "rejected_at": datetime.now(UTC)}
+    of_load = {"run_id": run_id, "task": plan.flow or plan.task, "rejected_at": datetime.now(UTC)}
     stored = 0
     for batch in _batches(plan, rejects, count):
         if is_cancelled():
@@ -104,7 +104,7 @@ def _batches(plan: DataFlowPlan, rejects: Mapping[str, Any], count: int) -> Iter
 
     def damaged(found: str, path: Path) -> LedgerError:
         return LedgerError(
-            f"the rejects of task `{plan.task}` are not what was written",
+            f"the rejects of task `{plan.flow or plan.task}` are not what was written",
             at={"file": str(path)},
             found=found,
             hint="Somebody else has changed the run folder, or the disk is damaged. Run again.",

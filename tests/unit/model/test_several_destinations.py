@@ -21,7 +21,7 @@ SERVER = "lines, connection: server"
 TRANSACTION = "sequence:\n      transaction: warehouse\n"
 
 
-def package(*transforms: str, head: str = HEAD, more: str = "", **destinations: str) -> str:
+def package(*transforms: str, head: str = HEAD, **destinations: str) -> str:
     """A package with these transforms, and destinations that read these rows: `sales="keyed"`, or more settings."""
     lines = "".join(f"        {transform}\n" for transform in transforms)
     outs = "".join(
@@ -32,7 +32,7 @@ def package(*transforms: str, head: str = HEAD, more: str = "", **destinations: 
         for name, own in destinations.items()
     )
     between = f"      transforms:\n{lines}" if lines else ""
-    return f"{head}{more}{between}      destinations:\n{outs}"
+    return f"{head}{between}      destinations:\n{outs}"
 
 
 def bound(tmp_path: Path, text: str) -> BoundPackage:
@@ -155,7 +155,6 @@ CASES: dict[str, str] = {
     "commit": package(a=SERVER, b=f"{SERVER}, commit: {{rows: 1000}}"),
     "lock": package(a=SERVER, b=f"{SERVER}, lock: true"),
     "partition_by_file": package(a=SERVER, b=f"{SERVER}, partition: {{range: {{column: id}}}}"),
-    "rejects_table": package(more="      rejects: {table: bad}\n", a="lines", b="lines"),
     "no_destination": HEAD + "      destinations: {}\n",
     "member_of_a_transaction": package(a="lines", b="lines")
     .replace("tasks:\n  load:\n", f"tasks:\n  both:\n    {TRANSACTION}      tasks:\n       load:\n"),

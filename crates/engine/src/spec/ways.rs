@@ -91,6 +91,11 @@ impl FlowSpec {
         1 + self.others.len()
     }
 
+    /// Where batches go, in all destinations.
+    pub fn sinks(&self) -> impl Iterator<Item = &SinkSpec> {
+        std::iter::once(&self.sink).chain(self.others.iter().map(|other| &other.sink))
+    }
+
     /// Which rows arrive at a transform.
     pub fn inputs_of(&self, place: usize) -> Vec<RowsOf> {
         let before = RowsOf { transform: place.checked_sub(1), output: 0 };

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::ranges::JoinedRange;
 use crate::outcome::lock;
 use crate::rejects::Folder;
-use crate::report::SliceReport;
+use crate::report::{DestinationCounts, SliceReport};
 use crate::spec::{FlowSpec, SinkSpec, SliceSpec};
 
 const ENDING: &str = "pairs";
@@ -39,7 +39,7 @@ pub struct KeptPairs {
 impl KeptPairs {
     /// Reads what an earlier attempt has kept, and begins a file of this one's own: an earlier process may not be as dead as it seems.
     pub fn open(spec: &FlowSpec) -> Self {
-        if spec.join.is_none() || !matches!(spec.sink, SinkSpec::Postgres(_)) {
+        if spec.join.is_none() || !spec.sinks().any(|sink| matches!(sink, SinkSpec::Postgres(_))) {
             return Self::default(); // all pairs are committed together
         }
         let folder = Folder::new(&spec.rejects);
@@ -48,7 +48,7 @@ impl KeptPairs {
         let pairs = lines.map_while(Result::ok).filter_map(|line| serde_json::from_str::<KeptPair>(&line).ok());
         let first = |pair: KeptPair| Some((pair.slices.first()?.number, pair));
         let mut known: HashMap<u32, KeptPair> = pairs.filter_map(first).collect();
-        known.retain(|slice, _| spec.source.committed.contains_key(slice));
+        known.retain(|slice, _| spec.is_slice_committed(*slice));
         // What cannot be written is read again then.
         let own = KeptPairs { known, file: folder.create(&path).ok().map(Mutex::new) };
         own.known.values().for_each(|pair| own.keep(pair));
@@ -64,18 +64,24 @@ impl KeptPairs {
         }
     }
 
-    /// What was kept of a pair, if it says the same as the ledger.
+    /// What was kept of a pair, if it says the same as the ledger of every destination.
     pub fn of(&self, spec: &FlowSpec, pair: &[SliceSpec]) -> Option<KeptPair> {
         let found = self.known.get(&pair.first()?.number)?;
         let counts = |account: &SliceReport| {
             let &SliceReport { number, out, rejected, filtered, skipped, values_ignored, text_hash, .. } = account;
             (number, out, rejected, filtered, skipped, values_ignored, text_hash)
         };
-        let committed: Option<Vec<_>> =
-            pair.iter().map(|slice| spec.source.known(slice).as_ref().map(counts)).collect();
-        if committed? != found.slices.iter().map(counts).collect::<Vec<_>>() {
-            return None;
+        for own in 0..spec.destinations() {
+            let known = |slice: &SliceSpec| {
+                spec.committed_in(own)?.get(&slice.number).map(|known| counts(&SliceReport::known(slice, known)))
+            };
+            let committed: Option<Vec<_>> = pair.iter().map(known).collect();
+            let kept: Vec<_> = found.slices.iter().map(|account| counts(&account.of_destination(own))).collect();
+            if committed? != kept {
+                return None;
+            }
         }
+        let committed = |own: &DestinationCounts| DestinationCounts { committed: true, ..*own };
         // Nothing was read now.
         let slices = found.slices.iter().map(|account| SliceReport {
             stream: None,
@@ -85,6 +91,7 @@ impl KeptPairs {
             crlf_lines: 0,
             is_utf8: None,
             replaced: Default::default(),
+            destinations: account.destinations.iter().map(committed).collect(),
             ..account.clone()
         });
         Some(KeptPair { slices: slices.collect(), keys: found.keys.clone() })

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use headrace_parse::RefusedRow;
 use headrace_transform::join::{self, Disorder, JoinError, MergeJoin, Reason, Side, Step};
 use headrace_transform::lookup::KeyValue;
-use headrace_types::{CoreError, ErrorKind, Layout, Location, RowColumn};
+use headrace_types::{CoreError, ErrorKind, Layout, Location, RowColumn, Rule};
 
 use super::Sending;
 use super::kept_pairs::KeptPair;
@@ -15,7 +15,7 @@ use super::reader::{Counts, Gone, Progress, Reader, Rows};
 use crate::flow::{Flow, Shared};
 use crate::lookup::key_text;
 use crate::meter::{Doing, SliceSize, StreamMeter, Work};
-use crate::report::{JoinCounts, TransformCounts};
+use crate::report::{DestinationCounts, JoinCounts, TransformCounts};
 use crate::row_position::RowPosition;
 use crate::sink::Origin;
 use crate::sink::locate::LocateSink;
@@ -34,6 +34,7 @@ pub struct Pair<'a> {
 
 /// What is said of rows because of a column of those that they have met: made once, and not for each of them.
 struct NoteOfOther {
+    rule: Rule,
     /// What is said of the column itself.
     note: Option<Arc<str>>,
     /// Index of the column behind the join.
@@ -60,6 +61,10 @@ struct Opened<'s> {
     rejected: [u64; 2],
     out: u64,
     transforms: Vec<TransformCounts>,
+    /// What was refused at the ends of ways, and what went to the destinations.
+    ends: Vec<DestinationCounts>,
+    /// On the way to each destination, how many rows of the sides were refused behind the join.
+    refused_on_ways: Vec<[u64; 2]>,
 }
 
 impl<'a> Pair<'a> {
@@ -110,6 +115,8 @@ impl<'a> Pair<'a> {
             rejected: [0; 2],
             out: 0,
             transforms: self.shared.transforms.no_counts(),
+            ends: vec![DestinationCounts::default(); self.shared.spec.destinations()],
+            refused_on_ways: vec![[0; 2]; self.shared.spec.destinations()],
         };
         for slice in slices {
             let index = self.spec.side_of(slice.file).index();
@@ -165,8 +172,8 @@ impl<'a> Pair<'a> {
         keys: Option<JoinedRange>,
         sending: &mut Sending<'_>,
     ) -> Result<(), CoreError> {
-        let Opened { progress, join, rejected, out, transforms, .. } = opened;
-        let mut came_out = Some((out, transforms));
+        let Opened { progress, join, rejected, out, transforms, ends, refused_on_ways, .. } = opened;
+        let mut came_out = Some((out, transforms, ends));
         let mut ended = Vec::new();
         for (side, progress) in Side::BOTH.into_iter().zip(progress) {
             let Some(mut progress) = progress else { continue };
@@ -175,7 +182,12 @@ impl<'a> Pair<'a> {
             let filtered = if self.join.kind.keeps(side) { 0 } else { unmatched };
             let rejected = rejected[side.index()];
             progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys, rejected });
-            (progress.account.out, progress.account.transforms) = came_out.take().unwrap_or_default();
+            progress.account.transforms.clear();
+            if let Some((out, transforms, ends)) = came_out.take() {
+                (progress.account.out, progress.account.transforms, progress.ends) = (out, transforms, ends);
+            }
+            let behind = refused_on_ways.iter().map(|own| own[side.index()]).collect();
+            progress.refused_behind_join = Some(behind);
             self.readers[side.index()].count_ways(&mut progress);
             ended.push(progress);
         }
@@ -248,8 +260,14 @@ impl<'a> Pair<'a> {
         sending: &mut Sending<'_>,
     ) -> Result<bool, CoreError> {
         let mut remaining = Remaining::default();
-        let counts = Counts { transforms: &mut opened.transforms, destinations: &mut [] };
+        let counts = Counts { transforms: &mut opened.transforms, destinations: &mut opened.ends };
         let placed = sending.place(batch, counts, &mut remaining)?;
+        for (number, refuser) in remaining.refusers() {
+            let (side, _) = opened.join.stands_for(number as usize);
+            for (way, refused) in opened.refused_on_ways.iter_mut().enumerate() {
+                refused[side.index()] += u64::from(self.shared.transforms.is_on_way(refuser, way));
+            }
+        }
         for (number, refusal) in remaining.into_refusals() {
             let (side, row) = opened.join.stands_for(number as usize);
             let Some(progress) = &opened.progress[side.index()] else { continue };
@@ -262,7 +280,7 @@ impl<'a> Pair<'a> {
         }
         opened.out += out;
         self.meter.add(Work { rows: 0, bytes: 0, out, is_transformed: true });
-        if self.shared.spec.source.committed.contains_key(&first.number) {
+        if self.shared.spec.is_slice_committed(first.number) {
             return Ok(true);
         }
         self.meter.turn_to(Doing::Write);
@@ -275,24 +293,30 @@ impl<'a> Pair<'a> {
         let found = refusal.column.and_then(|column| Some((column, self.join.columns.get(column)?)));
         let (own, note) = match found {
             Some((_, found)) if found.side == side => (Some(found.column).filter(|&own| own < fields), refusal.note),
-            Some((column, _)) => (None, Some(self.note_of_other(refusal.note, column))),
+            Some((column, _)) => (None, Some(self.note_of_other(refusal.rule, refusal.note, column))),
             None => (None, refusal.note),
         };
         Refusal { note, ..refusal }.of_row(number, |_| own.map(|column| file.field(column)))
     }
 
     /// What is said of rows because of a column behind the join that their other ones have.
-    fn note_of_other(&mut self, note: Option<Arc<str>>, column: usize) -> Arc<str> {
-        let known = self.notes.iter().find(|known| known.column == column && known.note == note);
-        if let Some(known) = known {
+    fn note_of_other(&mut self, rule: Rule, note: Option<Arc<str>>, column: usize) -> Arc<str> {
+        let is_known = |known: &&NoteOfOther| known.column == column && known.rule == rule && known.note == note;
+        if let Some(known) = self.notes.iter().find(is_known) {
             return known.text.clone();
         }
-        let by = self.spec.columns.get(column).map_or_else(String::new, |named| {
+        let of = self.spec.columns.get(column).map_or_else(String::new, |named| {
             let source = &self.spec.sources[join::Side::from(named.side).index()];
-            format!("by `{}` of `{source}`", named.column)
+            format!("`{}` of `{source}`", named.column)
         });
-        let text: Arc<str> = note.as_ref().map_or_else(|| by.clone(), |note| format!("{note} {by}")).into();
-        self.notes.push(NoteOfOther { note, column, text: text.clone() });
+        let text: Arc<str> = match (rule, &note) {
+            (Rule::NullNotAllowed, Some(note)) => format!("column {of}, which {note}"),
+            (Rule::TooLong, Some(note)) => format!("a value for column {of} is longer than {note}"),
+            (_, Some(note)) => format!("{note} by {of}"),
+            (_, None) => format!("by {of}"),
+        }
+        .into();
+        self.notes.push(NoteOfOther { rule, note, column, text: text.clone() });
         text
     }
 

@@ -96,7 +96,9 @@ pub struct Progress<'a> {
     /// What is known of it so far.
     pub account: SliceReport,
     /// What was refused at the ends of ways, and what went to the destinations.
-    ends: Vec<DestinationCounts>,
+    pub ends: Vec<DestinationCounts>,
+    /// Of each way, its rows that stand for joined ones which were refused; none without a join.
+    pub refused_behind_join: Option<Vec<u64>>,
     /// Rows that were rejected before the first transform.
     rejected_before: u64,
     has_ended: bool,
@@ -240,6 +242,7 @@ impl<'a> Reader<'a> {
                 ..SliceReport::new(slice)
             },
             ends: vec![DestinationCounts::default(); self.shared.spec.destinations()],
+            refused_behind_join: None,
             rejected_before: 0,
             has_ended: false,
         };
@@ -276,7 +279,8 @@ impl<'a> Reader<'a> {
         let of = |(number, end): (usize, &DestinationCounts)| {
             let DestinationCounts { rejected, filtered, .. } = left_out(number);
             let known = spec.committed_in(number).is_some_and(|known| known.contains_key(&progress.slice.number));
-            let rejected = progress.rejected_before + rejected + end.rejected;
+            let behind = progress.refused_behind_join.as_ref().map(|own| own[number]);
+            let rejected = progress.rejected_before + behind.unwrap_or(rejected + end.rejected);
             DestinationCounts { committed: known, out: end.out, rejected, filtered, refused_at_end: end.rejected }
         };
         progress.account.destinations = progress.ends.iter().enumerate().map(of).collect();

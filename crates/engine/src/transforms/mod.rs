@@ -23,7 +23,7 @@ use crate::spec::{FlowSpec, KeepRejects, Operation, RowsOf};
 use fit::Fit;
 use probe::Probe;
 use query::Query;
-pub use refused::{Refusal, Remaining};
+pub use refused::{Refusal, Refuser, Remaining};
 use reunion::Reunion;
 use split::Split;
 pub use windows::{Failure, FailureKind, Window, Windows};
@@ -228,6 +228,16 @@ impl Transforms {
         sum
     }
 
+    /// Whether what somebody has refused is missing on the way to a destination.
+    pub fn is_on_way(&self, refuser: Refuser, number: usize) -> bool {
+        match refuser {
+            Refuser::Destination(own) => own == number,
+            Refuser::Transform(place) => {
+                self.ends.get(number).is_some_and(|end| end.passed.iter().any(|own| own.stage == place))
+            }
+        }
+    }
+
     /// The rows of a batch behind the transforms, for each destination. `counts`: one for each transform.
     ///
     /// # Errors
@@ -246,9 +256,11 @@ impl Transforms {
             if arrived.is_empty() {
                 continue;
             }
-            let Given { outputs, refused } = self.work(place, arrived, &mut counts[place])?;
+            let Given { outputs, mut refused } = self.work(place, arrived, &mut counts[place])?;
+            refused.refused_by(Refuser::Transform(place));
             sent.refused.absorb(refused);
-            for Output { output, batch, remaining } in outputs {
+            for Output { output, batch, mut remaining } in outputs {
+                remaining.refused_by(Refuser::Transform(place));
                 self.give(RowsOf { transform: Some(place), output }, batch, remaining, &mut waiting, &mut sent)?;
             }
         }
@@ -320,6 +332,7 @@ impl Transforms {
             Some(fit) => fit.apply(&batch, &mut remaining).map_err(|error| internal("fit", &error))?,
         };
         sent.refused_at_end[number] += remaining.refused() - before;
+        remaining.refused_by(Refuser::Destination(number));
         match left {
             Some(batch) => sent.destinations[number] = Some((batch, remaining)),
             None => sent.refused.absorb(remaining),

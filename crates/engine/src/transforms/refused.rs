@@ -26,6 +26,15 @@ impl Refusal {
     }
 }
 
+/// Who has refused rows, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refuser {
+    /// A transform.
+    Transform(usize),
+    /// A destination, at the end of its way.
+    Destination(usize),
+}
+
 /// The rows of a batch on their remaining: which of those that the parser gave they are, and which of them were refused.
 #[derive(Debug, Default)]
 pub struct Remaining {
@@ -33,7 +42,8 @@ pub struct Remaining {
     numbers: Option<Vec<u32>>,
     /// Number in the batch of the parser, place of the refusal.
     refused: Vec<(u32, u32)>,
-    refusals: Vec<Refusal>,
+    /// With whose they are, once somebody has said so.
+    refusals: Vec<(Refusal, Option<Refuser>)>,
 }
 
 /// The rows of several parts of a batch, as they stood in it.
@@ -51,7 +61,14 @@ impl Remaining {
         let number = |row: u32| self.numbers.as_ref().map_or(row, |numbers| numbers[row as usize]);
         let place = self.refusals.len() as u32;
         self.refused.extend(rows.into_iter().map(|row| (number(row), place)));
-        self.refusals.push(refusal.clone());
+        self.refusals.push((refusal.clone(), None));
+    }
+
+    /// Says whose the refusals are of which that is not known yet.
+    pub fn refused_by(&mut self, refuser: Refuser) {
+        for (_, by) in &mut self.refusals {
+            by.get_or_insert(refuser);
+        }
     }
 
     /// Of the rows that are left only those stay of which `keep` is true.
@@ -113,6 +130,11 @@ impl Remaining {
         self.refused.len() as u64
     }
 
+    /// The numbers of the refused rows, and who has refused each: one that several ways have refused comes several times.
+    pub fn refusers(&self) -> impl Iterator<Item = (u32, Refuser)> {
+        self.refused.iter().filter_map(|&(number, place)| Some((number, self.refusals[place as usize].1?)))
+    }
+
     /// Of each row that is left, its number in the batch of the parser; none as long as all are left.
     pub fn numbers(&self) -> Option<&[u32]> {
         self.numbers.as_deref()
@@ -124,7 +146,7 @@ impl Remaining {
         self.refused.sort_unstable();
         self.refused.dedup_by_key(|(number, _)| *number);
         let refusals = self.refusals;
-        self.refused.into_iter().map(move |(number, place)| (number, refusals[place as usize].clone()))
+        self.refused.into_iter().map(move |(number, place)| (number, refusals[place as usize].0.clone()))
     }
 
     /// The refused rows, in the order of the batch, as the parser of a file wants them. `column`: of which column of its layout one in
@@ -161,10 +183,16 @@ mod tests {
         remaining.keep(&[false, true, true, true]);
         let mut part = remaining.part(&[true, false, true]);
         part.refuse([1], &refusal(7)); // the last of four
+        part.refused_by(Refuser::Transform(3));
         let mut other = remaining.fork();
         other.refuse([1, 2], &refusal(8));
+        other.refused_by(Refuser::Destination(1));
         remaining.absorb(part);
         remaining.absorb(other);
+        remaining.refused_by(Refuser::Destination(0)); // what is known stays
+        let refusers: Vec<_> = remaining.refusers().collect();
+        let [transform, destination] = [Refuser::Transform(3), Refuser::Destination(1)];
+        assert_eq!(refusers, [(3, transform), (2, destination), (3, destination)]);
         assert_eq!((remaining.refused(), remaining.numbers()), (3, Some(&[1, 2, 3][..])));
         let refused: Vec<_> = remaining.into_refusals().map(|(number, refusal)| (number, refusal.column)).collect();
         assert_eq!(refused, [(2, Some(8)), (3, Some(7))]);

@@ -1,15 +1,15 @@
 //! Files of two sources whose rows meet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, mpsc};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use headrace_engine::report::{FlowReport, JoinCounts, Status};
+use headrace_engine::report::{DestinationCounts, FlowReport, JoinCounts, SliceReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::{CommittedSlice, FlowSpec, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
-use headrace_engine::{Failure, FailureKind, Flow};
+use headrace_engine::spec::{CommittedSlice, FlowSpec, MemorySpec, RejectSpec, RowsOf, SinkSpec, SourceSpec};
+use headrace_engine::{BatchReader, Failure, FailureKind, Flow};
 use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -144,20 +144,10 @@ impl Job {
         let flow = Flow::new(self.plan()).unwrap();
         let reader = flow.take_reader();
         flow.start().unwrap();
-        let rows = |batch: RecordBatch| {
-            let [ids, lines] = [0, 2].map(|column| batch.column(column).as_primitive::<Int64Type>().clone());
-            let names = batch.column(1).as_string_view();
-            let row = |row: usize| {
-                let name = names.is_valid(row).then(|| names.value(row).to_owned());
-                let [id, line] = [&ids, &lines].map(|column| column.is_valid(row).then(|| column.value(row)));
-                (id, name, line)
-            };
-            (0..batch.num_rows()).map(row).collect::<Vec<_>>()
-        };
         let found = std::thread::scope(|scope| {
             scope.spawn(|| answer_windows(&flow));
             reader.into_iter().flatten().try_fold(Vec::new(), |mut all, batch| {
-                all.extend(rows(batch.map_err(core_error)?));
+                all.extend(rows_of(&batch.map_err(core_error)?));
                 Ok(all)
             })
         });
@@ -167,6 +157,17 @@ impl Job {
         }
         (found, report)
     }
+}
+
+fn rows_of(batch: &RecordBatch) -> Vec<Row> {
+    let [ids, lines] = [0, 2].map(|column| batch.column(column).as_primitive::<Int64Type>().clone());
+    let names = batch.column(1).as_string_view();
+    let row = |row: usize| {
+        let name = names.is_valid(row).then(|| names.value(row).to_owned());
+        let [id, line] = [&ids, &lines].map(|column| column.is_valid(row).then(|| column.value(row)));
+        (id, name, line)
+    };
+    (0..batch.num_rows()).map(row).collect()
 }
 
 /// A query through which rows pass as they are; what becomes of them, their lines decide.
@@ -606,4 +607,113 @@ fn a_flow_that_joins_can_be_cancelled() {
     let report = flow.join(PATIENCE).expect("the flow hangs");
     assert!(consumer.join().unwrap());
     assert_eq!(report.status, Status::Cancelled);
+}
+
+/// A flow whose rows go through the query to the first destination, and as they are to others, which cannot hold all of them.
+fn into_several(job: &Job) -> FlowSpec {
+    let mut spec = job.plan();
+    spec.transforms = serde_json::from_value(choosing()).unwrap();
+    (spec.destination, spec.input) = ("chosen".to_owned(), Some(RowsOf { transform: Some(0), output: 0 }));
+    let not_null = |name: &str, kind: &str| json!([{"name": name, "type": {"kind": kind}, "nullable": false}]);
+    let other = |name: &str, fit: Value| {
+        let sink = json!({"kind": "arrow", "columns": ["id", "name", "line"]});
+        serde_json::from_value(json!({"name": name, "input": {"transform": null}, "fit": fit, "sink": sink})).unwrap()
+    };
+    spec.others = vec![
+        other("all", json!([])),
+        other("named", not_null("name", "string")),
+        other("with lines", not_null("line", "int64")),
+    ];
+    spec
+}
+
+/// What each destination has got, sorted, and how the flow went.
+fn run_into_several(spec: FlowSpec) -> (Vec<Vec<Row>>, FlowReport) {
+    let destinations = spec.destinations();
+    let flow = Flow::new(spec).unwrap();
+    let readers: Vec<_> = (0..destinations).map(|own| flow.take_reader_of(own).unwrap()).collect();
+    let found = std::thread::scope(|scope| {
+        (0..4).for_each(|_| drop(scope.spawn(|| answer_windows(&flow))));
+        let consume =
+            |reader: BatchReader| sorted(reader.map_while(Result::ok).flat_map(|batch| rows_of(&batch)).collect());
+        let consumers: Vec<_> = readers.into_iter().map(|reader| scope.spawn(move || consume(reader))).collect();
+        flow.start().unwrap();
+        consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect()
+    });
+    (found, join(&flow))
+}
+
+#[test]
+fn rows_of_a_join_go_to_several_destinations() {
+    let pairs: Vec<_> = (0..9).map(|number| pair(number, 100 * (number % 5))).collect();
+    let all: Vec<Row> = sorted(pairs.iter().flat_map(|pair| expected(pair, "full")).collect());
+    let goes: [&dyn Fn(&Row) -> bool; 4] =
+        [&|row| chosen(row.2) == Ok(true), &|_| true, &|row| row.1.is_some(), &|row| row.2.is_some()];
+    let refuses: [&dyn Fn(&Row) -> bool; 4] =
+        [&|row| chosen(row.2).is_err(), &|_| false, &|row| row.1.is_none(), &|row| row.2.is_none()];
+    for streams in [1, 16] {
+        let job = Job { streams, limit: 100_000, ..Job::of(pairs.clone()) };
+        let mut spec = into_several(&job);
+        spec.memory.blocks = 2 * streams + 8;
+        let (found, report) = run_into_several(spec.clone());
+        assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+        for (number, own) in found.iter().enumerate() {
+            let wanted: Vec<Row> = all.iter().filter(|row| goes[number](row)).cloned().collect();
+            assert_eq!(own, &wanted, "destination {number}");
+            let mut sum = [0; 4];
+            for slice in &report.slices {
+                let (counts, side) = (slice.destinations[number], usize::from(slice.file >= pairs.len()));
+                let before = slice.rejected - slice.join.unwrap().rejected;
+                assert_eq!((before, counts.committed), (0, false));
+                [sum[0], sum[1]] = [sum[0] + counts.out, sum[1] + counts.filtered];
+                sum[2 + side] += counts.rejected;
+            }
+            // A joined row stands at its line, or at the left row that has none.
+            let refused = |is_right: bool| {
+                all.iter().filter(|row| refuses[number](row) && row.2.is_some() == is_right).count() as u64
+            };
+            let [left, right] = [refused(false), refused(true)];
+            let out = wanted.len() as u64;
+            assert_eq!(sum, [out, all.len() as u64 - out - left - right, left, right], "destination {number}");
+        }
+        // A row is one reject, whoever refuses it.
+        let rejected = |side: bool| {
+            let refused = all.iter().filter(|row| refuses.iter().any(|refuses| refuses(row)));
+            refused.filter(|row| row.2.is_some() == side).count() as u64
+        };
+        assert_eq!(counts(&report, 9, false).rejected, rejected(false));
+        assert_eq!(counts(&report, 9, true).rejected, rejected(true));
+        assert_eq!(report.rejects.count, rejected(false) + rejected(true));
+
+        let said: BTreeSet<_> = report.rejects.by_column.iter().map(|kind| kind.first[0].message.as_str()).collect();
+        let of_lines = "no value for column `line` of `lines`, which is NOT NULL in destination `with lines`";
+        let of_people = "no value for column `name` of `people`, which is NOT NULL in destination `named`";
+        assert!(said.contains(of_lines) || said.contains(of_people), "{said:?}");
+
+        // What two of them have committed is read again, compared, and sent to the others alone.
+        let known = |number: usize| {
+            let of = |slice: &SliceReport| {
+                let own = slice.destinations[number];
+                (slice.number, committed([own.out, own.rejected, slice.skipped, own.filtered]))
+            };
+            report.slices.iter().map(of).collect::<HashMap<_, _>>()
+        };
+        spec.source.committed = known(0);
+        spec.others[2].committed = known(3);
+        let (again, resumed) = run_into_several(spec.clone());
+        assert_eq!(resumed.status, Status::Ok, "{:?}", resumed.error);
+        assert_eq!(again, [vec![], found[1].clone(), found[2].clone(), vec![]]);
+        for (slice, before) in resumed.slices.iter().zip(&report.slices) {
+            let own: Vec<_> = slice.destinations.iter().map(|own| own.committed).collect();
+            assert_eq!((own, slice.committed), (vec![true, false, false, true], false));
+            let counts = |own: &DestinationCounts| DestinationCounts { committed: false, ..*own };
+            assert!(slice.destinations.iter().map(counts).eq(before.destinations.iter().copied()));
+        }
+        spec.others[2].committed.remove(&1);
+        let refused = Flow::new(spec).err().unwrap().what;
+        assert_eq!(
+            refused,
+            "flow test: join `joined`: of the pair with slice 1 one slice was committed and one was not"
+        );
+    }
 }

@@ -7,6 +7,7 @@ from typing import Final
 from headrace.model import SIDES
 from headrace.report.markup import Markup, element
 from headrace.report.run_files import RunFiles
+from headrace.report.sections.told_once import told_once, whose
 from headrace.report.tables import Column, table
 from headrace.report.values import Document, document, documents, text, whole
 from headrace.report.wording import count
@@ -26,8 +27,8 @@ _MOST: Final = 200
 
 
 def joins(run: RunFiles) -> Markup | None:
-    """All joins of the run; None if it has none."""
-    found = [own for own in documents(run.summary, "tables") if document(own, "join")]
+    """All joins of the run; None if it has none. Those that several destinations share are told once."""
+    found = told_once(own for own in documents(run.summary, "tables") if document(own, "join"))
     if not found:
         return None
     rows = [_row(own, side) for own in found[:_MOST] for side in SIDES]
@@ -40,8 +41,14 @@ def joins(run: RunFiles) -> Markup | None:
 def _row(of_table: Document, side: str) -> list[str]:
     join = document(of_table, "join")
     own = document(join, side)
-    name = ": ".join((text(of_table, "table") or "?", text(join, "name") or "?", text(own, "source") or "?"))
-    rejected, came = whole(own, "rows_rejected"), whole(own, "rows")
-    behind = whole(own, "rejected_behind") or 0
+    name = ": ".join((whose(of_table), text(join, "name") or "?", text(own, "source") or "?"))
+    rejected, behind = whole(own, "rows_rejected"), whole(own, "rejected_behind") or 0
+    came = whole(own, "rows")
     read = None if rejected is None or came is None else rejected - behind + came
-    return [name, count(read), count(rejected), *(count(whole(own, each)) for each in _COUNTS)]
+    of_all = whole(of_table, "shared", f"{side}_rejected")
+    return [
+        name,
+        count(read),
+        count(rejected if of_all is None else of_all),
+        *(count(whole(own, each)) for each in _COUNTS),
+    ]

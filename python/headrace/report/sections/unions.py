@@ -6,6 +6,7 @@ from typing import Final
 
 from headrace.report.markup import Markup, element
 from headrace.report.run_files import RunFiles
+from headrace.report.sections.told_once import told_once, whose
 from headrace.report.tables import Column, table
 from headrace.report.values import documents, text, whole
 from headrace.report.wording import count
@@ -24,17 +25,10 @@ _MOST: Final = 200
 def unions(run: RunFiles) -> Markup | None:
     """All unions of the run; None if it has none. Those that several destinations share are told once."""
     rows: list[list[str]] = []
-    flows = set[str]()
-    for own in documents(run.summary, "tables"):
-        flow = text(own, "flow_of")
-        if flow and flow in flows:
-            continue
-        flows.add(flow or "")
-        whose = f"{flow or text(own, 'table') or '?'}: {text(own, 'union', 'name') or '?'}"
+    for own in told_once(documents(run.summary, "tables")):
+        name = f"{whose(own)}: {text(own, 'union', 'name') or '?'}"
         for source in documents(own, "union", "sources"):
-            rows.append(
-                [f"{whose}: {text(source, 'source') or '?'}", *(count(whole(source, each)) for each in _COUNTS)]
-            )
+            rows.append([f"{name}: {text(source, 'source') or '?'}", *(count(whole(source, each)) for each in _COUNTS)])
     if not rows:
         return None
     parts = [element("h3", "Unions"), table(_COLUMNS, rows[:_MOST], caption="Rows of each source", cards=True)]
