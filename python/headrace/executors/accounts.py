@@ -237,6 +237,11 @@ def _left(own: TransformPlan, count: dict[str, Any]) -> int:
     return int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - sum(outputs)
 
 
+def left_out_or_elsewhere(own: TransformPlan, count: dict[str, Any]) -> int:
+    """The rows that a transform leaves out, or that go by another output than the way takes."""
+    return int(count["filtered"]) + _elsewhere(own, count)
+
+
 def _elsewhere(own: TransformPlan, count: dict[str, Any]) -> int:
     """The rows that go by another output."""
     return int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - _left(own, count)

@@ -50,7 +50,7 @@ from headrace.planning.reject_table import (
 )
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.run_facts import RunFacts
-from headrace.planning.shared_plan import SharedPlan, shared_plan
+from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, shared_plan
 from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
@@ -62,6 +62,7 @@ from headrace.planning.wording import counted
 
 __all__ = [
     "ALL_PARTITIONS",
+    "NO_REJECTS",
     "REJECT_COLUMNS",
     "REJECT_KEY",
     "REJECT_KINDS",

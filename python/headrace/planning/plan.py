@@ -223,10 +223,10 @@ class DataFlowPlan:
 
     @property
     def told(self) -> DataFlowPlan:
-        """As people see it: with the source and the transforms in front of a query over all rows."""
+        """As people see it: with the source and the transforms in front of all queries over all rows."""
         if self.gather is None:
             return self
-        before, query = self.gather.before, GatheredSqlPlan(self.gather.source, self.gather.memory_bytes)
+        before, query = self.gather.before.told, GatheredSqlPlan(self.gather.source, self.gather.memory_bytes)
         return replace(
             self,
             source=before.source,
@@ -314,6 +314,12 @@ class DataFlowPlan:
         again = [item for item in known if self.join is not None or committed[item["number"]].needs_reading]
         read_again = len({source.unit_of(item) for item in again})
         return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
+
+    def anew(self) -> DataFlowPlan:
+        """The plan as it was before `continued`: what an earlier attempt had committed is gone."""
+        if not self.committed:
+            return self
+        return replace(self, committed={}, notes=self.notes[:-1])
 
     def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:
         """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder; `sink` is the target's,

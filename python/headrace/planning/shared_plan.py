@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from headrace.errors import InternalError
 from headrace.planning.plan import DataFlowPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.transforms import TransformPlan
+
+# Of a destination behind the first one: those of all are told with that.
+NO_REJECTS: Final[Mapping[str, Any]] = {
+    "count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,13 +67,12 @@ class SharedPlan:
         way, places = self.ways[number], self._places()
         own = [places[plan.name] for plan in way.transforms]
         slices = [self._slice(item, number, own) for item in result["slices"]]
-        none = {"count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0}
         busy = result.get("transforms", [])
         return {
             **result,
             "slices": slices,
             **result["destinations"][number],
-            "rejects": result["rejects"] if number == 0 else none,
+            "rejects": result["rejects"] if number == 0 else NO_REJECTS,
             # Those of all ways are kept together: a row that several have refused is one of them.
             "rows_refused": 0 if number else sum(int(item["rejected"]) for item in result["slices"]),
             "transforms": [busy[place] for place in own if place < len(busy)],

@@ -23,6 +23,7 @@ from headrace.model import (
     FilesConnection,
     FileSource,
     GatheredSource,
+    Source,
 )
 from headrace.model.load import usable_cpus
 from headrace.planning import (
@@ -189,16 +190,29 @@ def _with_lookups(
 ) -> PreparedFlow | SkippedTask:
     if isinstance(item, SkippedTask):
         return item
-    source = item.task.source
-    if isinstance(source, GatheredSource) and item.source.gathered is not None:
-        known = lookup_sources(source.before.lookups, streams, destination_files, is_cancelled)
-        gathered = replace(item.source.gathered, lookups=known)
-        item = replace(item, source=replace(item.source, gathered=gathered))
+    source = _with_lookups_before(item.task.source, item.source, streams, destination_files, is_cancelled)
+    item = replace(item, source=source)
     own, beside = (
         lookup_sources(lookups, streams, destination_files, is_cancelled)
         for lookups in (item.task.lookups, item.task.lookups_beside)
     )
     return replace(item, source=replace(item.source, lookups=own, lookups_beside=beside))
+
+
+def _with_lookups_before(
+    source: Source,
+    found: SourceSnapshot,
+    streams: int,
+    destination_files: Sequence[Path],
+    is_cancelled: Callable[[], bool],
+) -> SourceSnapshot:
+    """What was found of a source, with the lookups in front of the queries over all rows whose result it is."""
+    if not isinstance(source, GatheredSource) or found.gathered is None:
+        return found
+    before = source.before
+    known = lookup_sources(before.lookups, streams, destination_files, is_cancelled)
+    gathered = _with_lookups_before(before.source, found.gathered, streams, destination_files, is_cancelled)
+    return replace(found, gathered=replace(gathered, lookups=known))
 
 
 def _refuse_shared_input(flows: Sequence[PreparedFlow]) -> None:
@@ -446,7 +460,7 @@ def _finished(
 ) -> FinishedTask:
     destination, source = task.destination, task.source
     has_tables = is_partitioned(task, target.capabilities) or destination.load == "view"
-    read = source.before if isinstance(source, GatheredSource) else task
+    read = source.first if isinstance(source, GatheredSource) else task
     return FinishedTask(
         task=task.id,
         connection=destination.connection.name,
@@ -475,7 +489,8 @@ def _key_facts(
         return None
     name = display_name(task.destination, target.default_schema)
     question = key_question(task, catalog, target.capabilities, name)
-    if question is not None and item.source.streams and "distinct" in (question.scan or {}):
+    is_read_once = item.source.streams or item.source.gathered is not None
+    if question is not None and is_read_once and "distinct" in (question.scan or {}):
         question = None  # as of generated rows: the first row outside is the target's to refuse
     if question is not None:
         hint = f"Give the bounds in `partition` of destination `{task.destination.name}`."

@@ -237,11 +237,12 @@ class Transaction:
         return dict(group.commit(self._mark()))
 
     def _announce(self, parts: Sequence[Part]) -> None:
+        ways = [part.plan for part in parts if part.plan is not None] if self._shares else []
         for part in parts:
             assert part.plan is not None
             # What several destinations get in one pass is read once.
             is_read = not self._shares or part is parts[0]
-            part.plan = self._flows.loading.announced(part.plan, self._target, is_read=is_read)
+            part.plan = self._flows.loading.announced(part.plan, self._target, ways, is_read=is_read)
 
     def _stage(self, part: Part, group: GroupTransaction) -> None:
         assert part.plan is not None

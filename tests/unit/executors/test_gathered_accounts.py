@@ -51,7 +51,7 @@ def test_rows_that_were_not_read_are_told() -> None:
 
 def test_what_is_kept_is_found_if_it_fits(tmp_path: Path) -> None:
     plan = gathered_plan()
-    keep_gathered(tmp_path, plan, before(), behind(MADE))
+    keep_gathered(tmp_path, [plan], 0, before(), behind(MADE))
     stem = plan.told.file_stem
     kept = kept_gathered(tmp_path, stem, MADE)
     assert kept is not None
@@ -68,4 +68,4 @@ def test_what_is_kept_is_found_if_it_fits(tmp_path: Path) -> None:
 
 def test_that_it_cannot_be_kept_fails_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    keep_gathered(tmp_path / "file", gathered_plan(), before(), behind(MADE))
+    keep_gathered(tmp_path / "file", [gathered_plan()], 0, before(), behind(MADE))

@@ -237,6 +237,15 @@ class PostgresTarget(ClosedBehind):
             units = planned_units(run_id, plan, self._hidden_schema(plan), oid)
             self._ledger.record_slices(run_id, plan, name, units)
 
+    def begin_anew(self, run_id: str, plan: DataFlowPlan) -> None:
+        try:
+            if self._ledger is not None:
+                self._ledger.wait_for_commits(run_id)  # a writer of an earlier try may be at it still
+            name = self._name(plan.schema, plan.table)
+            drop_earlier(self._control, self._ledger, self._hidden_schema(plan), run_id, name)
+        except HeadraceError as error:
+            raise explained(error, f"preparing table {self._shown(plan)}") from error
+
     def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
         replays = self._replays()
         return None if replays is None else replays.loaded_table(run_id, task)
@@ -280,6 +289,12 @@ class PostgresTarget(ClosedBehind):
         if self._ledger is None:
             return staging.sink_spec(connection, None, {})
         committed = self._ledger.committed_units(run_id, plan.task)
+        if committed and plan.gather is not None:  # by a writer that was not at it when all was dropped
+            raise TargetBusyError(
+                f"an earlier attempt of run {run_id} has committed a part of {plan.task} just now, and these rows belong "
+                "to another result",
+                hint=f"Try again: headrace resume {run_id}",
+            )
         return staging.sink_spec(connection, self._ledger.commit_statement(run_id, plan.task), committed)
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
