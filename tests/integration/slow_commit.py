@@ -1,4 +1,4 @@
-"""Kills a load into PostgreSQL between two commits of its writers: those of some tables, or partitions, are there."""
+"""Kills loads into PostgreSQL when some of their tables or partitions are committed out of sight, and others not."""
 
 from __future__ import annotations
 
@@ -23,6 +23,31 @@ _COMMITTED = (
     "AND run_id = (SELECT run_id FROM headrace.run ORDER BY started_at DESC LIMIT 1)"
 )
 _SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+
+
+_WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+
+def kill_at_the_switch(project: PostgresProject, table: str) -> None:
+    """Starts a run and kills it when all is committed out of sight: a lock of the table keeps the switch waiting."""
+    with (
+        project.target.session(f"BEGIN; LOCK TABLE {table} IN SHARE MODE"),
+        project.started(project.arguments("--streams", "4")) as running,
+    ):
+        deadline = time.monotonic() + 60
+        while project.query(_WAITING) == [("0",)]:
+            assert running.poll() is None and time.monotonic() < deadline, running.stderr
+            time.sleep(0.02)
+        running.signal(signal.SIGKILL)
+        running.wait()
+
+
+def uncommit(project: PostgresProject, task: str, partition: str) -> None:
+    """As if the unit of a partition had not come to its commit: all units of a flow commit in the same moment."""
+    last = "run_id = (SELECT run_id FROM headrace.run ORDER BY started_at DESC LIMIT 1)"
+    where = f"WHERE {last} AND task = '{task}' AND \"partition\" = '{partition}'"
+    ((staging,),) = project.query(f"SELECT staging FROM headrace.unit {where}")
+    project.execute(f"DELETE FROM headrace.commit {where}", f'DROP TABLE headrace."{staging}"')
 
 
 def kill_between_commits(project: PostgresProject, condition: str, *arguments: str) -> int:

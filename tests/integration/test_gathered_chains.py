@@ -1,10 +1,11 @@
-"""Several queries over all rows in one data flow, into DuckDB and PostgreSQL: each reads what the one before has made."""
+"""Several queries over all rows in one data flow, into DuckDB and PostgreSQL: each reads what the one before made."""
 
 from __future__ import annotations
 
 import json
 import signal
 import sys
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ def accounts(ended: Ended) -> dict[str, Any]:
     found: dict[str, Any] = table
     queries = found["gathered"]["queries"]
     assert found["rows_read"] == queries[0]["rows_in"] + found["rows_filtered"] + found["rows_rejected"]
-    for one, other in zip(queries, queries[1:], strict=False):
+    for one, other in pairwise(queries):
         assert one["rows_out"] == one["filtered_behind"] + other["rows_in"]
     assert queries[-1]["rows_out"] == queries[-1]["filtered_behind"] + found["rows_loaded"]
     told = [(own["name"], own["rows"], own["matched"]) for own in found["transforms"] if own["kind"] == "gathered"]
@@ -113,7 +114,9 @@ def test_a_lookup_stands_between(stored: Project) -> None:
 def test_a_query_that_fails_is_named(stored: Project, place: int) -> None:
     chain = [SUMS, RANKED]
     chain[place - 1] = (
-        chain[place - 1].replace("count(*) AS n", "max(CAST(error('odd') AS VARCHAR)) AS n").replace("*, row", "CAST(error('odd') AS VARCHAR) AS o, row")
+        chain[place - 1]
+        .replace("count(*) AS n", "max(CAST(error('odd') AS VARCHAR)) AS n")
+        .replace("*, row", "CAST(error('odd') AS VARCHAR) AS o, row")
     )
     stored.package(package(*chain))
     ended = stored.run()

@@ -1,12 +1,11 @@
-"""A query over all rows whose result goes into several tables, in DuckDB and PostgreSQL: the rows of each, accounts, all
-or nothing when a run fails or is killed, and going on.
+"""A query over all rows whose result goes into several tables, in DuckDB and PostgreSQL: the rows of each, accounts,
+all or nothing when a run fails or is killed, and going on.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
-import time
 from typing import Any
 
 import duckdb
@@ -15,7 +14,7 @@ import pytest
 from tests.integration.driver import Ended, Project
 from tests.integration.postgres import PostgresProject
 from tests.integration.query_scenes import ROWS, expected, package, write_files
-from tests.integration.slow_commit import kill_between_commits
+from tests.integration.slow_commit import kill_at_the_switch, kill_between_commits
 
 SUMS = "SELECT quantity, paid, count(*) AS n, sum(id)::BIGINT AS ids FROM orders GROUP BY ALL"
 BEHIND_SUMS = (
@@ -29,7 +28,9 @@ BIG = "(n > 200) IS TRUE"
 BEHIND = """
   check:
     after: load
-    sql: {connection: warehouse, text: "SELECT CAST(CASE count(*) WHEN 0 THEN 'closed' ELSE '1' END AS INTEGER) FROM gate"}
+    sql:
+      connection: warehouse
+      text: SELECT CAST(CASE count(*) WHEN 0 THEN 'closed' ELSE '1' END AS INTEGER) FROM gate
 """
 # By table: its input, and what DuckDB says that belongs into it.
 TABLES = {
@@ -189,29 +190,12 @@ def stored(warehouse: PostgresProject) -> PostgresProject:
     return warehouse
 
 
-WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-
-
-def killed_at_the_switch(project: PostgresProject, table: str) -> None:
-    """The rows of all tables are committed out of sight; a reader keeps the switch waiting."""
-    with (
-        project.target.session(f"BEGIN; LOCK TABLE {table} IN ACCESS SHARE MODE"),
-        project.started(project.arguments("--streams", "4")) as running,
-    ):
-        deadline = time.monotonic() + 60
-        while project.query(WAITING) == [("0",)]:
-            assert running.poll() is None and time.monotonic() < deadline, running.stderr
-            time.sleep(0.02)
-        running.signal(signal.SIGKILL)
-        running.wait()
-
-
 def test_a_kill_before_the_switch_is_gone_on_from(stored: PostgresProject) -> None:
     """All tables are committed out of sight: nothing is asked again."""
     stored.package(several())
     stored.run().succeeded()
     rows = {name: loaded(stored, name) for name in TABLES}
-    killed_at_the_switch(stored, "sums")
+    kill_at_the_switch(stored, "sums")
     resumed = stored.resume()
     resumed.succeeded()
     assert {name: loaded(stored, name) for name in TABLES} == rows

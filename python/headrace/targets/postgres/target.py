@@ -291,8 +291,7 @@ class PostgresTarget(ClosedBehind):
         committed = self._ledger.committed_units(run_id, plan.task)
         if committed and plan.gather is not None:  # by a writer that was not at it when all was dropped
             raise TargetBusyError(
-                f"an earlier attempt of run {run_id} has committed a part of {plan.task} just now, and these rows belong "
-                "to another result",
+                f"an earlier attempt of run {run_id} has committed a part of {plan.task} just now, of another result",
                 hint=f"Try again: headrace resume {run_id}",
             )
         return staging.sink_spec(connection, self._ledger.commit_statement(run_id, plan.task), committed)
