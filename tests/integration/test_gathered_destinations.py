@@ -233,3 +233,55 @@ def test_a_query_that_runs_for_long_is_cancelled(orders: Project) -> None:
         assert running.wait().exit_code == 3
     assert orders.tables() == []
     assert orders.leftovers() == []
+
+
+JOINED = """
+headrace: 1
+package: joined
+connections:
+  inbox: {type: files, path: inbox}
+  warehouse: {type: duckdb, path: warehouse.duckdb, lock_timeout_seconds: 1}
+layouts:
+  orders: {delimiter: ",", columns: [{name: id, type: int64, nullable: false}, {name: day, type: date}]}
+  lines: {delimiter: ",", columns: [{name: KEY, type: int64, nullable: false}, {name: amount, type: int64}]}
+streams: 4
+tasks:
+  load:
+    data_flow:
+      sources:
+        orders: {connection: inbox, files: "o.*", layout: orders}
+        lines: {connection: inbox, files: "l.*", layout: lines}
+      transforms:
+        pairs: TOGETHER
+        daily: {input: pairs, sql: "SELECT id % 3 AS part, count(*) AS n FROM pairs GROUP BY id % 3"}
+        parted: {input: daily, split: {first: "part = 0"}}
+      destinations:
+        first: {input: parted.first, connection: warehouse, table: first, target: replace}
+        others: {input: parted.rest, connection: warehouse, table: others, target: replace}
+"""
+TOGETHER = {
+    "join": "{join: {left: orders, right: lines, on: {id: line}, type: inner}}",
+    "union": '{union: {sources: [orders, lines], missing: "null"}}',
+}
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_rows_of_two_sources_stand_in_front(project: Project, kind: str) -> None:
+    """A run that goes on behind it knows for each table what was read of both sources."""
+    project.execute("CREATE TABLE gate (open BOOL)")
+    for number in range(2):
+        ids = range(100 * number, 100 * number + 100)
+        project.file(f"o.{number}", "".join(f"{own},2026-01-01\n" for own in ids))
+        project.file(f"l.{number}", "".join(f"{own},{own}\n" * 2 for own in ids))
+    text = JOINED.replace("TOGETHER", TOGETHER[kind]).replace("KEY", "line" if kind == "join" else "id")
+    project.package(text + BEHIND)
+    assert project.run().exit_code == 1
+    each = 2 if kind == "join" else 3
+    assert project.query("FROM first") == [(0, 67 * each)]
+    assert sorted(project.query("FROM others")) == [(1, 67 * each), (2, 66 * each)]
+    project.execute("INSERT INTO gate VALUES (true)")
+    resumed = project.resume().succeeded()["tables"]
+    for table in resumed:
+        assert table[kind] is not None, table["table"]
+        assert table["gathered"]["rows_in"] == 200 * each
+        assert table["rows_read"] == 600

@@ -112,7 +112,7 @@ def kept_gathered(folder: Path, file_stem: str, loaded: int) -> dict[str, Any] |
         slices = [{**item, "stream": None, "committed": True, "bytes": 0} for item in known["slices"]]
         busy = [{**item, "busy_seconds": 0.0} for item in known["transforms"]]
         fits = sum(int(item["out"]) for item in slices) == loaded
-        fits = fits and {"rejects", "lookups", "gathered"} <= known.keys()
+        fits = fits and {"rejects", "lookups"} <= known.keys() and int(known["gathered"]["rows_in"]) >= 0
     except (OSError, ValueError, KeyError, TypeError):  # taken away
         return None
     return {**known, "slices": slices, "transforms": busy} if fits else None

@@ -123,4 +123,5 @@ class GatherPlan:
             "threads": self.threads,
             "memory": self.before.memory.to_dict(),
             "flow": self.before.flow_spec("(run folder)/rejects", {"kind": self.before.sink_kind}),
+            **({} if self.before.gather is None else {"gathered": self.before.gather.to_dict()}),
         }

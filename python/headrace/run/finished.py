@@ -44,13 +44,14 @@ class _Sums:
         )
         return cls(len(slices), loaded + filtered, rejected, skipped, ignored, filtered, loaded)
 
-    def with_source(self, slices: Sequence[Mapping[str, Any]]) -> _Sums:
-        """With those of what was read for the query over all rows whose result the table holds."""
-        rows, rejected, skipped, ignored, filtered = (
-            sum(int(item[name]) for item in slices)
-            for name in ("rows", "rejected", "skipped", "values_ignored", "filtered")
+    def with_source(self, slices: Sequence[Mapping[str, Any]], into_query: int) -> _Sums:
+        """With those of what was read for the query over all rows whose result the table holds, and which so many rows
+        have come to.
+        """
+        rejected, skipped, ignored, filtered = (
+            sum(int(item[name]) for item in slices) for name in ("rejected", "skipped", "values_ignored", "filtered")
         )
-        return _Sums(len(slices), rows - rejected, rejected, skipped, ignored, filtered, self.loaded)
+        return _Sums(len(slices), into_query + filtered, rejected, skipped, ignored, filtered, self.loaded)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class FinishedTable:
         sums = _Sums.of_ledger(task)
         kept = kept_gathered(rejects_folder, task.file_stem, sums.loaded) if task.query else None
         if kept is not None:
-            sums = sums.with_source(kept["slices"])
+            sums = sums.with_source(kept["slices"], int(kept["gathered"]["rows_in"]))
         rejects = _rejects(None if task.flow else sums.rejected, rejects_folder / task.file_stem)
         ignored = kept_ignored(rejects_folder, task.file_stem, sums.ignored)
         is_known = task.is_joined and (kept is not None or not task.query)
