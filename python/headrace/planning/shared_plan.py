@@ -44,6 +44,7 @@ class SharedPlan:
         ]
         return {
             **{name: value for name, value in spec.items() if name not in ("input", "fit", "routing")},
+            "name": first.flow,
             "transforms": transforms,
             "destination": _name(first),
             **self._end(first),
