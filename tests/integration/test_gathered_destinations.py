@@ -233,6 +233,39 @@ def test_a_kill_between_the_commits_of_two_tables_begins_anew(
     assert stored.leftovers() == []
 
 
+FAILS_ONCE = """
+CREATE SEQUENCE public.commits;
+CREATE FUNCTION public.fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.slice > 0 AND NEW.task = 'load/missed' AND nextval('public.commits') = 1 THEN
+    RAISE EXCEPTION 'not now' USING ERRCODE = '40001';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER fail_once BEFORE INSERT ON headrace.commit FOR EACH ROW EXECUTE FUNCTION public.fail_once()
+"""
+
+
+def test_a_try_that_follows_begins_anew(stored: PostgresProject) -> None:
+    """Of the first one two tables are committed out of sight, and kept, because trying again can help."""
+    text = several("target: append")
+    stored.package(text)
+    stored.run().succeeded()
+    rows = {name: loaded(stored, name) for name in TABLES}
+    stored.execute(FAILS_ONCE)
+    stored.package(
+        text.replace("    data_flow:", "    retry: {times: 3, wait_seconds: 0.2, factor: 1}\n    data_flow:")
+    )
+    ended = stored.run()
+    ended.succeeded()
+    assert any("is tried again" in str(event) for event in stored.events()), ended.stderr
+    assert {name: loaded(stored, name) for name in TABLES} == {
+        name: sorted(own * 2, key=repr) for name, own in rows.items()
+    }
+    accounts(ended)
+    assert stored.leftovers() == []
+
+
 def test_a_query_that_runs_for_long_is_cancelled(orders: Project) -> None:
     slow = (
         "SELECT 1 AS quantity, true AS paid, CAST(sum(hash(a.x, b.y) % 7) AS BIGINT) AS n, 1 AS ids "

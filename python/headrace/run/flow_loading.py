@@ -114,9 +114,11 @@ class FlowLoading:
         """
         run_id = self._folder.run_id
         with self._phases.of("start"):
-            is_known = self._attempt.is_resumed or plan.task in self._summary.retried
+            is_retry = plan.task in self._summary.retried
+            is_known = self._attempt.is_resumed or is_retry
             progress = target.task_progress(run_id, plan.task) if is_known else TaskProgress()
-            if is_known and plan.gather is not None and any(own.slices_to_load for own in ways or [plan]):
+            is_whole = not any(own.slices_to_load for own in ways or [plan])
+            if plan.gather is not None and not is_whole and (progress.begun or is_retry):
                 # Nothing of this result may be added to a part of an earlier one.
                 target.begin_anew(run_id, plan)
                 plan, progress = plan.anew(), target.task_progress(run_id, plan.task)
