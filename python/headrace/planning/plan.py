@@ -315,12 +315,6 @@ class DataFlowPlan:
         read_again = len({source.unit_of(item) for item in again})
         return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
 
-    def anew(self) -> DataFlowPlan:
-        """The plan as it was before `continued`: what an earlier attempt had committed is gone."""
-        if not self.committed:
-            return self
-        return replace(self, committed={}, notes=self.notes[:-1])
-
     def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:
         """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder; `sink` is the target's,
         which may hold secrets.

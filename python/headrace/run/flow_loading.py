@@ -68,6 +68,11 @@ def _not_settled(_number: int, _result: dict[str, Any]) -> None:
     return None
 
 
+def _anew(plan: DataFlowPlan) -> DataFlowPlan:
+    """The plan as it was before `continued`, whose note is the last one."""
+    return replace(plan, committed={}, notes=plan.notes[:-1]) if plan.committed else plan
+
+
 class Watched(Protocol):
     """Who can be watched while rows come."""
 
@@ -121,7 +126,7 @@ class FlowLoading:
             if plan.gather is not None and not is_whole and (progress.begun or is_retry):
                 # Nothing of this result may be added to a part of an earlier one.
                 target.begin_anew(run_id, plan)
-                plan, progress = plan.anew(), target.task_progress(run_id, plan.task)
+                plan, progress = _anew(plan), target.task_progress(run_id, plan.task)
             if not progress.recorded:
                 target.record_slices(run_id, self._without_secrets(plan))
             self._contents.expect(plan.task, keeps=target.capabilities.commits_inside, begun=progress.begun)

@@ -23,7 +23,6 @@ from headrace.model import (
     FilesConnection,
     FileSource,
     GatheredSource,
-    Source,
 )
 from headrace.model.load import usable_cpus
 from headrace.planning import (
@@ -53,7 +52,7 @@ from headrace.planning.joins import paired
 from headrace.planning.unions import united
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
-from headrace.run.lookup_sources import lookup_sources
+from headrace.run.lookup_sources import lookup_sources, with_lookups_before
 from headrace.run.lookup_tables import described
 from headrace.run.missing_files import no_files, nothing_to_load
 from headrace.run.redact import Redactor
@@ -190,29 +189,13 @@ def _with_lookups(
 ) -> PreparedFlow | SkippedTask:
     if isinstance(item, SkippedTask):
         return item
-    source = _with_lookups_before(item.task.source, item.source, streams, destination_files, is_cancelled)
+    source = with_lookups_before(item.task.source, item.source, streams, destination_files, is_cancelled)
     item = replace(item, source=source)
     own, beside = (
         lookup_sources(lookups, streams, destination_files, is_cancelled)
         for lookups in (item.task.lookups, item.task.lookups_beside)
     )
     return replace(item, source=replace(item.source, lookups=own, lookups_beside=beside))
-
-
-def _with_lookups_before(
-    source: Source,
-    found: SourceSnapshot,
-    streams: int,
-    destination_files: Sequence[Path],
-    is_cancelled: Callable[[], bool],
-) -> SourceSnapshot:
-    """What was found of a source, with the lookups in front of the queries over all rows whose result it is."""
-    if not isinstance(source, GatheredSource) or found.gathered is None:
-        return found
-    before = source.before
-    known = lookup_sources(before.lookups, streams, destination_files, is_cancelled)
-    gathered = _with_lookups_before(before.source, found.gathered, streams, destination_files, is_cancelled)
-    return replace(found, gathered=replace(gathered, lookups=known))
 
 
 def _refuse_shared_input(flows: Sequence[PreparedFlow]) -> None:

@@ -75,14 +75,7 @@ from headrace.targets.postgres.row_search import row_search
 from headrace.targets.postgres.sessions import Connect, Sessions
 from headrace.targets.postgres.sql_sessions import SQL_SETTINGS, PostgresSqlSessions, SqlConnection
 from headrace.targets.postgres.staging import TableStaging
-from headrace.targets.postgres.sweep import (
-    drop_committed,
-    drop_earlier,
-    end_writers,
-    if_dead,
-    sweep_runs,
-    take_over,
-)
+from headrace.targets.postgres.sweep import drop_committed, drop_earlier, end_writers, if_dead, sweep_runs, take_over
 from headrace.targets.postgres.watcher import FEW_SESSIONS, WATCH_SETTINGS, WATCH_TIMEOUTS, SessionWatcher, Unwatched
 from headrace.targets.row_search import RowSearch
 from headrace.targets.sql import Command, SqlSessions
@@ -294,11 +287,6 @@ class PostgresTarget(ClosedBehind):
         if self._ledger is None:
             return staging.sink_spec(connection, None, {})
         committed = self._ledger.committed_units(run_id, plan.task)
-        if committed and plan.gather is not None:  # by a writer that was not at it when all was dropped
-            raise TargetBusyError(
-                f"an earlier attempt of run {run_id} has committed a part of {plan.task} just now, of another result",
-                hint=f"Try again: headrace resume {run_id}",
-            )
         return staging.sink_spec(connection, self._ledger.commit_statement(run_id, plan.task), committed)
 
     def load(self, run_id: str, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
