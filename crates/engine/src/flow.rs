@@ -21,7 +21,7 @@ use crate::meter::StreamMeter;
 use crate::outcome::{Outcome, lock};
 use crate::queue::{Group, Queue};
 use crate::rejects::{LongRow, RejectStore, SliceRejects};
-use crate::report::{FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
+use crate::report::{DestinationCounts, FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
 use crate::routing::Router;
 use crate::row_counts::RowCounts;
 use crate::row_numbers::first_lines;
@@ -395,6 +395,32 @@ impl Shared {
     /// The rows that come as batches, once.
     pub fn take_arriving(&self) -> Option<Arriving> {
         lock(&self.arriving).take()
+    }
+
+    /// Counts the rows of a slice that are not given to the destinations, from what its transforms have counted. `ends`: what was refused
+    /// at the ends of ways, and what went to the destinations; `rejected_before`: rows that were rejected before the first transform;
+    /// `refused_behind_join`: of each way what stands in this slice, if its rows are joined.
+    pub fn count_ways(
+        &self,
+        account: &mut SliceReport,
+        ends: &[DestinationCounts],
+        rejected_before: u64,
+        refused_behind_join: Option<&[u64]>,
+    ) {
+        let left_out = |number: usize| self.transforms.left_out(number, &account.transforms);
+        if self.spec.others.is_empty() {
+            account.filtered = left_out(0).filtered;
+            account.refused_at_end = ends.first().map_or(0, |end| end.rejected);
+            return;
+        }
+        let of = |(number, end): (usize, &DestinationCounts)| {
+            let DestinationCounts { rejected, filtered, .. } = left_out(number);
+            let known = self.spec.committed_in(number).is_some_and(|known| known.contains_key(&account.number));
+            let behind = refused_behind_join.map(|own| own[number]);
+            let rejected = rejected_before + behind.unwrap_or(rejected + end.rejected);
+            DestinationCounts { committed: known, out: end.out, rejected, filtered, refused_at_end: end.rejected }
+        };
+        account.destinations = ends.iter().enumerate().map(of).collect();
     }
 
     /// Accounts of a slice that ended well.

@@ -600,8 +600,8 @@ impl FlowSpec {
         if self.source.generate.is_some() && !self.layout.made.is_empty() {
             return refuse("generated rows stand in no file: their columns are not made".to_owned());
         }
-        if self.source.gathered && (self.source.slices.len() != 1 || self.join.is_some() || !self.others.is_empty()) {
-            return refuse("rows of a stream are one slice, of no join, and go to one destination".to_owned());
+        if self.source.gathered && (self.source.slices.len() != 1 || self.join.is_some()) {
+            return refuse("rows of a stream are one slice, of no join".to_owned());
         }
         let names = self.rejects.names.len();
         if names > 0 && names != self.source.files.len() {

@@ -25,7 +25,7 @@ pub use kept_pairs::KeptPairs;
 use pair::Pair;
 pub use ranges::JoinedRanges;
 pub use reader::BLOCK_OVERHEAD_BYTES;
-use reader::{Counts, Progress, Reader, Rows};
+use reader::{Counts, Reader, Rows};
 
 /// Runs one stream until the queue is empty or the flow was stopped.
 pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
@@ -125,7 +125,7 @@ impl Stream<'_> {
                 return Ok(false);
             };
             self.meter.turn_to(Doing::Write);
-            self.sending.writers.iter_mut().try_for_each(|writer| writer.end_slice(&account))?;
+            self.sending.end_slice(slice, &account)?;
             self.shared.end_slice(account);
             return Ok(true);
         }
@@ -141,7 +141,7 @@ impl Stream<'_> {
         }
         reader.close(&mut progress)?;
         self.meter.turn_to(Doing::Write);
-        self.sending.end_slice(&progress)?;
+        self.sending.end_slice(slice, &progress.account)?;
         self.shared.end_slice(progress.account);
         Ok(true)
     }
@@ -235,13 +235,13 @@ impl Sending<'_> {
     }
 
     /// All rows of a slice have gone; those that an earlier attempt has committed are compared with what it has said of them.
-    fn end_slice(&mut self, progress: &Progress<'_>) -> Result<(), CoreError> {
-        let slice = progress.slice();
+    fn end_slice(&mut self, slice: &SliceSpec, account: &SliceReport) -> Result<(), CoreError> {
+        let path = self.shared.spec.source.files.get(slice.file).map_or("", |file| &file.path);
         for (number, writer) in self.writers.iter_mut().enumerate() {
             let known = self.shared.spec.committed_in(number).and_then(|known| known.get(&slice.number));
-            let account = progress.account.of_destination(number);
+            let account = account.of_destination(number);
             let ended = match known {
-                Some(known) => check_committed(&account, &progress.file.path, slice, known),
+                Some(known) => check_committed(&account, path, slice, known),
                 None => writer.end_slice(&account),
             };
             ended.map_err(|error| self.shared.destinations.named(number, error))?;

@@ -2,15 +2,17 @@
 
 from headrace.executors.gathered import Gathering
 from headrace.executors.gathered_accounts import (
+    added_gathered,
     check_gathered,
     gathered_counts,
-    gathered_outcome,
+    gathered_outcomes,
+    gathered_without_rows,
     is_source_known,
     keep_gathered,
     keep_gathered_in_front,
     kept_gathered,
     not_known,
-    resumed_outcome,
+    resumed_outcomes,
 )
 from headrace.executors.ignored import Ignored, ignored_by_column, kept_ignored
 from headrace.executors.joined import added_joins, join_accounts, join_of_flow, kept_joined, without_rows
@@ -30,12 +32,14 @@ __all__ = [
     "LocalExecutor",
     "RowsOf",
     "SharedLoader",
+    "added_gathered",
     "added_joins",
     "added_unions",
     "build_lookups",
     "check_gathered",
     "gathered_counts",
-    "gathered_outcome",
+    "gathered_outcomes",
+    "gathered_without_rows",
     "ignored_by_column",
     "is_source_known",
     "join_accounts",
@@ -47,7 +51,7 @@ __all__ = [
     "kept_joined",
     "kept_united",
     "not_known",
-    "resumed_outcome",
+    "resumed_outcomes",
     "sql_instances",
     "union_accounts",
     "union_without_rows",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from headrace.errors import AccountsError, SourceError
 from headrace.executors.joined import join_accounts
 from headrace.model import SIDES, FlowRows
-from headrace.planning import DataFlowPlan, JoinPlan, LookupPlan, SourcePart, counted
+from headrace.planning import DataFlowPlan, JoinPlan, LookupPlan, SourcePart, TransformPlan, counted
 
 
 def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
@@ -237,10 +237,20 @@ def _left(plan: DataFlowPlan, counts: Sequence[dict[str, Any]]) -> dict[FlowRows
     """The rows that go on behind transforms, by each of their outputs."""
     left: dict[FlowRows, int] = {}
     for own, count in zip(plan.transforms, counts, strict=True):
-        others = [int(rows) for rows in count.get("outputs", [])]
-        main = int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - sum(others)
-        left |= {FlowRows(own.name, output): rows for output, rows in zip(own.outputs, [main, *others], strict=False)}
+        left |= _left_by(own, count)
     return left
+
+
+def _left_by(own: TransformPlan, count: dict[str, Any]) -> dict[FlowRows, int]:
+    others = [int(rows) for rows in count.get("outputs", [])]
+    main = int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - sum(others)
+    return {FlowRows(own.name, output): rows for output, rows in zip(own.outputs, [main, *others], strict=False)}
+
+
+def left_out_or_elsewhere(own: TransformPlan, count: dict[str, Any], read: Collection[FlowRows]) -> int:
+    """The rows that a transform leaves out, or that go by another output than those that are `read` on the way."""
+    left = _left_by(own, count)
+    return int(count["filtered"]) + sum(rows for output, rows in left.items() if output not in read)
 
 
 def _equal(left_name: str, left: int, right_name: str, right: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The accounts of a data flow with a query over all rows: what was read in front of it, and what became of its result.
+"""The accounts of a data flow with queries over all rows: what was read in front of it, and what became of its result.
 
 The ledger has the result alone. What a resumed run says of a table that an earlier attempt has committed, it reads in
 the run folder.
@@ -6,51 +6,73 @@ the run folder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import AccountsError, InternalError
+from headrace.executors.accounts import left_out_or_elsewhere
+from headrace.executors.ignored import keep_ignored
+from headrace.executors.joined import keep_joined
 from headrace.executors.kept import keep, kept
 from headrace.executors.local import FlowOutcome
-from headrace.planning import DataFlowPlan, GatherPlan
+from headrace.executors.united import keep_united
+from headrace.planning import NO_REJECTS, DataFlowPlan, GatherPlan
 
 _NO_ROWS: Final = {"rows": 0, "matched": 0, "defaulted": 0, "rejected": 0, "null_keys": 0, "filtered": 0}
 # Of a result those members that say what has become of rows.
-_KEPT: Final = ("slices", "rejects", "transforms")
+_KEPT: Final = ("slices", "rejects", "transforms", "shared")
+# The result of a flow that has failed before its first row.
+_NOTHING: Final[Mapping[str, Any]] = {"slices": [], "sink": None, "columns": None}
 _KIND: Final = "gathered"
+_COUNTS: Final = ("rows_in", "rows_out", "filtered_behind")
 # Of a slice those members that say what was read.
 _READ: Final = (
     "bytes", "lines", "skipped", "lf_lines", "crlf_lines", "rows", "rejected", "filtered", "values_ignored"
 )  # fmt: skip
 
 
-def gathered_outcome(plan: DataFlowPlan, before: FlowOutcome, behind: FlowOutcome | None) -> FlowOutcome:
-    """The accounts of both flows of a plan as those of one: slices and rejects of the first, rows that arrived of the
-    second. `behind`: None if there was no second one, because the first has failed.
+def gathered_outcomes(
+    plans: Sequence[DataFlowPlan], before: FlowOutcome, behind: Sequence[FlowOutcome] | None
+) -> tuple[FlowOutcome, ...]:
+    """The accounts of both flows as those of one, for each destination: slices and rejects of the first, rows that
+    arrived of the second. `behind`: None if there was no second one, because the first has failed.
     """
-    gather = plan.gather
-    if gather is None:
-        return before
-    first = before.result
-    not_begun = None if first is None else _with_counts(gather, first, [_NO_ROWS] * (1 + len(plan.transforms)))
     if behind is None:
-        return replace(before, result=not_begun)
-    if first is None:
+        return tuple(_without_second(plan, number, before) for number, plan in enumerate(plans))
+    return tuple(
+        _outcome(plan, number, before, own) for number, (plan, own) in enumerate(zip(plans, behind, strict=True))
+    )
+
+
+def _without_second(plan: DataFlowPlan, number: int, before: FlowOutcome) -> FlowOutcome:
+    told, gather = _told_once(before, number), plan.gather
+    if told.result is None or gather is None:
+        return told
+    counts = [_NO_ROWS] * (1 + len(plan.transforms))
+    return replace(told, result=_of_way(plan, number, _with_counts(gather, told.result, counts)))
+
+
+def _outcome(plan: DataFlowPlan, number: int, before: FlowOutcome, behind: FlowOutcome) -> FlowOutcome:
+    if before.result is None:
         raise InternalError("a flow that has ended well has no result")
-    second = behind.result
+    first = _told_once(before, number)
     return FlowOutcome(
-        # A lookup behind the query may have failed, before any row has moved.
-        not_begun if second is None else _together(gather, first, second, _rows_out(before)),
+        _together(plan, number, before, behind.result or _NOTHING),
         behind.times,
         behind.error,
         before.seconds + behind.seconds,
-        before.cpu_seconds + behind.cpu_seconds,
-        (*before.warnings, *behind.warnings),
+        first.cpu_seconds + behind.cpu_seconds,
+        (*first.warnings, *behind.warnings),
         (*before.lookups, *behind.lookups),
-        before.lookup_seconds + behind.lookup_seconds,
+        first.lookup_seconds + behind.lookup_seconds,
     )
+
+
+def _told_once(before: FlowOutcome, number: int) -> FlowOutcome:
+    """What the first flow has used is told with the first destination."""
+    return before if number == 0 else replace(before, cpu_seconds=0.0, lookup_seconds=0.0, warnings=())
 
 
 def check_gathered(plan: DataFlowPlan, before: FlowOutcome, result: Mapping[str, Any]) -> None:
@@ -64,34 +86,46 @@ def check_gathered(plan: DataFlowPlan, before: FlowOutcome, result: Mapping[str,
         )
 
 
-def keep_gathered(folder: Path, plan: DataFlowPlan, before: FlowOutcome, result: dict[str, Any]) -> None:
+def keep_gathered(
+    folder: Path, plans: Sequence[DataFlowPlan], number: int, before: FlowOutcome, result: dict[str, Any]
+) -> None:
     """Writes the accounts of both flows beside the rejects of the task, before the commit of the second one, which has
-    this result. That it cannot fails no load: then only they are not known behind a resume.
+    this result for the destination of that number. That it cannot fails no load: then only they are not known behind a
+    resume.
     """
+    plan = plans[number]
     if plan.gather is None or before.result is None:
         return
-    whole = _together(plan.gather, before.result, result, _rows_out(before))
+    whole = _together(plan, number, before, result)
     _keep(folder, plan, before, whole, gathered_counts(plan, whole))
+    told = plan.told
+    if number:  # those of the first one were kept when the first flow has ended
+        keep_ignored(folder, told, whole)
+        keep_joined(folder, told, whole)
+        keep_united(folder, told, whole)
 
 
-def keep_gathered_in_front(folder: Path, plan: DataFlowPlan, before: FlowOutcome) -> None:
+def keep_gathered_in_front(folder: Path, plans: Sequence[DataFlowPlan], before: FlowOutcome) -> None:
     """Writes the accounts of the first flow before the second one begins, whose writers may commit before anybody knows
-    its result.
+    its result. Of one query and one destination alone: where rows go different ways behind it, the ledger does not say
+    what each transform has done.
     """
-    if plan.gather is None or before.result is None:
+    plan = plans[0]
+    gather = plan.gather
+    if gather is None or before.result is None or len(plans) > 1 or gather.before.gather is not None:
         return
     rows_in = sum(int(item["out"]) for item in before.result["slices"])
     counts = {"rows_in": rows_in, "rows_out": _rows_out(before)}
-    told = _with_counts(plan.gather, before.result, [{**_NO_ROWS, "rows": rows_in, "matched": counts["rows_out"]}])
+    told = _with_counts(gather, before.result, [{**_NO_ROWS, "rows": rows_in, "matched": counts["rows_out"]}])
     slices = [{**item, "out": 0} for item in told["slices"]]
-    _keep(folder, plan, before, {**told, "slices": slices, "transforms": _busy(plan.gather, told)}, counts)
+    _keep(folder, plan, before, {**told, "slices": slices, "transforms": _busy(gather, told)}, counts)
 
 
 def _keep(
-    folder: Path, plan: DataFlowPlan, before: FlowOutcome, result: Mapping[str, Any], counts: Mapping[str, int] | None
+    folder: Path, plan: DataFlowPlan, before: FlowOutcome, result: Mapping[str, Any], counts: Mapping[str, Any] | None
 ) -> None:
     document = {
-        **{name: result[name] for name in _KEPT},
+        **{name: result[name] for name in _KEPT if name in result},
         "lookups": before.lookups,
         "gathered": counts,
         "is_changed_behind": bool(plan.transforms),
@@ -108,7 +142,7 @@ def kept_gathered(folder: Path, file_stem: str, loaded: int) -> dict[str, Any] |
         slices = [{**item, "stream": None, "committed": True, "bytes": 0} for item in known["slices"]]
         busy = [{**item, "busy_seconds": 0.0} for item in known["transforms"]]
         fits = sum(int(item["out"]) for item in slices) == loaded
-        fits = fits and {"rejects", "lookups", "gathered"} <= known.keys()
+        fits = fits and {"rejects", "lookups"} <= known.keys() and int(known["gathered"]["rows_in"]) >= 0
     except (OSError, ValueError, KeyError, TypeError):  # taken away
         return None
     return {**known, "slices": slices, "transforms": busy} if fits else None
@@ -127,23 +161,27 @@ def _with_ledger(known: dict[str, Any], loaded: int) -> dict[str, Any]:
     return {**known, "slices": slices, "gathered": {**known["gathered"], "filtered_behind": left_out}}
 
 
-def resumed_outcome(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> FlowOutcome:
-    """The accounts of a plan whose rows an earlier attempt has committed: nothing was read now."""
+def resumed_outcomes(
+    folder: Path, plans: Sequence[DataFlowPlan], behind: Sequence[FlowOutcome]
+) -> tuple[FlowOutcome, ...]:
+    """The accounts of plans whose rows an earlier attempt has committed: nothing was read now."""
+    return tuple(_resumed(folder, plan, own) for plan, own in zip(plans, behind, strict=True))
+
+
+def _resumed(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> FlowOutcome:
     if plan.gather is None or behind.result is None:
         return behind
     loaded = sum(item.loaded for item in plan.committed.values())
-    front = plan.gather.before.transforms
-    known = kept_gathered(folder, plan.told.file_stem, loaded)
+    told = plan.told
+    known = kept_gathered(folder, told.file_stem, loaded)
     if known is not None:
         lookups = (*known["lookups"], *behind.lookups)
-        told = {name: known[name] for name in (*_KEPT, "gathered")}
-        return replace(behind, result={**behind.result, **told}, lookups=lookups)
-    slices = [
-        {**item, "transforms": [_NO_ROWS] * (len(front) + 1 + len(plan.transforms))} for item in behind.result["slices"]
-    ]
+        own: dict[str, Any] = {name: known[name] for name in (*_KEPT, "gathered") if name in known}
+        return replace(behind, result={**behind.result, **own}, lookups=lookups)
+    slices = [{**item, "transforms": [_NO_ROWS] * len(told.transforms)} for item in behind.result["slices"]]
     warnings = (*behind.warnings, not_known(plan.gather.source.name))
     # Those in front were not read.
-    lookups = (*({} for _ in plan.gather.before.lookups), *behind.lookups)
+    lookups = (*({} for _ in plan.gather.before.told.lookups), *behind.lookups)
     result = {**behind.result, "slices": slices, "gathered": None}
     return replace(behind, result=result, warnings=warnings, lookups=lookups)
 
@@ -160,21 +198,67 @@ def not_known(query: str) -> str:
     return f"how many rows the query {query} has read is not known any more: those of its result count as read"
 
 
-def gathered_counts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[str, int] | None:
-    """The member `gathered` of a table in the summary: how many rows the query over all rows has read and made, and how
-    many of these were left out behind it. None without one.
+def gathered_counts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The member `gathered` of a table in the summary: how many rows its query over all rows has read and made, and how
+    many of these were left out behind it, or have gone another way. Of several queries the first one has read them and
+    the last one made them, and `queries` tells the same of each. None without one.
     """
     if plan.gather is None:
         return None
     if result and "gathered" in result:  # of an earlier attempt
         return None if result["gathered"] is None else dict(result["gathered"])
-    place = len(plan.gather.before.transforms)
-    counts = [item["transforms"][place:] for item in (result or {"slices": []})["slices"] if item.get("transforms")]
-    return {
-        "rows_in": sum(int(own["rows"]) for own, *_ in counts),
-        "rows_out": sum(int(own["matched"]) for own, *_ in counts),
-        "filtered_behind": sum(int(own["filtered"]) for _, *behind in counts for own in behind),
-    }
+    gathers = _chain(plan.gather)
+    counts = [item["transforms"] for item in (result or {"slices": []})["slices"] if item.get("transforms")]
+    queries, place = [], 0
+    for number, gather in enumerate(gathers):
+        place += len(gather.before.transforms) + (number > 0)
+        is_last = number + 1 == len(gathers)
+        behind = [] if is_last else gathers[number + 1].before.transforms
+        own = [item[place] for item in counts]
+        left_out = 0
+        whole_way = plan if is_last else gathers[number + 1].before
+        read = {whole_way.end, *(rows for item in whole_way.transforms for rows in item.inputs)}
+        for item in counts:
+            following = item[place + 1 :][: None if is_last else len(behind)]
+            passed = plan.transforms[len(plan.transforms) - len(following) :] if is_last else behind
+            left_out += sum(left_out_or_elsewhere(*pair, read) for pair in zip(passed, following, strict=True))
+        queries.append(
+            {
+                "name": gather.source.name,
+                "rows_in": sum(int(item["rows"]) for item in own),
+                "rows_out": sum(int(item["matched"]) for item in own),
+                "filtered_behind": left_out,
+            }
+        )
+    first, last = queries[0], queries[-1]
+    whole = {"rows_in": first["rows_in"], **{name: last[name] for name in _COUNTS[1:]}}
+    return {**whole, "queries": queries} if len(queries) > 1 else whole
+
+
+def added_gathered(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of two flows of one task together."""
+    sums = {name: one[name] + other[name] for name in _COUNTS}
+    if "queries" not in one:
+        return sums
+    queries = [
+        {"name": own["name"], **added_gathered(own, theirs)}
+        for own, theirs in zip(one["queries"], other["queries"], strict=True)
+    ]
+    return {**sums, "queries": queries}
+
+
+def gathered_without_rows(one: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a flow that has read nothing."""
+    nothing = dict.fromkeys(_COUNTS, 0)
+    if "queries" not in one:
+        return {**nothing}
+    return {**nothing, "queries": [{"name": own["name"], **nothing} for own in one["queries"]]}
+
+
+def _chain(gather: GatherPlan) -> list[GatherPlan]:
+    """The queries over all rows that stand one behind the other, up to this one."""
+    earlier = gather.before.gather
+    return [*([] if earlier is None else _chain(earlier)), gather]
 
 
 def _rows_out(before: FlowOutcome) -> int:
@@ -182,19 +266,32 @@ def _rows_out(before: FlowOutcome) -> int:
     return before.times.rows_loaded if before.times else 0
 
 
-def _together(gather: GatherPlan, first: dict[str, Any], second: dict[str, Any], gathered: int) -> dict[str, Any]:
-    """`gathered`: the rows of the query's result."""
+def _together(plan: DataFlowPlan, number: int, before: FlowOutcome, second: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of both flows for a destination. `second`: that of the flow behind the query."""
+    gather, first = plan.gather, before.result
+    assert gather is not None and first is not None
     rows_in = sum(int(item["out"]) for item in first["slices"])
     out = sum(int(item["out"]) for item in second["slices"])
-    own = {**_NO_ROWS, "rows": rows_in, "matched": gathered}
+    own = {**_NO_ROWS, "rows": rows_in, "matched": _rows_out(before)}
     counts = [item["transforms"] for item in second["slices"] if item.get("transforms")]
-    behind = counts[0] if counts else [_NO_ROWS] * len(second.get("transforms", []))
+    behind = counts[0] if counts else [_NO_ROWS] * len(plan.transforms)
     # Files that are empty have no slice, and some queries make a row of nothing.
     nothing = [{**item, **dict.fromkeys(_READ, 0), "transforms": []} for item in second["slices"]]
     told = _with_counts(gather, {**first, "slices": first["slices"] or nothing}, [own, *behind])
-    slices = [{**item, "out": 0 if number else out} for number, item in enumerate(told["slices"])]
+    slices = [{**item, "out": 0 if place else out} for place, item in enumerate(told["slices"])]
     busy = [*_busy(gather, first), *second.get("transforms", [])]
-    return {**first, "slices": slices, "sink": second["sink"], "columns": second["columns"], "transforms": busy}
+    whole = {**first, "slices": slices, "sink": second["sink"], "columns": second["columns"], "transforms": busy}
+    return _of_way(plan, number, whole)
+
+
+def _of_way(plan: DataFlowPlan, number: int, result: dict[str, Any]) -> dict[str, Any]:
+    """Of several destinations: what was read and rejected for all of them is told with the first one."""
+    if not plan.flow:
+        return result
+    if number:
+        return {**result, "rejects": NO_REJECTS, "shared": None}
+    filtered = sum(int(item["filtered"]) for item in result["slices"])
+    return {**result, "shared": {"rows_rejected": int(result["rejects"]["count"]), "rows_filtered": filtered}}
 
 
 def _busy(gather: GatherPlan, first: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -205,7 +302,7 @@ def _busy(gather: GatherPlan, first: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _with_counts(gather: GatherPlan, result: dict[str, Any], counts: list[dict[str, Any]]) -> dict[str, Any]:
     """With those of the query and of what stands behind it, which belong to no slice: they are told with the first."""
     # Those of a pair of a join are told by its first slice.
-    in_front, nothing = [_NO_ROWS for _ in gather.before.transforms], [_NO_ROWS for _ in counts]
+    in_front, nothing = [_NO_ROWS for _ in gather.before.told.transforms], [_NO_ROWS for _ in counts]
     slices = [
         {**item, "transforms": [*(item.get("transforms") or in_front), *(nothing if number else counts)]}
         for number, item in enumerate(result["slices"])

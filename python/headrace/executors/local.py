@@ -65,6 +65,7 @@ class Cancel(Protocol):
 CreateFlow = Callable[[dict[str, Any]], Flow]
 Progress = Callable[[dict[str, Any]], None]
 Settled = Callable[[dict[str, Any]], None]
+SettledWay = Callable[[int, dict[str, Any]], None]
 # Measures the flow while the block runs, from before its start until everything has ended.
 Measuring = Callable[[Flow], AbstractContextManager[None]]
 
@@ -152,8 +153,11 @@ class LocalExecutor:
         progress: Progress,
         cancel: Cancel,
         measuring: Measuring = lambda _flow: nullcontext(),
+        settled: SettledWay = lambda _number, _result: None,
     ) -> tuple[FlowOutcome, ...]:
-        """The same of a flow with several destinations: an outcome for each way. All have failed if one has."""
+        """The same of a flow with several destinations: an outcome for each way. All have failed if one has. `settled`
+        sees the results one by one, with the number of the way.
+        """
         begun, folder = _Begun(), Path(rejects_folder)
         try:
             sinks = [target.sink_spec(run_id, way) for way in shared.ways]
@@ -163,7 +167,9 @@ class LocalExecutor:
 
         def settling(number: int, way: DataFlowPlan) -> Settle:
             def settle(rows_inserted: int | None) -> dict[str, Any]:
-                return _settled(way, load.result(), rows_inserted, folder, partial(shared.result_of, number))
+                result = _settled(way, load.result(), rows_inserted, folder, partial(shared.result_of, number))
+                settled(number, result)
+                return result
 
             return settle
 

@@ -80,6 +80,12 @@ class GatheredSource:
     layout: Layout
     before: DataFlowTask
 
+    @property
+    def first(self) -> DataFlowTask:
+        """The flow that reads what is no result of a query: the one in front of the first of several queries."""
+        source = self.before.source
+        return source.first if isinstance(source, GatheredSource) else self.before
+
 
 Source = FileSource | GenerateSource | GatheredSource
 

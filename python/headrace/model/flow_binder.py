@@ -12,6 +12,7 @@ from headrace.model.bound import (
     Destination,
     FileSource,
     FirstColumn,
+    GatheredSource,
     GenerateSource,
     RowColumn,
     SharedFlow,
@@ -24,7 +25,13 @@ from headrace.model.bound import (
 from headrace.model.connections import Connection, FilesConnection
 from headrace.model.flow_graph import Reader
 from headrace.model.flow_rows import rows_of
-from headrace.model.gathered_binder import GatheredBinder, destination_of, divided, gathered_place
+from headrace.model.gathered_binder import (
+    GatheredBinder,
+    behind_queries,
+    destination_of,
+    divided,
+    gathered_places,
+)
 from headrace.model.join import JoinedColumn
 from headrace.model.join_binder import JoinBinder
 from headrace.model.layout import Layout
@@ -106,59 +113,55 @@ class FlowBinder:
         if is_wrong or source is None or transforms is None:
             return None
         ends = {name: rows_of(own.input) for name, own in spec.destinations.items()}
-        if not all(self._gathered.check(spec, own, ends[name], path) for name, own in transforms.items()):
+        if not self._gathered.check(spec, transforms, ends, path):
             return None
         if len(destinations) > 1 and not self._share(spec, destinations, path):
             return None
         first = source.layout.columns if together is None else together.columns
+        rejects = RejectLimits.of(spec.rejects, self._environment.rejects)
+        gathered = None
+        # The ways to all destinations pass the same queries over all rows.
+        passed_by_all = next(iter(transforms.values()))
+        if gathered_places(passed_by_all):
+            front = DataFlowTask(instance, task.name, when, source, destination_of(""), rejects, together=together)
+            gathered = self._gathered.source(passed_by_all, front, path)
+            if gathered is None:
+                return None
+            first = gathered.layout.columns
+        read: Source = source if gathered is None else gathered
         tasks: list[DataFlowTask] = []
         for name, destination in destinations.items():
             if destination is None:
                 return None
             own, place = spec.destinations[name], places[name]
-            passed = transforms[name]
+            whole = transforms[name]
+            passed = behind_queries(whole)
             columns = columns_of(first, passed, ends[name])
             others = _beside(transforms, name)
-            is_described = all(own.is_described for own in passed)
-            if is_described or not any(isinstance(own, SqlTransform | Reunion) for own in passed):
+            is_described = all(own.is_described for own in whole)
+            if is_described or not any(isinstance(own, SqlTransform | Reunion) for own in whole):
                 self._check_columns(destination, columns, (*place, "columns"))
-            if together is not None and not self._divides(own, together, place):
+            if gathered is None and together is not None and not self._divides(own, together, place):
                 return None
             shared = len(destinations) > 1
-            place_of_query = gathered_place(passed)
-            read: Source = source
             is_whole = is_described and all(item.is_described for item in others)
-            describe = None if is_whole else self._describe(way, name, place_of_query)
-            if place_of_query is not None:
-                query = passed[place_of_query]
-                assert isinstance(query, SqlTransform)
-                front, passed = divided(passed, place_of_query)
-                before = replace(
-                    DataFlowTask(instance, task.name, when, source, destination_of(query.name)),
-                    rejects=RejectLimits.of(spec.rejects, self._environment.rejects),
-                    transforms=front,
-                    together=together,
-                    end=query.inputs[0],
-                )
-                made = self._gathered.source(query.name, query, before, (*path, "transforms", query.name))
-                if made is None:
-                    return None
-                read = made
+            queries = gathered_places(whole)
+            describe = None if is_whole else self._describe(way, name, queries[-1] if queries else None)
             tasks.append(
                 DataFlowTask(
                     f"{instance}/{name}" if shared else instance,
                     task.name,
                     when,
                     read,
-                    self._partitioned(destination, own, source, first, columns, place),
-                    RejectLimits.of(spec.rejects, self._environment.rejects),
+                    self._partitioned(destination, own, read, first, columns, place),
+                    rejects,
                     task.description,
                     # The rejects of all ways are told with the first one.
                     None if tasks else spec.rejects.table,
                     task.id,
                     passed,
                     describe,
-                    None if place_of_query is not None else together,
+                    together if gathered is None else None,
                     instance if shared else "",
                     others,
                     tuple(item for item in destinations.values() if item is not None and item is not destination),
@@ -285,12 +288,12 @@ class FlowBinder:
             assert transforms is not None
             passed = transforms[destination]
             behind = passed if gathered is None else divided(passed, gathered)[1]
-            late = gathered_place(behind)
+            late = next((behind[place].name for place in gathered_places(behind)), None)
             if late is not None:
                 problems.add(
                     self._document,
-                    (*way[1], "transforms", behind[late].name),
-                    f"the query `{show_name(behind[late].name)}` needs all rows, and stands behind a lookup of a table "
+                    (*way[1], "transforms", late),
+                    f"the query `{show_name(late)}` needs all rows, and stands behind a lookup of a table "
                     "or query of a database, which is not possible in this version",
                     hint="Put the lookup behind the query, or let it read files.",
                     at_key=True,
@@ -382,9 +385,14 @@ class FlowBinder:
                 )
 
     def _is_by_made_up(
-        self, destination: Destination, spec: PartitionSpec, columns: Sequence[RowColumn], path: DocumentPath
+        self,
+        destination: Destination,
+        spec: PartitionSpec,
+        source: Source,
+        columns: Sequence[RowColumn],
+        path: DocumentPath,
     ) -> bool:
-        """Whether the table would be divided by a column that no column of the file is by the same name: a problem."""
+        """Whether the table would be divided by a column that is none of the source by the same name: a problem."""
         key = (spec.column or "").lower()
         mapping = destination.columns or {column.name: column.name for column in columns}
         wanted = next((source for target, source in mapping.items() if target.lower() == key), None)
@@ -400,7 +408,9 @@ class FlowBinder:
             self._document,
             (*path, "partition", strategy, "column"),
             f"column `{show_name(column.name)}` {whose}, and cannot be a partition key",
-            expected="a column that is read from the file, by its own name",
+            expected=f"a column of the query `{show_name(source.name)}`, by its own name"
+            if isinstance(source, GatheredSource)
+            else "a column that is read from the file, by its own name",
             hint="Leave `partition` out, or choose another key.",
         )
         return True
@@ -419,7 +429,7 @@ class FlowBinder:
         """
         clause = None
         is_divided = spec.partition is not None and spec.partition.column is not None
-        if spec.partition is not None and not self._is_by_made_up(destination, spec.partition, columns, path):
+        if spec.partition is not None and not self._is_by_made_up(destination, spec.partition, source, columns, path):
             binder = PartitionBinder(self._document, self._problems, (*path, "partition"))
             clause = binder.bind(spec.partition, source, first, destination.columns, is_reload=bool(spec.partitions))
         if spec.partitions is not None and not is_divided:

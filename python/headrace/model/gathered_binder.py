@@ -1,30 +1,32 @@
-"""Data flows with a query over all rows: what brings rows to it, and what becomes of its result, are two flows of one
-task. What cannot be done in two is refused here.
+"""Data flows with queries over all rows: what brings rows to one, and what becomes of its result, are two flows of one
+task, and so on behind the next one. What cannot be done in several is refused here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import ValidationError
 
 from headrace.model.bound import DataFlowTask, Destination, GatheredSource, Transform
 from headrace.model.connections import NullConnection
 from headrace.model.flow_rows import FlowRows
+from headrace.model.gathered_query import GatheredQuery
 from headrace.model.layout import Layout
 from headrace.model.problems import ProblemCollector
+from headrace.model.shared_flow_rules import looked_for
 from headrace.model.spec_data_flow import DataFlowSpec, DestinationSpec
 from headrace.model.sql_transform import SqlTransform
 from headrace.model.suggest import show_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
-_ANOTHER_FLOW = "Load the result into a table, and go on in a data flow of its own."
 
-
-def gathered_place(transforms: Sequence[Transform]) -> int | None:
-    """Where the first query over all rows stands; None if there is none."""
-    places = (place for place, own in enumerate(transforms) if isinstance(own, SqlTransform) and own.gathered)
-    return next(places, None)
+def gathered_places(transforms: Sequence[Transform]) -> tuple[int, ...]:
+    """Where queries over all rows stand."""
+    return tuple(
+        place for place, own in enumerate(transforms) if isinstance(own, SqlTransform) and own.gathered is not None
+    )
 
 
 def divided(transforms: Sequence[Transform], place: int) -> tuple[tuple[Transform, ...], tuple[Transform, ...]]:
@@ -36,6 +38,12 @@ def divided(transforms: Sequence[Transform], place: int) -> tuple[tuple[Transfor
     return before, tuple(item for item in transforms if item.name not in front)
 
 
+def behind_queries(transforms: Sequence[Transform]) -> tuple[Transform, ...]:
+    """Those that stand behind all queries over all rows."""
+    places = gathered_places(transforms)
+    return divided(transforms, places[-1])[1] if places else tuple(transforms)
+
+
 class GatheredBinder:
     """Of one package's data flows. Problems are noted."""
 
@@ -43,39 +51,31 @@ class GatheredBinder:
         self._document = document
         self._problems = problems
 
-    def check(self, spec: DataFlowSpec, transforms: Sequence[Transform], end: FlowRows, path: DocumentPath) -> bool:
-        """Whether a flow with such a query can be loaded. `transforms`: of a way, which ends with the rows of `end`;
-        `path`: of the flow.
+    def check(
+        self,
+        spec: DataFlowSpec,
+        ways: Mapping[str, Sequence[Transform]],
+        ends: Mapping[str, FlowRows],
+        path: DocumentPath,
+    ) -> bool:
+        """Whether a flow with such queries can be loaded. `ways`: the transforms on the way to each destination, which
+        gets the rows of `ends`; `path`: of the flow.
         """
-        place = gathered_place(transforms)
-        if place is None:
+        passed = {name: [own[place].name for place in gathered_places(own)] for name, own in ways.items()}
+        name = next((names[-1] for names in passed.values() if names), None)
+        if name is None:
             return True
-        name = transforms[place].name
         known = len(self._problems)
-        behind = gathered_place(transforms[place + 1 :])
-        if behind is not None:
-            second = transforms[place + 1 + behind].name
-            self._refuse(
-                (*path, "transforms", second),
-                f"a data flow has two queries over all rows: {show_name(name)}, {show_name(second)}",
-                "one of them in this version",
-                "Make one query of both, with WITH or a subquery.",
-            )
-        _, later = divided(transforms, place)
-        passing = {name, *(item.name for item in later)}
-        if not all(rows.name in passing for rows in (end, *(rows for item in later for rows in item.inputs))):
-            self._refuse(
-                (*path, "transforms", name),
-                f"the query `{show_name(name)}` needs all rows, and some of those of the destination do not pass it",
-                "a query over all rows in front of every split whose outputs come together, or behind the union",
-                _ANOTHER_FLOW,
-            )
-        if len(spec.destinations) > 1:
+        self._check_ways(passed, path)
+        for own, transforms in ways.items():
+            self._check_branches(transforms, ends[own], path)
+        if len({own.connection for own in spec.destinations.values()}) > 1:
             self._refuse(
                 (*path, "destinations"),
-                f"the rows of the query `{show_name(name)}`, which needs all rows, go to one destination",
-                "one destination",
-                _ANOTHER_FLOW,
+                f"the rows of the query `{show_name(name)}`, which needs all rows, go to one connection in this "
+                "version",
+                "destinations of one connection",
+                "Write a data flow for each connection.",
             )
         if spec.rejects.table is not None:
             self._refuse(
@@ -89,6 +89,40 @@ class GatheredBinder:
             self._check_destination(name, destination, (*path, "destinations", own))
         return len(self._problems) == known
 
+    def _check_ways(self, passed: Mapping[str, Sequence[str]], path: DocumentPath) -> None:
+        """Rows of several destinations come from one result."""
+        (first, *others) = passed
+        for own in others:
+            if passed[own] == passed[first]:
+                continue
+            query = next(
+                name for name in (*passed[first], *passed[own]) if (name in passed[first]) != (name in passed[own])
+            )
+            through, beside = (first, own) if query in passed[first] else (own, first)
+            self._refuse(
+                (*path, "destinations", own, "input"),
+                f"the rows of `{show_name(through)}` pass the query `{show_name(query)}`, which needs all rows, and "
+                f"those of `{show_name(beside)}` do not",
+                "the same queries over all rows on the way to each destination of a data flow",
+                "Write a data flow for each of them.",
+            )
+
+    def _check_branches(self, transforms: Sequence[Transform], end: FlowRows, path: DocumentPath) -> None:
+        """All rows of a destination pass all of the queries on its way."""
+        for place in gathered_places(transforms):
+            name = transforms[place].name
+            _, later = divided(transforms, place)
+            passing = {name, *(item.name for item in later)}
+            if all(rows.name in passing for rows in (end, *(rows for item in later for rows in item.inputs))):
+                continue
+            self._refuse(
+                (*path, "transforms", name),
+                f"the query `{show_name(name)}` needs all rows, and some of those of the destination do not pass it",
+                "a query over all rows in front of every split whose outputs come together, or behind the union",
+                "Load the result into a table, and go on in a data flow of its own.",
+            )
+            return
+
     def _check_destination(self, name: str, spec: DestinationSpec, path: DocumentPath) -> None:
         if spec.commit is not None:
             self._refuse(
@@ -97,30 +131,58 @@ class GatheredBinder:
                 None,
                 "Leave `commit` out.",
             )
-        if spec.partition is not None:
+        clause = None if spec.partition is None else spec.partition.range
+        unknown = None if clause is None else looked_for(clause)
+        if unknown is not None:
             self._refuse(
-                (*path, "partition"),
-                f"the rows of the query `{show_name(name)}`, which needs all rows, are not divided in this version",
-                "a table that is not divided, or one that is already: its server places the rows",
-                "Leave `partition` out.",
+                (*path, "partition", "range"),
+                f"the rows of the query `{show_name(name)}`, which needs all rows, cannot be divided by {unknown}: "
+                "their keys are not known before the run",
+                "`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
+                "Give the bounds, or leave `partition` out.",
+            )
+        if spec.partitions is not None:
+            self._refuse(
+                (*path, "partitions"),
+                f"partitions are not loaded anew with rows of the query `{show_name(name)}`, which needs all rows, in "
+                "this version",
+                None,
+                "Leave `partitions` out.",
             )
 
-    def source(self, name: str, query: SqlTransform, before: DataFlowTask, path: DocumentPath) -> GatheredSource | None:
-        """The result of a query as a source of rows. `path`: of the transform."""
-        assert query.gathered is not None
-        columns = [{"name": own.name, "type": str(own.type)} for own in query.gathered.outputs]
+    def source(self, transforms: Sequence[Transform], front: DataFlowTask, path: DocumentPath) -> GatheredSource | None:
+        """What the last query over all rows among the transforms makes. `front`: brings its rows to the first of them;
+        each one before is the source of the flow that brings rows to the next. `path`: of the flow.
+        """
+        made: GatheredSource | None = None
+        left = tuple(transforms)
+        while places := gathered_places(left):
+            query = left[places[0]]
+            assert isinstance(query, SqlTransform) and query.gathered is not None
+            passed, left = divided(left, places[0])
+            before = replace(front, transforms=passed, destination=destination_of(query.name), end=query.inputs[0])
+            if made is not None:
+                before = replace(before, source=made, together=None)
+            layout = self._layout(query.name, query.gathered, path)
+            if layout is None:
+                return None
+            made = GatheredSource(query.name, query.gathered, query.written, layout, before)
+        return made
+
+    def _layout(self, name: str, query: GatheredQuery, path: DocumentPath) -> Layout | None:
+        """The columns of a query as those of a source."""
+        columns = [{"name": own.name, "type": str(own.type)} for own in query.outputs]
         try:
-            layout = Layout.model_validate({"columns": columns, "delimiter": "|"})
+            return Layout.model_validate({"columns": columns, "delimiter": "|"})
         except ValidationError as error:
             self._problems.add(
                 self._document,
-                (*path, "sql"),
+                (*path, "transforms", name, "sql"),
                 "a column of the query has a name that columns cannot have",
                 found=str(error.errors()[0]["msg"]),
                 hint="Give it another name with AS.",
             )
             return None
-        return GatheredSource(name, query.gathered, query.written, layout, before)
 
     def _refuse(self, path: DocumentPath, what: str, expected: str | None, hint: str) -> None:
         self._problems.add(self._document, path, what, expected=expected, hint=hint, at_key=True)

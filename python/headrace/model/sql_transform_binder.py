@@ -61,7 +61,8 @@ class SqlTransformBinder:
             rows = self._row_wise(query, table, known)
             if rows is None:
                 gathered = described_gathered(query, table, known)
-                made = tuple(ComputedColumn(own.name, own.type, True, name) for own in gathered.outputs)
+                # Behind it they are those of a source.
+                made = tuple(ComputedColumn(own.name, own.type, True, name, field=own.name) for own in gathered.outputs)
                 return SqlTransform(name, spec.input, query.written, None, made, gathered)
         except RowQueryError as error:
             self._problems.add(

@@ -51,7 +51,7 @@ from headrace.planning.reject_table import (
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.reunions import ReunionPlan
 from headrace.planning.run_facts import RunFacts
-from headrace.planning.shared_plan import SharedPlan, shared_plan
+from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, shared_plan
 from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
@@ -63,6 +63,7 @@ from headrace.planning.wording import counted
 
 __all__ = [
     "ALL_PARTITIONS",
+    "NO_REJECTS",
     "REJECT_COLUMNS",
     "REJECT_KEY",
     "REJECT_KINDS",

@@ -94,7 +94,9 @@ def divide(
     partitions = _named(table, parts, clause.settings.tablespaces)
     judge: Judge = "target" if by_query else _judge(table, parts, strategy, choice.way, facts)
     outside = OUTSIDE_FAILS_BUILD if by_query else OUTSIDE_FAILS
-    notes += _notes(table, parts, partitions, key, clause, choice.way, judge, outside)
+    # What a query has made stands in no file.
+    null = "is a reject" if source.gathered is None else "ends the load"
+    notes += _notes(table, parts, partitions, key, clause, choice.way, judge, outside, null)
     notes.append(_NO_KEY if parts[0].action == "discard" else choice.reason)
     partitioning = Partitioning(
         strategy,
@@ -234,8 +236,11 @@ def _notes(
     way: Way,
     judge: Judge,
     outside: str,
+    null: str,
 ) -> list[str]:
-    """`outside`: what is said of rows that no partition takes, if only the target knows them."""
+    """`outside`: what is said of rows that no partition takes, if only the target knows them; `null`: of a NULL that
+    none takes.
+    """
     notes = []
     if key.type.kind == "timestamptz" and not isinstance(clause, HashPartition):
         notes.append(f"bounds, periods and values of `{key.target}` are in UTC")
@@ -243,7 +248,7 @@ def _notes(
     takes_null = takes_all or any(isinstance(part.rule, ListRule) and None in part.rule.values for part in parts)
     is_hash = isinstance(clause, HashPartition)
     if key.nullable and judge != "target" and not (is_hash or takes_null):
-        notes.append(f"a NULL in `{key.source}` is a reject, because no partition takes it")
+        notes.append(f"a NULL in `{key.source}` {null}, because no partition takes it")
     if table.destination.partitions:
         notes.append("only these partitions are loaded anew: rows that belong into others are rejects")
         if clause.settings.outside == "default":

@@ -94,10 +94,23 @@ class GatherPlan:
         """What the instance of DuckDB may use."""
         return self.before.memory.engine_bytes
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the queries over all rows that stand here, in their order: this one is the last."""
+        earlier = self.before.gather
+        return (*(() if earlier is None else earlier.names), self.source.name)
+
+    @property
+    def _all_or_nothing(self) -> str:
+        several = len(self.names) > 1
+        who = f"queries {', '.join(self.names)} need" if several else f"query {self.source.name} needs"
+        return f"{who} all rows: they are committed at once, and `resume` begins anew"
+
     def notes(self) -> list[str]:
-        """What is to be said of it."""
-        name, query = self.source.name, self.source.query
-        notes = [f"query {name} needs all rows: they are committed at once, and `resume` begins anew"]
+        """What is to be said of it, and of all that stands in front of it."""
+        name, query, earlier = self.source.name, self.source.query, self.before.gather
+        said = None if earlier is None else earlier._all_or_nothing
+        notes = [*(note for note in self.before.notes if note != said), self._all_or_nothing]
         if query.divides:
             notes.append(f"query {name}: `/` divides in floating point; CAST says how many digits are meant")
         if query.sums_floats:
@@ -113,4 +126,5 @@ class GatherPlan:
             "threads": self.threads,
             "memory": self.before.memory.to_dict(),
             "flow": self.before.flow_spec("(run folder)/rejects", {"kind": self.before.sink_kind}),
+            **({} if self.before.gather is None else {"gathered": self.before.gather.to_dict()}),
         }

@@ -225,10 +225,10 @@ class DataFlowPlan:
 
     @property
     def told(self) -> DataFlowPlan:
-        """As people see it: with the source and the transforms in front of a query over all rows."""
+        """As people see it: with the source and the transforms in front of all queries over all rows."""
         if self.gather is None:
             return self
-        before, query = self.gather.before, GatheredSqlPlan(self.gather.source, self.gather.memory_bytes)
+        before, query = self.gather.before.told, GatheredSqlPlan(self.gather.source, self.gather.memory_bytes)
         return replace(
             self,
             source=before.source,

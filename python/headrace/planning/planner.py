@@ -157,7 +157,7 @@ def plan_data_flow(
     stem = file_stem or destination.table
     gather = _gather(task.source, source, budget, streams, stem) if isinstance(task.source, GatheredSource) else None
     if gather is not None:
-        notes += [*gather.before.notes, *gather.notes()]
+        notes += gather.notes()
     together = plan_together(task, types, not_null, source)
     return DataFlowPlan(
         task=task.id,
@@ -204,7 +204,7 @@ def plan_data_flow(
 
 
 def _gather(own: GatheredSource, source: SourceSnapshot, budget: MemoryBudget, streams: int, stem: str) -> GatherPlan:
-    """The flow that brings its rows to a query over all of them."""
+    """The flow that brings its rows to a query over all of them, whatever stands before that."""
     if source.gathered is None:
         raise InternalError(f"nothing is known of what the query `{own.name}` reads")
     threads = max(1, min(MOST_THREADS, streams))

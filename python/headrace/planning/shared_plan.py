@@ -16,7 +16,10 @@ from headrace.planning.plan import DataFlowPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.transforms import TransformPlan, core_rows
 
-_NO_REJECTS: Final = {"count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0}
+# Of a destination behind the first one: those of all are told with that.
+NO_REJECTS: Final[Mapping[str, Any]] = {
+    "count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class SharedPlan:
             return spec
         return {
             **{name: value for name, value in spec.items() if name not in ("input", "fit", "routing")},
+            "name": first.flow,
             "destination": _name(first),
             **self._end(first),
             "others": [
@@ -66,7 +70,7 @@ class SharedPlan:
             **result,
             "slices": slices,
             **result["destinations"][number],
-            "rejects": result["rejects"] if number == 0 else _NO_REJECTS,
+            "rejects": result["rejects"] if number == 0 else NO_REJECTS,
             # Those of all ways are kept together: a row that several have refused is one of them.
             "rows_refused": 0 if number else sum(int(item["rejected"]) for item in result["slices"]),
             "transforms": [busy[place] for place in own if place < len(busy)],
@@ -76,7 +80,7 @@ class SharedPlan:
     def told(self, number: int, result: Mapping[str, Any]) -> dict[str, Any]:
         """The same once the accounts are checked, without what was told before."""
         own = self.result_of(number, result)
-        return own if self.is_told else {**own, "rejects": _NO_REJECTS, "shared": None, "goes_on": number == 0}
+        return own if self.is_told else {**own, "rejects": NO_REJECTS, "shared": None, "goes_on": number == 0}
 
     def _slice(self, item: Mapping[str, Any], number: int, places: Sequence[int]) -> dict[str, Any]:
         counts = item.get("transforms", [])

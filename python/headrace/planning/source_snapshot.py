@@ -43,6 +43,11 @@ class SourceSnapshot:
     gathered: SourceSnapshot | None = None
 
     @property
+    def first(self) -> SourceSnapshot:
+        """What is read, in front of all queries over all rows."""
+        return self if self.gathered is None else self.gathered.first
+
+    @property
     def bytes_total(self) -> int:
         """Bytes of files to read, compressed or not; 0 when they are generated, or not known."""
         if self.gathered is not None:

@@ -163,7 +163,8 @@ EVENT_LINES: Final[dict[str, EventLine]] = {
             {
                 "join": "with a join: rows of both sides, as in `summary.json`",
                 "union": "with a union: rows of each source, as in `summary.json`",
-                "gathered": "with a query over all rows: `rows_in`, `rows_out`, `filtered_behind`",
+                "gathered": "with a query over all rows: `rows_in`, `rows_out`, `filtered_behind`; of several the "
+                "first `rows_in` and the last `rows_out`, and in `queries` the same of each, with its `name`",
             },
         ),
         EventLine(

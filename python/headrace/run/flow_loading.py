@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Protocol
 
 import duckdb
@@ -21,12 +22,12 @@ from headrace.executors import (
     SharedLoader,
     build_lookups,
     check_gathered,
-    gathered_outcome,
+    gathered_outcomes,
     keep_gathered,
     keep_gathered_in_front,
-    resumed_outcome,
+    resumed_outcomes,
 )
-from headrace.executors.local import Measuring, Progress, Settled
+from headrace.executors.local import Measuring, Progress, Settled, SettledWay
 from headrace.executors.lookups import RowsOf
 from headrace.executors.sql_instances import short_message
 from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
@@ -64,8 +65,13 @@ def _not_told(_snapshot: dict[str, Any]) -> None:
     return None
 
 
-def _not_settled(_result: dict[str, Any]) -> None:
+def _not_settled(_number: int, _result: dict[str, Any]) -> None:
     return None
+
+
+def _anew(plan: DataFlowPlan) -> DataFlowPlan:
+    """The plan as it was before `continued`, whose note is the last one."""
+    return replace(plan, committed={}, notes=plan.notes[:-1]) if plan.committed else plan
 
 
 class Watched(Protocol):
@@ -107,16 +113,29 @@ class FlowLoading:
         self._reading = reading
 
     def announced(
-        self, plan: DataFlowPlan, target: Target, *, is_read: bool = True, places: int = 1, is_half: bool = False
+        self,
+        plan: DataFlowPlan,
+        target: Target,
+        ways: Sequence[DataFlowPlan] = (),
+        *,
+        is_read: bool = True,
+        places: int = 1,
+        is_half: bool = False,
     ) -> DataFlowPlan:
-        """The plan as it is executed now: its slices are in the ledger, and everybody knows that it starts. `is_read`:
-        its source is not read for another destination. `places`: as many commit the rows of its flow, one after the
-        other; `is_half`: some of them have.
+        """The plan as it is executed now: its slices are in the ledger, and everybody knows that it starts. `ways`: of
+        a flow with several destinations those to all of them. `is_read`: its source is not read for another one.
+        `places`: as many commit the rows of its flow, one after the other; `is_half`: some of them have.
         """
         run_id = self._folder.run_id
         with self._phases.of("start"):
-            is_known = self._attempt.is_resumed or plan.task in self._summary.retried
+            is_retry = plan.task in self._summary.retried
+            is_known = self._attempt.is_resumed or is_retry
             progress = target.task_progress(run_id, plan.task) if is_known else TaskProgress()
+            is_whole = not any(own.slices_to_load for own in ways or [plan])
+            if plan.gather is not None and not is_whole and (progress.begun or is_retry):
+                # Nothing of this result may be added to a part of an earlier one.
+                target.begin_anew(run_id, plan)
+                plan, progress = _anew(plan), target.task_progress(run_id, plan.task)
             if not progress.recorded:
                 target.record_slices(run_id, self._without_secrets(plan))
             keeps = target.capabilities.commits_inside or places > 1
@@ -152,37 +171,63 @@ class FlowLoading:
         """Executes a plan that was announced. Never raises for a flow that fails. `rows_of`: opens tables of lookups;
         None: as everybody sees them.
         """
-        gather = plan.gather
+        return self._outcome(plan, loader, cancellation, rows_of, keeps=True)
+
+    def _outcome(
+        self, plan: DataFlowPlan, loader: Loader, cancellation: Cancellation, rows_of: RowsOf | None, *, keeps: bool
+    ) -> FlowOutcome:
+        def execute(rows: object | None, settled: SettledWay) -> tuple[FlowOutcome, ...]:
+            return (self._run(plan, loader, cancellation, rows_of, rows, partial(settled, 0)),)
+
+        (outcome,) = self._behind_queries([plan], execute, cancellation, rows_of, keeps=keeps)
+        return outcome
+
+    def _behind_queries(
+        self,
+        plans: Sequence[DataFlowPlan],
+        execute: Callable[[object | None, SettledWay], tuple[FlowOutcome, ...]],
+        cancellation: Cancellation,
+        rows_of: RowsOf | None,
+        *,
+        keeps: bool,
+    ) -> tuple[FlowOutcome, ...]:
+        """Runs what stands in front of the flow that `execute` runs: for each query over all rows a flow that brings
+        rows to it. `keeps`: its accounts are kept, because its rows are for a table.
+        """
+        gather, rejects = plans[0].gather, self._folder.rejects
         if gather is None:
-            return self._run(plan, loader, cancellation, rows_of)
-        if not plan.slices_to_load:
+            return execute(None, _not_settled)
+        if not any(plan.slices_to_load for plan in plans):
             # It has committed and was killed before the switch: nothing is asked again.
-            behind = self._run(plan, loader, cancellation, rows_of)
-            return resumed_outcome(self._folder.rejects, plan, behind)
+            return resumed_outcomes(rejects, plans, execute(None, _not_settled))
         opened = gathering_database(gather.source.query, gather.memory_bytes, gather.threads, str(self._folder.spill))
         try:
             with opened as connection:
                 query = Gathering(connection, gather, cancellation.is_set, self._redactor.text)
-                before = self._run(self._as_part(gather.before, plan), query, cancellation, rows_of)
+                # What a query before this one has made is gone when this one has it.
+                part = self._as_part(gather.before, plans[0])
+                before = self._outcome(part, query, cancellation, rows_of, keeps=False)
                 if before.error is not None:
-                    return gathered_outcome(plan, before, None)
-                keep_gathered_in_front(self._folder.rejects, plan, before)
+                    return gathered_outcomes(plans, before, None)
+                if keeps:
+                    keep_gathered_in_front(rejects, plans, before)
 
-                def settled(result: dict[str, Any]) -> None:
-                    check_gathered(plan, before, result)
-                    keep_gathered(self._folder.rejects, plan, before, result)
+                def settled(number: int, result: dict[str, Any]) -> None:
+                    check_gathered(plans[number], before, result)
+                    if keeps:
+                        keep_gathered(rejects, plans, number, before, result)
 
-                behind = self._run(plan, loader, cancellation, rows_of, query.rows(), settled)
-                return gathered_outcome(plan, before, behind)
+                return gathered_outcomes(plans, before, execute(query.rows(), settled))
         except duckdb.Error as error:
             found = self._redactor.text(short_message(error))
             failure = InternalError("the instance of a query over all rows cannot be used", found=found)
-            return FlowOutcome(None, None, failure, 0.0, 0.0)
+            return tuple(FlowOutcome(None, None, failure, 0.0, 0.0) for _ in plans)
 
     def _as_part(self, before: DataFlowPlan, plan: DataFlowPlan) -> DataFlowPlan:
         """The flow in front of a query, as the one that was announced is executed now."""
         return replace(
             before,
+            task=plan.task,
             table=plan.table,  # for people: the rows of both go there
             shown_paths=self._shown_paths(before.source),
             rows_before=plan.rows_before,
@@ -200,16 +245,14 @@ class FlowLoading:
         loader: Loader,
         cancellation: Cancellation,
         rows_of: RowsOf | None,
-        rows: object | None = None,
-        settled: Settled = _not_settled,
+        rows: object | None,
+        settled: Settled,
     ) -> FlowOutcome:
         """`rows`: what is sent in the place of files. `settled`: as the executor has it."""
         rejects = str(self._folder.rejects)
 
         def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
-            # What is behind a query over all rows takes no part in the measures: its streams do not read.
-            watching = self._watching(built.plan, loader) if rows is None else _not_measured
-            progress = self._progress(built.plan) if rows is None else _not_told
+            watching, progress = self._measures(built.plan, loader, rows)
             run_id = self._folder.run_id
             return (executor.run(run_id, built.plan, loader, rejects, progress, cancellation, watching, settled),)
 
@@ -230,14 +273,17 @@ class FlowLoading:
         """
         shared, rejects = shared_plan(plans, is_told=is_told), str(self._folder.rejects)
 
-        def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
-            ways = tuple(replace(way, memory=built.plan.memory.of_one_engine()) for way in shared.ways)
-            whole = replace(shared, ways=ways, whole=built.plan)
-            watching = self._watching(ways[0], loader)
-            progress = self._progress(ways[0])
-            return executor.run_ways(self._folder.run_id, whole, loader, rejects, progress, cancellation, watching)
+        def execute(rows: object | None, settled: SettledWay) -> tuple[FlowOutcome, ...]:
+            def run(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
+                ways = tuple(replace(way, memory=built.plan.memory.of_one_engine()) for way in shared.ways)
+                whole = replace(shared, ways=ways, whole=built.plan)
+                watching, progress = self._measures(ways[0], loader, rows)
+                run_id = self._folder.run_id
+                return executor.run_ways(run_id, whole, loader, rejects, progress, cancellation, watching, settled)
 
-        return self._executed(plans, shared.whole, execute, cancellation, rows_of)
+            return self._executed(plans, shared.whole, run, cancellation, rows_of, rows)
+
+        return self._behind_queries(plans, execute, cancellation, rows_of, keeps=True)
 
     def _executed(
         self,
@@ -271,6 +317,12 @@ class FlowLoading:
             outcome = replace(outcome, lookups=own, lookup_seconds=seconds)
             told.append(self._timed_out(plan, outcome, cancellation))
         return tuple(told)
+
+    def _measures(self, plan: DataFlowPlan, loader: Watched, rows: object | None) -> tuple[Measuring, Progress]:
+        """What is behind a query over all rows takes no part in the measures: its streams do not read."""
+        if rows is None:
+            return self._watching(plan, loader), self._progress(plan)
+        return _not_measured, _not_told
 
     def _progress(self, plan: DataFlowPlan) -> Progress:
         started = time.monotonic()

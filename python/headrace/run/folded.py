@@ -6,7 +6,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headrace.executors import added_joins, added_unions, union_without_rows, without_rows
+from headrace.executors import (
+    added_gathered,
+    added_joins,
+    added_unions,
+    gathered_without_rows,
+    union_without_rows,
+    without_rows,
+)
 from headrace.run.transformed import added_accounts
 
 # Flows of one task into one table that are told one by one.
@@ -74,7 +81,7 @@ class FoldedFlows:
             if known.get("union"):
                 known["union"] = union_without_rows(known["union"])
             if known.get("gathered"):
-                known["gathered"] = dict.fromkeys(known["gathered"], 0)
+                known["gathered"] = gathered_without_rows(known["gathered"])
         known["flows"] += 1
         for name, count in (document.get("shared") or {}).items():
             known["shared"] = {**(known["shared"] or {}), name: (known["shared"] or {}).get(name, 0) + count}
@@ -84,7 +91,7 @@ class FoldedFlows:
         if known.get("union") and document.get("union"):
             known["union"] = added_unions(known["union"], document["union"])
         if known.get("gathered") and document.get("gathered"):
-            known["gathered"] = {name: count + document["gathered"][name] for name, count in known["gathered"].items()}
+            known["gathered"] = added_gathered(known["gathered"], document["gathered"])
         for name in _SUMMED:
             known[name] = round(known[name] + document[name], 6)
         known["mb_per_second"] = round(known["bytes_read"] / 1e6 / known["seconds"], 3) if known["seconds"] else 0.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from headrace import core
-from headrace.model import FileSource, Lookup
+from headrace.model import FileSource, GatheredSource, Lookup, Source
 from headrace.planning import SourceSnapshot
 from headrace.sources import snapshot_files
 
@@ -26,3 +27,19 @@ def lookup_sources(
         assert source is not None  # it may not be missing
         found.append(source)
     return tuple(found)
+
+
+def with_lookups_before(
+    source: Source,
+    found: SourceSnapshot,
+    streams: int,
+    destination_files: Sequence[Path],
+    is_cancelled: Callable[[], bool],
+) -> SourceSnapshot:
+    """What was found of a source, with the lookups in front of the queries over all rows whose result it is."""
+    if not isinstance(source, GatheredSource) or found.gathered is None:
+        return found
+    before = source.before
+    known = lookup_sources(before.lookups, streams, destination_files, is_cancelled)
+    gathered = with_lookups_before(before.source, found.gathered, streams, destination_files, is_cancelled)
+    return replace(found, gathered=replace(gathered, lookups=known))

@@ -52,7 +52,7 @@ from headrace.planning.joins import paired
 from headrace.planning.unions import united
 from headrace.planning.wording import stream_name
 from headrace.run.key_answers import KeyAnswers
-from headrace.run.lookup_sources import lookup_sources
+from headrace.run.lookup_sources import lookup_sources, with_lookups_before
 from headrace.run.lookup_tables import described
 from headrace.run.missing_files import no_files, nothing_to_load
 from headrace.run.redact import Redactor
@@ -189,11 +189,8 @@ def _with_lookups(
 ) -> PreparedFlow | SkippedTask:
     if isinstance(item, SkippedTask):
         return item
-    source = item.task.source
-    if isinstance(source, GatheredSource) and item.source.gathered is not None:
-        known = lookup_sources(source.before.lookups, streams, destination_files, is_cancelled)
-        gathered = replace(item.source.gathered, lookups=known)
-        item = replace(item, source=replace(item.source, gathered=gathered))
+    source = with_lookups_before(item.task.source, item.source, streams, destination_files, is_cancelled)
+    item = replace(item, source=source)
     own, beside = (
         lookup_sources(lookups, streams, destination_files, is_cancelled)
         for lookups in (item.task.lookups, item.task.lookups_beside)
@@ -460,7 +457,7 @@ def _finished(
 ) -> FinishedTask:
     destination, source = task.destination, task.source
     has_tables = is_partitioned(task, target.capabilities) or destination.load == "view"
-    read = source.before if isinstance(source, GatheredSource) else task
+    read = source.first if isinstance(source, GatheredSource) else task
     return FinishedTask(
         task=task.id,
         connection=destination.connection.name,
@@ -489,7 +486,8 @@ def _key_facts(
         return None
     name = display_name(task.destination, target.default_schema)
     question = key_question(task, catalog, target.capabilities, name)
-    if question is not None and item.source.streams and "distinct" in (question.scan or {}):
+    is_read_once = item.source.streams or item.source.gathered is not None
+    if question is not None and is_read_once and "distinct" in (question.scan or {}):
         question = None  # as of generated rows: the first row outside is the target's to refuse
     if question is not None:
         hint = f"Give the bounds in `partition` of destination `{task.destination.name}`."

@@ -311,7 +311,7 @@ def _described(sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> dic
                 else {}
             ),
         }
-        for task, source in ((task, own.gathered or own) for task, own in sources.items())
+        for task, source in ((task, own.first) for task, own in sources.items())
     }
 
 

@@ -203,6 +203,7 @@ class SharedLoad:
             way.plan = self._flows.loading.announced(
                 way.plan,
                 group.target,
+                group.plans,
                 # What several destinations get in one pass is read once.
                 is_read=way is planned[0][1],
                 places=len(self._groups),

@@ -352,6 +352,11 @@ class Target(Protocol):
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         """Writes the planned slices of one task into the ledger, and with them what a replay claims."""
 
+    def begin_anew(self, run_id: str, plan: DataFlowPlan) -> None:
+        """Drops what an earlier attempt of the run has committed of a task out of sight, and what the ledger has of it:
+        it was a part of rows that belong together, and would be others now.
+        """
+
     def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
         """Where a run has loaded a task; None if this destination knows nothing of it."""
 

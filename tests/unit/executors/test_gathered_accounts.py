@@ -59,7 +59,7 @@ def test_rows_that_were_not_read_are_told() -> None:
 
 def test_what_is_kept_is_found_if_it_fits(tmp_path: Path) -> None:
     plan = gathered_plan()
-    keep_gathered(tmp_path, plan, before(), behind(MADE))
+    keep_gathered(tmp_path, [plan], 0, before(), behind(MADE))
     stem = plan.told.file_stem
     kept = kept_gathered(tmp_path, stem, MADE)
     assert kept is not None
@@ -76,9 +76,9 @@ def test_what_is_kept_is_found_if_it_fits(tmp_path: Path) -> None:
 
 def test_what_is_known_in_front_is_completed_by_the_ledger(tmp_path: Path) -> None:
     plan = gathered_plan()
-    keep_gathered_in_front(tmp_path, plan, before())
+    keep_gathered_in_front(tmp_path, [plan], before())
     stem, (file,) = plan.told.file_stem, tmp_path.iterdir()
-    keep_gathered(tmp_path / "whole", plan, before(), behind(MADE))
+    keep_gathered(tmp_path / "whole", [plan], 0, before(), behind(MADE))
     whole, kept = kept_gathered(tmp_path / "whole", stem, MADE), kept_gathered(tmp_path, stem, MADE)
     assert whole is not None and kept is not None
     assert kept["gathered"] == whole["gathered"]
@@ -93,4 +93,4 @@ def test_what_is_known_in_front_is_completed_by_the_ledger(tmp_path: Path) -> No
 
 def test_that_it_cannot_be_kept_fails_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    keep_gathered(tmp_path / "file", gathered_plan(), before(), behind(MADE))
+    keep_gathered(tmp_path / "file", [gathered_plan()], 0, before(), behind(MADE))

@@ -110,6 +110,35 @@ def test_sums_of_floats_are_told(sql: str, said: bool) -> None:
 
 
 SECOND = "{input: q, sql: SELECT count(*) AS n FROM q}"
+
+
+def test_each_query_is_the_source_of_the_flow_to_the_next(tmp_path: Path) -> None:
+    first, between = (
+        f"q: {{input: lines, sql: {json.dumps(COUNTED)}}}",
+        "m: {input: q, sql: SELECT * FROM q WHERE n > 1}",
+    )
+    second = SECOND.replace("input: q", "input: m").replace("FROM q", "FROM m")
+    last = "e: {input: r, sql: SELECT n + 1 AS m FROM r}"
+    (flow,) = load(tmp_path, package(first, between, f"r: {second}", last, input="e")).data_flows()
+    assert isinstance(flow.source, GatheredSource)
+    assert (flow.source.name, [own.name for own in flow.transforms]) == ("r", ["e"])
+    middle = flow.source.before
+    assert isinstance(middle.source, GatheredSource)
+    assert (middle.source.name, [own.name for own in middle.transforms]) == ("q", ["m"])
+    assert flow.source.first is middle.source.before
+    assert (middle.source.before.source.name, middle.source.before.transforms) == ("lines", ())
+
+
+def test_several_destinations_get_one_result(tmp_path: Path) -> None:
+    text = query(COUNTED).replace(
+        "destinations: {out:",
+        "destinations: {all: {input: q, connection: warehouse, table: l, target: replace}, out:",
+    )
+    one, two = load(tmp_path, text).data_flows()
+    assert isinstance(one.source, GatheredSource) and one.source is two.source
+    assert (one.flow, two.flow) == ("load", "load")
+
+
 MESSAGES = {
     "limit": query("SELECT * FROM lines LIMIT 3"),
     "window": query("SELECT *, row_number() OVER () AS n FROM lines"),
@@ -120,8 +149,15 @@ MESSAGES = {
     "other_table": query("SELECT count(*) AS n FROM lines JOIN parts USING (id)"),
     "schema": query("SELECT count(*) AS n FROM main.lines"),
     "commit": query(COUNTED, destination=", target: append, commit: {rows: 10}").replace("target: replace, ", ""),
-    "partition": query(COUNTED, destination=", partition: {hash: {column: part, parts: 2}}"),
-    "two": package(f"q: {{input: lines, sql: {json.dumps(COUNTED)}}}", f"r: {SECOND}", input="r"),
+    "partition": query(COUNTED, destination=", partition: {range: {column: part, parts: 2}}"),
+    "partition_by_file": query(COUNTED, destination=", partition: {range: {column: part}}"),
+    "partition_key": package(
+        f"q: {{input: lines, sql: {json.dumps(COUNTED)}}}",
+        "r: {input: q, sql: SELECT part + 1 AS part FROM q}",
+        input="r",
+        destination=", partition: {hash: {column: part, parts: 2}}",
+    ),
+    "partitions": query(COUNTED, destination=", partition: {range: {column: part, bounds: [3]}}, partitions: [a]"),
     "several": query(COUNTED).replace(
         "destinations: {out:",
         "destinations: {all: {input: lines, connection: warehouse, table: l, target: replace}, out:",

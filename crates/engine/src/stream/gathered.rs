@@ -59,7 +59,13 @@ pub fn send(
             let counts = Counts { transforms: &mut account.transforms, destinations: &mut ends };
             let placed = sending.place(part.clone(), counts, &mut remaining)?;
             if let Some((row, refusal)) = remaining.into_refusals().next() {
-                return Err(refused(shared, &schema, &part, row as usize, &refusal));
+                let error = refused(shared, &schema, &part, row as usize, &refusal);
+                // What is refused on the way is about none of the destinations.
+                let guilty = ends.iter().position(|end| end.rejected > 0);
+                return Err(match guilty {
+                    Some(number) => shared.destinations.named(number, error),
+                    None => error,
+                });
             }
             let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum::<u64>();
             let origin = Origin { slice: slice.number, first_line: account.rows, at_byte: 0, bytes: 0 };
@@ -78,7 +84,7 @@ pub fn send(
         }
         meter.turn_to(Doing::Read);
     }
-    account.filtered = shared.transforms.left_out(0, &account.transforms).filtered;
+    shared.count_ways(&mut account, &ends, 0, None);
     Ok((!shared.outcome.stopped()).then_some(account))
 }
 

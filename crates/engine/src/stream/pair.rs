@@ -195,7 +195,7 @@ impl<'a> Pair<'a> {
         let slices = ended.iter().map(|progress| progress.account.clone()).collect();
         // Before any of it can be committed.
         self.shared.kept_pairs.keep(&KeptPair { slices, keys });
-        ended.iter().try_for_each(|progress| sending.end_slice(progress))?;
+        ended.iter().try_for_each(|progress| sending.end_slice(progress.slice(), &progress.account))?;
         ended.into_iter().for_each(|progress| self.shared.end_slice(progress.account));
         Ok(())
     }

@@ -269,21 +269,8 @@ impl<'a> Reader<'a> {
 
     /// Counts what is not given to the destinations, from what the transforms have counted.
     pub fn count_ways(&self, progress: &mut Progress<'_>) {
-        let spec = &self.shared.spec;
-        let left_out = |number: usize| self.shared.transforms.left_out(number, &progress.account.transforms);
-        if spec.others.is_empty() {
-            progress.account.filtered = left_out(0).filtered;
-            progress.account.refused_at_end = progress.ends.first().map_or(0, |end| end.rejected);
-            return;
-        }
-        let of = |(number, end): (usize, &DestinationCounts)| {
-            let DestinationCounts { rejected, filtered, .. } = left_out(number);
-            let known = spec.committed_in(number).is_some_and(|known| known.contains_key(&progress.slice.number));
-            let behind = progress.refused_behind_join.as_ref().map(|own| own[number]);
-            let rejected = progress.rejected_before + behind.unwrap_or(rejected + end.rejected);
-            DestinationCounts { committed: known, out: end.out, rejected, filtered, refused_at_end: end.rejected }
-        };
-        progress.account.destinations = progress.ends.iter().enumerate().map(of).collect();
+        let Progress { account, ends, rejected_before, refused_behind_join, .. } = progress;
+        self.shared.count_ways(account, ends, *rejected_before, refused_behind_join.as_deref());
     }
 
     /// Counts the rows that were held back.

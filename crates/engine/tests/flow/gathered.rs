@@ -6,9 +6,9 @@ use arrow_array::{
     ArrayRef, Date32Array, Decimal64Array, Int32Array, Int64Array, RecordBatch, RecordBatchIterator, StringViewArray,
 };
 use arrow_schema::{ArrowError, SchemaRef};
-use headrace_engine::Flow;
-use headrace_engine::report::{FlowReport, Status};
+use headrace_engine::report::{DestinationCounts, FlowReport, Status};
 use headrace_engine::spec::{FlowSpec, SinkSpec, TransformSpec};
+use headrace_engine::{BatchReader, Flow};
 use headrace_types::{CoreError, ErrorKind};
 use serde_json::{Value, json};
 
@@ -157,8 +157,53 @@ fn a_flow_that_is_cancelled_stops() {
     assert!(report.slices.is_empty());
 }
 
+/// Runs it into two merged streams; what has come out of each.
+fn run_both(spec: FlowSpec, batches: &[RecordBatch]) -> (Vec<Vec<String>>, FlowReport) {
+    let schema = batches[0].schema();
+    let flow = Flow::of_batches(spec, vec![], Box::new(RecordBatchIterator::new(good(batches), schema))).unwrap();
+    let readers: Vec<_> = (0..2).map(|own| flow.take_reader_of(own).unwrap()).collect();
+    flow.start().unwrap();
+    let consume = |reader: BatchReader| reader.map_while(Result::ok).flat_map(|batch| values(&batch)).collect();
+    let consumers: Vec<_> = readers.into_iter().map(|own| std::thread::spawn(move || consume(own))).collect();
+    join(&flow);
+    let found = consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect();
+    (found, join(&flow))
+}
+
+/// A second destination of all rows, which have to fit it.
+fn with_another(mut spec: FlowSpec, fit: Value) -> FlowSpec {
+    let sink = json!({"kind": "arrow", "columns": ["id", "name", "amount", "day"]});
+    let other = json!({"name": "second", "input": {"transform": null}, "sink": sink, "fit": fit});
+    spec.destination = "first".to_owned();
+    spec.others = vec![serde_json::from_value(other).unwrap()];
+    spec
+}
+
 #[test]
-fn one_slice_into_one_destination_is_what_it_can_be() {
+fn several_destinations_get_the_rows_of_their_ways() {
+    let batches = [batch(0, BATCH_ROWS), batch(BATCH_ROWS, BATCH_ROWS + 3)];
+    let (found, report) = run_both(with_another(spec(json!([])), json!([])), &batches);
+    let expected: Vec<String> = (0..BATCH_ROWS + 3).map(row).collect();
+    assert!(found.iter().all(|own| *own == expected));
+    let [slice] = &report.slices[..] else { panic!("{:?}", report.slices) };
+    let own = DestinationCounts { out: BATCH_ROWS + 3, ..DestinationCounts::default() };
+    assert_eq!(
+        (slice.rows, slice.out, &slice.destinations[..]),
+        (BATCH_ROWS + 3, 2 * (BATCH_ROWS + 3), &[own, own][..])
+    );
+}
+
+#[test]
+fn a_row_that_does_not_fit_one_of_several_ends_the_flow_with_its_name() {
+    let narrow = json!([{"name": "day", "type": {"kind": "date"}, "nullable": false}]);
+    let (_, report) = run_both(with_another(spec(json!([])), narrow), &[batch(1, 10)]);
+    let error = report.error.unwrap();
+    assert_eq!((report.status, error.destination.as_deref()), (Status::Failed, Some("second")));
+    assert!(error.found.unwrap().contains("id 7"));
+}
+
+#[test]
+fn one_slice_is_what_it_can_be() {
     let mut several = spec(json!([]));
     several.source.slices.push(several.source.slices[0].clone());
     let schema = batch(0, 1).schema();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from headrace.model import SIDES
 from headrace.report.run_files import RunFiles
@@ -37,6 +38,8 @@ class FlowAccount:
     # Rows that came to a query over all rows, and that came out and were not left out behind it; None without one.
     into_query: int | None = None
     out_of_query: int | None = None
+    # Of several such queries, rows that have come out of one, and not into the next.
+    lost_between_queries: int = 0
     # Of a join or such a query of an earlier attempt, nothing is known any more.
     is_unknown: bool = False
     # Of one of several destinations their data flow; with the first one what all of them have rejected and filtered.
@@ -51,7 +54,7 @@ class FlowAccount:
             return None
         arrived, others = self.loaded, 0
         if self.into_query is not None and self.out_of_query is not None:
-            arrived, others = self.into_query, abs(self.out_of_query - self.loaded)
+            arrived, others = self.into_query, abs(self.out_of_query - self.loaded) + self.lost_between_queries
         others += 0 if self.lines is None or self.skipped is None else abs(self.lines - self.skipped - self.rows)
         if self.into_join is not None and self.out_of_join is not None:
             before = self.rejected - self.rejected_behind
@@ -102,7 +105,8 @@ def _of_document(data: Document, status: str) -> FlowAccount:
         out_of_join=whole(data, "join", "rows_out"),
         rejected_behind=sum(whole(data, "join", side, "rejected_behind") or 0 for side in SIDES),
         into_query=whole(data, "gathered", "rows_in"),
-        out_of_query=_out_of_query(data),
+        out_of_query=_out_of_query(document(data, "gathered")),
+        lost_between_queries=_lost_between(documents(data, "gathered", "queries")),
         is_unknown=any(name in data and not document(data, name) for name in ("join", "gathered")),
         flow=text(data, "flow_of") or "",
         shared=_shared(data),
@@ -129,8 +133,12 @@ def sources(flows: Sequence[FlowAccount]) -> list[FlowAccount]:
 
 
 def _out_of_query(data: Document) -> int | None:
-    made, left_out = (whole(data, "gathered", name) for name in ("rows_out", "filtered_behind"))
+    made, left_out = (whole(data, name) for name in ("rows_out", "filtered_behind"))
     return None if made is None or left_out is None else made - left_out
+
+
+def _lost_between(queries: Sequence[Document]) -> int:
+    return sum(abs((_out_of_query(one) or 0) - (whole(other, "rows_in") or 0)) for one, other in pairwise(queries))
 
 
 def _into_join(data: Document) -> int | None:

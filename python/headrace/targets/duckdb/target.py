@@ -156,6 +156,9 @@ class DuckdbTarget(ClosedBehind):
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         self._ledger().record_slices(run_id, plan)
 
+    def begin_anew(self, run_id: str, plan: DataFlowPlan) -> None:
+        """A task is never committed in parts."""
+
     def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
         return self._replays().loaded_table(run_id, task) if self._attached else None
 

@@ -69,6 +69,9 @@ class NullTarget(WithoutLookupRows, ClosedBehind):
     def record_slices(self, run_id: str, plan: DataFlowPlan) -> None:
         return None
 
+    def begin_anew(self, run_id: str, plan: DataFlowPlan) -> None:
+        """A task is never committed in parts."""
+
     def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
         return None
 

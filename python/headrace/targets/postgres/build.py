@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from headrace.errors import HeadraceError, LedgerError, SqlError, TargetBusyError, TargetError
-from headrace.planning import ALL_PARTITIONS, WHOLE_TABLE, DataFlowPlan, HashRule, QueryColumn, own_partitions
+from headrace.planning import DataFlowPlan, HashRule, QueryColumn, own_partitions
 from headrace.targets.base import Flow, LoadTimes, Notice, Settle
 from headrace.targets.builds import QueryParts
 from headrace.targets.postgres import ddl
@@ -34,12 +34,11 @@ from headrace.targets.postgres.failures import advice_for, server_words, sqlstat
 from headrace.targets.postgres.finishing import NOTHING
 from headrace.targets.postgres.ledger import Ledger
 from headrace.targets.postgres.load import TableLoad
-from headrace.targets.postgres.names import TableName, staging_name
+from headrace.targets.postgres.names import TableName
 from headrace.targets.postgres.side_by_side import SideBySide
 from headrace.targets.postgres.spill_watch import SpillWatch
 from headrace.targets.postgres.sql_values import written
 from headrace.targets.postgres.staging import TableStaging
-from headrace.targets.postgres.sweep import drop_staging, staged_of
 from headrace.targets.query_flow import QueryFlow
 from headrace.targets.sql import Command, interrupted
 
@@ -73,13 +72,6 @@ def describe_query(
         raise statement_failure(error) from error
     finally:
         connection.close()
-
-
-def drop_earlier(control: Connection, ledger: Ledger | None, hidden_schema: str, run_id: str, table: TableName) -> None:
-    """Drops what an earlier attempt of the run has staged, in whatever partitions: it belongs to another moment."""
-    named = [staging_name(run_id, table, partition) for partition in (WHOLE_TABLE, ALL_PARTITIONS)]
-    names = dict.fromkeys([*staged_of(control, hidden_schema, run_id, table), *named])
-    drop_staging(control, ledger, hidden_schema, run_id, list(names))
 
 
 class BuildLoad(TableLoad):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from headrace.errors import TargetError
+from headrace.errors import TargetBusyError, TargetError
 from headrace.planning import STRAYS, DataFlowPlan, StagingTable
 from headrace.targets.postgres import ddl
 from headrace.targets.postgres.catalog import column_types, find_relation, names_in_schema
@@ -69,6 +69,11 @@ class TableStaging:
         self, connection: Mapping[str, Any], commit_slices: str | None, committed: CommittedUnits
     ) -> dict[str, Any]:
         """The `sink` member of the flow spec. `committed`: rows of slices that only some units have committed."""
+        if committed and self._plan.gather is not None:  # by a writer that was not at it when all was dropped
+            raise TargetBusyError(
+                f"an earlier try has committed a part of {self._plan.task} just now, of another result",
+                hint=f"Try again: headrace resume {self._run_id}",
+            )
         planned, routes = self._plan.partitioning, self._routes
         tables = [table for table in self._plan.staging if table.partition != STRAYS and (table.slices or routes)]
         strays = [table for table in self._plan.staging if table.partition == STRAYS]

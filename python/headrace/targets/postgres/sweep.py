@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from headrace.errors import HeadraceError, TargetBusyError, TargetError
-from headrace.planning import counted
+from headrace.planning import ALL_PARTITIONS, WHOLE_TABLE, counted
 from headrace.targets.base import LostRun
 from headrace.targets.postgres.connection import Connection, sql, texts, transaction
 from headrace.targets.postgres.failures import sqlstate
@@ -20,6 +20,7 @@ from headrace.targets.postgres.names import (
     parse_staging_name,
     quote,
     run_lock_key,
+    staging_name,
     table_key,
     writers_lock_key,
 )
@@ -91,6 +92,28 @@ def drop_staging(
             connection.execute(f"DROP TABLE IF EXISTS {quote(hidden_schema)}.{quote(name)}")
         if ledger is not None:
             ledger.forget_commits(run_id, names)
+
+
+def drop_earlier(
+    connection: Connection, ledger: Ledger | None, hidden_schema: str, run_id: str, table: TableName
+) -> None:
+    """Drops what an earlier attempt of the run has staged, in whatever partitions: it belongs to another moment."""
+    named = [staging_name(run_id, table, partition) for partition in (WHOLE_TABLE, ALL_PARTITIONS)]
+    names = dict.fromkeys([*staged_of(connection, hidden_schema, run_id, table), *named])
+    drop_staging(connection, ledger, hidden_schema, run_id, list(names))
+
+
+def drop_committed(
+    connection: Connection, ledger: Ledger | None, hidden_schema: str, run_id: str, table: TableName
+) -> None:
+    """The same of a load, of which units may have committed: in an earlier try of this attempt perhaps just now."""
+    if ledger is not None:
+        try:
+            ledger.wait_for_commits(run_id)
+        except HeadraceError as error:
+            if sqlstate(error) != _LOCK_NOT_AVAILABLE:  # SQL of another task is not waited for to its end
+                raise
+    drop_earlier(connection, ledger, hidden_schema, run_id, table)
 
 
 def end_writers(connection: Connection, run_id: str) -> None:

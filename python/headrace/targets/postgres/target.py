@@ -42,7 +42,7 @@ from headrace.targets.builds import QueryDivision, QueryParts
 from headrace.targets.group import GroupTransaction
 from headrace.targets.partition_exchange import ExchangedPartition, Notes, PartitionExchange
 from headrace.targets.postgres.aggregates import read_aggregates
-from headrace.targets.postgres.build import BuildLoad, describe_query, drop_earlier
+from headrace.targets.postgres.build import BuildLoad, describe_query
 from headrace.targets.postgres.capabilities import POSTGRES_CAPABILITIES
 from headrace.targets.postgres.catalog import find_relation, names_in_schema, read_table
 from headrace.targets.postgres.connection import (
@@ -75,7 +75,7 @@ from headrace.targets.postgres.row_search import row_search
 from headrace.targets.postgres.sessions import Connect, Sessions
 from headrace.targets.postgres.sql_sessions import SQL_SETTINGS, PostgresSqlSessions, SqlConnection
 from headrace.targets.postgres.staging import TableStaging
-from headrace.targets.postgres.sweep import end_writers, if_dead, sweep_runs, take_over
+from headrace.targets.postgres.sweep import drop_committed, drop_earlier, end_writers, if_dead, sweep_runs, take_over
 from headrace.targets.postgres.watcher import FEW_SESSIONS, WATCH_SETTINGS, WATCH_TIMEOUTS, SessionWatcher, Unwatched
 from headrace.targets.row_search import RowSearch
 from headrace.targets.sql import Command, SqlSessions
@@ -236,6 +236,13 @@ class PostgresTarget(ClosedBehind):
             oid = None if relation is None else relation.oid
             units = planned_units(run_id, plan, self._hidden_schema(plan), oid)
             self._ledger.record_slices(run_id, plan, name, units)
+
+    def begin_anew(self, run_id: str, plan: DataFlowPlan) -> None:
+        try:
+            hidden, name = self._hidden_schema(plan), self._name(plan.schema, plan.table)
+            drop_committed(self._control, self._ledger, hidden, run_id, name)
+        except HeadraceError as error:
+            raise explained(error, f"preparing table {self._shown(plan)}") from error
 
     def loaded_table(self, run_id: str, task: str) -> LoadedTable | None:
         replays = self._replays()
