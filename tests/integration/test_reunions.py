@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.integration import join_scenes, union_scenes
 from tests.integration.driver import Project
 from tests.integration.reunion_scenes import IN_PIECES, LABELLED, LABELS, PIECES
 from tests.integration.several_scenes import ROWS, accounts, expected, loaded, package, write_files
@@ -179,3 +180,53 @@ def test_check_plan_graph_and_report_show_it(orders: Project) -> None:
     assert f"union labelled: {len(expected(orders, LABELS)):,} rows" in ended.stdout
     made = orders.command([*HEADRACE, "report", "--runs-dir", "runs", "last", "--output", "report.html"])
     assert made.exit_code == 0, made.stderr
+
+
+APART = """
+        sized:
+          input: BEGINNING
+          split: {cheap: "price < 30", dear: "price > 60"}
+        marked: {input: sized.dear, sql: "SELECT *, 'dear' AS mark FROM sized WHERE number % 5 <> 1"}
+        whole: {union: {inputs: [sized.rest, marked, sized.cheap], missing: null}}
+      destinations:"""
+
+
+@pytest.mark.parametrize("clauses", ["", ", load: view, partition: {hash: {column: number, parts: 3}}"])
+def test_rows_of_a_join_part_and_come_together(project: Project, clauses: str) -> None:
+    join_scenes.write_files(project)
+    text = join_scenes.PACKAGE.replace("      destinations:", APART.strip("\n").replace("BEGINNING", "joined"))
+    text = text.replace("input: joined, connection", "input: whole, connection")
+    project.execute("CREATE TABLE sales (number INTEGER NOT NULL, price DECIMAL(9,2), mark VARCHAR)")
+    columns = ", columns: {number: number, price: price, mark: mark}"
+    project.package(join_scenes.of_type("full", text).replace('target: "${target}"', f'target: "${{target}}"{columns}'))
+    ended = project.run("--set", "limit=100000", streams=3)
+    ended.succeeded()
+    join = join_scenes.JOIN.format(kind="FULL", inbox=project.inbox)
+    dear = "price > 60 AND (price < 30) IS NOT TRUE"
+    query = (
+        f"SELECT number, price, CASE WHEN {dear} THEN 'dear' END AS mark FROM ({join}) "
+        f"WHERE ({dear} AND (number % 5 <> 1) IS NOT TRUE) IS NOT TRUE AND number IS NOT NULL"
+    )
+    assert loaded(project, "sales") == sorted(join_scenes.rows_of(query), key=repr)
+    assert not clauses or ended.summary["tables"][0]["rows_rejected"] > 0
+
+
+def test_rows_of_a_union_of_sources_part_and_come_together(project: Project) -> None:
+    union_scenes.write_files(project)
+    project.package(
+        union_scenes.package(
+            'parted: {input: united, split: {some: "id % 3 = 0"}, discard: [rest]}',
+            'odd: {input: parted.some, split: {odd: "id % 2 = 1"}}',
+            'noted: {input: odd.odd, sql: "SELECT *, id + 1 AS next FROM odd WHERE id % 5 <> 0"}',
+            "again: {union: {inputs: [noted, odd.rest], missing: null}}",
+            input="again",
+        )
+    )
+    project.run(streams=5).succeeded()
+    query = (
+        "SELECT id, amount, day, note, channel, CASE WHEN id % 2 = 1 THEN id + 1 END AS next FROM rows "
+        "WHERE id % 3 = 0 AND (id % 2 = 1 AND id % 5 = 0) IS NOT TRUE"
+    )
+    names = [row[0] for row in project.query("DESCRIBE orders")]
+    assert names == ["id", "amount", "day", "note", "channel", "next"]
+    assert union_scenes.differences(project, query)[:2] == (0, 0)

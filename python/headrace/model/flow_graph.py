@@ -98,15 +98,14 @@ class FlowGraph:
     def way(self, written: str) -> list[str]:
         """The transforms that rows may pass until they arrive where it is written, each behind what it reads."""
         way: dict[str, None] = {}
-
-        def pass_to(name: str) -> None:
-            if name not in self._steps or name in way:
-                return
-            for rows in inputs_of(self._steps[name]):
-                pass_to(rows.name)
-            way[name] = None
-
-        pass_to(rows_of(written).name)
+        pending = [(rows_of(written).name, False)]
+        while pending:
+            name, is_read = pending.pop()
+            if is_read:
+                way[name] = None
+            elif name in self._steps and name not in way:
+                pending.append((name, True))
+                pending += [(rows.name, False) for rows in reversed(inputs_of(self._steps[name]))]
         return list(way)
 
     def _readers_of(self, name: str) -> list[Reader]:
@@ -148,21 +147,7 @@ class FlowGraph:
         return False
 
     def _goes_in_a_circle(self) -> bool:
-        done: set[str] = set()
-        way: list[str] = []
-
-        def circle(name: str) -> list[str] | None:
-            if name in way:
-                return [*way[way.index(name) :], name]
-            if name not in self._steps or name in done:
-                return None
-            way.append(name)
-            found = next((own for rows in inputs_of(self._steps[name]) if (own := circle(rows.name))), None)
-            if found is None:
-                done.add(way.pop())
-            return found
-
-        found = next((own for start in self._steps if (own := circle(start))), None)
+        found = self._circle()
         if found is None:
             return False
         last, read = found[-2:]
@@ -176,6 +161,23 @@ class FlowGraph:
             hint=f"Let one of them read `{show_name(self._beginning)}`.",
         )
         return True
+
+    def _circle(self) -> list[str] | None:
+        """Transforms each of which reads the next, and the first of them again."""
+        done: set[str] = set()
+        for start in self._steps:
+            way, pending = [start], [iter(inputs_of(self._steps[start]))]
+            while pending:
+                rows = next(pending[-1], None)
+                if rows is None:
+                    done.add(way.pop())
+                    pending.pop()
+                elif rows.name in way:
+                    return [*way[way.index(rows.name) :], rows.name]
+                elif rows.name in self._steps and rows.name not in done:
+                    way.append(rows.name)
+                    pending.append(iter(inputs_of(self._steps[rows.name])))
+        return None
 
     def _reach_all(self, order: Mapping[str, Step]) -> bool:
         """Whether the rows of every transform arrive at a destination."""
