@@ -30,7 +30,6 @@ from headrace.planning import (
     DataFlowPlan,
     FinishedTask,
     KeyFacts,
-    MemoryBudget,
     RunFacts,
     RunPlan,
     SkippedTask,
@@ -51,6 +50,7 @@ from headrace.planning.gathered import gathered_snapshot
 from headrace.planning.joins import paired
 from headrace.planning.unions import united
 from headrace.planning.wording import stream_name
+from headrace.run.flow_budget import budget_of
 from headrace.run.key_answers import KeyAnswers
 from headrace.run.lookup_sources import lookup_sources, with_lookups_before
 from headrace.run.lookup_tables import described
@@ -392,7 +392,7 @@ def plan_run(
             item.source,
             tables[key],
             target.capabilities,
-            _budget(package, item.task, targets),
+            budget_of(package.memory_bytes, [targets[own.connection] for own in (destination, *item.task.beside)]),
             package.streams,
             default_schema=target.default_schema,
             file_stem=own_stem,
@@ -416,20 +416,6 @@ def plan_run(
         memory_bytes=package.memory_bytes,
         tasks=tuple(planned),
         notes=tuple(note for target in targets.all() for note in target.notes),
-    )
-
-
-def _budget(package: BoundPackage, task: DataFlowTask, targets: OpenTargets) -> MemoryBudget:
-    """That of a flow: the same for all of its destinations, which have their rows in one pass."""
-    found = [targets[own.connection] for own in (task.destination, *task.beside)]
-    places = {id(target): target for target in found}.values()
-    shares = [share for target in places if (share := target.capabilities.memory_share)]
-    return MemoryBudget(
-        package.memory_bytes,
-        max(target.engine_threads for target in places),
-        1 + len(task.beside),
-        max(1, len(shares)),
-        max(shares, default=0.0),
     )
 
 
