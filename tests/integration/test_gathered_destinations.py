@@ -118,7 +118,11 @@ def test_each_table_has_its_rows_of_the_result(orders: Project, target: str) -> 
         }
         assert {own["gathered"]["rows_in"] for own in tables.values()} == {ROWS}
     split = tables["rest"]["transforms"][-1]
-    assert (split["kind"], split["output"], split["rows"]) == ("split", "rest", len(rows["big"]) + len(rows["rest"]))
+    assert (split["kind"], split["taken"], split["rows"]) == (
+        "split",
+        ["parted.rest"],
+        len(rows["big"]) + len(rows["rest"]),
+    )
     assert orders.leftovers() == []
 
 

@@ -208,7 +208,7 @@ def _gather(own: GatheredSource, source: SourceSnapshot, budget: MemoryBudget, s
     if source.gathered is None:
         raise InternalError(f"nothing is known of what the query `{own.name}` reads")
     threads = max(1, min(MOST_THREADS, streams))
-    own_budget = replace(budget, consumer_threads=threads)
+    own_budget = replace(budget, consumer_threads=threads, consumers=1, engines=1, engine_share=0.0)
     before = plan_data_flow(own.before, source.gathered, None, GATHERING, own_budget, streams, file_stem=stem)
     return GatherPlan(own, before, threads)
 

@@ -149,7 +149,9 @@ CASES: dict[str, str] = {
     "condition_unknown_column": parted("price > 10\"", "cost > 10\""),
     "condition_of_many_rows": parted("price > 10\"", "price > avg(price) OVER ()\""),
     "condition_volatile": parted("price > 10\"", "random() > 0.5\""),
-    "rejects_table_elsewhere": package(more="      rejects: {table: bad}\n", a="lines", b=SERVER),
+    "rejects_table_elsewhere": package(a="lines", b=SERVER).replace(
+        "      destinations:", "      rejects: {table: bad}\n      destinations:"
+    ),
     "without_a_ledger": package(head=HEAD.replace("host: db", "host: db, ledger: off"), a="lines", b=SERVER),
     "one_table": package(a="lines", b="lines, table: a"),
     "commit": package(a=SERVER, b=f"{SERVER}, commit: {{rows: 1000}}"),
