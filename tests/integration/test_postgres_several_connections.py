@@ -326,3 +326,20 @@ def test_secrets_of_both_connections_are_in_no_error(orders: PostgresProject) ->
     ended = orders.command(orders.arguments(), {"ARCHIVE_PASSWORD": "s3cr3t-w0rd"})
     assert (ended.exit_code, "connecting to archive" in ended.error) == (1, True), ended.error
     assert "s3cr3t" not in ended.stderr + ended.stdout + "".join(map(str, orders.events()))
+
+
+def test_values_of_rows_that_a_complete_place_has_refused_were_not_counted(orders: PostgresProject) -> None:
+    """What is committed out of sight would be compared with other counts: it is sent once more."""
+    (orders.inbox / "orders.3").write_text(f"{ROWS}|3|zero|nobody\n{ROWS + 1}|1|zero|somebody\n{ROWS + 2}|3|1|x\n")
+    refusing = KEYED.replace("no_match: output", "no_match: reject")
+    text = elsewhere(package(refusing, {"one": "keyed", "two": "orders"}), {"archive": ARCHIVE}, {"one": "archive"})
+    orders.package(text.replace('"decimal(9,2)"', '"decimal(9,2)", on_error: ignore'))
+    arguments = orders.arguments("--streams", "2", limit=ROWS)
+    killed = orders.command([sys.executable, "-c", stopped("before", 1), *arguments[3:]])
+    assert killed.exit_code not in (0, 1), killed.stderr
+    resumed = orders.resume()
+    resumed.succeeded()
+    found = len(expected(orders, "SELECT id FROM orders JOIN customers ON code = customer WHERE id < 6000")) + 1
+    assert accounts(resumed) == {"one": (ROWS + 3, found, 0, ROWS + 3 - found), "two": (ROWS + 3, ROWS + 3, 0, 0)}
+    assert orders.query("SELECT count(*), count(DISTINCT id) FROM two") == [(str(ROWS + 3), str(ROWS + 3))]
+    assert orders.leftovers() == []

@@ -132,8 +132,10 @@ class FlowLoading:
             is_known = self._attempt.is_resumed or is_retry
             progress = target.task_progress(run_id, plan.task) if is_known else TaskProgress()
             is_whole = not any(own.slices_to_load for own in ways or [plan])
-            if plan.gather is not None and not is_whole and (progress.begun or is_retry):
-                # Nothing of this result may be added to a part of an earlier one.
+            # Nothing of this result may be added to a part of an earlier one.
+            is_other = plan.gather is not None and not is_whole and (progress.begun or is_retry)
+            # Of rows that a way to a complete place has refused no values were counted, and that way is not there now.
+            if is_other or (is_half and plan.committed and plan.ignores_values):
                 target.begin_anew(run_id, plan)
                 plan, progress = _anew(plan), target.task_progress(run_id, plan.task)
             if not progress.recorded:
