@@ -144,6 +144,8 @@ def test_what_the_table_cannot_hold_is_a_reject_behind_the_union(orders: Project
     assert loaded(orders, "sales") == rows
     rejected = len(expected(orders, f"FROM ({LABELS}) WHERE amount IS NULL"))
     assert accounts(ended)["sales"] == (ROWS, len(rows), ROWS - len(rows) - rejected, rejected)
+    shown = orders.command([*HEADRACE, "rejects", "--runs-dir", "runs", "last"]).stdout
+    assert "which is NOT NULL in destination `sales`" in " ".join(shown.split())
 
 
 def test_a_row_that_breaks_a_constraint_is_found(orders: Project) -> None:

@@ -127,7 +127,11 @@ def _reject_facts(rejects: Document) -> Iterator[str]:
 def _rejects(transform: Document) -> bool:
     """Whether rows may be rejected: those that match nothing, or that a query or a condition fails for."""
     settings = _mapping(transform.get("lookup"))
-    return "sql" in transform or "split" in transform or (bool(settings) and settings.get("no_match", "reject") == "reject")
+    return (
+        "sql" in transform
+        or "split" in transform
+        or (bool(settings) and settings.get("no_match", "reject") == "reject")
+    )
 
 
 def _arriving(identity: str, end: str, part: Document) -> Iterator[Line]:

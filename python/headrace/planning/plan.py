@@ -345,7 +345,7 @@ class DataFlowPlan:
             **({"transforms": transform_specs(self.transforms)} if self.transforms else {}),
             **self.end_spec(),
             # Rows that do not fit it are told with its name.
-            **({} if self.gather is None else {"destination": self.table}),
+            **({"destination": self.table} if self.fit or self.gather is not None else {}),
             **({} if routing is None else {"routing": routing}),
             "sink": sink,
             "streams": self.streams,
