@@ -123,13 +123,13 @@ def sources(flows: Sequence[FlowAccount]) -> list[FlowAccount]:
     filtered for all of them. Those that were complete before have read nothing now, and taken no time.
     """
     told: dict[object, FlowAccount] = {}
-    for number, flow in enumerate(flows):
-        first = told.setdefault(flow.flow or number, flow)
+    for place, flow in enumerate(flows):
+        first = told.setdefault(flow.flow or place, flow)
         if first is flow:
             rejected, filtered = flow.shared or (flow.rejected, flow.filtered)
             first = replace(flow, rejected=rejected, filtered=filtered)
         read = first if first.bytes or not flow.bytes else flow
-        told[flow.flow or number] = replace(first, bytes=read.bytes, seconds=read.seconds)
+        told[flow.flow or place] = replace(first, bytes=read.bytes, seconds=read.seconds)
     return list(told.values())
 
 
