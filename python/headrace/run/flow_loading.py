@@ -433,7 +433,7 @@ class FlowLoading:
 
     def _record_result(self, table: TableResult) -> None:
         self._summary.add(table)
-        self._phases.add(table.outcome, is_beside=not table.is_told)
+        self._phases.add(table.outcome, is_beside=not table.is_first)
         sums, error = table.sums(), table.outcome.error
         shown = self._redactor.error(error).to_dict() if isinstance(error, HeadraceError) else None
         self._events.emit(

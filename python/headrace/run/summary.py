@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -47,6 +47,11 @@ class TableResult:
     def is_told(self) -> bool:
         """Whether what is told once of a pass over a source is told with it, and not with another destination."""
         return not self.plan.flow or not self.outcome.result or self.outcome.result.get("shared") is not None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first one that this pass has filled; a complete place may have been told before."""
+        return self.is_told or bool((self.outcome.result or {}).get("goes_on"))
 
     def rejected_in_flow(self) -> int:
         """Rows that were rejected, on the way to any of its destinations."""
@@ -278,8 +283,7 @@ class Summary:
 
     def _streams(self, tables: Sequence[TableResult]) -> list[Mapping[str, Any]]:
         """Of flows that were added up before, and these."""
-        told = [table for table in tables if table.is_told or (table.outcome.result or {}).get("goes_on")]
-        results = [table.outcome.result for table in told if table.outcome.result]
+        results = [table.outcome.result for table in tables if table.is_first and table.outcome.result]
         return [*self._folded_streams, *(stream for result in results for stream in result["streams"])]
 
     def _sources(self) -> list[TableResult]:
@@ -311,7 +315,7 @@ class Summary:
             "status": self.status,
             "seconds": round(self.seconds, 6),
             "phases": {name: round(seconds, 6) for name, seconds in self.phases.items()},
-            "bytes_read": sum(_bytes_read(tables)),
+            "bytes_read": int(of_passes(tables, "bytes_read")),
             **{name: sum(table[name] for table in sources_of(tables)) for name in _OF_SOURCES},
             "rows_loaded": sum(table["rows_loaded"] for table in tables),
             "rows_rejected": sum(_of_flow(table, "rows_rejected") for table in sources_of(tables)),
@@ -349,18 +353,19 @@ def _first_of_flows(items: Sequence[Item], flow_of: Callable[[Item], str]) -> li
     return first
 
 
-def _bytes_read(tables: Sequence[Mapping[str, Any]]) -> Iterator[int]:
-    """Bytes that were read in this attempt, once for tables that were loaded in one pass; those that were complete
-    before have none.
+def of_passes(tables: Sequence[Mapping[str, Any]], name: str) -> float:
+    """The sum of what this attempt has read, or of its time, once for tables that were loaded in one pass; those that
+    were complete before have none.
     """
-    flows: dict[str, int] = {}
+    flows: dict[str, float] = {}
+    alone = 0.0
     for table in tables:
-        flow = str(table.get("flow_of", ""))
+        flow, own = str(table.get("flow_of", "")), float(table.get(name, 0))
         if flow:
-            flows[flow] = max(flows.get(flow, 0), int(table["bytes_read"]))
+            flows[flow] = max(flows.get(flow, 0.0), own)
         else:
-            yield int(table["bytes_read"])
-    yield from flows.values()
+            alone += own
+    return alone + sum(flows.values())
 
 
 def _of_flow(table: Mapping[str, Any], name: str) -> int:

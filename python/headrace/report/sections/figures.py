@@ -120,16 +120,17 @@ def _shared(data: Document) -> tuple[int, int] | None:
 
 def sources(flows: Sequence[FlowAccount]) -> list[FlowAccount]:
     """What was read: several destinations that were filled in one pass are told once, with what is rejected and
-    filtered for all of them.
+    filtered for all of them. Those that were complete before have read nothing now, and taken no time.
     """
-    seen = set[str]()
-    told = []
-    for flow in flows:
-        if not flow.flow or flow.flow not in seen:
+    told: dict[object, FlowAccount] = {}
+    for place, flow in enumerate(flows):
+        first = told.setdefault(flow.flow or place, flow)
+        if first is flow:
             rejected, filtered = flow.shared or (flow.rejected, flow.filtered)
-            told.append(replace(flow, rejected=rejected, filtered=filtered))
-        seen.add(flow.flow)
-    return told
+            first = replace(flow, rejected=rejected, filtered=filtered)
+        read = first if first.bytes or not flow.bytes else flow
+        told[flow.flow or place] = replace(first, bytes=read.bytes, seconds=read.seconds)
+    return list(told.values())
 
 
 def _out_of_query(data: Document) -> int | None:
