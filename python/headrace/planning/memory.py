@@ -39,6 +39,8 @@ _VIEW_BYTES: Final = 16
 _BLOCK_CHOICES: Final = (512 * KIB, 256 * KIB)
 # A query costs 1 to 2 ms of CPU time for each block, whatever is in it.
 _QUERY_BLOCK_CHOICES: Final = (2048 * KIB, 1024 * KIB, *_BLOCK_CHOICES)
+# For flows whose transforms make or copy many columns, and that would not fit otherwise.
+_TIGHT_BLOCK_CHOICES: Final = (128 * KIB, 64 * KIB)
 # What an instance may use that runs queries for streams: vectors, the computed columns of a block, constant tables.
 _INSTANCE_SHARE: Final = 0.12
 _LEAST_INSTANCE_BYTES: Final = 12 * MIB
@@ -240,14 +242,17 @@ def split_memory(
     instances = streams if computed else 0
     instance_bytes = _instance_bytes(budget.total_bytes, streams) if computed else 0
     beside_flow = headroom + decoding_bytes + engine_minimum + instances * instance_bytes
-    flow_limit = min(budget.total_bytes * _FLOW_SHARE, budget.total_bytes - beside_flow)
     of_layout = partial(slab_bytes, columns, rewrites=rewrites, fills=fills, row_width=row_width)
     slab_of = slab_of or (lambda block_bytes, added: of_layout(block_bytes, added=added))
     added = (*(lookups.added if lookups else ()), *computed, *copied)
     choices = _QUERY_BLOCK_CHOICES if computed else _BLOCK_CHOICES
-    for block_bytes in choices:
+    most = budget.total_bytes - beside_flow
+    limits = [(choice, min(budget.total_bytes * _FLOW_SHARE, most)) for choice in choices]
+    # Small blocks cost time: they are taken where nothing else is left.
+    limits += [(choice, most) for choice in (choices[-1], *(_TIGHT_BLOCK_CHOICES if added else ()))]
+    for block_bytes, limit in limits:
         slab = slab_of(block_bytes, added)
-        if blocks * (block_bytes + slab) <= flow_limit or block_bytes == choices[-1]:
+        if blocks * (block_bytes + slab) <= limit:
             break
     split = MemorySplit(
         total_bytes=budget.total_bytes,

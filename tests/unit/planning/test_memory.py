@@ -87,6 +87,19 @@ def test_more_streams_get_smaller_blocks() -> None:
     assert sizes[-1] < sizes[0]
 
 
+def test_many_columns_of_transforms_get_small_blocks_before_they_are_refused() -> None:
+    text = DataType.parse("string")
+
+    def block_kib(total_bytes: int, copied: int) -> int:
+        narrow = columns(["int32", "int32", "int32"])
+        return split_memory(MemoryBudget(total_bytes, 2), narrow, 2, 0.4, copied=[text] * copied).block_bytes // 1024
+
+    assert [block_kib(GB, copied) for copied in (0, 20, 40, 80, 160)] == [512, 256, 256, 128, 64]
+    assert block_kib(2 * GB, 80) == 256, "small ones cost time"
+    # They are not for flows whose transforms add nothing.
+    assert split_memory(MemoryBudget(GB, 2), columns(LINEITEM_TYPES), 64, 0.4).block_bytes == 256 * 1024
+
+
 def test_without_an_engine_nothing_is_kept_for_one() -> None:
     assert split_memory(MemoryBudget(GB, 0), columns(LINEITEM_TYPES), 2, 0.0).engine_bytes == 0
 
