@@ -259,12 +259,6 @@ class DataFlowPlan:
         """Those of all sources, as the core reads them."""
         return (self.layout,) if self.together is None else self.together.layouts
 
-    @property
-    def ignores_values(self) -> bool:
-        """Whether a row may be loaded with other values than those of its file."""
-        columns = (column for layout in self.layouts for column in layout["columns"])
-        return any("ignore" in (column.get("on_error"), column.get("on_truncation")) for column in columns)
-
     def source_number(self, file: int) -> int:
         """The number of the source that a file is of, from 0: its files have one layout."""
         return 0 if self.together is None else self.together.source_number(file)

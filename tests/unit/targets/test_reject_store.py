@@ -17,7 +17,7 @@ from headrace.targets.reject_store import BATCH_BYTES, BATCH_REJECTS, RejectDial
 TABLE = RejectTable("main", "bad", "warehouse.bad", exists=False)
 TYPES = {"string": "TEXT", "int64": "INTEGER", "json": "JSON", "bytes": "BLOB", "timestamptz": "INSTANT"}
 DIALECT = RejectDialect(TYPES, has_key=True, quote=lambda name: f"<{name}>", unnest="rows_of", array=list)
-PLAN = cast(DataFlowPlan, SimpleNamespace(task="load"))
+PLAN = cast(DataFlowPlan, SimpleNamespace(task="load", flow=""))
 
 
 def written(folder: Path, rows: Sequence[bytes], **members: object) -> dict[str, Any]:
