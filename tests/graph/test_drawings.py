@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from headrace.errors import without_controls
-from headrace.graph import Box, Graph, graph_of, to_mermaid, to_svg
+from headrace.graph import Box, Graph, Line, graph_of, to_mermaid, to_svg
 from headrace.model import load_package
 from tests.graph.pictures import ALL_KINDS, HOSTILE, PACKAGES, ROOT, graph, later_graph
 from tests.graph.random_graphs import graphs
@@ -51,6 +51,12 @@ def test_left_out_tasks() -> None:
         "loop.flow": "LEFT OUT",
         "subgraph": "DISABLED",
     }
+
+
+def test_a_line_whose_text_is_blank() -> None:
+    boxes = tuple(Box(name, "task", "a title", "sql") for name in ("r.0", "r.1"))
+    drawn = Graph(Box("r", "package", "a package", "", boxes=boxes, lines=(Line("r.0", "r.1", "event", "\n"),)))
+    assert "n2 -.-o n3" in to_mermaid(drawn)
 
 
 @settings(deadline=None)

@@ -86,7 +86,8 @@ def _box(box: Box, names: dict[str, str], depth: int) -> Iterator[str]:
 
 def _line(line: Line, names: dict[str, str]) -> str:
     alone, begin, end = _ARROWS[line.kind]
-    arrow = f'{begin} "{_escaped(line.text)}" {end}' if line.text else alone
+    text = _escaped(line.text)
+    arrow = f'{begin} "{text}" {end}' if text else alone
     return f"{names[line.begin]} {arrow} {names[line.end]}"
 
 
