@@ -56,7 +56,7 @@ def test_left_out_tasks() -> None:
 def test_a_line_whose_text_is_blank() -> None:
     boxes = tuple(Box(name, "task", "a title", "sql") for name in ("r.0", "r.1"))
     drawn = Graph(Box("r", "package", "a package", "", boxes=boxes, lines=(Line("r.0", "r.1", "event", "\n"),)))
-    assert "n2 -.-o n3" in to_mermaid(drawn)
+    assert "n1 -.-o n2" in to_mermaid(drawn)
 
 
 @settings(deadline=None)
