@@ -162,6 +162,11 @@ MESSAGES = {
         "destinations: {out:",
         "destinations: {all: {input: lines, connection: warehouse, table: l, target: replace}, out:",
     ),
+    "connections": query(COUNTED)
+    .replace("connections:", "connections:\n  other: {type: duckdb, path: other.duckdb}", 1)
+    .replace(
+        "destinations: {out:", "destinations: {all: {input: q, connection: other, table: l, target: replace}, out:"
+    ),
     "rejects_table": query(COUNTED).replace("sources:", "rejects: {limit: 1, table: bad}\n      sources:", 1),
 }
 
