@@ -296,12 +296,11 @@ class Destination:
 @dataclass(frozen=True, slots=True)
 class DataFlowTask:
     """One source through `transforms`, each of which stands behind what it reads, to one destination, which gets the
-    rows of `end`. With `together` its
-    rows are those that come out of a join or a union, and `source` is the first of these sources. `id` is unique in the
-    run: `load_tables[lineitem].load`; `definition` is that of the task that defines it: `load_tables.load`.
-    `reject_table`: beside the table of the destination, None if rejects go into no table; of a flow with several
-    destinations the first one has it. `describe`: gives
-    `transforms` and `others` once the tables of lookups are known; None if they are as they stand.
+    rows of `end`. With `together` its rows are those that come out of a join or a union, and `source` is the first of
+    these sources. `id` is unique in the run: `load_tables[lineitem].load`; `definition` is that of the task that
+    defines it: `load_tables.load`. `reject_table`: beside the table of the destination, None if rejects go into no
+    table; of a flow with several destinations the first one has it. `describe`: gives `transforms` and `others` once
+    the tables of lookups are known; None if they are as they stand.
     `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: transforms
     that rows pass on the ways to the other ones alone, each once; `beside`: these destinations.
     """

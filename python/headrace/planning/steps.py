@@ -15,7 +15,8 @@ _CHECK_FILTERED = Step(
 )
 _CHECK_JOIN = Step(
     "check_accounts",
-    "every slice once, lines = rows + skipped, rows = joined + rejected, rows out of the join = loaded",
+    "every slice once, lines = rows + skipped, rows = joined + rejected, rows out of the join = loaded + filtered + "
+    "rejected behind it",
 )
 
 
