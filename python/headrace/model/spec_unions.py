@@ -13,42 +13,31 @@ from headrace.model.suggest import show_name
 _SETTING = SettingKind.SETTING
 
 
-def _check_sources(sources: list[str]) -> list[str]:
-    for number, name in enumerate(sources):
-        if name in sources[:number]:
+def _check(names: list[str], noun: str, twice: str, itself: str) -> list[str]:
+    """Two or more, each once. `twice`: what that would mean; `itself`: as what the only one is read instead."""
+    for number, name in enumerate(names):
+        if name in names[:number]:
             raise own_error(
-                f"the source `{show_name(name)}` stands in the union twice",
-                expected="each source once",
+                f"the {noun} `{show_name(name)}` stands in the union twice{twice}",
+                expected=f"each {noun} once",
                 hint="Remove one of them.",
                 path=(number,),
             )
-    if len(sources) < 2:
+    if len(names) < 2:
         raise own_error(
-            f"the union has {'one source' if sources else 'no source'}",
-            expected="two sources or more",
-            hint="Let the next transform, or the destination, read the source itself."
-            if sources
-            else "Name the sources.",
+            f"the union has {'one' if names else 'no'} {noun}",
+            expected=f"two {noun}s or more",
+            hint=f"Let the next transform, or the destination, read {itself}." if names else f"Name the {noun}s.",
         )
-    return sources
+    return names
+
+
+def _check_sources(sources: list[str]) -> list[str]:
+    return _check(sources, "source", "", "the source itself")
 
 
 def _check_inputs(inputs: list[str]) -> list[str]:
-    for number, name in enumerate(inputs):
-        if name in inputs[:number]:
-            raise own_error(
-                f"the input `{show_name(name)}` stands in the union twice, and its rows would come twice",
-                expected="each input once",
-                hint="Remove one of them.",
-                path=(number,),
-            )
-    if len(inputs) < 2:
-        raise own_error(
-            f"the union has {'one input' if inputs else 'no input'}",
-            expected="two inputs or more",
-            hint="Let the next transform, or the destination, read it itself." if inputs else "Name the inputs.",
-        )
-    return inputs
+    return _check(inputs, "input", ", and its rows would come twice", "it itself")
 
 
 def _null_is_a_word(value: object) -> object:
