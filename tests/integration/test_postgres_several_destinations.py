@@ -14,6 +14,7 @@ import pytest
 from tests.integration.driver import Running
 from tests.integration.postgres import PostgresProject
 from tests.integration.several_scenes import KEYED, PARTED, ROWS, accounts, expected, package, write_files
+from tests.servers.cluster import LOADER
 from tests.snapshots import assert_snapshot
 
 COLUMNS = "id, customer, amount, note"
@@ -219,6 +220,20 @@ def test_an_error_of_the_second_table_is_told_as_one_of_it(orders: PostgresProje
     orders.package(package(destinations={"archive": "orders", "strict": "orders"}))
     ended = orders.run("--streams", "1")
     assert_snapshot("several_check_of_the_second", orders.stable(ended.error))
+
+
+def test_too_few_sessions_for_all_tables_are_told_before_a_row_moves(orders: PostgresProject) -> None:
+    """Each table alone would have enough of them."""
+    orders.package(package(destinations={"one": "orders", "two": "orders", "three": "orders"}))
+    orders.target.psql(f"ALTER ROLE {LOADER} CONNECTION LIMIT 5")
+    try:
+        ended = orders.run("--streams", "2")
+        assert (ended.exit_code, ended.summary["error"]["retryable"]) == (1, True)
+        assert_snapshot("several_too_few_sessions", orders.stable(ended.error))
+    finally:
+        orders.target.psql(f"ALTER ROLE {LOADER} CONNECTION LIMIT -1")
+    orders.run("--streams", "2").succeeded()
+    assert orders.leftovers() == []
 
 
 def test_a_table_that_the_server_divides_is_told_by_its_own_name(orders: PostgresProject) -> None:

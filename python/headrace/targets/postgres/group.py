@@ -14,6 +14,7 @@ from headrace.targets.base import Flow, LoadTimes, Settle, SharedFlow, WithoutLo
 from headrace.targets.postgres.control import Control
 from headrace.targets.postgres.failures import explained
 from headrace.targets.postgres.finishing import NOTHING
+from headrace.targets.postgres.free_sessions import refuse_too_few_sessions
 from headrace.targets.postgres.load import TableLoad
 from headrace.targets.postgres.sql_sessions import PostgresSqlSession, PostgresSqlSessions
 from headrace.targets.sql import SqlSession
@@ -99,6 +100,7 @@ class PostgresGroup(WithoutLookupRows):
     def stage_ways(
         self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
     ) -> Sequence[LoadTimes]:
+        refuse_too_few_sessions(self._control, plans)
         loads = [self._loads.setdefault(plan.task, self._new_load(plan)) for plan in plans]
         for load in loads:
             load.prepare()
