@@ -113,6 +113,27 @@ def test_a_run_into_postgresql(warehouse: PostgresProject, some_seconds: list[Pa
     assert warehouse.leftovers() == []
 
 
+def test_writers_of_all_tables_of_a_flow_are_found_at_work(
+    warehouse: PostgresProject, some_seconds: list[Path]
+) -> None:
+    warehouse.tpch("lineitem")
+    loaded = "loaded: {input: rows, connection: warehouse, table: lineitem,"
+    path = warehouse.folder / "package.yaml"
+    package = path.read_text()
+    assert loaded in package
+    again = loaded.replace("loaded", "again").replace("table: lineitem", "table: copies")
+    path.write_text(package.replace(loaded, f"{again} target: replace}}\n        {loaded}"))
+    warehouse.link(some_seconds, copies=6)
+    warehouse.run().succeeded()
+    metrics = metrics_of(warehouse)
+    watched, counted = metrics.destinations[-1].members, metrics.flows[-1].members
+    assert len(watched["sessions"]) == 8
+    assert {session["process_id"] for session in watched["sessions"]} == {
+        writer["process_id"] for writer in counted["writers"]
+    }
+    assert all(sum(session["found"].values()) > 0 for session in watched["sessions"])
+
+
 def test_a_run_into_duckdb(project: Project, some_seconds: list[Path]) -> None:
     project.tpch("lineitem")
     project.link(some_seconds, copies=12)

@@ -21,6 +21,8 @@ from tests.servers.cluster import HOST, LOADER, PASSWORD, Cluster, Database
 from tests.servers.farm import Farm
 
 WRITERS = "headrace run task w"
+# Of another table of the same data flow.
+OTHERS = "headrace run task/other w"
 _SECONDS = 20
 # Computes for ever in little memory: a session that spills waits for its disk.
 COMPUTING = f"SELECT count(*) FROM {', '.join(f'generate_series(1, 10000) AS s{number}' for number in range(3))}"
@@ -48,7 +50,11 @@ class Watch:
     def __init__(self, connect_watch: Callable[[], Any], **options: Any) -> None:
         self.notices: list[str] = []
         self.watcher = SessionWatcher(
-            connect_watch, WRITERS, self.notices.append, start_seconds=0.0, **{"retry_seconds": 0.1, **options}
+            connect_watch,
+            [WRITERS, OTHERS],
+            self.notices.append,
+            start_seconds=0.0,
+            **{"retry_seconds": 0.1, **options},
         )
 
     def until(self, seen: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
@@ -324,7 +330,7 @@ def test_nothing_stays_behind(database: Database) -> None:
 
 def test_a_load_that_ends_at_once_is_spared_the_session(database: Database) -> None:
     opened = threading.Event()
-    watcher = SessionWatcher(lambda: opened.set(), WRITERS, lambda text: None)  # type: ignore[arg-type,return-value]
+    watcher = SessionWatcher(lambda: opened.set(), [WRITERS], lambda text: None)  # type: ignore[arg-type,return-value]
     watcher.close()
     assert not opened.is_set()
     assert watcher.look()["samples"] == 0

@@ -5,7 +5,7 @@ out is the source of the flow behind it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import CancelledError, HeadraceError, MemoryLimitError, SourceError
@@ -56,7 +56,7 @@ class Gathering:
         settle(None)
         return LoadTimes(0.0, time.monotonic() - started, 0.0, rows)
 
-    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
+    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None:
         return None
 
     def rows(self) -> object:

@@ -83,7 +83,7 @@ def _ignores_values(plan: DataFlowPlan) -> bool:
 class Watched(Protocol):
     """Who can be watched while rows come."""
 
-    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None: ...
+    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None: ...
 
 
 class SharedLoaderOfRun(SharedLoader, Watched, Protocol):
@@ -260,7 +260,7 @@ class FlowLoading:
         rejects = str(self._folder.rejects)
 
         def execute(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
-            watching, progress = self._measures(built.plan, loader, rows)
+            watching, progress = self._measures([built.plan], loader, rows)
             run_id = self._folder.run_id
             return (executor.run(run_id, built.plan, loader, rejects, progress, cancellation, watching, settled),)
 
@@ -285,7 +285,7 @@ class FlowLoading:
             def run(executor: LocalExecutor, built: BuiltLookups) -> tuple[FlowOutcome, ...]:
                 ways = tuple(replace(way, memory=built.plan.memory.of_one_engine()) for way in shared.ways)
                 whole = replace(shared, ways=ways, whole=built.plan)
-                watching, progress = self._measures(ways[0], loader, rows)
+                watching, progress = self._measures(ways, loader, rows)
                 run_id = self._folder.run_id
                 return executor.run_ways(run_id, whole, loader, rejects, progress, cancellation, watching, settled)
 
@@ -326,10 +326,12 @@ class FlowLoading:
             told.append(self._timed_out(plan, outcome, cancellation))
         return tuple(told)
 
-    def _measures(self, plan: DataFlowPlan, loader: Watched, rows: object | None) -> tuple[Measuring, Progress]:
+    def _measures(
+        self, plans: Sequence[DataFlowPlan], loader: Watched, rows: object | None
+    ) -> tuple[Measuring, Progress]:
         """What is behind a query over all rows takes no part in the measures: its streams do not read."""
         if rows is None:
-            return self._watching(plan, loader), self._progress(plan)
+            return self._watching(plans, loader), self._progress(plans[0])
         return _not_measured, _not_told
 
     def _progress(self, plan: DataFlowPlan) -> Progress:
@@ -351,9 +353,9 @@ class FlowLoading:
 
         return progress
 
-    def _watching(self, plan: DataFlowPlan, loader: Watched) -> Measuring:
+    def _watching(self, plans: Sequence[DataFlowPlan], loader: Watched) -> Measuring:
         def measuring(flow: Flow) -> AbstractContextManager[None]:
-            return self._metrics.measuring(plan, flow, lambda: loader.watcher(self._folder.run_id, plan))
+            return self._metrics.measuring(plans[0], flow, lambda: loader.watcher(self._folder.run_id, plans))
 
         return measuring
 

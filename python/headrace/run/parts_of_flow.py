@@ -50,9 +50,10 @@ class StagingWays:
         """That of the target."""
         return self._place(plan).target.sink_spec(run_id, plan)
 
-    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
-        """That of the target."""
-        return self._place(plan).target.watcher(run_id, plan)
+    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None:
+        """That of the first place, for all that comes there."""
+        place = self._place(plans[0])
+        return place.target.watcher(run_id, [plan for plan in plans if place.takes(plan.task)])
 
     def load_ways(
         self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]

@@ -67,9 +67,9 @@ class Staging:
         """All but the end."""
         return self._group.stage(plan, flow, settle)
 
-    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
+    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None:
         """That of the target."""
-        return self._target.watcher(run_id, plan)
+        return self._target.watcher(run_id, plans)
 
 
 class Transaction:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from headrace.errors import HeadraceError
 from headrace.machine.ticks import Ticks
 from headrace.targets.base import Notice
-from headrace.targets.postgres.connection import Connection, one_row, server_major, sql
+from headrace.targets.postgres.connection import Connection, array, one_row, server_major, sql
 from headrace.targets.postgres.failures import is_connection_lost
 from headrace.targets.postgres.local_server import LocalServer, find_local_server
 from headrace.targets.postgres.names import literal
@@ -58,7 +58,7 @@ class SessionWatcher:
     def __init__(
         self,
         connect: Callable[[], Connection],
-        writers: str,
+        writers: Sequence[str],
         notice: Notice,
         *,
         start_seconds: float = _START_SECONDS,
@@ -127,8 +127,8 @@ class SessionWatcher:
     def _watch(self, connection: Connection) -> None:
         self._find_processes(connection)
         # Planning the question takes the server twice as long as answering it.
-        connection.execute(f"PREPARE look (text) AS {sql('watched_sessions')}")
-        look_now = f"EXECUTE look({literal(self._writers)})"
+        connection.execute(f"PREPARE look (text[]) AS {sql('watched_sessions')}")
+        look_now = f"EXECUTE look({literal(array(self._writers))})"
         self._deny("session", None)
         ticks = Ticks(LOOK_SECONDS)
         looks = 0
