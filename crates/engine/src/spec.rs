@@ -502,6 +502,12 @@ impl FlowSpec {
         unit.iter().any(committed)
     }
 
+    /// Whether its rows stand in files: what a query has made of others, or came by a pipe, is gone.
+    pub fn can_be_read_again(&self, unit: &[SliceSpec]) -> bool {
+        let is_gone = |slice: &SliceSpec| self.source.files.get(slice.file).is_none_or(|file| file.stream.is_some());
+        !self.source.gathered && !unit.iter().any(is_gone)
+    }
+
     /// The layout of a file, by its index.
     pub fn layout_of(&self, file: usize) -> &Layout {
         match (&self.join, &self.union) {

@@ -17,6 +17,7 @@ from headrace.executors.ignored import keep_ignored
 from headrace.executors.joined import keep_joined
 from headrace.executors.kept import keep, kept
 from headrace.executors.local import FlowOutcome
+from headrace.executors.transformed import keep_transformed
 from headrace.executors.united import keep_united
 from headrace.planning import NO_REJECTS, DataFlowPlan, GatherPlan
 
@@ -99,6 +100,7 @@ def keep_gathered(
     whole = _together(plan, number, before, result)
     _keep(folder, plan, before, whole, gathered_counts(plan, whole))
     told = plan.told
+    keep_transformed(folder, told, whole)
     if number:  # those of the first one were kept when the first flow has ended
         keep_ignored(folder, told, whole)
         keep_joined(folder, told, whole)
