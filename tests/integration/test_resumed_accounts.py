@@ -84,7 +84,7 @@ def undisturbed(orders: Project, text: str) -> dict[str, Any]:
 @pytest.mark.parametrize("is_lost", [False, True])
 @pytest.mark.parametrize(
     "clauses",
-    [", commit: {rows: 700}", ", commit: {rows: 700}, load: staged, partition: {hash: {column: id, parts: 3}}"],
+    [", commit: {rows: 50}", ", commit: {rows: 700}, load: staged, partition: {hash: {column: id, parts: 3}}"],
 )
 def test_between_two_commits(orders: PostgresProject, clauses: str, is_lost: bool) -> None:
     whole = undisturbed(orders, package(SMALL, {"small": "parted.small"}, clauses))
