@@ -266,7 +266,7 @@ pub struct CommittedSlice {
     pub filtered: u64,
     /// Header and blank lines.
     pub skipped: u64,
-    /// Values of loaded rows that were ignored: NULL or cut instead of what stands in the file.
+    /// Values of rows that were ignored: NULL or cut instead of what stands in the file.
     #[serde(default)]
     pub ignored: u64,
     /// The hash of its text; none of what an older version has committed.

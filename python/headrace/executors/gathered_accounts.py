@@ -179,6 +179,7 @@ def _resumed(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> FlowOutco
     if known is not None:
         lookups = (*known["lookups"], *behind.lookups)
         own: dict[str, Any] = {name: known[name] for name in (*_KEPT, "gathered") if name in known}
+        own["slices"] = _with_behind(own["slices"], behind.result["slices"], len(told.transforms))
         return replace(behind, result={**behind.result, **own}, lookups=lookups)
     slices = [{**item, "transforms": [_NO_ROWS] * len(told.transforms)} for item in behind.result["slices"]]
     warnings = (*behind.warnings, not_known(plan.gather.source.name))
@@ -186,6 +187,21 @@ def _resumed(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> FlowOutco
     lookups = (*({} for _ in plan.gather.before.told.lookups), *behind.lookups)
     result = {**behind.result, "slices": slices, "gathered": None}
     return replace(behind, result=result, warnings=warnings, lookups=lookups)
+
+
+def _with_behind(
+    slices: Sequence[dict[str, Any]], behind: Sequence[Mapping[str, Any]], transforms: int
+) -> list[dict[str, Any]]:
+    """With the counts of the second flow, if the first one was kept without them: its writers had committed before
+    anybody knew its result, and the core has kept it.
+    """
+    counts = next((list(item["transforms"]) for item in behind if item.get("transforms")), [])
+    found = []
+    for number, item in enumerate(slices):
+        is_whole = len(item["transforms"]) + len(counts) != transforms
+        own = [] if is_whole else [_NO_ROWS] * len(counts) if number else counts
+        found.append({**item, "transforms": [*item["transforms"], *own]})
+    return found
 
 
 def is_source_known(result: Mapping[str, Any]) -> bool:

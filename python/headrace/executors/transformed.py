@@ -58,14 +58,15 @@ def keep_transformed(folder: Path, plan: DataFlowPlan, result: Mapping[str, Any]
         keep(folder, plan.file_stem, _KIND, document)
 
 
-def kept_transformed(folder: Path, file_stem: str, rows: Sequence[int]) -> list[dict[str, Any]]:
+def kept_transformed(folder: Path, file_stem: str, rows: Sequence[int], query: str) -> list[dict[str, Any]]:
     """Those of a task that has ended, if they fit the rows that the ledger has; else none. `rows`: loaded, rejected and
-    filtered.
+    filtered; `query`: the last one over all rows, without which these are those in front of it; empty without one.
     """
     try:
         known = kept(folder, file_stem, _KIND)
         transforms = [{**own, "busy_seconds": 0.0, "lookup": None} for own in known["transforms"]]
-        return transforms if known["rows"] == list(rows) else []
+        fits = known["rows"] == list(rows) and (not query or any(own["name"] == query for own in transforms))
+        return transforms if fits else []
     except (OSError, ValueError, KeyError, TypeError):  # of an earlier version, or taken away
         return []
 

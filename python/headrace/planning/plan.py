@@ -122,7 +122,7 @@ class StagingTable:
 @dataclass(frozen=True)
 class CommittedSlice:
     """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines; `ignored`:
-    values of loaded rows that are not those of the file; `filtered`: rows that queries have left out; `text_hash`:
+    values of its rows that are not those of the file; `filtered`: rows that queries have left out; `text_hash`:
     None of what an older version has committed.
     """
 

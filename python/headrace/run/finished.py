@@ -94,7 +94,7 @@ class FinishedTable:
         union = kept_united(rejects_folder, task.file_stem, rows, sums.rejected) if is_known else None
         gathered = None if kept is None else kept["gathered"]
         of_ledger = (sums.loaded, sums.rejected, sums.filtered)
-        transforms = kept_transformed(rejects_folder, task.file_stem, of_ledger)
+        transforms = kept_transformed(rejects_folder, task.file_stem, of_ledger, task.query)
         return cls(task, sums, rejects, ignored, join, gathered, union, transforms)
 
     @property
