@@ -145,7 +145,7 @@ def test_the_second_signal_ends_the_process(tmp_path: Path) -> None:
     with started(["-c", WAITS_FOR_EVER], tmp_path) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        read_until(process, "stopping: what is not committed is rolled back")
+        read_until(process, "stopping: what has not begun to commit is rolled back")
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == 3
@@ -176,7 +176,7 @@ def test_a_cancelled_run_ends_with_3_and_its_document(tmp_path: Path, number: si
         process.send_signal(number)
         output, errors = process.communicate(timeout=30)
     assert process.returncode == 3
-    assert "stopping: what is not committed is rolled back" in errors
+    assert "stopping: what has not begun to commit is rolled back" in errors
     assert "Traceback" not in errors
     document = json.loads(output)
     assert document["status"] == "cancelled"

@@ -143,7 +143,7 @@ def _check_cancelled(project: Project, running: Running) -> None:
     ended = running.wait()
     assert ended.exit_code == 3, ended.stderr
     assert "Traceback" not in ended.stderr
-    assert "stopping: what is not committed is rolled back" in ended.stderr
+    assert "stopping: what has not begun to commit is rolled back" in ended.stderr
     assert project.query("SELECT count(*) FROM region") == [(5,)]
     assert project.tables() == ["main.region", "main.unrelated"]
 

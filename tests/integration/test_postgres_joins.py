@@ -224,7 +224,7 @@ def test_a_resumed_run_goes_on_behind_the_pairs_that_are_committed(sales: Postgr
     package = LOOKING if case == "lookup" else PACKAGE
     write_pairs_of_falling_size(sales)
     stopped(sales, package)
-    (kept,) = sales.runs.glob("*/rejects/sales.pairs")
+    (kept,) = sales.runs.glob("*/rejects/sales.accounts")
     if case == "forgotten":
         kept.write_text("no line of ours\n")
     sales.resume().succeeded()

@@ -288,7 +288,7 @@ def test_some_pairs_are_committed_and_the_others_are_not(warehouse: PostgresProj
     killed_before_the_switch(warehouse, "--streams", "2", "--set", "limit=1000000")
     forget(warehouse, "every")
     if is_lost:
-        (kept,) = warehouse.runs.glob("*/rejects/*.pairs")
+        (kept,) = warehouse.runs.glob("*/rejects/*.accounts")
         kept.write_text("no line of ours\n")
     ended = warehouse.resume()
     tables = balanced(ended.succeeded())

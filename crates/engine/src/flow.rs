@@ -29,7 +29,7 @@ use crate::sink::Sink;
 use crate::sink::arrow::BatchReader;
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
-use crate::stream::{self, Arriving, BLOCK_OVERHEAD_BYTES, JoinedRanges, KeptPairs};
+use crate::stream::{self, Arriving, BLOCK_OVERHEAD_BYTES, JoinedRanges, KeptAccounts};
 use crate::transforms::{Transforms, Window};
 
 /// The slab of a block is at most this many times as large as its text: 16 bytes for an empty text field, which takes at least
@@ -74,8 +74,8 @@ pub struct Shared {
     slices: Mutex<Vec<SliceReport>>,
     /// Keys of the pairs of files that were joined.
     pub joined: JoinedRanges,
-    /// What is known of them, for an attempt that follows.
-    pub kept_pairs: KeptPairs,
+    /// What is known of slices and pairs, for an attempt that follows.
+    pub kept_accounts: KeptAccounts,
     /// Rows that come as batches, until the stream takes them that reads their slice.
     arriving: Mutex<Option<Arriving>>,
     streams: Mutex<Vec<StreamReport>>,
@@ -132,21 +132,21 @@ struct Work {
 }
 
 impl Work {
-    fn of(spec: &FlowSpec, joined: &JoinedRanges, kept_pairs: &KeptPairs) -> Self {
+    fn of(spec: &FlowSpec, joined: &JoinedRanges, kept_accounts: &KeptAccounts) -> Self {
         let mut work = Work { to_load: Vec::new(), first: Vec::new(), known: Vec::new() };
         for unit in spec.units() {
             if !spec.is_committed(&unit) {
                 work.to_load.push(unit);
             } else if spec.needs_reading(&unit) {
                 work.first.push(unit);
-            } else if spec.join.is_none() {
-                work.known.extend(unit.iter().filter_map(|slice| spec.known(slice)));
-            } else if let Some(pair) = kept_pairs.of(spec, &unit) {
-                work.known.extend(pair.slices);
+            } else if let Some(kept) = kept_accounts.of(spec, &unit) {
+                work.known.extend(kept.slices);
                 // They were compared when they were read.
-                pair.keys.into_iter().for_each(|keys| drop(joined.add(keys)));
-            } else {
+                kept.keys.into_iter().for_each(|keys| drop(joined.add(keys)));
+            } else if spec.join.is_some() || (spec.keeps_accounts() && spec.can_be_read_again(&unit)) {
                 work.first.push(unit);
+            } else {
+                work.known.extend(unit.iter().filter_map(|slice| spec.known(slice)));
             }
         }
         work
@@ -209,8 +209,8 @@ impl Flow {
         readers: Vec<Option<BatchReader>>,
     ) -> Self {
         return_large_memory();
-        let (joined, kept_pairs) = (JoinedRanges::default(), KeptPairs::open(&spec));
-        let Work { to_load, first, known } = Work::of(&spec, &joined, &kept_pairs);
+        let (joined, kept_accounts) = (JoinedRanges::default(), KeptAccounts::open(&spec));
+        let Work { to_load, first, known } = Work::of(&spec, &joined, &kept_accounts);
         let queue = Queue::new(destinations.groups(to_load), &spec.source.epochs, first);
         let block_bytes = spec.memory.block_bytes + BLOCK_OVERHEAD_BYTES;
         let shared = Shared {
@@ -227,7 +227,7 @@ impl Flow {
             queue,
             slices: Mutex::new(known),
             joined,
-            kept_pairs,
+            kept_accounts,
             arriving: Mutex::default(),
             streams: Mutex::default(),
             meters: Mutex::default(),

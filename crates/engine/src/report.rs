@@ -120,8 +120,8 @@ pub struct SliceReport {
     /// Rows of its transforms, in their order; none of a slice that was not read now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transforms: Vec<TransformCounts>,
-    /// Values of rows that were given to the sink, by column of the layout, from 0, that are not those of the file: the layout says
-    /// so.
+    /// Values of rows that the parser has made, by column of the layout, from 0, that are not those of the file: the layout says so. What
+    /// becomes of the rows behind it makes no difference.
     #[serde(default)]
     pub ignored: BTreeMap<usize, Ignored>,
     /// The sum of them, now or then.

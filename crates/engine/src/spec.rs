@@ -266,7 +266,7 @@ pub struct CommittedSlice {
     pub filtered: u64,
     /// Header and blank lines.
     pub skipped: u64,
-    /// Values of loaded rows that were ignored: NULL or cut instead of what stands in the file.
+    /// Values of rows that were ignored: NULL or cut instead of what stands in the file.
     #[serde(default)]
     pub ignored: u64,
     /// The hash of its text; none of what an older version has committed.
@@ -500,6 +500,12 @@ impl FlowSpec {
             known.copied().any(|known| known.needs_reading())
         };
         unit.iter().any(committed)
+    }
+
+    /// Whether its rows stand in files: what a query has made of others, or came by a pipe, is gone.
+    pub fn can_be_read_again(&self, unit: &[SliceSpec]) -> bool {
+        let is_gone = |slice: &SliceSpec| self.source.files.get(slice.file).is_none_or(|file| file.stream.is_some());
+        !self.source.gathered && !unit.iter().any(is_gone)
     }
 
     /// The layout of a file, by its index.

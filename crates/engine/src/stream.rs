@@ -1,7 +1,7 @@
 //! A stream: takes slices from the queue, has them read, and sends their rows on.
 
 mod gathered;
-mod kept_pairs;
+mod kept_accounts;
 mod pair;
 mod ranges;
 mod reader;
@@ -21,7 +21,7 @@ use crate::sink::{Origin, Placed, Writer};
 use crate::spec::{CommittedSlice, SliceSpec};
 use crate::transforms::{Refusal, Refuser, Remaining, Sent};
 pub use gathered::Arriving;
-pub use kept_pairs::KeptPairs;
+pub use kept_accounts::KeptAccounts;
 use pair::Pair;
 pub use ranges::JoinedRanges;
 pub use reader::BLOCK_OVERHEAD_BYTES;
@@ -124,9 +124,7 @@ impl Stream<'_> {
             let Some(account) = gathered::send(self.shared, self.meter, slice, &mut self.sending)? else {
                 return Ok(false);
             };
-            self.meter.turn_to(Doing::Write);
-            self.sending.end_slice(slice, &account)?;
-            self.shared.end_slice(account);
+            self.end_slice(slice, account)?;
             return Ok(true);
         }
         let source = self.shared.spec.union.as_ref().map_or(0, |union| union.source_of(slice.file));
@@ -140,10 +138,17 @@ impl Stream<'_> {
             return Ok(false);
         }
         reader.close(&mut progress)?;
-        self.meter.turn_to(Doing::Write);
-        self.sending.end_slice(slice, &progress.account)?;
-        self.shared.end_slice(progress.account);
+        self.end_slice(slice, progress.account)?;
         Ok(true)
+    }
+
+    fn end_slice(&mut self, slice: &SliceSpec, account: SliceReport) -> Result<(), CoreError> {
+        self.meter.turn_to(Doing::Write);
+        // Before any of it can be committed.
+        self.shared.kept_accounts.keep(std::slice::from_ref(&account), None);
+        self.sending.end_slice(slice, &account)?;
+        self.shared.end_slice(account);
+        Ok(())
     }
 }
 

@@ -182,7 +182,7 @@ def render_partitions(table: Document, *, width: int) -> str:
 
 
 def render_ignored(table: Document, *, width: int) -> str:
-    """How many values of loaded rows are not those of the file, by column; empty without any."""
+    """How many values of rows that could be read are not those of the file, by column; empty without any."""
     if not table["values_ignored"]:
         return ""
     kinds = [

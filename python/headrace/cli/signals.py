@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import threading
 
-STOPPING = "stopping: what is not committed is rolled back"
+STOPPING = "stopping: what has not begun to commit is rolled back"
 
 _STDOUT, _STDERR = 1, 2
 _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}

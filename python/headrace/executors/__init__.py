@@ -19,6 +19,7 @@ from headrace.executors.joined import added_joins, join_accounts, join_of_flow, 
 from headrace.executors.local import Cancel, CreateFlow, FlowOutcome, Loader, LocalExecutor, SharedLoader
 from headrace.executors.lookups import BuiltLookups, RowsOf, build_lookups
 from headrace.executors.sql_instances import sql_instances
+from headrace.executors.transformed import added_accounts, kept_transformed, transform_counts
 from headrace.executors.united import added_unions, kept_united, union_accounts, union_without_rows
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "LocalExecutor",
     "RowsOf",
     "SharedLoader",
+    "added_accounts",
     "added_gathered",
     "added_joins",
     "added_unions",
@@ -49,10 +51,12 @@ __all__ = [
     "kept_gathered",
     "kept_ignored",
     "kept_joined",
+    "kept_transformed",
     "kept_united",
     "not_known",
     "resumed_outcomes",
     "sql_instances",
+    "transform_counts",
     "union_accounts",
     "union_without_rows",
     "without_rows",

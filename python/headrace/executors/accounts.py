@@ -103,8 +103,8 @@ def _slices(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
 def _streams(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     reported = sorted(int(item["number"]) for item in result["streams"])
     expected = list(range(1, plan.streams + 1))
-    if plan.join is not None and plan.committed:
-        # Only the core knows which of the pairs that are committed it has to read again.
+    if plan.keeps_accounts and plan.committed:
+        # Only the core knows which of the slices that are committed it has to read again.
         expected = expected[: max(1, len(reported))]
     problems = [] if reported == expected else [f"streams {expected} were started, streams {reported} have reported"]
     by_stream = sum(int(item["rows"]) for item in result["streams"])
@@ -176,8 +176,8 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     outside = refused_at_end = 0
     for item in result["slices"]:
         counts = item.get("transforms", [])
-        if item["stream"] is None or not (plan.transforms or counts):
-            continue  # nothing was read, or there is nothing on the way
+        if not counts and (item["stream"] is None or not plan.transforms):
+            continue  # nothing is known of it, or there is nothing on the way
         if plan.join is not None and not counts:
             continue  # those of a pair are told by its first slice
         if len(counts) != len(plan.transforms):

@@ -17,6 +17,7 @@ from headrace.executors.ignored import keep_ignored
 from headrace.executors.joined import keep_joined
 from headrace.executors.kept import keep, kept
 from headrace.executors.local import FlowOutcome
+from headrace.executors.transformed import keep_transformed
 from headrace.executors.united import keep_united
 from headrace.planning import NO_REJECTS, DataFlowPlan, GatherPlan
 
@@ -99,6 +100,7 @@ def keep_gathered(
     whole = _together(plan, number, before, result)
     _keep(folder, plan, before, whole, gathered_counts(plan, whole))
     told = plan.told
+    keep_transformed(folder, told, whole)
     if number:  # those of the first one were kept when the first flow has ended
         keep_ignored(folder, told, whole)
         keep_joined(folder, told, whole)
@@ -177,6 +179,7 @@ def _resumed(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> FlowOutco
     if known is not None:
         lookups = (*known["lookups"], *behind.lookups)
         own: dict[str, Any] = {name: known[name] for name in (*_KEPT, "gathered") if name in known}
+        own["slices"] = _with_behind(own["slices"], behind.result["slices"], len(told.transforms))
         return replace(behind, result={**behind.result, **own}, lookups=lookups)
     slices = [{**item, "transforms": [_NO_ROWS] * len(told.transforms)} for item in behind.result["slices"]]
     warnings = (*behind.warnings, not_known(plan.gather.source.name))
@@ -184,6 +187,21 @@ def _resumed(folder: Path, plan: DataFlowPlan, behind: FlowOutcome) -> FlowOutco
     lookups = (*({} for _ in plan.gather.before.told.lookups), *behind.lookups)
     result = {**behind.result, "slices": slices, "gathered": None}
     return replace(behind, result=result, warnings=warnings, lookups=lookups)
+
+
+def _with_behind(
+    slices: Sequence[dict[str, Any]], behind: Sequence[Mapping[str, Any]], transforms: int
+) -> list[dict[str, Any]]:
+    """With the counts of the second flow, if the first one was kept without them: its writers had committed before
+    anybody knew its result, and the core has kept it.
+    """
+    counts = next((list(item["transforms"]) for item in behind if item.get("transforms")), [])
+    found = []
+    for number, item in enumerate(slices):
+        is_whole = len(item["transforms"]) + len(counts) != transforms
+        own = [] if is_whole else [_NO_ROWS] * len(counts) if number else counts
+        found.append({**item, "transforms": [*item["transforms"], *own]})
+    return found
 
 
 def is_source_known(result: Mapping[str, Any]) -> bool:

@@ -1,4 +1,5 @@
-"""Values of loaded rows that are not those of the file, by column: counted, and kept in the run folder.
+"""Values of rows that are not those of the file, by column: counted, and kept in the run folder. Of all rows that could
+be read, whatever becomes of them behind the parser.
 
 The ledger has their sum. What a resumed run says of a table that an earlier attempt has completed, it reads here.
 """

@@ -27,6 +27,7 @@ from headrace.executors.accounts import check_accounts, refuse_empty
 from headrace.executors.ignored import keep_ignored
 from headrace.executors.joined import keep_joined
 from headrace.executors.sql_instances import QueriedFlow, Shown, sql_instances
+from headrace.executors.transformed import keep_transformed
 from headrace.executors.united import keep_united
 from headrace.planning import DataFlowPlan, SharedPlan
 from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle, SharedFlow
@@ -266,6 +267,7 @@ def _settled(
     keep_ignored(rejects_folder, plan, result)
     keep_joined(rejects_folder, plan, result)
     keep_united(rejects_folder, plan, result)
+    keep_transformed(rejects_folder, plan, result)
     return result
 
 

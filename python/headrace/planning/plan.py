@@ -122,7 +122,7 @@ class StagingTable:
 @dataclass(frozen=True)
 class CommittedSlice:
     """What the ledger keeps of a slice whose rows are committed. `skipped`: header and blank lines; `ignored`:
-    values of loaded rows that are not those of the file; `filtered`: rows that queries have left out; `text_hash`:
+    values of its rows that are not those of the file; `filtered`: rows that queries have left out; `text_hash`:
     None of what an older version has committed.
     """
 
@@ -301,6 +301,13 @@ class DataFlowPlan:
         return [*names, *added]
 
     @property
+    def keeps_accounts(self) -> bool:
+        """Whether there is more to tell of slices than their ledger has. The core keeps it in the run folder; of what
+        it does not find there it reads the rows once more.
+        """
+        return self.join is not None or bool(self.transforms)
+
+    @property
     def slices_to_load(self) -> list[dict[str, Any]]:
         """The slices that this attempt of the run has to load."""
         return [item for item in self.source.slices if item["number"] not in self.committed]
@@ -316,9 +323,8 @@ class DataFlowPlan:
         owners = () if is_shared else self.staging
         source = self.source
         groups = {_group(owners, item["number"], source.unit_of(item)) for item in plan.slices_to_load}
-        # Of a join only reading tells how many rows have met, and which keys they have.
         known = [item for item in source.slices if item["number"] in committed]
-        again = [item for item in known if self.join is not None or committed[item["number"]].needs_reading]
+        again = [item for item in known if self.keeps_accounts or committed[item["number"]].needs_reading]
         read_again = len({source.unit_of(item) for item in again})
         return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
 

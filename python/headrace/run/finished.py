@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.executors import Ignored, kept_gathered, kept_ignored, kept_joined, kept_united, not_known
+from headrace.executors import (
+    Ignored,
+    kept_gathered,
+    kept_ignored,
+    kept_joined,
+    kept_transformed,
+    kept_united,
+    not_known,
+)
 from headrace.model import SIDES
 from headrace.planning import FinishedTask
 
@@ -57,7 +65,8 @@ class _Sums:
 @dataclass(frozen=True)
 class FinishedTable:
     """One completed table. `rejects` has the members of a flow result; `ignored`: values by column; `join`: the
-    accounts of its join; `gathered`: rows into and out of its query over all rows; `union`: rows of each source.
+    accounts of its join; `gathered`: rows into and out of its query over all rows; `union`: rows of each source;
+    `transforms`: what they have done, as far as that is known.
     """
 
     task: FinishedTask
@@ -67,6 +76,7 @@ class FinishedTable:
     join: Mapping[str, Any] | None = None
     gathered: Mapping[str, int] | None = None
     union: Mapping[str, Any] | None = None
+    transforms: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def of(cls, task: FinishedTask, rejects_folder: Path) -> FinishedTable:
@@ -82,7 +92,10 @@ class FinishedTable:
         rows = sums.passed + sums.rejected
         is_known = task.is_united and (kept is not None or not task.query)
         union = kept_united(rejects_folder, task.file_stem, rows, sums.rejected) if is_known else None
-        return cls(task, sums, rejects, ignored, join, None if kept is None else kept["gathered"], union)
+        gathered = None if kept is None else kept["gathered"]
+        of_ledger = (sums.loaded, sums.rejected, sums.filtered)
+        transforms = kept_transformed(rejects_folder, task.file_stem, of_ledger, task.query)
+        return cls(task, sums, rejects, ignored, join, gathered, union, transforms)
 
     @property
     def rows_read(self) -> int:
@@ -137,7 +150,7 @@ class FinishedTable:
             **({"join": None if self.join is None else dict(self.join)} if self.task.is_joined else {}),
             **({"union": None if self.union is None else dict(self.union)} if self.task.is_united else {}),
             **({"gathered": None if self.gathered is None else dict(self.gathered)} if self.task.query else {}),
-            "transforms": [],
+            "transforms": [dict(own) for own in self.transforms],
             "limit": None,
             "switch_seconds": 0.0,
             "partitions": [],

@@ -74,12 +74,6 @@ def _anew(plan: DataFlowPlan) -> DataFlowPlan:
     return replace(plan, committed={}, notes=plan.notes[:-1]) if plan.committed else plan
 
 
-def _ignores_values(plan: DataFlowPlan) -> bool:
-    """Whether a row may be loaded with other values than those of its file."""
-    columns = (column for layout in plan.layouts for column in layout["columns"])
-    return any("ignore" in (column.get("on_error"), column.get("on_truncation")) for column in columns)
-
-
 class Watched(Protocol):
     """Who can be watched while rows come."""
 
@@ -140,8 +134,7 @@ class FlowLoading:
             is_whole = not any(own.slices_to_load for own in ways or [plan])
             # Nothing of this result may be added to a part of an earlier one.
             is_other = plan.gather is not None and not is_whole and (progress.begun or is_retry)
-            # Of rows that a way to a complete place has refused no values were counted, and that way is not there now.
-            if is_other or (is_half and plan.committed and _ignores_values(plan)):
+            if is_other:
                 target.begin_anew(run_id, plan)
                 plan, progress = _anew(plan), target.task_progress(run_id, plan.task)
             if not progress.recorded:

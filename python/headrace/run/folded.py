@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.executors import (
+    added_accounts,
     added_gathered,
     added_joins,
     added_unions,
@@ -14,7 +15,6 @@ from headrace.executors import (
     union_without_rows,
     without_rows,
 )
-from headrace.run.transformed import added_accounts
 
 # Flows of one task into one table that are told one by one.
 SHOWN_FLOWS: Final = 100

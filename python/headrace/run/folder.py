@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,12 +34,13 @@ class Purpose:
     """What an earlier run is wanted for, and how a refusal says that a run is not fit for it.
 
     `fit` gets how a run has ended (None: it did not come to say it) and whether it is a replay. `last` is the last run
-    that is fit, but a replay only if `last_is_any`.
+    that is fit, but a replay only if `last_is_any`, and, with `last_is_open`, none that a later one has followed.
     """
 
     participle: str
     fit: Callable[[str | None, bool], bool]
     last_is_any: bool = True
+    last_is_open: bool = False
     wanted: str = "fitting"
     unfit: str = "is not fit"
     consequence: str = "it cannot be used"
@@ -49,6 +50,7 @@ class Purpose:
 RESUME: Final = Purpose(
     "resumed",
     fit=lambda status, _is_replay: status != "success",
+    last_is_open=True,
     wanted="unfinished",
     unfit="is complete",
     consequence="there is nothing to resume",
@@ -147,6 +149,11 @@ class RunFolder:
         fit = [folder for folder in folders if purpose.fit(folder.status(), folder.is_replay)]
         if run == "last" and not purpose.last_is_any:
             fit = [folder for folder in fit if not folder.is_replay]
+        if run == "last" and purpose.last_is_open and fit:
+            last = fit[-1]
+            fit = [folder for folder in fit if _followed(folder, folders) is None]
+            if not fit:
+                raise _all_followed(last, _followed(last, folders), purpose)
         if not fit:
             is_ended_replay = folders[-1].is_replay and folders[-1].status() == "success"
             reason = "is a replay" if is_ended_replay and purpose is VERIFY else purpose.unfit
@@ -209,6 +216,14 @@ class RunFolder:
         """True for a run that loads rejects of another one."""
         return self.replay.exists()
 
+    def what(self) -> tuple[Any, ...] | None:
+        """The package of the run, its environment and the connections that were given; None if that is not known."""
+        try:
+            request = json.loads(self.request.read_text(encoding="utf-8"))
+            return request["package"], request.get("environment"), request["connections"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
     def status(self) -> str | None:
         """How the run ended, as its summary says; None if it did not come to write one."""
         try:
@@ -251,6 +266,27 @@ class RunFolder:
             for folder in (self.rejects, self.spill, self.loops):
                 if folder.is_dir() and not any(folder.iterdir()):
                     folder.rmdir()
+
+
+def _followed(folder: RunFolder, folders: Sequence[RunFolder]) -> RunFolder | None:
+    """The run that has taken the place of one that was not finished: a later one of the same package into the same
+    databases, whose ledgers would refuse to go on with that one, and which is complete. None if there is none.
+    """
+    what = folder.what()
+    if folder.is_replay or what is None:
+        return None  # what a replay appends, no other run does
+    later = (other for other in reversed(folders) if other.run_id > folder.run_id and not other.is_replay)
+    return next((other for other in later if other.what() == what and other.status() == "success"), None)
+
+
+def _all_followed(folder: RunFolder, later: RunFolder | None, purpose: Purpose) -> CommandLineError:
+    complete = "" if later is None else f", and run {later.run_id} of its package, which began later, is complete"
+    return CommandLineError(
+        f"there is no {purpose.wanted} run that could be {purpose.participle}",
+        found=f"run {folder.run_id} was not finished{complete}",
+        at={"folder": str(folder.path)},
+        hint=purpose.hint,
+    )
 
 
 def is_there(path: Path) -> bool:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, LedgerError, TargetError
 from headrace.executors import FlowOutcome
@@ -25,6 +25,9 @@ from headrace.run.lookup_tables import committed_rows, rows_in_group
 from headrace.run.parts_of_flow import PlaceOfWays, StagingWays
 from headrace.run.two_loads import same_table
 from headrace.targets import GroupTransaction, Target, target_key
+
+# Said when it is asked to stop between two commits.
+_GOES_ON: Final = "some of its tables are visible already, so the others are completed, too; the run stops behind that"
 
 
 @dataclass
@@ -238,7 +241,11 @@ class SharedLoad:
         self._at_work = None
 
     def _commit(self) -> None:
+        is_told = False
         for group in self._left:
+            if self._cancellation.is_set() and not self._must_end() and not is_told:
+                self._events.notice(_GOES_ON, self._name)
+                is_told = True
             times = group.opened.commit(self._mark(group))
             group.has_committed = True
             for way in group.ways:

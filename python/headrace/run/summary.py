@@ -87,7 +87,7 @@ class TableResult:
         return notes
 
     def ignored(self) -> dict[str, dict[str, int]]:
-        """By column of the layout, values of loaded rows that are not those of the file: `nulls` and `cut`."""
+        """By column of the layout, values of rows that are not those of the file: `nulls` and `cut`."""
         return ignored_by_column(self.plan, self.outcome.result)
 
     def _ignored_notes(self) -> list[str]:

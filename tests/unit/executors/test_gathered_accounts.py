@@ -69,7 +69,7 @@ def test_what_is_kept_is_found_if_it_fits(tmp_path: Path) -> None:
     assert kept["gathered"] == gathered_counts(plan, kept) == {"rows_in": rows, "rows_out": MADE, "filtered_behind": 0}
     assert kept_gathered(tmp_path, stem, MADE + 1) is None
     assert kept_gathered(tmp_path, "other", MADE) is None
-    (file,) = tmp_path.iterdir()
+    file = tmp_path / f"{stem}.gathered.json"
     file.write_text("[]")
     assert kept_gathered(tmp_path, stem, MADE) is None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headrace.errors import LedgerError
+from headrace.errors import CommandLineError, LedgerError
 from headrace.run.events import EventLog
 from headrace.run.folder import RESUME, RunFolder, new_run_id
 from headrace.run.redact import Redactor
@@ -130,3 +130,33 @@ def test_the_last_of_two_runs_of_the_same_second_is_the_one_that_began_later(tmp
         (tmp_path / name).mkdir()
         (tmp_path / name / "request.json").write_text("{}")
     assert RunFolder.find(tmp_path, "last", RESUME).run_id == later
+
+
+def _begun(runs: Path, name: str, package: str, status: str | None = None, **more: object) -> None:
+    (runs / name).mkdir()
+    request = {"package": package, "connections": {}, "environment": None, **more}
+    (runs / name / "request.json").write_text(json.dumps(request))
+    if status is not None:
+        (runs / name / "summary.json").write_text(json.dumps({"status": status}))
+
+
+def test_the_last_run_that_can_be_resumed_is_none_that_a_later_one_has_followed(tmp_path: Path) -> None:
+    """As one that was given up with `--abandon`: its ledger would refuse to go on with it."""
+    _begun(tmp_path, "20261120-101500-000001", "other.yaml")
+    _begun(tmp_path, "20261120-101500-000002", "sales.yaml", "failed")
+    _begun(tmp_path, "20261120-101500-000003", "sales.yaml", "success")
+    assert RunFolder.find(tmp_path, "last", RESUME).run_id.endswith("1")
+    _begun(tmp_path, "20261120-101500-000004", "sales.yaml", "cancelled")
+    assert RunFolder.find(tmp_path, "last", RESUME).run_id.endswith("4")
+    # Into other databases nobody is in the way of anybody.
+    elsewhere = {"connections": {"warehouse": "duckdb:///other.duckdb"}}
+    _begun(tmp_path, "20261120-101500-000005", "sales.yaml", "success", **elsewhere)
+    assert RunFolder.find(tmp_path, "last", RESUME).run_id.endswith("4")
+    _begun(tmp_path, "20261120-101500-000006", "sales.yaml", "success")
+    assert RunFolder.find(tmp_path, "last", RESUME).run_id.endswith("1")
+    _begun(tmp_path, "20261120-101500-000007", "other.yaml", "success")
+    with pytest.raises(CommandLineError, match="there is no unfinished run") as refused:
+        RunFolder.find(tmp_path, "last", RESUME)
+    followed = "run 20261120-101500-000004 was not finished, and run 20261120-101500-000006 of its package"
+    assert str(refused.value.found).startswith(followed)
+    assert RunFolder.find(tmp_path, "20261120-101500-000002", RESUME).status() == "failed", "who names it, may try"

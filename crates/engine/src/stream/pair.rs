@@ -9,7 +9,6 @@ use headrace_transform::lookup::KeyValue;
 use headrace_types::{CoreError, ErrorKind, Layout, Location, RowColumn, Rule};
 
 use super::Sending;
-use super::kept_pairs::KeptPair;
 use super::ranges::JoinedRange;
 use super::reader::{Counts, Gone, Progress, Reader, Rows};
 use crate::flow::{Flow, Shared};
@@ -192,9 +191,9 @@ impl<'a> Pair<'a> {
             ended.push(progress);
         }
         self.meter.turn_to(Doing::Write);
-        let slices = ended.iter().map(|progress| progress.account.clone()).collect();
+        let slices: Vec<_> = ended.iter().map(|progress| progress.account.clone()).collect();
         // Before any of it can be committed.
-        self.shared.kept_pairs.keep(&KeptPair { slices, keys });
+        self.shared.kept_accounts.keep(&slices, keys);
         ended.iter().try_for_each(|progress| sending.end_slice(progress.slice(), &progress.account))?;
         ended.into_iter().for_each(|progress| self.shared.end_slice(progress.account));
         Ok(())

@@ -552,12 +552,13 @@ impl<'a> Reader<'a> {
         let Some(OpenBatch { parsed, real_bytes, has_rows, origin }) = open.open_batch.take() else { return Ok(None) };
         let shared = self.shared;
         let (slice, file, rejects) = (progress.slice, &progress.file, &mut progress.rejects);
+        // Of all rows that the parser has made, so that it does not depend on the ways that a flow has.
+        let ignored = if has_rows { self.parser.ignored() } else { BTreeMap::new() };
         let refused = refused.into_iter();
         let refused_rows = refused.len() as u64;
         if refused_rows > 0 {
             self.parser.refuse(refused);
         }
-        let ignored = if has_rows { self.parser.ignored() } else { BTreeMap::new() };
         self.parser
             .reject_rows(&open.buffer, &mut |reject| shared.reject(slice, &of_layout(reject, file), None, rejects))?;
         let Parsed { lines, skipped, line_ends, .. } = parsed;

@@ -14,7 +14,7 @@ use headrace_engine::lookup::{Batches, Lookup, LookupSpec, StreamLookupSpec};
 use headrace_engine::report::{FlowReport, Status, TransformCounts};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
 use headrace_engine::spec::{Operation, RoutingSpec, SinkSpec, TransformSpec};
-use headrace_types::{Column, ColumnType, CoreError, ErrorKind, Layout};
+use headrace_types::{Column, ColumnType, CoreError, Disposition, ErrorKind, Layout};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -746,4 +746,20 @@ fn rows_that_find_nothing_go_to_an_output_of_their_own_as_they_came() {
         assert_eq!(sum, [80, 200, 21, 200, 80, 21]);
         assert_eq!((report.rejects.count, report.rejects.by_rule["null_not_allowed"]), (21, 20));
     }
+}
+
+/// As many as the parser has made of the file: a way that refuses rows is not on the way of an attempt that goes on elsewhere.
+#[test]
+fn values_are_ignored_in_rows_that_find_nothing_as_in_others() {
+    let files = files(&[price_text((0..40).map(Some))], 1 << 20, 1);
+    let mut job = Job::of(rows(0, 100).replace("2024-01-03", "no day"));
+    job.layout.columns[3].on_error = Disposition::Ignore;
+    job.limit = 100;
+    let alone = job.run().slices[0].clone();
+    assert!(alone.values_ignored > 2);
+    job.transforms = transforms(json!([{"name": "priced", "lookup": {"keys": ["id"], "no_match": "reject", "added": [
+        {"name": "cost", "type": {"kind": "decimal", "precision": 9, "scale": 2}, "nullable": true}]}}]));
+    let (found, report) = run(&job, vec![build(&files.spec).unwrap()]);
+    assert_eq!((found.len(), report.slices[0].rejected), (40, 60));
+    assert_eq!((report.slices[0].values_ignored, &report.slices[0].ignored), (alone.values_ignored, &alone.ignored));
 }

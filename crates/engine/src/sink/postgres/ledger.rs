@@ -21,7 +21,7 @@ pub struct SliceRows {
     pub skipped: u64,
     /// Bytes of its text; 0 in all units but one.
     pub text_bytes: u64,
-    /// Values ignored in rows that are loaded; 0 in all units but one.
+    /// Values ignored in rows that could be read; 0 in all units but one.
     pub values_ignored: u64,
     /// The hash of its text; none in all units but one.
     pub text_hash: Option<TextHash>,

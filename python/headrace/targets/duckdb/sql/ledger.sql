@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS target.headrace.commit (
   rows_rejected  BIGINT  NOT NULL,
   rows_skipped   BIGINT  NOT NULL, -- header and blank lines
   text_bytes     BIGINT  NOT NULL, -- of the slice, whether or not its file is compressed
-  values_ignored BIGINT  NOT NULL, -- of loaded rows: NULL or cut instead of what stands in the file
+  values_ignored BIGINT  NOT NULL, -- of rows that could be read: NULL or cut instead of what stands in the file
   committed_at   TIMESTAMP WITH TIME ZONE NOT NULL,
   text_hash      VARCHAR, -- xxh3-64 of the slice's bytes in its file, decompressed
   rows_filtered  BIGINT, -- rows that queries of the flow have left out; NULL: older than this column

@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS {schema}.commit (
   rows_rejected  bigint      NOT NULL,
   rows_skipped   bigint      NOT NULL, -- header and blank lines
   text_bytes     bigint      NOT NULL, -- of the slice, whether or not its file is compressed
-  values_ignored bigint      NOT NULL, -- of loaded rows: NULL or cut instead of what stands in the file
+  values_ignored bigint      NOT NULL, -- of rows that could be read: NULL or cut instead of what stands in the file
   committed_at   timestamptz NOT NULL,
   text_hash      text, -- xxh3-64 of the slice's bytes in its file, decompressed
   rows_filtered  bigint, -- rows that queries of the flow have left out; NULL: older than this column
