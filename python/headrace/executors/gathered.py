@@ -5,14 +5,14 @@ out is the source of the flow behind it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import CancelledError, HeadraceError, MemoryLimitError, SourceError
 from headrace.executors.sql_instances import Shown, short_message
 from headrace.model import GatheredQuery, gather_rows, gathered_rows
 from headrace.planning import DataFlowPlan, GatherPlan
-from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle
+from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle, SharedFlow
 from headrace.targets.sql import interrupted
 
 if TYPE_CHECKING:
@@ -55,6 +55,18 @@ class Gathering:
             raise self._failure(error) from error
         settle(None)
         return LoadTimes(0.0, time.monotonic() - started, 0.0, rows)
+
+    def stage_ways(
+        self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
+    ) -> Sequence[LoadTimes]:
+        """The same as one of several destinations of a flow."""
+        ((plan, settle),) = zip(plans, settles, strict=True)
+        return [self.load("", plan, flow, settle)]
+
+    @property
+    def at_work(self) -> str | None:
+        """No rows of it are those of a table."""
+        return None
 
     def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None:
         return None

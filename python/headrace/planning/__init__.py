@@ -51,7 +51,7 @@ from headrace.planning.reject_table import (
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.reunions import ReunionPlan
 from headrace.planning.run_facts import RunFacts
-from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, shared_plan
+from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, branches_of, shared_plan
 from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
@@ -117,6 +117,7 @@ __all__ = [
     "Unlisted",
     "alike",
     "bounds_of_files",
+    "branches_of",
     "check_reject_table",
     "check_tablespaces",
     "counted",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headrace import units
 from headrace.errors import InternalError
 from headrace.model import MAIN, FlowRows, GatheredSource
 from headrace.planning.capabilities import Capabilities
+from headrace.planning.memory import MemoryBudget, engine_bytes
 from headrace.planning.source_snapshot import SourceSnapshot
 
 if TYPE_CHECKING:
@@ -28,6 +29,22 @@ GATHERING: Final = Capabilities(
 )
 # Streams parse meanwhile.
 MOST_THREADS: Final = 4
+
+
+def beside_queries(budget: MemoryBudget, streams: int) -> MemoryBudget:
+    """What is left for the other destinations of a pass that feeds queries over all rows, too: their instances are
+    among its consumers.
+    """
+    return replace(
+        budget,
+        consumer_threads=max(budget.consumer_threads, gathering_threads(streams)),
+        gathering_bytes=engine_bytes(budget.total_bytes, GATHERING.memory_share),
+    )
+
+
+def gathering_threads(streams: int) -> int:
+    """Those of an instance of DuckDB that takes the rows of so many streams."""
+    return max(1, min(MOST_THREADS, streams))
 
 
 def gathered_snapshot(name: str, before: SourceSnapshot) -> SourceSnapshot:
@@ -92,7 +109,12 @@ class GatherPlan:
     @property
     def memory_bytes(self) -> int:
         """What the instance of DuckDB may use."""
-        return self.before.memory.engine_bytes
+        return self.before.memory.of_one_engine().engine_bytes
+
+    @property
+    def first(self) -> GatherPlan:
+        """The one whose rows are read from the source."""
+        return self if self.before.gather is None else self.before.gather.first
 
     @property
     def names(self) -> tuple[str, ...]:

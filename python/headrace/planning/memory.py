@@ -65,7 +65,8 @@ LOOKUP_BLOCK_BYTES: Final = 256 * KIB
 class MemoryBudget:
     """What the run may use. `consumer_threads`: threads of the target's engine (0: no engine); `consumers`: how many
     statements of it take rows at the same time. Of a flow with destinations in several places: `engines`, as many as
-    have one, and `engine_share`, the largest part that one of them may have.
+    have one, and `engine_share`, the largest part that one of them may have. `gathering_bytes`: of instances of DuckDB
+    that take rows for queries over all of them, in the same pass.
     """
 
     total_bytes: int
@@ -73,6 +74,7 @@ class MemoryBudget:
     consumers: int = 1
     engines: int = 1
     engine_share: float = 0.0
+    gathering_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class LookupNeeds:
 
 
 _NOT_SHOWN: Final = ("beside_lookups_bytes", "reader_bytes", "engines")
+_SHOWN_IF_ANY: Final = ("gathering_bytes",)
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class MemorySplit:
     `lookup_bytes`: what lookups may take at most, of which the engine gets what they leave. `beside_lookups_bytes`:
     the most that is there beside them, whatever the budget is, but for shares of it; `reader_bytes`: the same while
     they are read. `instances`: of DuckDB, which run queries, each in `instance_bytes`. `engines`: of destinations,
-    which have `engine_bytes` together.
+    which have `engine_bytes` together. `gathering_bytes`: of what takes rows for queries over all of them meanwhile.
     """
 
     total_bytes: int
@@ -114,6 +117,7 @@ class MemorySplit:
     instances: int = 0
     instance_bytes: int = 0
     engines: int = 1
+    gathering_bytes: int = 0
 
     @property
     def flow_bytes(self) -> int:
@@ -123,7 +127,7 @@ class MemorySplit:
     @property
     def rest_bytes(self) -> int:
         """What is left for lookups and the engine."""
-        queries = self.instances * self.instance_bytes
+        queries = self.instances * self.instance_bytes + self.gathering_bytes
         return self.total_bytes - self.headroom_bytes - self.flow_bytes - self.decoding_bytes - queries
 
     def with_lookups(self, taken_bytes: int) -> MemorySplit:
@@ -154,7 +158,11 @@ class MemorySplit:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form for plans."""
-        shown = {name: value for name, value in asdict(self).items() if name not in _NOT_SHOWN}
+        shown = {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _NOT_SHOWN and (value or name not in _SHOWN_IF_ANY)
+        }
         return {**shown, "flow_bytes": self.flow_bytes}
 
 
@@ -241,7 +249,7 @@ def split_memory(
     blocks = blocks_per_stream * streams + QUEUE_BLOCKS + held
     instances = streams if computed else 0
     instance_bytes = _instance_bytes(budget.total_bytes, streams) if computed else 0
-    beside_flow = headroom + decoding_bytes + engine_minimum + instances * instance_bytes
+    beside_flow = headroom + decoding_bytes + engine_minimum + instances * instance_bytes + budget.gathering_bytes
     of_layout = partial(slab_bytes, columns, rewrites=rewrites, fills=fills, row_width=row_width)
     slab_of = slab_of or (lambda block_bytes, added: of_layout(block_bytes, added=added))
     added = (*(lookups.added if lookups else ()), *computed, *copied)
@@ -266,6 +274,7 @@ def split_memory(
         instances=instances,
         instance_bytes=instance_bytes,
         engines=budget.engines,
+        gathering_bytes=budget.gathering_bytes,
     )
     rest = split.rest_bytes
     if rest < engine_minimum:

@@ -7,24 +7,41 @@ consequence.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
 from headrace.planning import DataFlowPlan
-from headrace.targets import DestinationWatcher, GroupTransaction, LoadTimes, Settle, SharedFlow, Target
+from headrace.targets import DestinationWatcher, LoadTimes, Settle, SharedFlow
 
 _STOPPED: Final = "another destination stopped"
 _POLL_SECONDS: Final = 0.1
+
+
+class Sinks(Protocol):
+    """Who knows how rows come to a place: its target, or a query over all rows."""
+
+    def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]: ...
+    def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None: ...
+
+
+class Staging(Protocol):
+    """Who takes them: a transaction of the target, or the query."""
+
+    @property
+    def at_work(self) -> str | None: ...
+    def stage_ways(
+        self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
+    ) -> Sequence[LoadTimes]: ...
 
 
 @dataclass
 class PlaceOfWays:
     """What a flow has in one place. `tasks`: of the ways that lead there."""
 
-    target: Target
-    transaction: GroupTransaction
+    target: Sinks
+    transaction: Staging
     tasks: Sequence[str]
     times: Sequence[LoadTimes] = ()
     error: BaseException | None = field(default=None, repr=False)
@@ -40,10 +57,22 @@ class StagingWays:
     def __init__(self, places: Sequence[PlaceOfWays]) -> None:
         self._places = places
         self._guilty: PlaceOfWays | None = None
+        self._last_pass: StagingWays | None = None
+
+    def of_pass(self, tasks: Collection[str], others: Sequence[PlaceOfWays] = ()) -> StagingWays:
+        """The same for one of several passes, one after the other: rows for these tasks, and for `others` beside these
+        places.
+        """
+        known = [(place, [task for task in place.tasks if task in tasks]) for place in self._places]
+        own = [PlaceOfWays(place.target, place.transaction, names) for place, names in known if names]
+        self._last_pass = StagingWays([*own, *others])
+        return self._last_pass
 
     @property
     def at_work(self) -> str | None:
         """The task whose rows an error of `load_ways` is about, as far as that is known."""
+        if self._last_pass is not None:
+            return self._last_pass.at_work
         return None if self._guilty is None else self._guilty.transaction.at_work
 
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from headrace.model import (
     FilesConnection,
     FileSource,
     GatheredSource,
+    Source,
 )
 from headrace.model.load import usable_cpus
 from headrace.planning import (
@@ -119,7 +120,14 @@ def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlo
     """One way of a data flow with several destinations, of which another one was looked at: they read the same."""
     if isinstance(known, SkippedTask):
         return replace(known, task=task.id, table=task.destination.table)
-    return PreparedFlow(task, replace(known.source, lookups=(), lookups_beside=()))
+    return PreparedFlow(task, _as_read_by(task.source, known.source.first))
+
+
+def _as_read_by(source: Source, found: SourceSnapshot) -> SourceSnapshot:
+    """What was `found` of the source of a flow, as one of its ways reads it: perhaps behind queries over all rows."""
+    if isinstance(source, GatheredSource):
+        return gathered_snapshot(source.name, _as_read_by(source.before.source, found))
+    return replace(found, lookups=(), lookups_beside=())
 
 
 def prepare_flow(
@@ -406,7 +414,9 @@ def plan_run(
         own = (*own_tables(tables[key]), *own_tables(after))
         parts.update(table_key(target, destination, part) for part in own)
         tables[key] = after
-        planned.append(replace(plan.continued(progress.slices), run=run))
+        # Whatever an earlier attempt has committed out of sight: rows and result of one pass are of one attempt.
+        plan = plan if plan.feeds else plan.continued(progress.slices)
+        planned.append(replace(plan, run=run))
     reject_tables.refuse_parts(parts)
     return RunPlan(
         package=package.name,
