@@ -29,6 +29,7 @@ from headrace.model.gathered_binder import (
     GatheredBinder,
     behind_queries,
     beside,
+    beside_front,
     destination_of,
     divided,
     gathered_places,
@@ -133,7 +134,8 @@ class FlowBinder:
             whole = transforms[name]
             passed, queries = behind_queries(whole), queries_passed(whole)
             if queries not in results:
-                results[queries] = self._gathered.source(whole, front, path)
+                own_front = replace(front, others=beside_front(transforms, name))
+                results[queries] = self._gathered.source(whole, own_front, path)
                 if results[queries] is None:
                     return None
             gathered = results[queries]

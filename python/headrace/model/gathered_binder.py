@@ -67,11 +67,24 @@ def beside(ways: Mapping[str, tuple[Transform, ...]], destination: str) -> tuple
     """What rows of the last pass on a way meet on the ways to other destinations alone: each transform once, whatever
     its output.
     """
-    own, names = queries_passed(ways[destination]), {item.name for item in ways[destination]}
+    own = queries_passed(ways[destination])
     passes = [
         behind_queries(way) if queries_passed(way) == own else () if own else _in_first_pass(way)
         for way in ways.values()
     ]
+    return _others(passes, ways[destination])
+
+
+def beside_front(ways: Mapping[str, tuple[Transform, ...]], destination: str) -> tuple[Transform, ...]:
+    """The same of the first pass on a way with a query over all rows; none if there is a way without one, since that is
+    planned with all that the pass needs.
+    """
+    passes = [_in_first_pass(way) for way in ways.values()]
+    return () if not all(map(queries_passed, ways.values())) else _others(passes, _in_first_pass(ways[destination]))
+
+
+def _others(passes: Sequence[Sequence[Transform]], own: Sequence[Transform]) -> tuple[Transform, ...]:
+    names = {item.name for item in own}
     return tuple({item.name: item for way in passes for item in way if item.name not in names}.values())
 
 
@@ -195,7 +208,7 @@ class GatheredBinder:
             passed, left = divided(left, places[0])
             before = replace(front, transforms=passed, destination=destination_of(query.name), end=query.inputs[0])
             if made is not None:
-                before = replace(before, source=made, together=None)
+                before = replace(before, source=made, together=None, others=())
             layout = self._layout(query.name, query.gathered, path)
             if layout is None:
                 return None
