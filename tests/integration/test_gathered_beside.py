@@ -301,3 +301,42 @@ def test_a_kill_at_the_switch_begins_anew(stored: PostgresProject) -> None:
     assert found(stored) == rows
     accounts(resumed)
     assert stored.leftovers() == []
+
+
+def test_lookups_on_both_ways_read_tables_as_they_were(orders: Project) -> None:
+    """Also the one behind the query, when raw rows have taken the place of those that it reads."""
+    orders.execute("CREATE TABLE raw (key INTEGER, sk INTEGER)")
+    orders.execute("INSERT INTO raw VALUES (0, 0), (2, 20), (4, 40), (6, 60)")
+    lookup = "lookup: {connection: warehouse, table: raw, on: {quantity: key}, add: [sk], no_match: {default: {sk: 9}}}"
+    transforms = (
+        f'q1: {{input: orders, sql: "{SUMS}"}}',
+        f"keyed: {{input: q1, {lookup}}}",
+        f"found: {{input: orders, {lookup}}}",
+        'named: {input: found, sql: "SELECT quantity AS key, sk FROM found"}',
+    )
+    text = package(transforms=transforms)
+    orders.package(to_tables(text, {"sums": "keyed", "raw": "named"}))
+    orders.run("--streams", "4").succeeded()
+    with duckdb.connect() as connection:
+        sums = f"SELECT s.*, coalesce(sk, 9) FROM ({SUMS}) AS s LEFT JOIN {PARTS} ON quantity = key"
+        raw = f"SELECT quantity, coalesce(sk, 9) FROM orders LEFT JOIN {PARTS} ON quantity = key"
+        assert loaded(orders, "sums") == shown(connection.sql(expected(orders, sums)).fetchall())
+        assert loaded(orders, "raw") == shown(connection.sql(expected(orders, raw)).fetchall())
+
+
+def test_a_row_that_breaks_a_constraint_is_named(orders: Project) -> None:
+    """Behind the last row: the query is not waited for, and nothing of its result comes."""
+    orders.execute("CREATE TABLE raw (id BIGINT PRIMARY KEY, quantity INTEGER)")
+    path = orders.inbox / "orders.2"
+    path.write_text(path.read_text() + "17|1.00|2||||2026-01-01|true\n")
+    orders.package(
+        raw_and_sums("target: append").replace(
+            "table: raw, target: append", "table: raw, target: append, columns: {id: id, quantity: quantity}"
+        )
+    )
+    ended = orders.run("--streams", "4")
+    assert ended.exit_code == 1
+    told = " ".join(ended.error.split())
+    assert "orders.2" in told and "17" in told and "orders.0" in told, told
+    assert loaded(orders, "raw") == []
+    assert len(orders.tables()) == 1 and orders.leftovers() == []

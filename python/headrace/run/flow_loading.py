@@ -230,7 +230,7 @@ class FlowLoading:
                 if fed is not None and gather.before.gather is None:
                     query, before = fed.query, fed.before
                 else:
-                    query = self._gathering(gather, cancellation, opened)
+                    query = self._gathering(gather, cancellation.is_set, opened)
                     # What a query before this one has made is gone when this one has it.
                     part = replace(self._as_part(gather.before, plans[0]), flow="")
                     before = self._outcome(part, query, cancellation, rows_of, keeps=False, fed=fed)
@@ -248,11 +248,11 @@ class FlowLoading:
         except duckdb.Error as error:
             return self._instance_failed(plans, error)
 
-    def _gathering(self, gather: GatherPlan, cancellation: Cancellation, opened: ExitStack) -> Gathering:
+    def _gathering(self, gather: GatherPlan, is_cancelled: Callable[[], bool], opened: ExitStack) -> Gathering:
         """An instance of DuckDB for a query over all rows."""
         spill = str(self._folder.spill)
         database = gathering_database(gather.source.query, gather.memory_bytes, gather.threads, spill)
-        return Gathering(opened.enter_context(database), gather, cancellation.is_set, self._redactor.text)
+        return Gathering(opened.enter_context(database), gather, is_cancelled, self._redactor.text)
 
     def _instance_failed(self, plans: Sequence[DataFlowPlan], error: duckdb.Error) -> tuple[FlowOutcome, ...]:
         found = self._redactor.text(short_message(error))
@@ -322,12 +322,16 @@ class FlowLoading:
         """
         direct, behind = branches_of(plans)
         outcomes: dict[str, FlowOutcome] = {}
+
+        def is_stopped() -> bool:
+            return cancellation.is_set() or loader.has_stopped
+
         with ExitStack() as opened:
             parts, queries, places = [], [], []
             for ways in behind:
                 gather = ways[0].gather
                 assert gather is not None
-                query = self._gathering(gather.first, cancellation, opened)
+                query = self._gathering(gather.first, is_stopped, opened)
                 part = replace(self._as_part(gather.first.before, ways[0]), flow=ways[0].flow)
                 # The pass is planned with all that it feeds.
                 parts.append(replace(part, memory=direct[0].memory) if direct else part)
@@ -341,7 +345,8 @@ class FlowLoading:
                 before = outcome if failure is None else replace(outcome, error=failure)
                 fed = FedQuery(query, before, is_told=not outcomes)
                 own = loader.of_pass([way.task for way in ways]) if before.error is None else loader
-                results = self._in_one_pass(ways, own, cancellation, rows_of, fed=fed)
+                # What lookups read of tables that the flow loads is what was there before it, as in the first pass.
+                results = self._in_one_pass(ways, own, cancellation, None, fed=fed)
                 outcomes.update((way.task, result) for way, result in zip(ways, results, strict=True))
                 failure = results[0].error
         return tuple(outcomes[plan.task] for plan in plans)

@@ -56,6 +56,7 @@ class StagingWays:
 
     def __init__(self, places: Sequence[PlaceOfWays]) -> None:
         self._places = places
+        self._meeting = _Meeting(len(places))
         self._guilty: PlaceOfWays | None = None
         self._last_pass: StagingWays | None = None
 
@@ -67,6 +68,11 @@ class StagingWays:
         own = [PlaceOfWays(place.target, place.transaction, names) for place, names in known if names]
         self._last_pass = StagingWays([*own, *others])
         return self._last_pass
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether one of several places has stopped: nothing becomes of what the others do."""
+        return (self._last_pass or self)._meeting.first_to_stop is not None
 
     @property
     def at_work(self) -> str | None:
@@ -90,8 +96,7 @@ class StagingWays:
         if len(self._places) == 1:
             self._guilty = self._places[0]
             return self._places[0].transaction.stage_ways(plans, flow, settles)
-        meeting = _Meeting(len(self._places))
-        threads = []
+        meeting, threads = self._meeting, []
         for place in self._places:
             numbers = [number for number, plan in enumerate(plans) if place.takes(plan.task)]
             part = PartOfFlow(flow, numbers, place, meeting)
