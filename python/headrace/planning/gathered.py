@@ -31,14 +31,12 @@ GATHERING: Final = Capabilities(
 MOST_THREADS: Final = 4
 
 
-def beside_queries(budget: MemoryBudget, streams: int) -> MemoryBudget:
-    """What is left for the other destinations of a pass that feeds queries over all rows, too: their instances are
-    among its consumers.
-    """
+def beside_queries(budget: MemoryBudget, queries: int, streams: int) -> MemoryBudget:
+    """What is left for the other destinations of a pass that feeds so many queries over all rows, too."""
     return replace(
         budget,
-        consumer_threads=max(budget.consumer_threads, gathering_threads(streams)),
         gathering_bytes=engine_bytes(budget.total_bytes, GATHERING.memory_share),
+        gathering_threads=queries * gathering_threads(streams),
     )
 
 

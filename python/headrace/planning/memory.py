@@ -65,8 +65,8 @@ LOOKUP_BLOCK_BYTES: Final = 256 * KIB
 class MemoryBudget:
     """What the run may use. `consumer_threads`: threads of the target's engine (0: no engine); `consumers`: how many
     statements of it take rows at the same time. Of a flow with destinations in several places: `engines`, as many as
-    have one, and `engine_share`, the largest part that one of them may have. `gathering_bytes`: of instances of DuckDB
-    that take rows for queries over all of them, in the same pass.
+    have one, and `engine_share`, the largest part that one of them may have. `gathering_bytes` and `gathering_threads`:
+    of instances of DuckDB that take rows for queries over all of them, in the same pass.
     """
 
     total_bytes: int
@@ -75,6 +75,7 @@ class MemoryBudget:
     engines: int = 1
     engine_share: float = 0.0
     gathering_bytes: int = 0
+    gathering_threads: int = 0
 
 
 @dataclass(frozen=True)
@@ -246,6 +247,7 @@ def split_memory(
     engine_share = max(engine_share, budget.engine_share)
     engine_minimum = _MINIMUM_ENGINE_BYTES * budget.engines if engine_share else 0
     held = BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads) * budget.consumers
+    held += BLOCKS_PER_CONSUMER_THREAD * budget.gathering_threads
     blocks = blocks_per_stream * streams + QUEUE_BLOCKS + held
     instances = streams if computed else 0
     instance_bytes = _instance_bytes(budget.total_bytes, streams) if computed else 0
@@ -308,9 +310,11 @@ def _instance_bytes(total_bytes: int, streams: int) -> int:
     return max(_LEAST_INSTANCE_BYTES, min(share, _MOST_INSTANCE_BYTES))
 
 
-def _total_of(bytes_beside: int, instances: int) -> int:
-    """The least budget that leaves so many bytes beside the headroom and instances, which have a share of it."""
-    left = 1 - _HEADROOM_SHARE
+def _total_of(bytes_beside: int, instances: int, gathering_share: float) -> int:
+    """The least budget that leaves so many bytes beside the headroom, instances and queries over all rows, which have a
+    share of it.
+    """
+    left = 1 - _HEADROOM_SHARE - gathering_share
     with_least = ceil((bytes_beside + instances * _LEAST_INSTANCE_BYTES) / left)
     with_most = ceil((bytes_beside + instances * _MOST_INSTANCE_BYTES) / left)
     with_share = ceil(bytes_beside / (left - _INSTANCE_SHARE)) if instances else 0
@@ -319,7 +323,8 @@ def _total_of(bytes_beside: int, instances: int) -> int:
 
 def memory_for_lookups(split: MemorySplit, needed_bytes: int) -> int:
     """A budget of the run that is enough for lookups of so many bytes."""
-    behind = (needed_bytes + split.beside_lookups_bytes) / (1 - _HEADROOM_SHARE)
+    left = 1 - _HEADROOM_SHARE - split.gathering_bytes / split.total_bytes
+    behind = (needed_bytes + split.beside_lookups_bytes) / left
     while_read = (needed_bytes + split.reader_bytes) / (1 - _HEADROOM_SHARE - _MOST_ENGINE_SHARE)
     return max(split.total_bytes, ceil(max(behind, while_read)))
 
@@ -333,7 +338,8 @@ def _too_small(
     added_bytes: int,
     instances: int,
 ) -> MemoryLimitError:
-    needed = -(-_total_of(needed_bytes + decoding_bytes, instances) // 1_000_000)
+    gathering_share = budget.gathering_bytes / budget.total_bytes
+    needed = -(-_total_of(needed_bytes + decoding_bytes, instances, gathering_share) // 1_000_000)
     decoding = -(-decoding_bytes // 1_000_000)
     beside = f" and {decoding} MB for decoding compressed files" if decoding_bytes > needed_bytes else ""
     if added_bytes > needed_bytes // 2:

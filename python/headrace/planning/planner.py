@@ -74,7 +74,7 @@ def plan_data_flow(
     layout = task.source.layout
     is_gathered = isinstance(task.source, GatheredSource)
     if task.feeds and not is_gathered and capabilities is not GATHERING:
-        budget = beside_queries(budget, streams)
+        budget = beside_queries(budget, len(task.feeds), streams)
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
     if task.flow:
