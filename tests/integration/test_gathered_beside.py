@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from typing import Any
@@ -13,7 +14,15 @@ from tests.integration.driver import Ended, Project
 from tests.integration.postgres import PostgresProject
 from tests.integration.query_scenes import ROWS, expected, package, write_files
 from tests.integration.slow_commit import kill_at_the_switch, kill_between_commits
-from tests.integration.test_gathered_destinations import BEHIND, loaded, shown, to_tables, with_rejects
+from tests.integration.test_gathered_destinations import (
+    BEHIND,
+    JOINED,
+    TOGETHER,
+    loaded,
+    shown,
+    to_tables,
+    with_rejects,
+)
 
 SUMS = "SELECT quantity, paid, count(*) AS n, sum(id)::BIGINT AS ids FROM orders GROUP BY ALL"
 DAYS = "SELECT day, count(*) AS n, sum(sk)::BIGINT AS sks FROM parted GROUP BY day"
@@ -340,3 +349,183 @@ def test_a_row_that_breaks_a_constraint_is_named(orders: Project) -> None:
     assert "orders.2" in told and "17" in told and "orders.0" in told, told
     assert loaded(orders, "raw") == []
     assert len(orders.tables()) == 1 and orders.leftovers() == []
+
+
+# The command line, with a process that kills itself at a moment: behind the passes of that number, or at the commit.
+KILLED = """
+import os, signal
+from headrace.executors.gathered import Gathering
+from headrace.targets.duckdb.group import DuckdbGroup
+from headrace.targets.postgres.group import PostgresGroup
+
+passes = []
+
+def at(moment):
+    if moment == {moment!r}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def load(self, *arguments, own=Gathering.load):
+    done = own(self, *arguments)
+    at("in the pass")
+    return done
+
+Gathering.load = load
+
+for group in (DuckdbGroup, PostgresGroup):
+    def stage_ways(self, *arguments, own=group.stage_ways):
+        done = own(self, *arguments)
+        passes.append(self)
+        at(f"behind pass {{len(passes)}}")
+        return done
+
+    def commit(self, result, own=group.commit):
+        at("before the commit")
+        done = own(self, result)
+        at("behind the commit")
+        return done
+
+    group.stage_ways, group.commit = stage_ways, commit
+
+from headrace.cli import main
+main()
+"""
+MOMENTS = ("in the pass", "behind pass 1", "behind pass 2", "behind pass 3", "before the commit", "behind the commit")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_run_that_is_killed_is_resumed(orders: Project, moment: str) -> None:
+    """All of it is there, or none; what was not visible begins anew, whatever of it was committed out of sight."""
+    orders.package(mixed("target: append", limit=5))
+    orders.run("--streams", "2").succeeded()
+    once = found(orders)
+    with_rejects(orders)
+    twice = {name: sorted(own * 2, key=repr) for name, own in once.items()}
+    arguments = orders.arguments("--streams", "2")
+    killed = orders.command([sys.executable, "-c", KILLED.format(moment=moment), *arguments[3:]])
+    assert killed.exit_code not in (0, 1), killed.stderr
+    is_there = moment == "behind the commit"
+    assert found(orders) == (twice if is_there else once)
+    resumed = orders.resume()
+    resumed.succeeded()
+    assert found(orders) == twice
+    tables = accounts(resumed, 2)
+    assert {bool(own["bytes_read"]) for own in tables.values()} == {not is_there}
+    assert {own["status"] for own in tables.values()} == {"success"}
+    shown_rejects = orders.command([sys.executable, "-m", "headrace", "rejects", "--runs-dir", "runs", "last"])
+    assert (shown_rejects.exit_code, "orders.2" in shown_rejects.stdout) == (0, True), shown_rejects.stderr
+    assert orders.leftovers() == []
+
+
+FAILS_ONCE = """
+CREATE SEQUENCE public.commits;
+CREATE FUNCTION public.fail_once() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.slice > 0 AND NEW.task = 'load/many' AND nextval('public.commits') = 1 THEN
+    RAISE EXCEPTION 'not now' USING ERRCODE = '40001';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER fail_once BEFORE INSERT ON headrace.commit FOR EACH ROW EXECUTE FUNCTION public.fail_once()
+"""
+
+
+def test_a_try_that_follows_begins_anew(stored: PostgresProject) -> None:
+    """Of the first one the raw tables are committed out of sight, and kept, because trying again can help."""
+    text = mixed("target: append")
+    stored.package(text)
+    stored.run().succeeded()
+    rows = found(stored)
+    stored.execute(FAILS_ONCE)
+    stored.package(
+        text.replace("    data_flow:", "    retry: {times: 3, wait_seconds: 0.2, factor: 1}\n    data_flow:")
+    )
+    ended = stored.run()
+    ended.succeeded()
+    assert any("is tried again" in str(event) for event in stored.events()), ended.stderr
+    assert found(stored) == {name: sorted(own * 2, key=repr) for name, own in rows.items()}
+    accounts(ended)
+    assert stored.leftovers() == []
+
+
+def test_loops_have_one_pass_for_each_turn(orders: Project) -> None:
+    head, _, flow = raw_and_sums().partition("tasks:\n")
+    flow = flow.replace("orders.*", "orders.${part}")
+    for table in ("raw", "sums"):
+        flow = flow.replace(f"table: {table}", f'table: "{table}_${{part}}"')
+    inner = "".join(f"      {line}\n" for line in flow.splitlines())
+    loop = f'  each:\n    foreach:\n      in: ["0", "1", "2"]\n      item: part\n      tasks:\n{inner}'
+    before = "  before:\n    sql: {connection: warehouse, text: CREATE TABLE IF NOT EXISTS other (n INT)}\n"
+    for tasks in (loop, f"{before}{loop}    after: before\n"):
+        orders.package(f"{head}tasks:\n{tasks}")
+        summary = orders.run().succeeded()
+        names = [f"each[{part}].load/{name}" for part in "012" for name in ("raw", "sums")]
+        assert [table["task"] for table in summary["tables"]] == names
+        assert summary["rows_read"] == ROWS
+        assert sum(len(loaded(orders, f"raw_{part}")) for part in "012") == ROWS
+        union = " UNION ALL ".join(f"SELECT * FROM sums_{part}" for part in "012")
+        counted = orders.query(f"SELECT CAST(sum(n) AS BIGINT), CAST(sum(ids) AS BIGINT) FROM ({union}) AS s")
+        assert shown(counted) == shown([(ROWS, ROWS * (ROWS - 1) // 2)])
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_rows_of_two_sources_are_raw_rows_too(project: Project, kind: str) -> None:
+    """A run that goes on behind it knows for each table what was read of both sources."""
+    project.execute("CREATE TABLE gate (open BOOL)")
+    for number in range(2):
+        ids = range(100 * number, 100 * number + 100)
+        project.file(f"o.{number}", "".join(f"{own},2026-01-01\n" for own in ids))
+        project.file(f"l.{number}", "".join(f"{own},{own}\n" * 2 for own in ids) + "x,1\n")
+    text = JOINED.replace("TOGETHER", TOGETHER[kind]).replace("KEY", "line" if kind == "join" else "id")
+    text = text.replace("      sources:", "      rejects: {limit: 2}\n      sources:")
+    head, _, _ = text.partition("      destinations:\n")
+    pairs = "        pairs: {input: pairs, connection: warehouse, table: pairs, target: replace}\n"
+    rest = text[len(head) :].replace("      destinations:\n", f"      destinations:\n{pairs}")
+    project.package(head + rest + BEHIND)
+    failed = project.run()
+    assert failed.exit_code == 1
+    each = 2 if kind == "join" else 3
+    assert project.query("FROM first") == [(0, 67 * each)]
+    assert project.query("SELECT count(*) FROM pairs") == [(200 * each,)]
+    project.execute("INSERT INTO gate VALUES (true)")
+    resumed = project.resume()
+    resumed.succeeded()
+    for ended in (failed, resumed):
+        for table in ended.summary["tables"]:
+            assert table[kind] is not None, table["table"]
+            assert table["rows_read"] == 602 and table["rows_rejected"] == 2
+            if table["table"] != "pairs":
+                assert table["gathered"]["rows_in"] == 200 * each
+        assert ended.summary["rows_rejected"] == 2
+        assert [table["rejects"]["count"] for table in ended.summary["tables"]] == [2, 0, 0]
+    kept = failed.summary["tables"], resumed.summary["tables"]
+    for before, after in zip(*kept, strict=True):
+        assert (before[kind], before["rows_loaded"]) == (after[kind], after["rows_loaded"])
+
+
+def test_too_small_a_budget_counts_the_queries(orders: Project) -> None:
+    orders.package(raw_and_sums())
+    ended = orders.run("--set", "memory=90MB")
+    assert ended.exit_code == 1
+    needed = re.search(r"expected: at least (\d+) MB", ended.error)
+    assert needed is not None, ended.error
+    orders.run("--set", f"memory={needed[1]}MB").succeeded()
+    planned = orders.command([*orders.arguments()[:3], "plan", str(orders.folder / "package.yaml")])
+    assert planned.exit_code == 0, planned.stderr
+    assert "queries over all rows 200 MB" in " ".join(planned.stdout.split())
+
+
+def test_partitions_on_both_ways(orders: Project) -> None:
+    text = raw_and_sums(sums=SUMS.replace("GROUP BY", "WHERE quantity IS NOT NULL GROUP BY"))
+    for name, column in (("raw", "id"), ("sums", "quantity")):
+        text = text.replace(
+            f"table: {name}, target: replace",
+            f"table: {name}, target: replace, load: staged, partition: {{hash: {{column: {column}, parts: 3}}}}",
+        )
+    orders.package(text)
+    summary = orders.run("--streams", "4").succeeded()
+    sums = expected(orders, SUMS.replace("GROUP BY", "WHERE quantity IS NOT NULL GROUP BY"))
+    with duckdb.connect() as connection:
+        assert loaded(orders, "sums") == shown(connection.sql(sums).fetchall())
+    assert len(loaded(orders, "raw")) == ROWS
+    assert summary["rows_read"] == ROWS
+    assert orders.leftovers() == []
