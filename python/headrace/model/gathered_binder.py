@@ -116,8 +116,8 @@ class GatheredBinder:
         if len({own.connection for own in spec.destinations.values()}) > 1:
             self._refuse(
                 (*path, "destinations"),
-                f"the rows of the query `{show_name(name)}`, which needs all rows, go to one connection in this "
-                "version",
+                f"a data flow with the query `{show_name(name)}`, which needs all rows, has destinations of one "
+                "connection in this version",
                 "destinations of one connection",
                 "Write a data flow for each connection.",
             )

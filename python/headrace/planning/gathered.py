@@ -9,7 +9,7 @@ from headrace import units
 from headrace.errors import InternalError
 from headrace.model import MAIN, FlowRows, GatheredSource
 from headrace.planning.capabilities import Capabilities
-from headrace.planning.memory import MemoryBudget, engine_bytes
+from headrace.planning.memory import GATHERING_SHARE, MemoryBudget
 from headrace.planning.source_snapshot import SourceSnapshot
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ GATHERING: Final = Capabilities(
     case_insensitive_names=True,
     stored_kinds=None,
     max_decimal_precision=38,
-    memory_share=0.2,
+    memory_share=GATHERING_SHARE,
 )
 # Streams parse meanwhile.
 MOST_THREADS: Final = 4
@@ -33,11 +33,7 @@ MOST_THREADS: Final = 4
 
 def beside_queries(budget: MemoryBudget, queries: int, streams: int) -> MemoryBudget:
     """What is left for the other destinations of a pass that feeds so many queries over all rows, too."""
-    return replace(
-        budget,
-        gathering_bytes=engine_bytes(budget.total_bytes, GATHERING.memory_share),
-        gathering_threads=queries * gathering_threads(streams),
-    )
+    return replace(budget, gatherings=queries, gathering_threads=gathering_threads(streams))
 
 
 def gathering_threads(streams: int) -> int:

@@ -50,6 +50,8 @@ _HEADROOM_SHARE: Final = 0.35
 _MINIMUM_ENGINE_BYTES: Final = 48 * MIB
 # DuckDB's part where it is not the destination: it takes somewhat more than it is allowed to.
 _ENGINE_SHARE: Final = 0.35
+# That of instances of DuckDB for queries over all rows, together.
+GATHERING_SHARE: Final = 0.2
 # The largest share that a target's engine has.
 _MOST_ENGINE_SHARE: Final = 0.4
 # Batches waiting between the streams and the one consumer.
@@ -65,8 +67,8 @@ LOOKUP_BLOCK_BYTES: Final = 256 * KIB
 class MemoryBudget:
     """What the run may use. `consumer_threads`: threads of the target's engine (0: no engine); `consumers`: how many
     statements of it take rows at the same time. Of a flow with destinations in several places: `engines`, as many as
-    have one, and `engine_share`, the largest part that one of them may have. `gathering_bytes` and `gathering_threads`:
-    of instances of DuckDB that take rows for queries over all of them, in the same pass.
+    have one, and `engine_share`, the largest part that one of them may have. `gatherings`: instances of DuckDB that
+    take rows for queries over all of them in the same pass, each with `gathering_threads`.
     """
 
     total_bytes: int
@@ -74,8 +76,14 @@ class MemoryBudget:
     consumers: int = 1
     engines: int = 1
     engine_share: float = 0.0
-    gathering_bytes: int = 0
+    gatherings: int = 0
     gathering_threads: int = 0
+
+    @property
+    def gathering_bytes(self) -> int:
+        """What these instances may use together."""
+        least = self.gatherings * _MINIMUM_ENGINE_BYTES
+        return max(least, engine_bytes(self.total_bytes, GATHERING_SHARE)) if self.gatherings else 0
 
 
 @dataclass(frozen=True)
@@ -247,7 +255,7 @@ def split_memory(
     engine_share = max(engine_share, budget.engine_share)
     engine_minimum = _MINIMUM_ENGINE_BYTES * budget.engines if engine_share else 0
     held = BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads) * budget.consumers
-    held += BLOCKS_PER_CONSUMER_THREAD * budget.gathering_threads
+    held += BLOCKS_PER_CONSUMER_THREAD * budget.gatherings * budget.gathering_threads
     blocks = blocks_per_stream * streams + QUEUE_BLOCKS + held
     instances = streams if computed else 0
     instance_bytes = _instance_bytes(budget.total_bytes, streams) if computed else 0
@@ -310,11 +318,18 @@ def _instance_bytes(total_bytes: int, streams: int) -> int:
     return max(_LEAST_INSTANCE_BYTES, min(share, _MOST_INSTANCE_BYTES))
 
 
-def _total_of(bytes_beside: int, instances: int, gathering_share: float) -> int:
+def _total_of(bytes_beside: int, instances: int, gatherings: int = 0) -> int:
     """The least budget that leaves so many bytes beside the headroom, instances and queries over all rows, which have a
     share of it.
     """
-    left = 1 - _HEADROOM_SHARE - gathering_share
+    if gatherings:
+        with_least = _total_of(bytes_beside + gatherings * _MINIMUM_ENGINE_BYTES, instances)
+        return max(with_least, _least_total(bytes_beside, instances, 1 - _HEADROOM_SHARE - GATHERING_SHARE))
+    return _least_total(bytes_beside, instances, 1 - _HEADROOM_SHARE)
+
+
+def _least_total(bytes_beside: int, instances: int, left: float) -> int:
+    """The same; `left`: the share of the budget that both have."""
     with_least = ceil((bytes_beside + instances * _LEAST_INSTANCE_BYTES) / left)
     with_most = ceil((bytes_beside + instances * _MOST_INSTANCE_BYTES) / left)
     with_share = ceil(bytes_beside / (left - _INSTANCE_SHARE)) if instances else 0
@@ -338,8 +353,7 @@ def _too_small(
     added_bytes: int,
     instances: int,
 ) -> MemoryLimitError:
-    gathering_share = budget.gathering_bytes / budget.total_bytes
-    needed = -(-_total_of(needed_bytes + decoding_bytes, instances, gathering_share) // 1_000_000)
+    needed = -(-_total_of(needed_bytes + decoding_bytes, instances, budget.gatherings) // 1_000_000)
     decoding = -(-decoding_bytes // 1_000_000)
     beside = f" and {decoding} MB for decoding compressed files" if decoding_bytes > needed_bytes else ""
     if added_bytes > needed_bytes // 2:
