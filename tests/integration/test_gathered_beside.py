@@ -29,7 +29,7 @@ DAYS = "SELECT day, count(*) AS n, sum(sk)::BIGINT AS sks FROM parted GROUP BY d
 TOP = "SELECT n, max(day) AS last FROM days GROUP BY n"
 TRANSFORMS = (
     f'sums: {{input: orders, sql: "{SUMS}"}}',
-    'cut: {input: sums, split: {few: "n < 200"}}',
+    'cut: {input: sums, split: {few: "n < 150"}}',
     "keyed: {input: orders, lookup: {connection: inbox, files: parts.csv, layout: parts, on: {quantity: key}, "
     "add: [sk], no_match: output}}",
     'parted: {input: keyed, split: {big: "id % 3 = 0"}}',
@@ -43,8 +43,8 @@ COLUMNS = "id, price, quantity, note, day, paid"
 ALL_DAYS = DAYS.replace("parted", f"(SELECT * FROM {FOUND} WHERE (id % 3 = 0) IS NOT TRUE)")
 # By table, in an order in which results come first: its input, and what DuckDB says that belongs into it.
 TABLES = {
-    "few": ("cut.few", f"SELECT * FROM ({SUMS}) WHERE n < 200"),
-    "many": ("cut.rest", f"SELECT * FROM ({SUMS}) WHERE (n < 200) IS NOT TRUE"),
+    "few": ("cut.few", f"SELECT * FROM ({SUMS}) WHERE n < 150"),
+    "many": ("cut.rest", f"SELECT * FROM ({SUMS}) WHERE (n < 150) IS NOT TRUE"),
     "top": ("top", TOP.replace("FROM days", f"FROM ({ALL_DAYS})")),
     "raw": ("orders", f"SELECT {COLUMNS} FROM orders"),
     "missed": ("keyed.no_match", f"SELECT {COLUMNS} FROM orders ANTI JOIN {PARTS} ON quantity = key"),

@@ -73,12 +73,15 @@ def plan_data_flow(
     destination = task.destination
     layout = task.source.layout
     is_gathered = isinstance(task.source, GatheredSource)
-    if task.feeds and not is_gathered and capabilities is not GATHERING:
-        budget = beside_queries(budget, len(task.feeds), streams)
+    feeds = () if is_gathered or capabilities is GATHERING else task.feeds
+    if feeds:
+        budget = beside_queries(budget, len(feeds), streams)
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
     if task.flow:
         notes.append(f"filled in one pass with the other destinations of {task.flow}{_visible(task)}")
+    if feeds:
+        notes.append(f"its pass feeds {_queries(feeds)}, too: `resume` begins anew until all is visible")
     load = _effective_load(table, notes)
     check_existing(table, load)
     if is_partitioned(task, capabilities):
@@ -448,6 +451,10 @@ def _visible(task: DataFlowTask) -> str:
     if all(own.connection.name == task.destination.connection.name for own in task.beside):
         return ", and visible with them at once"
     return "; tables of one connection become visible at once, one connection after the other in the order of this plan"
+
+
+def _queries(names: Sequence[str]) -> str:
+    return f"{'query' if len(names) == 1 else 'queries'} {' and '.join(names)}"
 
 
 def _note_index_memory(table: TargetTable, notes: list[str]) -> None:
