@@ -77,8 +77,8 @@ def _lead(flows: list[FlowAccount]) -> str:
     if any(flow.into_query is not None for flow in flows):
         loaded = "" if all(flow.into_query is not None for flow in flows) else "loaded, or "
         return (
-            f"Every row is accounted for: lines = skipped + rows read, rows read = rejected + filtered + {loaded}into a "
-            "query over all rows, rows out of it = loaded."
+            f"Every row is accounted for: lines = skipped + rows read, rows read = rejected + filtered + {loaded}into "
+            "a query over all rows, rows out of it = loaded."
         )
     if any(flow.into_join is not None for flow in flows):
         return (
