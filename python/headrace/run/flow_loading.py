@@ -230,7 +230,7 @@ class FlowLoading:
                 if fed is not None and gather.before.gather is None:
                     query, before = fed.query, fed.before
                 else:
-                    query = self._gathering(gather, cancellation.is_set, opened)
+                    query = self._gathering(gather, cancellation, opened)
                     # What a query before this one has made is gone when this one has it.
                     part = replace(self._as_part(gather.before, plans[0]), flow="")
                     before = self._outcome(part, query, cancellation, rows_of, keeps=False, fed=fed)
@@ -248,11 +248,18 @@ class FlowLoading:
         except duckdb.Error as error:
             return self._instance_failed(plans, error)
 
-    def _gathering(self, gather: GatherPlan, is_cancelled: Callable[[], bool], opened: ExitStack) -> Gathering:
-        """An instance of DuckDB for a query over all rows."""
+    def _gathering(
+        self,
+        gather: GatherPlan,
+        cancellation: Cancellation,
+        opened: ExitStack,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> Gathering:
+        """An instance of DuckDB for a query over all rows. `is_stopped`: see `Gathering`."""
         spill = str(self._folder.spill)
         database = gathering_database(gather.source.query, gather.memory_bytes, gather.threads, spill)
-        return Gathering(opened.enter_context(database), gather, is_cancelled, self._redactor.text)
+        connection = opened.enter_context(database)
+        return Gathering(connection, gather, cancellation.is_set, self._redactor.text, is_stopped)
 
     def _instance_failed(self, plans: Sequence[DataFlowPlan], error: duckdb.Error) -> tuple[FlowOutcome, ...]:
         found = self._redactor.text(short_message(error))
@@ -324,14 +331,14 @@ class FlowLoading:
         outcomes: dict[str, FlowOutcome] = {}
 
         def is_stopped() -> bool:
-            return cancellation.is_set() or loader.has_stopped
+            return loader.has_stopped
 
         with ExitStack() as opened:
             parts, queries, places = [], [], []
             for ways in behind:
                 gather = ways[0].gather
                 assert gather is not None
-                query = self._gathering(gather.first, is_stopped, opened)
+                query = self._gathering(gather.first, cancellation, opened, is_stopped)
                 part = replace(self._as_part(gather.first.before, ways[0]), flow=ways[0].flow)
                 # The pass is planned with all that it feeds.
                 parts.append(replace(part, memory=direct[0].memory) if direct else part)

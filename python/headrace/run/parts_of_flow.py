@@ -96,10 +96,10 @@ class StagingWays:
         if len(self._places) == 1:
             self._guilty = self._places[0]
             return self._places[0].transaction.stage_ways(plans, flow, settles)
-        meeting, threads = self._meeting, []
+        threads = []
         for place in self._places:
             numbers = [number for number, plan in enumerate(plans) if place.takes(plan.task)]
-            part = PartOfFlow(flow, numbers, place, meeting)
+            part = PartOfFlow(flow, numbers, place, self._meeting)
             own = ([plans[number] for number in numbers], part, [settles[number] for number in numbers])
             name = f"rows for {plans[numbers[0]].connection}"
             threads.append(threading.Thread(target=_stage, args=(place, *own), name=name))
@@ -109,10 +109,23 @@ class StagingWays:
             thread.join()
         failed = [place for place in self._places if place.error is not None]
         if failed:
-            guilty = self._guilty = _of_destination(failed, plans, flow) or meeting.first_to_stop or failed[0]
+            guilty = self._guilty = _of_destination(failed, plans, flow) or self._by_itself(failed, plans, flow)
             raise guilty.error or failed[0].error or InternalError("a place has stopped without an error")
         times = {task: own for place in self._places for task, own in zip(place.tasks, place.times, strict=True)}
         return [times[plan.task] for plan in plans]
+
+    def _by_itself(self, failed: Sequence[PlaceOfWays], plans: Sequence[DataFlowPlan], flow: SharedFlow) -> PlaceOfWays:
+        """Of places that have failed one whose failure is no consequence; if several are, who was first. A place stops
+        to take rows before it says so: others may have said before that theirs do not come any more.
+        """
+
+        def is_consequence(place: PlaceOfWays) -> bool:
+            numbers = (number for number, plan in enumerate(plans) if place.takes(plan.task))
+            return isinstance(place.error, CancelledError) or all(map(flow.has_stream_failed, numbers))
+
+        first = self._meeting.first_to_stop
+        causes = [place for place in failed if not is_consequence(place)]
+        return first if first is not None and (first in causes or not causes) else (causes or failed)[0]
 
     def _place(self, plan: DataFlowPlan) -> PlaceOfWays:
         return next(place for place in self._places if place.takes(plan.task))
