@@ -529,3 +529,63 @@ def test_partitions_on_both_ways(orders: Project) -> None:
     assert len(loaded(orders, "raw")) == ROWS
     assert summary["rows_read"] == ROWS
     assert orders.leftovers() == []
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_a_kill_behind_the_pass_of_two_sources_begins_anew(warehouse: PostgresProject, kind: str) -> None:
+    """Lines of pairs that the run folder keeps are of another attempt."""
+    for number in range(2):
+        ids = range(100 * number, 100 * number + 100)
+        warehouse.file(f"o.{number}", "".join(f"{own},2026-01-01\n" for own in ids))
+        warehouse.file(f"l.{number}", "".join(f"{own},{own}\n" * 2 for own in ids))
+    text = JOINED.replace("TOGETHER", TOGETHER[kind]).replace("KEY", "line" if kind == "join" else "id")
+    pairs = "        pairs: {input: pairs, connection: warehouse, table: pairs, target: append}\n"
+    text = text.replace("      destinations:\n", f"      destinations:\n{pairs}").replace("replace", "append")
+    warehouse.package(text)
+    warehouse.run().succeeded()
+    each = 2 if kind == "join" else 3
+    moment = KILLED.format(moment="behind pass 1")
+    killed = warehouse.command([sys.executable, "-c", moment, *warehouse.arguments()[3:]])
+    assert killed.exit_code not in (0, 1), killed.stderr
+    assert len(loaded(warehouse, "pairs")) == 200 * each
+    warehouse.resume().succeeded()
+    assert len(loaded(warehouse, "pairs")) == 2 * 200 * each
+    assert loaded(warehouse, "first") == shown([(0, 67 * each)] * 2)
+    assert warehouse.leftovers() == []
+
+
+def test_without_files_there_is_nothing_to_load(orders: Project) -> None:
+    for path in orders.inbox.glob("orders.*"):
+        path.unlink()
+    orders.package(mixed().replace("layout: orders}", "layout: orders, missing: skip}"))
+    ended = orders.run()
+    assert ended.exit_code == 0, ended.stderr
+    assert ended.summary["tables"] == []
+    assert orders.tables() == []
+
+
+def test_values_that_are_ignored_are_counted_on_each_way(orders: Project) -> None:
+    orders.execute("CREATE TABLE gate (open BOOL)")
+    path = orders.inbox / "orders.1"
+    path.write_text(path.read_text() + "9|1.00|many||||2026-01-01|true\n")
+    text = raw_and_sums().replace('type: "int32"}', 'type: "int32", on_error: ignore}')
+    orders.package(text + BEHIND)
+    failed = orders.run("--streams", "4")
+    assert failed.exit_code == 1
+    orders.execute("INSERT INTO gate VALUES (true)")
+    resumed = orders.resume()
+    resumed.succeeded()
+    for ended in (failed, resumed):
+        assert [own["values_ignored"] for own in ended.summary["tables"]] == [1, 1]
+        assert [own["ignored"] for own in ended.summary["tables"]] == [{"quantity": {"nulls": 1, "cut": 0}}] * 2
+
+
+def test_the_query_that_fails_is_told_whoever_was_told_first(orders: Project) -> None:
+    """The tables lack their rows in consequence."""
+    fails = SUMS.replace("sum(id)", "sum(CASE WHEN id > 1000 THEN error('no such id') ELSE id END)")
+    orders.package(mixed().replace(SUMS, fails))
+    for _ in range(3):
+        ended = orders.run("--streams", "4")
+        assert ended.exit_code == 1
+        assert "the query of transform `sums` failed" in ended.error and "no such id" in ended.error, ended.stderr
+    nothing_became_visible(orders)
