@@ -389,7 +389,7 @@ for group in (DuckdbGroup, PostgresGroup):
 from headrace.cli import main
 main()
 """
-MOMENTS = ("in the pass", "behind pass 1", "behind pass 2", "behind pass 3", "before the commit", "behind the commit")
+MOMENTS = ("in the pass", "behind pass 1", "behind pass 3", "before the commit", "behind the commit")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
