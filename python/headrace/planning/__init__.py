@@ -36,7 +36,6 @@ from headrace.planning.plan import (
     SkippedTask,
     StagingTable,
     Step,
-    tables_to_keep,
 )
 from headrace.planning.planner import plan_data_flow, plan_source_pass, table_after
 from headrace.planning.reject_table import (
@@ -140,6 +139,5 @@ __all__ = [
     "rule_from_dict",
     "shared_plan",
     "table_after",
-    "tables_to_keep",
     "with_outside_keys",
 ]

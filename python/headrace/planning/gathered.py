@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headrace import units
 from headrace.errors import InternalError
-from headrace.model import MAIN, FlowRows, GatheredSource
+from headrace.model import MAIN, FlowRows, GatheredSource, Source
 from headrace.planning.capabilities import Capabilities
 from headrace.planning.memory import GATHERING_SHARE, MemoryBudget
 from headrace.planning.source_snapshot import SourceSnapshot
@@ -46,6 +47,22 @@ def gathered_snapshot(name: str, before: SourceSnapshot) -> SourceSnapshot:
     file = {"path": f"rows of the query {name}", "size_bytes": 0, "modified_ns": 0, "inode": 0}
     slices = [{"number": 1, "file": 0, "begin_byte": 0, "end_byte": 0}]
     return SourceSnapshot(name, [file], slices, gathered=before)
+
+
+def as_read_by(source: Source, found: SourceSnapshot) -> SourceSnapshot:
+    """What was `found` of the source of a flow, as one of its ways reads it: perhaps behind queries over all rows.
+    Nothing is known of its lookups.
+    """
+    if isinstance(source, GatheredSource):
+        return gathered_snapshot(source.name, as_read_by(source.before.source, found))
+    return replace(found, lookups=(), lookups_beside=())
+
+
+def note_of_fed(queries: Sequence[str]) -> str:
+    """What is to be said of a way whose pass feeds queries over all rows."""
+    names = " and ".join(queries)
+    which = f"query {names}" if len(queries) == 1 else f"queries {names}"
+    return f"its pass feeds {which}, too: `resume` begins anew until all is visible"
 
 
 @dataclass(frozen=True)

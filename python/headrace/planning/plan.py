@@ -490,16 +490,3 @@ class RunPlan:
             # The plan of a resumed run is not for reading: there is nothing to say of what is finished.
             "tasks": [task.to_dict() for task in self.tasks if not isinstance(task, FinishedTask)],
         }
-
-
-def tables_to_keep(flows: list[DataFlowPlan]) -> set[str]:
-    """Tables to whose present rows the flows append: none of them replaces these rows first."""
-    kept, made = set[str](), set[tuple[str | None, str]]()
-    for flow in flows:
-        table = (flow.schema, flow.table)
-        if flow.target != "append":
-            # Partitions that are loaded anew have no rows of others.
-            made.update([] if flow.reloads else [table])
-        elif table not in made:
-            kept.add(flow.table)
-    return kept

@@ -16,7 +16,7 @@ from headrace.planning.division import Division, divide
 from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
-from headrace.planning.gathered import GATHERING, GatherPlan, beside_queries, gathering_threads
+from headrace.planning.gathered import GATHERING, GatherPlan, beside_queries, gathering_threads, note_of_fed
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.lookups import (
     LookupPlan,
@@ -81,7 +81,7 @@ def plan_data_flow(
     if task.flow:
         notes.append(f"filled in one pass with the other destinations of {task.flow}{_visible(task)}")
     if feeds:
-        notes.append(f"its pass feeds {_queries(feeds)}, too: `resume` begins anew until all is visible")
+        notes.append(note_of_fed(feeds))
     load = _effective_load(table, notes)
     check_existing(table, load)
     if is_partitioned(task, capabilities):
@@ -451,10 +451,6 @@ def _visible(task: DataFlowTask) -> str:
     if all(own.connection.name == task.destination.connection.name for own in task.beside):
         return ", and visible with them at once"
     return "; tables of one connection become visible at once, one connection after the other in the order of this plan"
-
-
-def _queries(names: Sequence[str]) -> str:
-    return f"{'query' if len(names) == 1 else 'queries'} {' and '.join(names)}"
 
 
 def _note_index_memory(table: TargetTable, notes: list[str]) -> None:

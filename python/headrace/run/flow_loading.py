@@ -4,47 +4,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, replace
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
-import duckdb
-
 from headrace import core
-from headrace.errors import CancelledError, HeadraceError, InternalError, TaskTimeoutError
+from headrace.errors import CancelledError, HeadraceError, TaskTimeoutError
 from headrace.executors import (
     BuiltLookups,
     FlowOutcome,
-    Gathering,
     Loader,
     LocalExecutor,
     build_lookups,
-    check_gathered,
-    gathered_outcomes,
-    keep_gathered,
-    keep_gathered_in_front,
-    resumed_outcomes,
 )
 from headrace.executors.local import Measuring, Progress, Settled, SettledWay
 from headrace.executors.lookups import RowsOf
-from headrace.executors.sql_instances import short_message
 from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
 from headrace.machine.sampler import usable_cpus
-from headrace.model import gathering_database
-from headrace.planning import DataFlowPlan, GatherPlan, LookupPlan, SourceSnapshot, branches_of, shared_plan
+from headrace.planning import DataFlowPlan, LookupPlan, SourceSnapshot, shared_plan
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
 from headrace.run.cancellation import Cancellation
 from headrace.run.events import EventLog
 from headrace.run.folder import RunFolder
+from headrace.run.gathered_passes import FedQuery, GatheredPasses
 from headrace.run.judging import Judging
 from headrace.run.kept_errors import let_go_of_memory
 from headrace.run.lookup_contents import LookupContents
 from headrace.run.lookup_tables import Reading, committed_rows
 from headrace.run.metrics import MetricsRecorder
 from headrace.run.offenders import name_offender
-from headrace.run.parts_of_flow import PlaceOfWays, StagingWays
+from headrace.run.parts_of_flow import StagingWays
 from headrace.run.phases import Phases
 from headrace.run.redact import Redactor
 from headrace.run.summary import Summary, TableResult
@@ -65,10 +55,6 @@ def _not_told(_snapshot: dict[str, Any]) -> None:
     return None
 
 
-def _not_settled(_number: int, _result: dict[str, Any]) -> None:
-    return None
-
-
 def _anew(plan: DataFlowPlan) -> DataFlowPlan:
     """The plan as it was before `continued`, whose note is the last one."""
     return replace(plan, committed={}, notes=plan.notes[:-1]) if plan.committed else plan
@@ -84,17 +70,6 @@ class Watched(Protocol):
     """Who can be watched while rows come."""
 
     def watcher(self, run_id: str, plan: DataFlowPlan) -> DestinationWatcher | None: ...
-
-
-@dataclass(frozen=True)
-class FedQuery:
-    """A query over all rows that has taken them beside other destinations. `is_told`: no way of the flow stands before
-    those behind it, so that rejects are told with them.
-    """
-
-    query: Gathering
-    before: FlowOutcome
-    is_told: bool
 
 
 class FlowLoading:
@@ -124,6 +99,7 @@ class FlowLoading:
         self._affinity: Affinity = affinity
         self._contents = LookupContents(folder)
         self._reading = reading
+        self._gathered = GatheredPasses(folder, redactor, self)
 
     def announced(
         self,
@@ -186,87 +162,9 @@ class FlowLoading:
         """Executes a plan that was announced. Never raises for a flow that fails. `rows_of`: opens tables of lookups;
         None: as everybody sees them.
         """
-        return self._outcome(plan, loader, cancellation, rows_of, keeps=True)
+        return self._gathered.outcome(plan, loader, cancellation, rows_of, keeps=True)
 
-    def _outcome(
-        self,
-        plan: DataFlowPlan,
-        loader: Loader,
-        cancellation: Cancellation,
-        rows_of: RowsOf | None,
-        *,
-        keeps: bool,
-        fed: FedQuery | None = None,
-    ) -> FlowOutcome:
-        def execute(rows: object | None, settled: SettledWay) -> tuple[FlowOutcome, ...]:
-            return (self._run(plan, loader, cancellation, rows_of, rows, partial(settled, 0)),)
-
-        (outcome,) = self._behind_queries([plan], execute, cancellation, rows_of, keeps=keeps, fed=fed)
-        return outcome
-
-    def _behind_queries(
-        self,
-        plans: Sequence[DataFlowPlan],
-        execute: Callable[[object | None, SettledWay], tuple[FlowOutcome, ...]],
-        cancellation: Cancellation,
-        rows_of: RowsOf | None,
-        *,
-        keeps: bool,
-        fed: FedQuery | None = None,
-    ) -> tuple[FlowOutcome, ...]:
-        """Runs what stands in front of the flow that `execute` runs: for each query over all rows a flow that brings
-        rows to it. `keeps`: its accounts are kept, because its rows are for a table. `fed`: the first of these queries,
-        if it has its rows.
-        """
-        gather, rejects = plans[0].gather, self._folder.rejects
-        if gather is None:
-            return execute(None, _not_settled)
-        if fed is None and not any(plan.slices_to_load for plan in plans):
-            # It has committed and was killed before the switch: nothing is asked again.
-            return resumed_outcomes(rejects, plans, execute(None, _not_settled))
-        is_told = fed is None or fed.is_told
-        try:
-            with ExitStack() as opened:
-                if fed is not None and gather.before.gather is None:
-                    query, before = fed.query, fed.before
-                else:
-                    query = self._gathering(gather, cancellation, opened)
-                    # What a query before this one has made is gone when this one has it.
-                    part = replace(self._as_part(gather.before, plans[0]), flow="")
-                    before = self._outcome(part, query, cancellation, rows_of, keeps=False, fed=fed)
-                if before.error is not None:
-                    return gathered_outcomes(plans, before, None, is_told=is_told)
-                if keeps:
-                    keep_gathered_in_front(rejects, plans, before)
-
-                def settled(number: int, result: dict[str, Any]) -> None:
-                    check_gathered(plans[number], before, result)
-                    if keeps:
-                        keep_gathered(rejects, plans, number, before, result, is_told=is_told)
-
-                return gathered_outcomes(plans, before, execute(query.rows(), settled), is_told=is_told)
-        except duckdb.Error as error:
-            return self._instance_failed(plans, error)
-
-    def _gathering(
-        self,
-        gather: GatherPlan,
-        cancellation: Cancellation,
-        opened: ExitStack,
-        is_stopped: Callable[[], bool] = lambda: False,
-    ) -> Gathering:
-        """An instance of DuckDB for a query over all rows. `is_stopped`: see `Gathering`."""
-        spill = str(self._folder.spill)
-        database = gathering_database(gather.source.query, gather.memory_bytes, gather.threads, spill)
-        connection = opened.enter_context(database)
-        return Gathering(connection, gather, cancellation.is_set, self._redactor.text, is_stopped)
-
-    def _instance_failed(self, plans: Sequence[DataFlowPlan], error: duckdb.Error) -> tuple[FlowOutcome, ...]:
-        found = self._redactor.text(short_message(error))
-        failure = InternalError("the instance of a query over all rows cannot be used", found=found)
-        return tuple(FlowOutcome(None, None, failure, 0.0, 0.0) for _ in plans)
-
-    def _as_part(self, before: DataFlowPlan, plan: DataFlowPlan) -> DataFlowPlan:
+    def as_part(self, before: DataFlowPlan, plan: DataFlowPlan) -> DataFlowPlan:
         """The flow in front of a query, as the one that was announced is executed now."""
         return replace(
             before,
@@ -282,7 +180,7 @@ class FlowLoading:
         pinned = cpus_of_streams(self._affinity, plan.streams, usable_cpus(), numa_nodes())
         return tuple(map(tuple, pinned))
 
-    def _run(
+    def run_one(
         self,
         plan: DataFlowPlan,
         loader: Loader,
@@ -315,50 +213,10 @@ class FlowLoading:
         once of the flow was not told when another place had committed.
         """
         if not plans[0].feeds:
-            return self._in_one_pass(plans, loader, cancellation, rows_of, is_told=is_told)
-        try:
-            return self._with_queries_beside(plans, loader, cancellation, rows_of)
-        except duckdb.Error as error:
-            return self._instance_failed(plans, error)
+            return self.in_one_pass(plans, loader, cancellation, rows_of, is_told=is_told)
+        return self._gathered.beside(plans, loader, cancellation, rows_of)
 
-    def _with_queries_beside(
-        self, plans: Sequence[DataFlowPlan], loader: StagingWays, cancellation: Cancellation, rows_of: RowsOf | None
-    ) -> tuple[FlowOutcome, ...]:
-        """One pass over the source, for tables and for queries over all rows; behind it one over the result of each
-        query. All of it is left to be committed.
-        """
-        direct, behind = branches_of(plans)
-        outcomes: dict[str, FlowOutcome] = {}
-
-        def is_stopped() -> bool:
-            return loader.has_stopped
-
-        with ExitStack() as opened:
-            parts, queries, places = [], [], []
-            for ways in behind:
-                gather = ways[0].gather
-                assert gather is not None
-                query = self._gathering(gather.first, cancellation, opened, is_stopped)
-                part = replace(self._as_part(gather.first.before, ways[0]), flow=ways[0].flow)
-                # The pass is planned with all that it feeds.
-                parts.append(replace(part, memory=direct[0].memory) if direct else part)
-                queries.append(query)
-                places.append(PlaceOfWays(query, query, [part.task]))
-            own = loader.of_pass([way.task for way in direct], places)
-            first = self._in_one_pass([*direct, *parts], own, cancellation, rows_of)
-            outcomes.update((way.task, outcome) for way, outcome in zip(direct, first, strict=False))
-            failure = None
-            for ways, query, outcome in zip(behind, queries, first[len(direct) :], strict=True):
-                before = outcome if failure is None else replace(outcome, error=failure)
-                fed = FedQuery(query, before, is_told=not outcomes)
-                own = loader.of_pass([way.task for way in ways]) if before.error is None else loader
-                # What lookups read of tables that the flow loads is what was there before it, as in the first pass.
-                results = self._in_one_pass(ways, own, cancellation, None, fed=fed)
-                outcomes.update((way.task, result) for way, result in zip(ways, results, strict=True))
-                failure = results[0].error
-        return tuple(outcomes[plan.task] for plan in plans)
-
-    def _in_one_pass(
+    def in_one_pass(
         self,
         plans: Sequence[DataFlowPlan],
         loader: StagingWays,
@@ -380,7 +238,7 @@ class FlowLoading:
 
             return self._executed(plans, shared.whole, run, cancellation, rows_of, rows)
 
-        return self._behind_queries(plans, execute, cancellation, rows_of, keeps=True, fed=fed)
+        return self._gathered.behind(plans, execute, cancellation, rows_of, keeps=True, fed=fed)
 
     def _executed(
         self,

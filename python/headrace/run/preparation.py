@@ -23,7 +23,6 @@ from headrace.model import (
     FilesConnection,
     FileSource,
     GatheredSource,
-    Source,
 )
 from headrace.model.load import usable_cpus
 from headrace.planning import (
@@ -47,7 +46,7 @@ from headrace.planning import (
     table_after,
     with_outside_keys,
 )
-from headrace.planning.gathered import gathered_snapshot
+from headrace.planning.gathered import as_read_by, gathered_snapshot
 from headrace.planning.joins import paired
 from headrace.planning.unions import united
 from headrace.planning.wording import stream_name
@@ -120,14 +119,7 @@ def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlo
     """One way of a data flow with several destinations, of which another one was looked at: they read the same."""
     if isinstance(known, SkippedTask):
         return replace(known, task=task.id, table=task.destination.table)
-    return PreparedFlow(task, _as_read_by(task.source, known.source.first))
-
-
-def _as_read_by(source: Source, found: SourceSnapshot) -> SourceSnapshot:
-    """What was `found` of the source of a flow, as one of its ways reads it: perhaps behind queries over all rows."""
-    if isinstance(source, GatheredSource):
-        return gathered_snapshot(source.name, _as_read_by(source.before.source, found))
-    return replace(found, lookups=(), lookups_beside=())
+    return PreparedFlow(task, as_read_by(task.source, known.source.first))
 
 
 def prepare_flow(

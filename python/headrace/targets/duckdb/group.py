@@ -57,6 +57,7 @@ class DuckdbGroup:
     def stage_ways(
         self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
     ) -> Sequence[LoadTimes]:
+        self.at_work = None  # of an earlier flow
         cursor = self._session.cursor
         # Those of an earlier flow are there as long as the transaction is.
         known = len(self._loads)

@@ -99,6 +99,7 @@ class PostgresGroup(WithoutLookupRows):
     def stage_ways(
         self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
     ) -> Sequence[LoadTimes]:
+        self.at_work = None  # of an earlier flow
         loads = [self._loads.setdefault(plan.task, self._new_load(plan)) for plan in plans]
         for load in loads:
             load.prepare()
