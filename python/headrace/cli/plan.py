@@ -194,6 +194,8 @@ def _memory(memory: Document) -> str:
     if memory.get("instances"):
         instances = units.plural(memory["instances"], "instance")
         parts.append(f"{instances} of DuckDB for queries, {units.size(memory['instance_bytes'])} each")
+    if memory.get("gathering_bytes"):
+        parts.append(f"queries over all rows {units.size(memory['gathering_bytes'])}")
     if memory["engine_bytes"]:
         parts.append(f"the target's engine {units.size(memory['engine_bytes'])}")
     parts.append(f"program and reserve {units.size(memory['headroom_bytes'])}")

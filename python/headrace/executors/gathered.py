@@ -12,7 +12,7 @@ from headrace.errors import CancelledError, HeadraceError, MemoryLimitError, Sou
 from headrace.executors.sql_instances import Shown, short_message
 from headrace.model import GatheredQuery, gather_rows, gathered_rows
 from headrace.planning import DataFlowPlan, GatherPlan
-from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle
+from headrace.targets import DestinationWatcher, Flow, LoadTimes, Settle, SharedFlow
 from headrace.targets.sql import interrupted
 
 if TYPE_CHECKING:
@@ -28,12 +28,16 @@ class Gathering:
         plan: GatherPlan,
         is_cancelled: Callable[[], bool],
         shown: Shown,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`shown`: takes secrets out of DuckDB's messages."""
+        """`shown`: takes secrets out of DuckDB's messages. `is_stopped`: nobody asks for the result any more, because
+        another destination of the flow has failed.
+        """
         self._connection = connection
         self._plan = plan
         self._is_cancelled = is_cancelled
         self._shown = shown
+        self._is_stopped = is_stopped
 
     @property
     def _query(self) -> GatheredQuery:
@@ -49,12 +53,24 @@ class Gathering:
         started = time.monotonic()
         flow.start()
         try:
-            with interrupted(self._is_cancelled, self._connection.interrupt):
+            with interrupted(lambda: self._is_cancelled() or self._is_stopped(), self._connection.interrupt):
                 rows = gather_rows(self._connection, self._query, flow.arrow_stream())
         except duckdb.Error as error:
             raise self._failure(error) from error
         settle(None)
         return LoadTimes(0.0, time.monotonic() - started, 0.0, rows)
+
+    def stage_ways(
+        self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
+    ) -> Sequence[LoadTimes]:
+        """The same as one of several destinations of a flow."""
+        ((plan, settle),) = zip(plans, settles, strict=True)
+        return [self.load("", plan, flow, settle)]
+
+    @property
+    def at_work(self) -> str | None:
+        """No rows of it are those of a table."""
+        return None
 
     def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None:
         return None
@@ -66,7 +82,7 @@ class Gathering:
     def _failure(self, error: duckdb.Error) -> HeadraceError:
         import duckdb
 
-        if self._is_cancelled():
+        if self._is_cancelled() or isinstance(error, duckdb.InterruptException):
             return CancelledError("cancelled; this task loaded nothing")
         name, text = self._plan.source.name, self._shown(short_message(error))
         if isinstance(error, duckdb.OutOfMemoryException):

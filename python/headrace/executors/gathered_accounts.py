@@ -35,32 +35,38 @@ _READ: Final = (
 
 
 def gathered_outcomes(
-    plans: Sequence[DataFlowPlan], before: FlowOutcome, behind: Sequence[FlowOutcome] | None
+    plans: Sequence[DataFlowPlan],
+    before: FlowOutcome,
+    behind: Sequence[FlowOutcome] | None,
+    *,
+    is_told: bool = True,
 ) -> tuple[FlowOutcome, ...]:
     """The accounts of both flows as those of one, for each destination: slices and rejects of the first, rows that
-    arrived of the second. `behind`: None if there was no second one, because the first has failed.
+    arrived of the second. `behind`: None if there was no second one, because the first has failed. `is_told`: what the
+    first one has used and rejected is told with the first destination, and not with one of others that it had.
     """
+    first = [is_told and number == 0 for number in range(len(plans))]
     if behind is None:
-        return tuple(_without_second(plan, number, before) for number, plan in enumerate(plans))
+        return tuple(_without_second(plan, before, is_told=told) for plan, told in zip(plans, first, strict=True))
     return tuple(
-        _outcome(plan, number, before, own) for number, (plan, own) in enumerate(zip(plans, behind, strict=True))
+        _outcome(plan, before, own, is_told=told) for plan, own, told in zip(plans, behind, first, strict=True)
     )
 
 
-def _without_second(plan: DataFlowPlan, number: int, before: FlowOutcome) -> FlowOutcome:
-    told, gather = _told_once(before, number), plan.gather
+def _without_second(plan: DataFlowPlan, before: FlowOutcome, *, is_told: bool) -> FlowOutcome:
+    told, gather = before if is_told else _told_elsewhere(before), plan.gather
     if told.result is None or gather is None:
         return told
     counts = [_NO_ROWS] * (1 + len(plan.transforms))
-    return replace(told, result=_of_way(plan, number, _with_counts(gather, told.result, counts)))
+    return replace(told, result=_of_way(plan, _with_counts(gather, told.result, counts), is_told=is_told))
 
 
-def _outcome(plan: DataFlowPlan, number: int, before: FlowOutcome, behind: FlowOutcome) -> FlowOutcome:
+def _outcome(plan: DataFlowPlan, before: FlowOutcome, behind: FlowOutcome, *, is_told: bool) -> FlowOutcome:
     if before.result is None:
         raise InternalError("a flow that has ended well has no result")
-    first = _told_once(before, number)
+    first = before if is_told else _told_elsewhere(before)
     return FlowOutcome(
-        _together(plan, number, before, behind.result or _NOTHING),
+        _together(plan, before, behind.result or _NOTHING, is_told=is_told),
         behind.times,
         behind.error,
         before.seconds + behind.seconds,
@@ -71,9 +77,9 @@ def _outcome(plan: DataFlowPlan, number: int, before: FlowOutcome, behind: FlowO
     )
 
 
-def _told_once(before: FlowOutcome, number: int) -> FlowOutcome:
-    """What the first flow has used is told with the first destination."""
-    return before if number == 0 else replace(before, cpu_seconds=0.0, lookup_seconds=0.0, warnings=())
+def _told_elsewhere(before: FlowOutcome) -> FlowOutcome:
+    """What the first flow has used is told with another destination."""
+    return replace(before, cpu_seconds=0.0, lookup_seconds=0.0, warnings=())
 
 
 def check_gathered(plan: DataFlowPlan, before: FlowOutcome, result: Mapping[str, Any]) -> None:
@@ -88,16 +94,22 @@ def check_gathered(plan: DataFlowPlan, before: FlowOutcome, result: Mapping[str,
 
 
 def keep_gathered(
-    folder: Path, plans: Sequence[DataFlowPlan], number: int, before: FlowOutcome, result: dict[str, Any]
+    folder: Path,
+    plans: Sequence[DataFlowPlan],
+    number: int,
+    before: FlowOutcome,
+    result: dict[str, Any],
+    *,
+    is_told: bool = True,
 ) -> None:
     """Writes the accounts of both flows beside the rejects of the task, before the commit of the second one, which has
     this result for the destination of that number. That it cannot fails no load: then only they are not known behind a
-    resume.
+    resume. `is_told`: see `gathered_outcomes`.
     """
     plan = plans[number]
     if plan.gather is None or before.result is None:
         return
-    whole = _together(plan, number, before, result)
+    whole = _together(plan, before, result, is_told=is_told and number == 0)
     _keep(folder, plan, before, whole, gathered_counts(plan, whole))
     told = plan.told
     keep_transformed(folder, told, whole)
@@ -110,11 +122,11 @@ def keep_gathered(
 def keep_gathered_in_front(folder: Path, plans: Sequence[DataFlowPlan], before: FlowOutcome) -> None:
     """Writes the accounts of the first flow before the second one begins, whose writers may commit before anybody knows
     its result. Of one query and one destination alone: where rows go different ways behind it, the ledger does not say
-    what each transform has done.
+    what each transform has done. Where they went to other tables, too, all of it begins anew unless all is visible.
     """
     plan = plans[0]
     gather = plan.gather
-    if gather is None or before.result is None or len(plans) > 1 or gather.before.gather is not None:
+    if gather is None or before.result is None or len(plans) > 1 or gather.before.gather is not None or plan.feeds:
         return
     rows_in = sum(int(item["out"]) for item in before.result["slices"])
     counts = {"rows_in": rows_in, "rows_out": _rows_out(before)}
@@ -284,7 +296,7 @@ def _rows_out(before: FlowOutcome) -> int:
     return before.times.rows_loaded if before.times else 0
 
 
-def _together(plan: DataFlowPlan, number: int, before: FlowOutcome, second: Mapping[str, Any]) -> dict[str, Any]:
+def _together(plan: DataFlowPlan, before: FlowOutcome, second: Mapping[str, Any], *, is_told: bool) -> dict[str, Any]:
     """The result of both flows for a destination. `second`: that of the flow behind the query."""
     gather, first = plan.gather, before.result
     assert gather is not None and first is not None
@@ -299,14 +311,14 @@ def _together(plan: DataFlowPlan, number: int, before: FlowOutcome, second: Mapp
     slices = [{**item, "out": 0 if place else out} for place, item in enumerate(told["slices"])]
     busy = [*_busy(gather, first), *second.get("transforms", [])]
     whole = {**first, "slices": slices, "sink": second["sink"], "columns": second["columns"], "transforms": busy}
-    return _of_way(plan, number, whole)
+    return _of_way(plan, whole, is_told=is_told)
 
 
-def _of_way(plan: DataFlowPlan, number: int, result: dict[str, Any]) -> dict[str, Any]:
+def _of_way(plan: DataFlowPlan, result: dict[str, Any], *, is_told: bool) -> dict[str, Any]:
     """Of several destinations: what was read and rejected for all of them is told with the first one."""
     if not plan.flow:
         return result
-    if number:
+    if not is_told:
         return {**result, "rejects": NO_REJECTS, "shared": None}
     filtered = sum(int(item["filtered"]) for item in result["slices"])
     return {**result, "shared": {"rows_rejected": int(result["rejects"]["count"]), "rows_filtered": filtered}}

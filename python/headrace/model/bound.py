@@ -302,7 +302,8 @@ class DataFlowTask:
     table; of a flow with several destinations the first one has it. `describe`: gives `transforms` and `others` once
     the tables of lookups are known; None if they are as they stand.
     `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: transforms
-    that rows pass on the ways to the other ones alone, each once; `beside`: these destinations.
+    that rows pass on the ways to the other ones alone, each once; `beside`: these destinations. `feeds`: queries over
+    all rows that take rows of the pass over its source, where those go elsewhere, too.
     """
 
     id: str
@@ -321,6 +322,7 @@ class DataFlowTask:
     others: tuple[Transform, ...] = ()
     beside: tuple[Destination, ...] = ()
     end: FlowRows = FIRST
+    feeds: tuple[str, ...] = ()
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:

@@ -28,9 +28,13 @@ from headrace.model.flow_rows import rows_of
 from headrace.model.gathered_binder import (
     GatheredBinder,
     behind_queries,
+    beside,
+    beside_front,
     destination_of,
     divided,
     gathered_places,
+    queries_fed,
+    queries_passed,
 )
 from headrace.model.join import JoinedColumn
 from headrace.model.join_binder import JoinBinder
@@ -117,27 +121,30 @@ class FlowBinder:
             return None
         if len(destinations) > 1 and not self._share(spec, destinations, path):
             return None
-        first = source.layout.columns if together is None else together.columns
         rejects = RejectLimits.of(spec.rejects, self._environment.rejects)
-        gathered = None
-        # The ways to all destinations pass the same queries over all rows.
-        passed_by_all = next(iter(transforms.values()))
-        if gathered_places(passed_by_all):
-            front = DataFlowTask(instance, task.name, when, source, destination_of(""), rejects, together=together)
-            gathered = self._gathered.source(passed_by_all, front, path)
-            if gathered is None:
-                return None
-            first = gathered.layout.columns
-        read: Source = source if gathered is None else gathered
+        feeds = queries_fed(transforms)
+        front = DataFlowTask(instance, task.name, when, source, destination_of(""), rejects, together=together)
+        front = replace(front, flow=instance if feeds else "", feeds=feeds)
+        results: dict[tuple[str, ...], GatheredSource | None] = {(): None}
         tasks: list[DataFlowTask] = []
         for name, destination in destinations.items():
             if destination is None:
                 return None
             own, place = spec.destinations[name], places[name]
             whole = transforms[name]
-            passed = behind_queries(whole)
+            passed, queries = behind_queries(whole), queries_passed(whole)
+            if queries not in results:
+                own_front = replace(front, others=beside_front(transforms, name))
+                results[queries] = self._gathered.source(whole, own_front, path)
+                if results[queries] is None:
+                    return None
+            gathered = results[queries]
+            read: Source = source if gathered is None else gathered
+            first: Sequence[FirstColumn] = source.layout.columns if together is None else together.columns
+            if gathered is not None:
+                first = gathered.layout.columns
             columns = columns_of(first, passed, ends[name])
-            others = _beside(transforms, name)
+            others = beside(transforms, name)
             is_described = all(own.is_described for own in whole)
             if is_described or not any(isinstance(own, SqlTransform | Reunion) for own in whole):
                 self._check_columns(destination, columns, (*place, "columns"))
@@ -145,8 +152,7 @@ class FlowBinder:
                 return None
             shared = len(destinations) > 1
             is_whole = is_described and all(item.is_described for item in others)
-            queries = gathered_places(whole)
-            describe = None if is_whole else self._describe(way, name, queries[-1] if queries else None)
+            describe = None if is_whole else self._describe(way, name, gathered_places(whole)[-1] if queries else None)
             tasks.append(
                 DataFlowTask(
                     f"{instance}/{name}" if shared else instance,
@@ -166,6 +172,7 @@ class FlowBinder:
                     others,
                     tuple(item for item in destinations.values() if item is not None and item is not destination),
                     ends[name],
+                    feeds,
                 )
             )
         return tasks[0] if len(tasks) == 1 else SharedFlow(instance, _by_connection(tasks))
@@ -299,7 +306,7 @@ class FlowBinder:
                     at_key=True,
                 )
                 problems.raise_if_any(BindingError)
-            return behind, _beside(transforms, destination)
+            return behind, beside(transforms, destination)
 
         return described
 
@@ -449,22 +456,16 @@ def _together(spec: DataFlowSpec) -> dict[str, TogetherSpec]:
 
 def _by_connection(ways: Sequence[DataFlowTask]) -> tuple[DataFlowTask, ...]:
     """Ways to one connection stand together, in the order of the package: so they become visible. Behind them those to
-    where nothing is, since nobody can say later whether they were complete.
+    where nothing is, since nobody can say later whether they were complete. What rejects and rows of the pass over the
+    source are told with comes first: a way without a query over all rows.
     """
     names = list(dict.fromkeys(way.destination.connection.name for way in ways))
 
-    def place(way: DataFlowTask) -> tuple[bool, int]:
+    def place(way: DataFlowTask) -> tuple[bool, int, bool]:
         connection = way.destination.connection
-        return connection.type == "null", names.index(connection.name)
+        return connection.type == "null", names.index(connection.name), isinstance(way.source, GatheredSource)
 
     return tuple(sorted(ways, key=place))
-
-
-def _beside(ways: Mapping[str, tuple[Transform, ...]], destination: str) -> tuple[Transform, ...]:
-    """What rows pass on the ways to other destinations alone: each transform once, whatever its output."""
-    own = {item.name for item in ways[destination]}
-    passed = {item.name: item for way in ways.values() for item in way if item.name not in own}
-    return tuple(passed.values())
 
 
 def _beginning(spec: DataFlowSpec, sources: Mapping[str, Source | None], together: Together | None) -> Beginning:

@@ -44,6 +44,50 @@ def behind_queries(transforms: Sequence[Transform]) -> tuple[Transform, ...]:
     return divided(transforms, places[-1])[1] if places else tuple(transforms)
 
 
+def _in_first_pass(transforms: Sequence[Transform]) -> tuple[Transform, ...]:
+    """Those that stand in front of all queries over all rows."""
+    places = gathered_places(transforms)
+    return divided(transforms, places[0])[0] if places else tuple(transforms)
+
+
+def queries_passed(transforms: Sequence[Transform]) -> tuple[str, ...]:
+    """The names of the queries over all rows on a way, in their order."""
+    return tuple(transforms[place].name for place in gathered_places(transforms))
+
+
+def queries_fed(ways: Mapping[str, Sequence[Transform]]) -> tuple[str, ...]:
+    """The queries over all rows that take rows of the pass over the source, if those of that pass go elsewhere, too:
+    into tables, or into several such queries. Empty if the ways to all destinations pass the same queries, or none.
+    """
+    passed = dict.fromkeys(map(queries_passed, ways.values()))
+    return () if len(passed) == 1 else tuple(dict.fromkeys(names[0] for names in passed if names))
+
+
+def beside(ways: Mapping[str, tuple[Transform, ...]], destination: str) -> tuple[Transform, ...]:
+    """What rows of the last pass on a way meet on the ways to other destinations alone: each transform once, whatever
+    its output.
+    """
+    own = queries_passed(ways[destination])
+    passes = [
+        behind_queries(way) if queries_passed(way) == own else () if own else _in_first_pass(way)
+        for way in ways.values()
+    ]
+    return _others(passes, ways[destination])
+
+
+def beside_front(ways: Mapping[str, tuple[Transform, ...]], destination: str) -> tuple[Transform, ...]:
+    """The same of the first pass on a way with a query over all rows; none if there is a way without one, since that is
+    planned with all that the pass needs.
+    """
+    passes = [_in_first_pass(way) for way in ways.values()]
+    return () if not all(map(queries_passed, ways.values())) else _others(passes, _in_first_pass(ways[destination]))
+
+
+def _others(passes: Sequence[Sequence[Transform]], own: Sequence[Transform]) -> tuple[Transform, ...]:
+    names = {item.name for item in own}
+    return tuple({item.name: item for way in passes for item in way if item.name not in names}.values())
+
+
 class GatheredBinder:
     """Of one package's data flows. Problems are noted."""
 
@@ -61,7 +105,7 @@ class GatheredBinder:
         """Whether a flow with such queries can be loaded. `ways`: the transforms on the way to each destination, which
         gets the rows of `ends`; `path`: of the flow.
         """
-        passed = {name: [own[place].name for place in gathered_places(own)] for name, own in ways.items()}
+        passed = {name: queries_passed(own) for name, own in ways.items()}
         name = next((names[-1] for names in passed.values() if names), None)
         if name is None:
             return True
@@ -72,8 +116,8 @@ class GatheredBinder:
         if len({own.connection for own in spec.destinations.values()}) > 1:
             self._refuse(
                 (*path, "destinations"),
-                f"the rows of the query `{show_name(name)}`, which needs all rows, go to one connection in this "
-                "version",
+                f"a data flow with the query `{show_name(name)}`, which needs all rows, has destinations of one "
+                "connection in this version",
                 "destinations of one connection",
                 "Write a data flow for each connection.",
             )
@@ -86,26 +130,28 @@ class GatheredBinder:
                 "Leave `table` out: they are in the run folder, and `headrace rejects` shows them.",
             )
         for own, destination in spec.destinations.items():
-            self._check_destination(name, destination, (*path, "destinations", own))
+            if passed[own]:
+                self._check_destination(passed[own][-1], destination, (*path, "destinations", own))
         return len(self._problems) == known
 
     def _check_ways(self, passed: Mapping[str, Sequence[str]], path: DocumentPath) -> None:
-        """Rows of several destinations come from one result."""
-        (first, *others) = passed
-        for own in others:
-            if passed[own] == passed[first]:
-                continue
-            query = next(
-                name for name in (*passed[first], *passed[own]) if (name in passed[first]) != (name in passed[own])
-            )
-            through, beside = (first, own) if query in passed[first] else (own, first)
-            self._refuse(
-                (*path, "destinations", own, "input"),
-                f"the rows of `{show_name(through)}` pass the query `{show_name(query)}`, which needs all rows, and "
-                f"those of `{show_name(beside)}` do not",
-                "the same queries over all rows on the way to each destination of a data flow",
-                "Write a data flow for each of them.",
-            )
+        """Ways part in the pass over the source alone: those that pass a query, pass the same further ones."""
+        first: dict[str, str] = {}
+        for own, names in passed.items():
+            for query in names:
+                other = first.setdefault(query, own)
+                if passed[other] == names:
+                    continue
+                further = next(name for name in (*passed[other], *names) if (name in passed[other]) != (name in names))
+                through, beside = (other, own) if further in passed[other] else (own, other)
+                self._refuse(
+                    (*path, "destinations", own, "input"),
+                    f"the rows of `{show_name(through)}` pass the query `{show_name(further)}`, which needs all rows, "
+                    f"and those of `{show_name(beside)}` do not, behind the query `{show_name(query)}`",
+                    "ways that part in front of all queries over all rows, or behind the last one",
+                    "Write a data flow for each of them.",
+                )
+                return
 
     def _check_branches(self, transforms: Sequence[Transform], end: FlowRows, path: DocumentPath) -> None:
         """All rows of a destination pass all of the queries on its way."""
@@ -162,7 +208,7 @@ class GatheredBinder:
             passed, left = divided(left, places[0])
             before = replace(front, transforms=passed, destination=destination_of(query.name), end=query.inputs[0])
             if made is not None:
-                before = replace(before, source=made, together=None)
+                before = replace(before, source=made, together=None, others=())
             layout = self._layout(query.name, query.gathered, path)
             if layout is None:
                 return None

@@ -36,7 +36,6 @@ from headrace.planning.plan import (
     SkippedTask,
     StagingTable,
     Step,
-    tables_to_keep,
 )
 from headrace.planning.planner import plan_data_flow, plan_source_pass, table_after
 from headrace.planning.reject_table import (
@@ -51,7 +50,7 @@ from headrace.planning.reject_table import (
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.reunions import ReunionPlan
 from headrace.planning.run_facts import RunFacts
-from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, shared_plan
+from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, branches_of, shared_plan
 from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
@@ -117,6 +116,7 @@ __all__ = [
     "Unlisted",
     "alike",
     "bounds_of_files",
+    "branches_of",
     "check_reject_table",
     "check_tablespaces",
     "counted",
@@ -139,6 +139,5 @@ __all__ = [
     "rule_from_dict",
     "shared_plan",
     "table_after",
-    "tables_to_keep",
     "with_outside_keys",
 ]

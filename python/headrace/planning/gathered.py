@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headrace import units
 from headrace.errors import InternalError
-from headrace.model import MAIN, FlowRows, GatheredSource
+from headrace.model import MAIN, FlowRows, GatheredSource, Source
 from headrace.planning.capabilities import Capabilities
+from headrace.planning.memory import GATHERING_SHARE, MemoryBudget
 from headrace.planning.source_snapshot import SourceSnapshot
 
 if TYPE_CHECKING:
@@ -24,10 +26,20 @@ GATHERING: Final = Capabilities(
     case_insensitive_names=True,
     stored_kinds=None,
     max_decimal_precision=38,
-    memory_share=0.2,
+    memory_share=GATHERING_SHARE,
 )
 # Streams parse meanwhile.
 MOST_THREADS: Final = 4
+
+
+def beside_queries(budget: MemoryBudget, queries: int, streams: int) -> MemoryBudget:
+    """What is left for the other destinations of a pass that feeds so many queries over all rows, too."""
+    return replace(budget, gatherings=queries, gathering_threads=gathering_threads(streams))
+
+
+def gathering_threads(streams: int) -> int:
+    """Those of an instance of DuckDB that takes the rows of so many streams."""
+    return max(1, min(MOST_THREADS, streams))
 
 
 def gathered_snapshot(name: str, before: SourceSnapshot) -> SourceSnapshot:
@@ -35,6 +47,22 @@ def gathered_snapshot(name: str, before: SourceSnapshot) -> SourceSnapshot:
     file = {"path": f"rows of the query {name}", "size_bytes": 0, "modified_ns": 0, "inode": 0}
     slices = [{"number": 1, "file": 0, "begin_byte": 0, "end_byte": 0}]
     return SourceSnapshot(name, [file], slices, gathered=before)
+
+
+def as_read_by(source: Source, found: SourceSnapshot) -> SourceSnapshot:
+    """What was `found` of the source of a flow, as one of its ways reads it: perhaps behind queries over all rows.
+    Nothing is known of its lookups.
+    """
+    if isinstance(source, GatheredSource):
+        return gathered_snapshot(source.name, as_read_by(source.before.source, found))
+    return replace(found, lookups=(), lookups_beside=())
+
+
+def note_of_fed(queries: Sequence[str]) -> str:
+    """What is to be said of a way whose pass feeds queries over all rows."""
+    names = " and ".join(queries)
+    which = f"query {names}" if len(queries) == 1 else f"queries {names}"
+    return f"its pass feeds {which}, too: `resume` begins anew until all is visible"
 
 
 @dataclass(frozen=True)
@@ -92,7 +120,12 @@ class GatherPlan:
     @property
     def memory_bytes(self) -> int:
         """What the instance of DuckDB may use."""
-        return self.before.memory.engine_bytes
+        return self.before.memory.of_one_engine().engine_bytes
+
+    @property
+    def first(self) -> GatherPlan:
+        """The one whose rows are read from the source."""
+        return self if self.before.gather is None else self.before.gather.first
 
     @property
     def names(self) -> tuple[str, ...]:

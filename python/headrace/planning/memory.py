@@ -50,6 +50,8 @@ _HEADROOM_SHARE: Final = 0.35
 _MINIMUM_ENGINE_BYTES: Final = 48 * MIB
 # DuckDB's part where it is not the destination: it takes somewhat more than it is allowed to.
 _ENGINE_SHARE: Final = 0.35
+# That of instances of DuckDB for queries over all rows, together.
+GATHERING_SHARE: Final = 0.2
 # The largest share that a target's engine has.
 _MOST_ENGINE_SHARE: Final = 0.4
 # Batches waiting between the streams and the one consumer.
@@ -65,7 +67,8 @@ LOOKUP_BLOCK_BYTES: Final = 256 * KIB
 class MemoryBudget:
     """What the run may use. `consumer_threads`: threads of the target's engine (0: no engine); `consumers`: how many
     statements of it take rows at the same time. Of a flow with destinations in several places: `engines`, as many as
-    have one, and `engine_share`, the largest part that one of them may have.
+    have one, and `engine_share`, the largest part that one of them may have. `gatherings`: instances of DuckDB that
+    take rows for queries over all of them in the same pass, each with `gathering_threads`.
     """
 
     total_bytes: int
@@ -73,6 +76,14 @@ class MemoryBudget:
     consumers: int = 1
     engines: int = 1
     engine_share: float = 0.0
+    gatherings: int = 0
+    gathering_threads: int = 0
+
+    @property
+    def gathering_bytes(self) -> int:
+        """What these instances may use together."""
+        least = self.gatherings * _MINIMUM_ENGINE_BYTES
+        return max(least, engine_bytes(self.total_bytes, GATHERING_SHARE)) if self.gatherings else 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +100,7 @@ class LookupNeeds:
 
 
 _NOT_SHOWN: Final = ("beside_lookups_bytes", "reader_bytes", "engines")
+_SHOWN_IF_ANY: Final = ("gathering_bytes",)
 
 
 @dataclass(frozen=True)
@@ -97,7 +109,7 @@ class MemorySplit:
     `lookup_bytes`: what lookups may take at most, of which the engine gets what they leave. `beside_lookups_bytes`:
     the most that is there beside them, whatever the budget is, but for shares of it; `reader_bytes`: the same while
     they are read. `instances`: of DuckDB, which run queries, each in `instance_bytes`. `engines`: of destinations,
-    which have `engine_bytes` together.
+    which have `engine_bytes` together. `gathering_bytes`: of what takes rows for queries over all of them meanwhile.
     """
 
     total_bytes: int
@@ -114,6 +126,7 @@ class MemorySplit:
     instances: int = 0
     instance_bytes: int = 0
     engines: int = 1
+    gathering_bytes: int = 0
 
     @property
     def flow_bytes(self) -> int:
@@ -123,7 +136,7 @@ class MemorySplit:
     @property
     def rest_bytes(self) -> int:
         """What is left for lookups and the engine."""
-        queries = self.instances * self.instance_bytes
+        queries = self.instances * self.instance_bytes + self.gathering_bytes
         return self.total_bytes - self.headroom_bytes - self.flow_bytes - self.decoding_bytes - queries
 
     def with_lookups(self, taken_bytes: int) -> MemorySplit:
@@ -154,7 +167,11 @@ class MemorySplit:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form for plans."""
-        shown = {name: value for name, value in asdict(self).items() if name not in _NOT_SHOWN}
+        shown = {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _NOT_SHOWN and (value or name not in _SHOWN_IF_ANY)
+        }
         return {**shown, "flow_bytes": self.flow_bytes}
 
 
@@ -238,10 +255,11 @@ def split_memory(
     engine_share = max(engine_share, budget.engine_share)
     engine_minimum = _MINIMUM_ENGINE_BYTES * budget.engines if engine_share else 0
     held = BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads) * budget.consumers
+    held += BLOCKS_PER_CONSUMER_THREAD * budget.gatherings * budget.gathering_threads
     blocks = blocks_per_stream * streams + QUEUE_BLOCKS + held
     instances = streams if computed else 0
     instance_bytes = _instance_bytes(budget.total_bytes, streams) if computed else 0
-    beside_flow = headroom + decoding_bytes + engine_minimum + instances * instance_bytes
+    beside_flow = headroom + decoding_bytes + engine_minimum + instances * instance_bytes + budget.gathering_bytes
     of_layout = partial(slab_bytes, columns, rewrites=rewrites, fills=fills, row_width=row_width)
     slab_of = slab_of or (lambda block_bytes, added: of_layout(block_bytes, added=added))
     added = (*(lookups.added if lookups else ()), *computed, *copied)
@@ -266,6 +284,7 @@ def split_memory(
         instances=instances,
         instance_bytes=instance_bytes,
         engines=budget.engines,
+        gathering_bytes=budget.gathering_bytes,
     )
     rest = split.rest_bytes
     if rest < engine_minimum:
@@ -299,9 +318,18 @@ def _instance_bytes(total_bytes: int, streams: int) -> int:
     return max(_LEAST_INSTANCE_BYTES, min(share, _MOST_INSTANCE_BYTES))
 
 
-def _total_of(bytes_beside: int, instances: int) -> int:
-    """The least budget that leaves so many bytes beside the headroom and instances, which have a share of it."""
-    left = 1 - _HEADROOM_SHARE
+def _total_of(bytes_beside: int, instances: int, gatherings: int = 0) -> int:
+    """The least budget that leaves so many bytes beside the headroom, instances and queries over all rows, which have a
+    share of it.
+    """
+    if gatherings:
+        with_least = _total_of(bytes_beside + gatherings * _MINIMUM_ENGINE_BYTES, instances)
+        return max(with_least, _least_total(bytes_beside, instances, 1 - _HEADROOM_SHARE - GATHERING_SHARE))
+    return _least_total(bytes_beside, instances, 1 - _HEADROOM_SHARE)
+
+
+def _least_total(bytes_beside: int, instances: int, left: float) -> int:
+    """The same; `left`: the share of the budget that both have."""
     with_least = ceil((bytes_beside + instances * _LEAST_INSTANCE_BYTES) / left)
     with_most = ceil((bytes_beside + instances * _MOST_INSTANCE_BYTES) / left)
     with_share = ceil(bytes_beside / (left - _INSTANCE_SHARE)) if instances else 0
@@ -310,7 +338,8 @@ def _total_of(bytes_beside: int, instances: int) -> int:
 
 def memory_for_lookups(split: MemorySplit, needed_bytes: int) -> int:
     """A budget of the run that is enough for lookups of so many bytes."""
-    behind = (needed_bytes + split.beside_lookups_bytes) / (1 - _HEADROOM_SHARE)
+    left = 1 - _HEADROOM_SHARE - split.gathering_bytes / split.total_bytes
+    behind = (needed_bytes + split.beside_lookups_bytes) / left
     while_read = (needed_bytes + split.reader_bytes) / (1 - _HEADROOM_SHARE - _MOST_ENGINE_SHARE)
     return max(split.total_bytes, ceil(max(behind, while_read)))
 
@@ -324,7 +353,7 @@ def _too_small(
     added_bytes: int,
     instances: int,
 ) -> MemoryLimitError:
-    needed = -(-_total_of(needed_bytes + decoding_bytes, instances) // 1_000_000)
+    needed = -(-_total_of(needed_bytes + decoding_bytes, instances, budget.gatherings) // 1_000_000)
     decoding = -(-decoding_bytes // 1_000_000)
     beside = f" and {decoding} MB for decoding compressed files" if decoding_bytes > needed_bytes else ""
     if added_bytes > needed_bytes // 2:

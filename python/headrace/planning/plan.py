@@ -180,7 +180,8 @@ class DataFlowPlan:
     `transforms`: what rows may pass on their way, each behind what it reads; `end`: those that arrive. `together`: how
     the rows of several sources come together before; `layout` is that of the first one. `flow`: the id of a flow with
     several destinations; `fit`: columns that the destination holds in a narrower form than the rows have them, or not
-    as NULL. `gather`: set where rows are what a query makes of all rows of another flow.
+    as NULL. `gather`: set where rows are what a query makes of all rows of another flow; `feeds`: queries over all rows
+    that take rows in the same pass, where it has other destinations, too.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
     reads the rejects again; it sends no row of any.
     """
@@ -222,6 +223,12 @@ class DataFlowPlan:
     fit: tuple[FitColumn, ...] = ()
     gather: GatherPlan | None = None
     end: FlowRows = FIRST
+    feeds: tuple[str, ...] = ()
+
+    @property
+    def is_one_result(self) -> bool:
+        """Whether all its rows are of one attempt: another one may have other rows for a query, or of it."""
+        return self.gather is not None or bool(self.feeds)
 
     @property
     def told(self) -> DataFlowPlan:
@@ -489,16 +496,3 @@ class RunPlan:
             # The plan of a resumed run is not for reading: there is nothing to say of what is finished.
             "tasks": [task.to_dict() for task in self.tasks if not isinstance(task, FinishedTask)],
         }
-
-
-def tables_to_keep(flows: list[DataFlowPlan]) -> set[str]:
-    """Tables to whose present rows the flows append: none of them replaces these rows first."""
-    kept, made = set[str](), set[tuple[str | None, str]]()
-    for flow in flows:
-        table = (flow.schema, flow.table)
-        if flow.target != "append":
-            # Partitions that are loaded anew have no rows of others.
-            made.update([] if flow.reloads else [table])
-        elif table not in made:
-            kept.add(flow.table)
-    return kept

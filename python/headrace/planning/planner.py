@@ -16,7 +16,7 @@ from headrace.planning.division import Division, divide
 from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
-from headrace.planning.gathered import GATHERING, MOST_THREADS, GatherPlan
+from headrace.planning.gathered import GATHERING, GatherPlan, beside_queries, gathering_threads, note_of_fed
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.lookups import (
     LookupPlan,
@@ -72,17 +72,22 @@ def plan_data_flow(
     """
     destination = task.destination
     layout = task.source.layout
+    is_gathered = isinstance(task.source, GatheredSource)
+    feeds = () if is_gathered or capabilities is GATHERING else task.feeds
+    if feeds:
+        budget = beside_queries(budget, len(feeds), streams)
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
     if task.flow:
         notes.append(f"filled in one pass with the other destinations of {task.flow}{_visible(task)}")
+    if feeds:
+        notes.append(note_of_fed(feeds))
     load = _effective_load(table, notes)
     check_existing(table, load)
     if is_partitioned(task, capabilities):
         check_tablespaces(destination, capabilities, table.name)
     _note_index_memory(table, notes)
     # What one table holds is not what the rows have: they have to fit it, one by one.
-    is_gathered = isinstance(task.source, GatheredSource)
     fits = bool(task.flow) or is_gathered or task.reunites
     rows = rows_as_declared(task) if fits else task.rows
     mapping = map_columns(
@@ -157,7 +162,7 @@ def plan_data_flow(
     stem = file_stem or destination.table
     gather = _gather(task.source, source, budget, streams, stem) if isinstance(task.source, GatheredSource) else None
     if gather is not None:
-        notes += gather.notes()
+        notes += [note for note in gather.notes() if note not in notes]
     together = plan_together(task, types, not_null, source)
     return DataFlowPlan(
         task=task.id,
@@ -200,6 +205,7 @@ def plan_data_flow(
         fit=fit_columns(rows, mapping) if fits else (),
         gather=gather,
         end=task.end,
+        feeds=task.feeds,
     )
 
 
@@ -207,8 +213,10 @@ def _gather(own: GatheredSource, source: SourceSnapshot, budget: MemoryBudget, s
     """The flow that brings its rows to a query over all of them, whatever stands before that."""
     if source.gathered is None:
         raise InternalError(f"nothing is known of what the query `{own.name}` reads")
-    threads = max(1, min(MOST_THREADS, streams))
-    own_budget = replace(budget, consumer_threads=threads, consumers=1, engines=1, engine_share=0.0)
+    threads, side_by_side = gathering_threads(streams), max(1, len(own.first.feeds))
+    own_budget = replace(
+        budget, consumer_threads=threads, consumers=side_by_side, engines=side_by_side, engine_share=0.0
+    )
     before = plan_data_flow(own.before, source.gathered, None, GATHERING, own_budget, streams, file_stem=stem)
     return GatherPlan(own, before, threads)
 

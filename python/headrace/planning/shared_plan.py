@@ -140,6 +140,17 @@ class SharedPlan:
         }
 
 
+def branches_of(
+    ways: Sequence[DataFlowPlan],
+) -> tuple[tuple[DataFlowPlan, ...], tuple[tuple[DataFlowPlan, ...], ...]]:
+    """The ways that get rows of the pass over the source itself, and those behind the same queries over all rows."""
+    behind: dict[tuple[str, ...], list[DataFlowPlan]] = {}
+    for way in ways:
+        behind.setdefault(way.gather.names if way.gather else (), []).append(way)
+    direct = behind.pop((), [])
+    return tuple(direct), tuple(map(tuple, behind.values()))
+
+
 def _name(way: DataFlowPlan) -> str:
     return way.task.removeprefix(f"{way.flow}/")
 

@@ -6,45 +6,35 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, Protocol
 
-import duckdb
-
 from headrace import core
-from headrace.errors import CancelledError, HeadraceError, InternalError, TaskTimeoutError
+from headrace.errors import CancelledError, HeadraceError, TaskTimeoutError
 from headrace.executors import (
     BuiltLookups,
     FlowOutcome,
-    Gathering,
     Loader,
     LocalExecutor,
-    SharedLoader,
     build_lookups,
-    check_gathered,
-    gathered_outcomes,
-    keep_gathered,
-    keep_gathered_in_front,
-    resumed_outcomes,
 )
 from headrace.executors.local import Measuring, Progress, Settled, SettledWay
 from headrace.executors.lookups import RowsOf
-from headrace.executors.sql_instances import short_message
 from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
 from headrace.machine.sampler import usable_cpus
-from headrace.model import gathering_database
 from headrace.planning import DataFlowPlan, LookupPlan, SourceSnapshot, shared_plan
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
 from headrace.run.cancellation import Cancellation
 from headrace.run.events import EventLog
 from headrace.run.folder import RunFolder
+from headrace.run.gathered_passes import FedQuery, GatheredPasses
 from headrace.run.judging import Judging
 from headrace.run.kept_errors import let_go_of_memory
 from headrace.run.lookup_contents import LookupContents
 from headrace.run.lookup_tables import Reading, committed_rows
 from headrace.run.metrics import MetricsRecorder
 from headrace.run.offenders import name_offender
+from headrace.run.parts_of_flow import StagingWays
 from headrace.run.phases import Phases
 from headrace.run.redact import Redactor
 from headrace.run.summary import Summary, TableResult
@@ -65,10 +55,6 @@ def _not_told(_snapshot: dict[str, Any]) -> None:
     return None
 
 
-def _not_settled(_number: int, _result: dict[str, Any]) -> None:
-    return None
-
-
 def _anew(plan: DataFlowPlan) -> DataFlowPlan:
     """The plan as it was before `continued`, whose note is the last one."""
     return replace(plan, committed={}, notes=plan.notes[:-1]) if plan.committed else plan
@@ -78,10 +64,6 @@ class Watched(Protocol):
     """Who can be watched while rows come."""
 
     def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None: ...
-
-
-class SharedLoaderOfRun(SharedLoader, Watched, Protocol):
-    """Loads the ways of a flow with several destinations."""
 
 
 class FlowLoading:
@@ -111,6 +93,7 @@ class FlowLoading:
         self._affinity: Affinity = affinity
         self._contents = LookupContents(folder)
         self._reading = reading
+        self._gathered = GatheredPasses(folder, redactor, self)
 
     def announced(
         self,
@@ -133,7 +116,7 @@ class FlowLoading:
             progress = target.task_progress(run_id, plan.task) if is_known else TaskProgress()
             is_whole = not any(own.slices_to_load for own in ways or [plan])
             # Nothing of this result may be added to a part of an earlier one.
-            is_other = plan.gather is not None and not is_whole and (progress.begun or is_retry)
+            is_other = plan.is_one_result and not is_whole and (progress.begun or is_retry)
             if is_other:
                 target.begin_anew(run_id, plan)
                 plan, progress = _anew(plan), target.task_progress(run_id, plan.task)
@@ -172,59 +155,9 @@ class FlowLoading:
         """Executes a plan that was announced. Never raises for a flow that fails. `rows_of`: opens tables of lookups;
         None: as everybody sees them.
         """
-        return self._outcome(plan, loader, cancellation, rows_of, keeps=True)
+        return self._gathered.outcome(plan, loader, cancellation, rows_of, keeps=True)
 
-    def _outcome(
-        self, plan: DataFlowPlan, loader: Loader, cancellation: Cancellation, rows_of: RowsOf | None, *, keeps: bool
-    ) -> FlowOutcome:
-        def execute(rows: object | None, settled: SettledWay) -> tuple[FlowOutcome, ...]:
-            return (self._run(plan, loader, cancellation, rows_of, rows, partial(settled, 0)),)
-
-        (outcome,) = self._behind_queries([plan], execute, cancellation, rows_of, keeps=keeps)
-        return outcome
-
-    def _behind_queries(
-        self,
-        plans: Sequence[DataFlowPlan],
-        execute: Callable[[object | None, SettledWay], tuple[FlowOutcome, ...]],
-        cancellation: Cancellation,
-        rows_of: RowsOf | None,
-        *,
-        keeps: bool,
-    ) -> tuple[FlowOutcome, ...]:
-        """Runs what stands in front of the flow that `execute` runs: for each query over all rows a flow that brings
-        rows to it. `keeps`: its accounts are kept, because its rows are for a table.
-        """
-        gather, rejects = plans[0].gather, self._folder.rejects
-        if gather is None:
-            return execute(None, _not_settled)
-        if not any(plan.slices_to_load for plan in plans):
-            # It has committed and was killed before the switch: nothing is asked again.
-            return resumed_outcomes(rejects, plans, execute(None, _not_settled))
-        opened = gathering_database(gather.source.query, gather.memory_bytes, gather.threads, str(self._folder.spill))
-        try:
-            with opened as connection:
-                query = Gathering(connection, gather, cancellation.is_set, self._redactor.text)
-                # What a query before this one has made is gone when this one has it.
-                part = self._as_part(gather.before, plans[0])
-                before = self._outcome(part, query, cancellation, rows_of, keeps=False)
-                if before.error is not None:
-                    return gathered_outcomes(plans, before, None)
-                if keeps:
-                    keep_gathered_in_front(rejects, plans, before)
-
-                def settled(number: int, result: dict[str, Any]) -> None:
-                    check_gathered(plans[number], before, result)
-                    if keeps:
-                        keep_gathered(rejects, plans, number, before, result)
-
-                return gathered_outcomes(plans, before, execute(query.rows(), settled))
-        except duckdb.Error as error:
-            found = self._redactor.text(short_message(error))
-            failure = InternalError("the instance of a query over all rows cannot be used", found=found)
-            return tuple(FlowOutcome(None, None, failure, 0.0, 0.0) for _ in plans)
-
-    def _as_part(self, before: DataFlowPlan, plan: DataFlowPlan) -> DataFlowPlan:
+    def as_part(self, before: DataFlowPlan, plan: DataFlowPlan) -> DataFlowPlan:
         """The flow in front of a query, as the one that was announced is executed now."""
         return replace(
             before,
@@ -240,7 +173,7 @@ class FlowLoading:
         pinned = cpus_of_streams(self._affinity, plan.streams, usable_cpus(), numa_nodes())
         return tuple(map(tuple, pinned))
 
-    def _run(
+    def run_one(
         self,
         plan: DataFlowPlan,
         loader: Loader,
@@ -263,7 +196,7 @@ class FlowLoading:
     def outcomes(
         self,
         plans: Sequence[DataFlowPlan],
-        loader: SharedLoaderOfRun,
+        loader: StagingWays,
         cancellation: Cancellation,
         rows_of: RowsOf | None = None,
         *,
@@ -272,6 +205,20 @@ class FlowLoading:
         """The same of the ways of a flow with several destinations, whose rows come together. `is_told`: what is told
         once of the flow was not told when another place had committed.
         """
+        if not plans[0].feeds:
+            return self.in_one_pass(plans, loader, cancellation, rows_of, is_told=is_told)
+        return self._gathered.beside(plans, loader, cancellation, rows_of)
+
+    def in_one_pass(
+        self,
+        plans: Sequence[DataFlowPlan],
+        loader: StagingWays,
+        cancellation: Cancellation,
+        rows_of: RowsOf | None,
+        *,
+        is_told: bool = True,
+        fed: FedQuery | None = None,
+    ) -> tuple[FlowOutcome, ...]:
         shared, rejects = shared_plan(plans, is_told=is_told), str(self._folder.rejects)
 
         def execute(rows: object | None, settled: SettledWay) -> tuple[FlowOutcome, ...]:
@@ -284,7 +231,7 @@ class FlowLoading:
 
             return self._executed(plans, shared.whole, run, cancellation, rows_of, rows)
 
-        return self._behind_queries(plans, execute, cancellation, rows_of, keeps=True)
+        return self._gathered.behind(plans, execute, cancellation, rows_of, keeps=True, fed=fed)
 
     def _executed(
         self,

@@ -40,6 +40,9 @@ def with_lookups_before(
     if not isinstance(source, GatheredSource) or found.gathered is None:
         return found
     before = source.before
-    known = lookup_sources(before.lookups, streams, destination_files, is_cancelled)
+    known, beside = (
+        lookup_sources(lookups, streams, destination_files, is_cancelled)
+        for lookups in (before.lookups, before.lookups_beside)
+    )
     gathered = with_lookups_before(before.source, found.gathered, streams, destination_files, is_cancelled)
-    return replace(found, gathered=replace(gathered, lookups=known))
+    return replace(found, gathered=replace(gathered, lookups=known, lookups_beside=beside))

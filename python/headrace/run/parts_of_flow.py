@@ -7,24 +7,41 @@ consequence.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from headrace.errors import CancelledError, HeadraceError, InternalError, error_from_dict
 from headrace.planning import DataFlowPlan
-from headrace.targets import DestinationWatcher, GroupTransaction, LoadTimes, Settle, SharedFlow, Target
+from headrace.targets import DestinationWatcher, LoadTimes, Settle, SharedFlow
 
 _STOPPED: Final = "another destination stopped"
 _POLL_SECONDS: Final = 0.1
+
+
+class Sinks(Protocol):
+    """Who knows how rows come to a place: its target, or a query over all rows."""
+
+    def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]: ...
+    def watcher(self, run_id: str, plans: Sequence[DataFlowPlan]) -> DestinationWatcher | None: ...
+
+
+class Staging(Protocol):
+    """Who takes them: a transaction of the target, or the query."""
+
+    @property
+    def at_work(self) -> str | None: ...
+    def stage_ways(
+        self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
+    ) -> Sequence[LoadTimes]: ...
 
 
 @dataclass
 class PlaceOfWays:
     """What a flow has in one place. `tasks`: of the ways that lead there."""
 
-    target: Target
-    transaction: GroupTransaction
+    target: Sinks
+    transaction: Staging
     tasks: Sequence[str]
     times: Sequence[LoadTimes] = ()
     error: BaseException | None = field(default=None, repr=False)
@@ -39,11 +56,29 @@ class StagingWays:
 
     def __init__(self, places: Sequence[PlaceOfWays]) -> None:
         self._places = places
+        self._meeting = _Meeting(len(places))
         self._guilty: PlaceOfWays | None = None
+        self._last_pass: StagingWays | None = None
+
+    def of_pass(self, tasks: Collection[str], others: Sequence[PlaceOfWays] = ()) -> StagingWays:
+        """The same for one of several passes, one after the other: rows for these tasks, and for `others` beside these
+        places.
+        """
+        known = [(place, [task for task in place.tasks if task in tasks]) for place in self._places]
+        own = [PlaceOfWays(place.target, place.transaction, names) for place, names in known if names]
+        self._last_pass = StagingWays([*own, *others])
+        return self._last_pass
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether one of several places has stopped: nothing becomes of what the others do."""
+        return (self._last_pass or self)._meeting.first_to_stop is not None
 
     @property
     def at_work(self) -> str | None:
         """The task whose rows an error of `load_ways` is about, as far as that is known."""
+        if self._last_pass is not None:
+            return self._last_pass.at_work
         return None if self._guilty is None else self._guilty.transaction.at_work
 
     def sink_spec(self, run_id: str, plan: DataFlowPlan) -> dict[str, Any]:
@@ -62,11 +97,10 @@ class StagingWays:
         if len(self._places) == 1:
             self._guilty = self._places[0]
             return self._places[0].transaction.stage_ways(plans, flow, settles)
-        meeting = _Meeting(len(self._places))
         threads = []
         for place in self._places:
             numbers = [number for number, plan in enumerate(plans) if place.takes(plan.task)]
-            part = PartOfFlow(flow, numbers, place, meeting)
+            part = PartOfFlow(flow, numbers, place, self._meeting)
             own = ([plans[number] for number in numbers], part, [settles[number] for number in numbers])
             name = f"rows for {plans[numbers[0]].connection}"
             threads.append(threading.Thread(target=_stage, args=(place, *own), name=name))
@@ -76,10 +110,23 @@ class StagingWays:
             thread.join()
         failed = [place for place in self._places if place.error is not None]
         if failed:
-            guilty = self._guilty = _of_destination(failed, plans, flow) or meeting.first_to_stop or failed[0]
+            guilty = self._guilty = _of_destination(failed, plans, flow) or self._by_itself(failed, plans, flow)
             raise guilty.error or failed[0].error or InternalError("a place has stopped without an error")
         times = {task: own for place in self._places for task, own in zip(place.tasks, place.times, strict=True)}
         return [times[plan.task] for plan in plans]
+
+    def _by_itself(self, failed: Sequence[PlaceOfWays], plans: Sequence[DataFlowPlan], flow: SharedFlow) -> PlaceOfWays:
+        """Of places that have failed one whose failure is no consequence; if several are, who was first. A place stops
+        to take rows before it says so: others may have said before that theirs do not come any more.
+        """
+
+        def is_consequence(place: PlaceOfWays) -> bool:
+            numbers = (number for number, plan in enumerate(plans) if place.takes(plan.task))
+            return isinstance(place.error, CancelledError) or all(map(flow.has_stream_failed, numbers))
+
+        first = self._meeting.first_to_stop
+        causes = [place for place in failed if not is_consequence(place)]
+        return first if first is not None and (first in causes or not causes) else (causes or failed)[0]
 
     def _place(self, plan: DataFlowPlan) -> PlaceOfWays:
         return next(place for place in self._places if place.takes(plan.task))

@@ -46,7 +46,7 @@ from headrace.planning import (
     table_after,
     with_outside_keys,
 )
-from headrace.planning.gathered import gathered_snapshot
+from headrace.planning.gathered import as_read_by, gathered_snapshot
 from headrace.planning.joins import paired
 from headrace.planning.unions import united
 from headrace.planning.wording import stream_name
@@ -119,7 +119,7 @@ def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlo
     """One way of a data flow with several destinations, of which another one was looked at: they read the same."""
     if isinstance(known, SkippedTask):
         return replace(known, task=task.id, table=task.destination.table)
-    return PreparedFlow(task, replace(known.source, lookups=(), lookups_beside=()))
+    return PreparedFlow(task, as_read_by(task.source, known.source.first))
 
 
 def prepare_flow(
@@ -406,7 +406,9 @@ def plan_run(
         own = (*own_tables(tables[key]), *own_tables(after))
         parts.update(table_key(target, destination, part) for part in own)
         tables[key] = after
-        planned.append(replace(plan.continued(progress.slices), run=run))
+        # Whatever an earlier attempt has committed out of sight: rows and result of one pass are of one attempt.
+        plan = plan if plan.feeds else plan.continued(progress.slices)
+        planned.append(replace(plan, run=run))
     reject_tables.refuse_parts(parts)
     return RunPlan(
         package=package.name,

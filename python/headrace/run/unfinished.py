@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.errors import LedgerError
-from headrace.planning import DataFlowPlan, RunPlan, SkippedTask, tables_to_keep
+from headrace.planning import DataFlowPlan, RunPlan, SkippedTask
 from headrace.run.preparation import OpenTargets, PreparedFlow
 from headrace.targets import LostRun, Target
 
@@ -28,7 +28,7 @@ def appended_by_unfinished_runs(
             if isinstance(item, PreparedFlow) and isinstance(task, DataFlowPlan)
             if targets[item.task.destination.connection] is target
         ]
-        appended = tables_to_keep(own)
+        appended = _tables_to_keep(own)
         unfinished = [run for run in target.unfinished_runs(package) if not appended.isdisjoint(run.tables)]
         if unfinished and not may_abandon:
             last = unfinished[-1]
@@ -58,3 +58,16 @@ def refuse_unfinished(package: str, target: Target, *, may_abandon: bool) -> lis
             hint=f"Go on with it: `headrace resume {last.run_id}`. To start anew all the same, run with --abandon.",
         )
     return unfinished
+
+
+def _tables_to_keep(flows: list[DataFlowPlan]) -> set[str]:
+    """Tables to whose present rows the flows append: none of them replaces these rows first."""
+    kept, made = set[str](), set[tuple[str | None, str]]()
+    for flow in flows:
+        table = (flow.schema, flow.table)
+        if flow.target != "append":
+            # Partitions that are loaded anew have no rows of others.
+            made.update([] if flow.reloads else [table])
+        elif table not in made:
+            kept.add(flow.table)
+    return kept

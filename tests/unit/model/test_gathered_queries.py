@@ -137,6 +137,20 @@ def test_several_destinations_get_one_result(tmp_path: Path) -> None:
     one, two = load(tmp_path, text).data_flows()
     assert isinstance(one.source, GatheredSource) and one.source is two.source
     assert (one.flow, two.flow) == ("load", "load")
+    assert (one.feeds, two.feeds) == ((), ())
+
+
+BESIDE = query(COUNTED).replace(
+    "destinations: {out:", "destinations: {all: {input: lines, connection: warehouse, table: l, target: replace}, out:"
+)
+
+
+def test_raw_rows_stand_before_results(tmp_path: Path) -> None:
+    text = BESIDE.replace("{all: {", "{out: {").replace("}, out: {", "}, all: {")
+    raw, result = load(tmp_path, text).data_flows()
+    assert (raw.source.name, raw.feeds) == ("lines", ("q",))
+    assert isinstance(result.source, GatheredSource)
+    assert (result.source.name, result.feeds, result.source.before.feeds) == ("q", ("q",), ("q",))
 
 
 MESSAGES = {
@@ -158,9 +172,22 @@ MESSAGES = {
         destination=", partition: {hash: {column: part, parts: 2}}",
     ),
     "partitions": query(COUNTED, destination=", partition: {range: {column: part, bounds: [3]}}, partitions: [a]"),
-    "several": query(COUNTED).replace(
-        "destinations: {out:",
-        "destinations: {all: {input: lines, connection: warehouse, table: l, target: replace}, out:",
+    "several": package(f"q: {{input: lines, sql: {json.dumps(COUNTED)}}}", f"r: {SECOND}", input="r").replace(
+        "destinations: {out:", "destinations: {all: {input: q, connection: warehouse, table: l, target: replace}, out:"
+    ),
+    "beside_commit": BESIDE.replace("table: l, target: replace", "table: l, target: append, commit: {rows: 10}"),
+    "beside_partitions": BESIDE.replace(
+        "table: l,", "table: l, partition: {range: {column: id, bounds: [3]}}, partitions: [a],"
+    ),
+    "beside_connections": BESIDE.replace(
+        "connections:", "connections:\n  other: {type: duckdb, path: other.duckdb}", 1
+    ).replace("connection: warehouse, table: l", "connection: other, table: l"),
+    "beside_rejects_table": BESIDE.replace("sources:", "rejects: {limit: 1, table: bad}\n      sources:", 1),
+    "beside_together": package(
+        'p: {input: lines, split: {few: "id < 3"}}',
+        f"q: {{input: p.few, sql: {json.dumps(COUNTED.replace('lines', 'p'))}}}",
+        "t: {union: {inputs: [q, p.rest], missing: 'null'}}",
+        input="t",
     ),
     "connections": query(COUNTED)
     .replace("connections:", "connections:\n  other: {type: duckdb, path: other.duckdb}", 1)

@@ -75,9 +75,10 @@ def _lead(flows: list[FlowAccount]) -> str:
     if any(flow.is_unknown for flow in flows):
         return "What was loaded is known; how many rows were read for some tables is not known any more."
     if any(flow.into_query is not None for flow in flows):
+        loaded = "" if all(flow.into_query is not None for flow in flows) else "loaded, or "
         return (
-            "Every row is accounted for: lines = skipped + rows read, rows read = rejected + filtered + into a query "
-            "over all rows, rows out of it = loaded."
+            f"Every row is accounted for: lines = skipped + rows read, rows read = rejected + filtered + {loaded}into "
+            "a query over all rows, rows out of it = loaded."
         )
     if any(flow.into_join is not None for flow in flows):
         return (

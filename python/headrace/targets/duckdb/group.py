@@ -57,8 +57,11 @@ class DuckdbGroup:
     def stage_ways(
         self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
     ) -> Sequence[LoadTimes]:
+        self.at_work = None  # of an earlier flow
         cursor = self._session.cursor
-        waiting = [WaitingRows(cursor, plan, number) for number, plan in enumerate(plans) if number]
+        # Those of an earlier flow are there as long as the transaction is.
+        known = len(self._loads)
+        waiting = [WaitingRows(cursor, plan, number, known + number) for number, plan in enumerate(plans) if number]
 
         def settle_first(rows_inserted: int | None) -> dict[str, Any]:
             # What the core counts is complete when all have taken their rows.

@@ -32,9 +32,9 @@ class NullGroup(WithoutLookupRows):
         for plan, settle in zip(plans, settles, strict=True):
             rows = sum(int(item["out"]) for item in settle(None)["slices"])
             # The rows of all ways come at once: their time is told of the first.
-            seconds = 0.0 if self._times else time.monotonic() - started
+            seconds = time.monotonic() - started if plan is plans[0] else 0.0
             self._times[plan.task] = LoadTimes(0.0, seconds, 0.0, rows)
-        return list(self._times.values())
+        return [self._times[plan.task] for plan in plans]
 
     def begin(self) -> None:
         return None

@@ -100,6 +100,7 @@ class PostgresGroup(WithoutLookupRows):
     def stage_ways(
         self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
     ) -> Sequence[LoadTimes]:
+        self.at_work = None  # of an earlier flow
         refuse_too_few_sessions(self._control, plans)
         loads = [self._loads.setdefault(plan.task, self._new_load(plan)) for plan in plans]
         for load in loads:

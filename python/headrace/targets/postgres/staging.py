@@ -69,7 +69,7 @@ class TableStaging:
         self, connection: Mapping[str, Any], commit_slices: str | None, committed: CommittedUnits
     ) -> dict[str, Any]:
         """The `sink` member of the flow spec. `committed`: rows of slices that only some units have committed."""
-        if committed and self._plan.gather is not None:  # by a writer that was not at it when all was dropped
+        if committed and self._plan.is_one_result:  # by a writer that was not at it when all was dropped
             raise TargetBusyError(
                 f"an earlier try has committed a part of {self._plan.task} just now, of another result",
                 hint=f"Try again: headrace resume {self._run_id}",
