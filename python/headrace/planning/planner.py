@@ -233,7 +233,7 @@ def plan_source_pass(
     destination = task.destination
     layout = task.source.layout
     table_name = display_name(destination, default_schema)
-    # Of one of several destinations rows may have gone another way, and have to fit its table, as when they were loaded.
+    # Rows of one of several destinations may have gone another way, and have to fit its table, as when it was loaded.
     rows = rows_as_declared(task) if task.flow else task.columns
     mapping = map_columns(
         table_name,

@@ -49,6 +49,8 @@ class DuckdbGroup:
         self._new_load = new_load
         self._opened: DuckdbSqlSession | None = None
         self._loads: dict[str, TableLoad] = {}
+        # Destinations of earlier flows whose rows have waited.
+        self._waited = 0
 
     def stage(self, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         load = self._loads[plan.task] = self._new_load(self._session.cursor, plan, None)
@@ -58,7 +60,10 @@ class DuckdbGroup:
         self, plans: Sequence[DataFlowPlan], flow: SharedFlow, settles: Sequence[Settle]
     ) -> Sequence[LoadTimes]:
         cursor = self._session.cursor
-        waiting = [WaitingRows(cursor, plan, number) for number, plan in enumerate(plans) if number]
+        waiting = [
+            WaitingRows(cursor, plan, number, self._waited + number) for number, plan in enumerate(plans) if number
+        ]
+        self._waited += len(waiting)
 
         def settle_first(rows_inserted: int | None) -> dict[str, Any]:
             # What the core counts is complete when all have taken their rows.

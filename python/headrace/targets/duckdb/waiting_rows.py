@@ -24,13 +24,15 @@ from headrace.targets.duckdb.partitions import has_several_tables
 
 
 class WaitingRows:
-    """Those of one destination, `number` of the flow. A `Stream`, once they are all there."""
+    """Those of one destination, `number` of the flow. A `Stream`, once they are all there. `place`: the number of this
+    one in the session, which keeps what has waited.
+    """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, plan: DataFlowPlan, number: int) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, plan: DataFlowPlan, number: int, place: int) -> None:
         self._cursor = connection.cursor()
         self.plan = plan
         self._number = number
-        self._database = f"headrace_waiting_{number}"
+        self._database = f"headrace_waiting_{place}"
         self._table = f"{self._database}.main.rows"
         self._thread: threading.Thread | None = None
         self.error: BaseException | None = None
