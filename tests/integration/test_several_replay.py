@@ -252,3 +252,97 @@ def test_a_replay_into_two_places(request: pytest.FixtureRequest, kind: str, mom
             assert sorted(rows) == rows_of(table, mended), table
     after = state_of(orders, run)
     assert (after["open"], after["unfinished"], after["loaded"]) == (0, 0, sum(map(lacking, TABLES)))
+
+
+def test_a_row_that_goes_another_way_now_is_filtered(orders: Project) -> None:
+    """It lacks in the table of its old way alone, and in no other."""
+    parted = """
+        parted:
+          input: orders
+          split: {even: "id % 2 = 0"}
+    """
+    found = package(parted, {"archive": "orders", "strict": "parted.even", "rest": "parted.rest"})
+    orders.package(found.replace('"${limit}"', "1000").replace("note, type: string", 'note, type: "varchar(30)"'))
+    (orders.inbox / "orders.3").unlink()
+    run = str(orders.run().succeeded()["run_id"])
+    even = len(range(0, ROWS, 26))
+    assert orders.command(command("rejects", run, "--copy", "repair.tbl")).exit_code == 0
+    path = orders.folder / "repair.tbl"
+    rows = [mended(line) for line in path.read_text().splitlines(keepends=True)]
+    assert len(rows) == even
+    path.write_text("".join([f"1{rows[0][1:]}", *rows[1:]]))
+    before = {table: loaded(orders, table) for table in ("archive", "rest")}
+    accounts = orders.command(command("replay", run, "repair.tbl")).succeeded()["replay"]
+    (strict,) = accounts["tables"]
+    assert [strict[name] for name in ("numbers", "loaded", "filtered", "rejected_again")] == [even, even - 1, 1, 0]
+    assert {table: loaded(orders, table) for table in before} == before
+    assert accounts["open"] is None, "the ledgers of the others were not asked"
+    assert state_of(orders, run) == {
+        "open": 0, "loaded": even - 1, "rejected_again": 0, "filtered": 1, "dropped": 0, "unfinished": 0
+    }  # fmt: skip
+
+
+def test_nothing_lacks_in_what_stores_nothing(project: Project) -> None:
+    project.package(elsewhere(text(), {"nowhere": "{type: 'null'}"}, {"labelled": "nowhere"}))
+    write(project)
+    project.execute(*CREATE)
+    run = str(project.run().succeeded()["run_id"])
+    repaired(project, run)
+    accounts = project.command(command("replay", run, "repair.tbl")).succeeded()["replay"]
+    assert [own["table"] for own in accounts["tables"]] == ["archive", "strict", "noted"]
+    for table in ("archive", "strict", "noted"):
+        assert loaded(project, table) == rows_of(table, mended), table
+
+
+def test_rejects_of_the_replay_stand_in_the_table_of_rejects(orders: Project) -> None:
+    orders.package(text().replace("{limit: 1000}", "{limit: 1000, table: bad_orders}"))
+    run = str(orders.run().succeeded()["run_id"])
+    repaired(orders, run, lambda line: line if line == BAD else mended(line))
+    replay = orders.command(command("replay", run, "repair.tbl"))
+    found = orders.query("SELECT run_id, count(*) FROM bad_orders GROUP BY run_id")
+    told = {str(run_id): int(count) for run_id, count in found}
+    assert told == {run: len(REJECTED), str(replay.succeeded()["run_id"]): 1}
+
+
+def test_a_flow_of_a_loop(orders: Project) -> None:
+    """It is bound when it starts, once for each turn; the rejects of one turn are those of its tables."""
+    head, _, flow = text().partition("tasks:\n  load:\n")
+    flow = flow.replace('files: "orders.*"', 'files: "orders.${n}"').replace("table: archive", 'table: "archive_${n}"')
+    indented = "".join(f"      {line}\n" for line in flow.splitlines())
+    loop = "  turns:\n    foreach:\n      item: n\n      in: [1, 3]\n      tasks:\n        load:\n"
+    for table in ("strict", "noted", "labelled"):
+        indented = indented.replace(f"table: {table},", f'table: "{table}_${{n}}",')
+    orders.package(f"{head}tasks:\n{loop}{indented}")
+    run = str(orders.run().succeeded()["run_id"])
+    copied = orders.command(command("rejects", run, "--table", "archive_3", "--copy", "repair.tbl"))
+    assert copied.exit_code == 0, copied.stderr
+    (orders.folder / "repair.tbl").write_text(mended(BAD))
+    orders.command(command("replay", run, "repair.tbl", "--table", "archive_3")).succeeded()
+    for table in TABLES:
+        assert loaded(orders, f"{table}_3") == [row_of(mended(BAD))], table
+
+
+def test_rejects_of_an_earlier_version(project: Project) -> None:
+    project.package(text())
+    write(project)
+    project.execute(*CREATE)
+    first = project.run()
+    path = next(Path(first.succeeded()["run_folder"]).glob("rejects/*.jsonl"))
+    told = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**own, "destinations": None}) + "\n" for own in told))
+    repaired(project, str(first.summary["run_id"]))
+    refused = project.command(command("replay", str(first.summary["run_id"]), "repair.tbl"))
+    assert refused.exit_code == 1
+    assert "does not say which of several destinations lack its row" in " ".join(refused.error.split())
+
+
+def test_rejects_are_dropped_without_a_file(orders: Project) -> None:
+    orders.package(text().replace("{limit: 1000}", "{limit: 1000, table: bad_orders}"))
+    run = str(orders.run().succeeded()["run_id"])
+    before = {table: loaded(orders, table) for table in TABLES}
+    # Of the first one `archive`, which has the table of rejects, lacks nothing.
+    for named, count in (("1", 1), (f"2-{len(REJECTED)}", len(REJECTED) - 1)):
+        accounts = orders.command(command("replay", run, "--drop", named)).succeeded()["replay"]
+        assert (accounts["numbers"], accounts["dropped"], accounts["loaded"]) == (count, count, 0)
+    assert {table: loaded(orders, table) for table in TABLES} == before
+    assert (state_of(orders, run)["open"], state_of(orders, run)["dropped"]) == (0, len(REJECTED))

@@ -57,7 +57,8 @@ class ReplayRun:
 
     `rejects`: as many had the task of run `of_run`; `rows_added`: rows of the file beyond one for each number. `file`:
     the copy, in the run folder; `given`: what it is a copy of. `files`, `groups` and `first_bytes`: as `RowGroups` has
-    them. `ways`: of a data flow with several destinations, whose id `task` is, what is claimed for each of them.
+    them. `ways`: of a data flow with several destinations, whose id `task` is, what is claimed for each of them;
+    `asks_all`: the ledgers of all are asked, because something is.
     """
 
     folder: RunFolder
@@ -75,6 +76,7 @@ class ReplayRun:
     limit: int | None
     first_bytes: Sequence[int] = ()
     ways: Sequence[WayOfReplay] = ()
+    asks_all: bool = True
 
     @property
     def numbers(self) -> int:
@@ -102,7 +104,7 @@ class ReplayRun:
             "groups": list(self.groups),
             "limit": self.limit,
             "first_bytes": list(self.first_bytes),
-            **({"ways": [way.to_dict() for way in self.ways]} if self.ways else {}),
+            **({"ways": [way.to_dict() for way in self.ways], "asks_all": self.asks_all} if self.ways else {}),
         }
 
     @classmethod
@@ -128,9 +130,8 @@ class ReplayRun:
         tasks = flows_to_replay(package, of, self.task, taken)
         if self.ways:
             tasks = [task for task in tasks if task.destination.name in taken or task.reject_table is not None]
-        # One data flow and nothing around it, whatever its package says.
-        first = tasks[0]
-        alone = Task(first.flow or first.id, first.name, "data_flow", (), {"data_flow": {}})
+        # One data flow and nothing around it, whatever its package says: it is called as it was inside of a loop.
+        alone = Task(self.task, self.task, "data_flow", (), {"data_flow": {}})
         places = {task.destination.name for task in tasks}
         flows = [
             replace(
@@ -193,7 +194,7 @@ class ReplayRun:
         """Rejects of the task that are neither in this replay nor in others that count; None if the ledgers of some of
         several destinations are not asked, because nothing is loaded there.
         """
-        if len(claimants) <= len(claimants[0][0].beside):
+        if self.ways and not self.asks_all:
             return None
         others = [
             [item for item in target.replays(self.of_run, task.id) if item.run_id != self.folder.run_id]
@@ -276,7 +277,8 @@ def begin_replay(
             if said.takes_all:
                 repeat_place(folder.origins, int(found["rows"]))
             loads, drops, rows_added = loaded_and_dropped(said, int(found["rows"]), found.pop("blank"), rows.unclosed)
-            ways = ways_of_replay(table, _stored(tasks), loads, drops, rows_added) if table.flow else []
+            stored = _stored(tasks)
+            ways = ways_of_replay(table, stored, loads, drops, rows_added) if table.flow else []
             run = ReplayRun(
                 folder,
                 of.run_id,
@@ -293,6 +295,7 @@ def begin_replay(
                 options.limit,
                 list(rows.first_bytes),
                 ways,
+                len(ways) == len(stored),
             )
             folder.write_document(folder.replay, run.to_dict())
         except BaseException:
