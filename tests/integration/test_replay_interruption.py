@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.driver import Project
+from tests.integration.driver import PACKAGE, Project
 from tests.integration.replays import command, rejecting_run, replay_folders, wait_for_replay
 
 REJECTS = 3000
@@ -98,3 +98,19 @@ def test_a_full_disk_where_the_file_is_copied(project: Project, of_run: str) -> 
     assert len(list(project.runs.iterdir())) == 1
     project.command(replay).succeeded()
     assert project.query(CONTENT) == [BEHIND]
+
+
+def test_a_flow_of_a_loop(project: Project) -> None:
+    """It has no loop around it when its rejects are loaded."""
+    head, _, flow = PACKAGE.partition("tasks:\n  load_orders:\n")
+    flow = flow.replace('"${files}"', '"orders.${n}"').replace('"${table}"', '"orders_${n}"')
+    indented = "".join(f"      {line}\n" for line in flow.splitlines())
+    loop = "tasks:\n  turns:\n    foreach:\n      item: n\n      in: [1, 2]\n      tasks:\n        load:\n"
+    project.package(head + loop + indented)
+    project.file("orders.1", "1|1.00|||\n")
+    project.file("orders.2", "x|1.00|||\n2|1.00|||\n")
+    run = str(project.run(limit=1).succeeded()["run_id"])
+    assert project.command(command("rejects", run, "--copy", "repair.tbl")).exit_code == 0
+    (project.folder / "repair.tbl").write_text("5|1.00|||\n")
+    project.command(command("replay", run, "repair.tbl")).succeeded()
+    assert project.query("SELECT id FROM orders_2 ORDER BY id") == [(2,), (5,)]

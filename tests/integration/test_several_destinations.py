@@ -264,14 +264,6 @@ def test_a_killed_run_leaves_nothing_and_is_resumed(orders: Project) -> None:
     assert (loaded(orders, "one"), loaded(orders, "two")) == (rows, rows)
 
 
-def test_what_is_not_built_says_so(orders: Project) -> None:
-    orders.package(package())
-    orders.run().succeeded()
-    headrace = [sys.executable, "-m", "headrace"]
-    verified = orders.command([*headrace, "verify", "--runs-dir", "runs", "last"])
-    assert "it is one of several destinations" in " ".join(verified.stdout.split())
-
-
 def test_the_report_tells_what_was_read_once(orders: Project) -> None:
     orders.package(
         package(PARTED, {"big": "parted.big", "small": "parted.small", "odd": "parted.odd", "rest": "parted.rest"})

@@ -20,7 +20,7 @@ use crate::memory_pool::{MemoryPool, return_large_memory};
 use crate::meter::StreamMeter;
 use crate::outcome::{Outcome, lock};
 use crate::queue::{Group, Queue};
-use crate::rejects::{LongRow, RejectStore, SliceRejects};
+use crate::rejects::{LongRow, Place, RejectStore, SliceRejects};
 use crate::report::{DestinationCounts, FlowReport, RejectReport, SliceReport, Snapshot, Status, StreamReport};
 use crate::routing::Router;
 use crate::row_counts::RowCounts;
@@ -30,7 +30,7 @@ use crate::sink::arrow::BatchReader;
 use crate::source::check_unchanged;
 use crate::spec::{FlowSpec, SliceSpec};
 use crate::stream::{self, Arriving, BLOCK_OVERHEAD_BYTES, JoinedRanges, KeptAccounts};
-use crate::transforms::{Transforms, Window};
+use crate::transforms::{Refuser, Transforms, Window};
 
 /// The slab of a block is at most this many times as large as its text: 16 bytes for an empty text field, which takes at least
 /// its delimiter, a validity bit, and the texts whose doubled qualifiers were made single.
@@ -414,6 +414,9 @@ impl Shared {
             return;
         }
         let of = |(number, end): (usize, &DestinationCounts)| {
+            if !self.spec.takes(number, account.number) {
+                return DestinationCounts::default();
+            }
             let DestinationCounts { rejected, filtered, .. } = left_out(number);
             let known = self.spec.committed_in(number).is_some_and(|known| known.contains_key(&account.number));
             let behind = refused_behind_join.map(|own| own[number]);
@@ -421,6 +424,15 @@ impl Shared {
             DestinationCounts { committed: known, out: end.out, rejected, filtered, refused_at_end: end.rejected }
         };
         account.destinations = ends.iter().enumerate().map(of).collect();
+    }
+
+    /// The destinations that lack a row of a slice which these have refused; none if rejects do not tell.
+    pub fn lacking(&self, refusers: &[Refuser], slice: u32) -> Option<Arc<[usize]>> {
+        if !self.spec.rejects.tell_destinations {
+            return None;
+        }
+        let is_lacking = |number: &usize| refusers.iter().any(|own| self.transforms.is_on_way(*own, *number));
+        Some(self.spec.takers(slice).filter(is_lacking).collect())
     }
 
     /// Accounts of a slice that ended well.
@@ -450,7 +462,15 @@ impl Shared {
         long: Option<&LongRow>,
         open: &mut Option<SliceRejects>,
     ) -> Result<(), CoreError> {
-        if self.destinations.keeps_rejects() && self.rejects.add(slice.number, slice.file, reject, long, open)? {
+        if !self.destinations.keeps_rejects() {
+            return Ok(());
+        }
+        let takers: Vec<usize> = match self.spec.rejects.tell_destinations {
+            true => self.spec.takers(slice.number).collect(),
+            false => Vec::new(),
+        };
+        let place = Place { slice: slice.number, file: slice.file, takers: &takers };
+        if self.rejects.add(place, reject, long, open)? {
             self.fail_for_rejects();
         }
         Ok(())
@@ -669,6 +689,7 @@ mod tests {
                 files: vec![],
                 slices: vec![],
                 committed: HashMap::new(),
+                left_out: Default::default(),
                 generate: None,
                 gathered: false,
                 epochs: vec![],

@@ -187,6 +187,7 @@ mod tests {
                 files: vec![file],
                 slices: slices.collect(),
                 committed: Default::default(),
+                left_out: Default::default(),
                 generate: None,
                 gathered: false,
                 epochs: vec![],

@@ -445,6 +445,9 @@ pub struct LocatedReject {
     pub bad_bytes: u64,
     /// The other values of the row that do not convert, at most 8.
     pub also: Vec<AlsoBad>,
+    /// Of several destinations those that lack the row, by name; none where that is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destinations: Option<Vec<String>>,
 }
 
 /// Another value of a rejected row that does not convert.

@@ -106,6 +106,7 @@ mod tests {
                     }],
                     slices: vec![slice(1, 0, end), slice(2, end, end + 2), slice(3, end + 2, end + 4)],
                     committed: Default::default(),
+                    left_out: Default::default(),
                     generate: None,
                     gathered: false,
                     epochs: vec![],

@@ -85,6 +85,9 @@ pub struct SourceSpec {
     /// Slices that an earlier attempt has committed, by number: none of their rows is sent again.
     #[serde(default)]
     pub committed: HashMap<u32, CommittedSlice>,
+    /// Slices of which the first of several destinations gets nothing, by number: they hold rows that others lack.
+    #[serde(default)]
+    pub left_out: HashSet<u32>,
     /// Set when rows are generated instead of read: slice k is chunk k.
     #[serde(default)]
     pub generate: Option<GenerateSource>,
@@ -404,6 +407,9 @@ pub struct RejectSpec {
     /// Names of the files, as they may be shown; none if the paths may.
     #[serde(default)]
     pub names: Vec<String>,
+    /// Whether each tells which of several destinations lack its row.
+    #[serde(default)]
+    pub tell_destinations: bool,
     /// What is kept of them.
     #[serde(default)]
     pub keep: KeepRejects,
@@ -421,6 +427,7 @@ impl Default for RejectSpec {
             folder: String::new(),
             file_stem: String::new(),
             names: Vec::new(),
+            tell_destinations: false,
             keep: KeepRejects::Files,
         }
     }

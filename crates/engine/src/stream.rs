@@ -43,6 +43,7 @@ pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
             meter,
             writers: shared.destinations.all().iter().map(|own| own.sink.writer()).collect(),
             places: Vec::new(),
+            takes: Vec::new(),
         },
     };
     if is_counted && stream.run_groups()? {
@@ -71,6 +72,8 @@ struct Sending<'a> {
     writers: Vec<Box<dyn Writer>>,
     /// Scratch, reused for every batch.
     places: Vec<u32>,
+    /// Which destinations get rows of the present slice; all if it is empty.
+    takes: Vec<bool>,
 }
 
 impl Stream<'_> {
@@ -194,7 +197,7 @@ impl Rows for Sending<'_> {
 
     fn write(&mut self, placed: Vec<Option<Placed>>, origin: Origin) -> Result<bool, CoreError> {
         for (number, (writer, own)) in self.writers.iter_mut().zip(placed).enumerate() {
-            let Some(own) = own.filter(|_| !is_committed(self.shared, number, origin.slice)) else { continue };
+            let Some(own) = own.filter(|_| is_wanted(self.shared, number, origin.slice)) else { continue };
             let rows = own.batch.num_rows() as u64;
             let taken = writer.write(own, origin, self.meter);
             if !taken.map_err(|error| self.shared.destinations.named(number, error))? {
@@ -206,15 +209,19 @@ impl Rows for Sending<'_> {
     }
 }
 
-fn is_committed(shared: &Shared, destination: usize, slice: u32) -> bool {
-    shared.spec.committed_in(destination).is_some_and(|known| known.contains_key(&slice))
+/// Whether a destination gets rows of a slice, and has them not yet.
+fn is_wanted(shared: &Shared, destination: usize, slice: u32) -> bool {
+    let is_committed = shared.spec.committed_in(destination).is_some_and(|known| known.contains_key(&slice));
+    !is_committed && shared.spec.takes(destination, slice)
 }
 
 impl Sending<'_> {
     /// Rows of this slice follow for each destination that has them not yet. False when the flow was stopped.
     fn begin_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
+        let takes = (0..self.writers.len()).map(|number| self.shared.spec.takes(number, slice.number));
+        self.takes = takes.collect();
         for (number, writer) in self.writers.iter_mut().enumerate() {
-            if is_committed(self.shared, number, slice.number) {
+            if !is_wanted(self.shared, number, slice.number) {
                 continue;
             }
             let begun = writer.begin_slice(slice, self.meter);
@@ -243,6 +250,9 @@ impl Sending<'_> {
     fn end_slice(&mut self, slice: &SliceSpec, account: &SliceReport) -> Result<(), CoreError> {
         let path = self.shared.spec.source.files.get(slice.file).map_or("", |file| &file.path);
         for (number, writer) in self.writers.iter_mut().enumerate() {
+            if !self.shared.spec.takes(number, slice.number) {
+                continue;
+            }
             let known = self.shared.spec.committed_in(number).and_then(|known| known.get(&slice.number));
             let account = account.of_destination(number);
             let ended = match known {
@@ -261,7 +271,7 @@ impl Sending<'_> {
             return Ok(Sent { destinations, refused_at_end: vec![0], refused: Remaining::default() });
         }
         let _transforming = self.meter.pause(Doing::Transform);
-        self.shared.transforms.send(batch, counts)
+        self.shared.transforms.send(batch, counts, &self.takes)
     }
 
     /// Where the rows of a batch go in a destination, if any go somewhere; the others are refused.

@@ -49,6 +49,7 @@ fn run(bytes: u64, fill: u8, qualifier: Option<char>) -> (FlowReport, u64) {
             files: slicing.files,
             slices: slicing.slices,
             committed: Default::default(),
+            left_out: Default::default(),
             generate: None,
             gathered: false,
             epochs: vec![],

@@ -95,6 +95,8 @@ pub struct RefusedRow {
     pub rule: Rule,
     /// What is to be said beside that.
     pub note: Option<Arc<str>>,
+    /// As in [`Reject::lacking`].
+    pub lacking: Option<Arc<[usize]>>,
 }
 
 /// Parses the blocks of one slice after the other. Holds no text between calls, only positions and counters.
@@ -398,8 +400,8 @@ impl Parser {
             if self.bad.contains(row) {
                 continue;
             }
-            if let Some(RefusedRow { column, rule, note, .. }) = refused.next_if(|own| own.number == number) {
-                self.bad.refuse(row, column, rule, note);
+            if let Some(own) = refused.next_if(|own| own.number == number) {
+                self.bad.refuse(row, own);
             }
             number += 1;
         }
@@ -579,6 +581,7 @@ impl Parser {
             };
             let note = self.bad.note(bad).map(str::to_owned).or_else(|| note(rule, &value));
             let mut reject = origin.reject(u64::from(place.line), whole, value, column, rule, note);
+            reject.lacking = self.bad.lacking(bad).cloned();
             reject.fatal = column.filter(|&column| is_fatal(column, rule)).map(|column| fatal(column, rule));
             while let Some(other) = others.next_if(|other| other.row as usize == row) {
                 let (column, rule) = (other.column as usize, other.rule);
@@ -721,6 +724,7 @@ impl Origin<'_> {
             row_end: self.row_end.clone(),
             also: Vec::new(),
             fatal: None,
+            lacking: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! A row that was not loaded.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use headrace_types::{Encoding, Rule};
 
@@ -32,6 +33,8 @@ pub struct Reject {
     pub also: Vec<OtherValue>,
     /// The first value of the row of which the layout says that the flow has to fail for it.
     pub fatal: Option<Box<BadValue>>,
+    /// Of several destinations those that lack the row because of it, by number; none: all that would get it.
+    pub lacking: Option<Arc<[usize]>>,
 }
 
 /// Values of a row that are told beside the first one.

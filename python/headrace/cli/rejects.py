@@ -87,7 +87,7 @@ def _is_to_do(table: RejectedTable) -> bool:
 
 def _with_accounts(found: RejectedRun, folder: run.RunFolder, options: RejectsOptions) -> RejectedRun:
     """With what the destinations know, if they can be opened."""
-    loaded = [table.task for table in found.tables if table.status == "success"]
+    loaded = [task for table in found.tables if table.status == "success" for task in table.tasks]
     if not loaded:
         return found
     try:

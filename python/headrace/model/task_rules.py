@@ -60,42 +60,9 @@ class TaskRules:
         name = self._transactions.get(task.id)
         if name is None or bound is None:
             return
-        if isinstance(bound, SharedFlow):
-            self._refuse(
-                (*task.own_path, "destinations"),
-                f"the data flow `{task.name}` with several destinations cannot be a part of a transaction in this "
-                "version: it has one of its own",
-                "one destination, or the task outside of the transaction",
-                "Write a data flow for each destination, or take the task out of the transaction.",
-            )
-        elif isinstance(bound, DataFlowTask):
-            destination = bound.destination
-            path: DocumentPath = (*task.own_path, "destinations", destination.name)
-            self._same_connection(task, destination.connection.name, (*path, "connection"), name)
-            is_single = destination.target == "append" and destination.load == "single"
-            if is_single and isinstance(destination.connection, PostgresConnection):
-                self._refuse(
-                    (*path, "load"),
-                    f"the data flow `{task.name}` commits by itself, one transaction for each writer",
-                    "`load: staged` with a partition clause, or another `target`, inside a transaction",
-                    "Take the task out of the transaction.",
-                )
-            if destination.options.lock and isinstance(destination.connection, PostgresConnection):
-                self._refuse(
-                    (*path, "lock"),
-                    f"the data flow `{task.name}` would hold a transaction of its own open",
-                    "no `lock` inside a transaction",
-                    "Leave `lock` out.",
-                )
-            table = (task.id.rpartition(".")[0], destination.schema, destination.table)
-            first = self._loaded.setdefault(table, task.name)
-            if first != task.name:
-                self._refuse(
-                    (*path, "table"),
-                    f"the data flows `{first}` and `{task.name}` of one transaction load the same table",
-                    "one data flow for each table",
-                    "Give one data flow all files, or take one out of the transaction.",
-                )
+        if isinstance(bound, DataFlowTask | SharedFlow):
+            for way in bound.ways if isinstance(bound, SharedFlow) else (bound,):
+                self._check_flow(task, way, name)
         elif isinstance(bound, SqlSpec):
             self._same_connection(task, bound.connection, (*task.own_path, "connection"), name)
             if not bound.transaction:
@@ -105,6 +72,36 @@ class TaskRules:
                     "statements that can be a part of the transaction around them",
                     "Take the task out of the transaction, or remove `transaction: false`.",
                 )
+
+    def _check_flow(self, task: Task, flow: DataFlowTask, connection: str) -> None:
+        destination = flow.destination
+        path: DocumentPath = (*task.own_path, "destinations", destination.name)
+        self._same_connection(task, destination.connection.name, (*path, "connection"), connection)
+        # Rows of several destinations wait out of sight in any case.
+        is_single = destination.target == "append" and destination.load == "single" and not flow.flow
+        if is_single and isinstance(destination.connection, PostgresConnection):
+            self._refuse(
+                (*path, "load"),
+                f"the data flow `{task.name}` commits by itself, one transaction for each writer",
+                "`load: staged` with a partition clause, or another `target`, inside a transaction",
+                "Take the task out of the transaction.",
+            )
+        if destination.options.lock and isinstance(destination.connection, PostgresConnection):
+            self._refuse(
+                (*path, "lock"),
+                f"the data flow `{task.name}` would hold a transaction of its own open",
+                "no `lock` inside a transaction",
+                "Leave `lock` out.",
+            )
+        table = (task.id.rpartition(".")[0], destination.schema, destination.table)
+        first = self._loaded.setdefault(table, task.name)
+        if first != task.name:
+            self._refuse(
+                (*path, "table"),
+                f"the data flows `{first}` and `{task.name}` of one transaction load the same table",
+                "one data flow for each table",
+                "Give one data flow all files, or take one out of the transaction.",
+            )
 
     def _maximum_errors(self, task: Task) -> None:
         if task.kind == "package":

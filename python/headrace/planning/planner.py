@@ -234,23 +234,32 @@ def plan_source_pass(
 ) -> DataFlowPlan:
     """The plan of reading a source once more without storing anything: the same rows are rejected as by the load into
     the existing table `catalog` and its `partitioning`, and the columns of the plan are those that the load has filled.
+    On the way nothing is looked up or computed: rows may be split alone.
 
     Raises TypeMismatchError if the table has other columns by now, or MemoryLimitError.
     """
     destination = task.destination
     layout = task.source.layout
     table_name = display_name(destination, default_schema)
+    # Rows of one of several destinations may have gone another way, and have to fit its table, as when it was loaded.
+    rows = rows_as_declared(task) if task.flow else task.columns
     mapping = map_columns(
         table_name,
-        task.columns,
+        rows,
         destination.columns,
         catalog,
         capabilities,
         destination.options.keep_identity,
         source.paths,
-        task.ignoring,
+        () if task.flow else task.ignoring,
     )
-    together = plan_together(task, mapping.types, mapping.not_null_sources, source)
+    types = {own.name: own.type for own in made_columns(task)} if task.flow else mapping.types
+    not_null = set() if task.flow else mapping.not_null_sources
+    read_as = {column.name: types.get(column.name, column.type) for column in task.columns}
+    transforms = plan_transforms(
+        task.transforms, task.end, (), read_as, {}, streams, budget.total_bytes, table_name, ()
+    )
+    together = plan_together(task, types, not_null, source)
     working_streams = _working_streams(source, streams, [])
     return DataFlowPlan(
         task=task.id,
@@ -265,7 +274,7 @@ def plan_source_pass(
         options=destination.options,
         streams=working_streams,
         source=source,
-        layout=layout.to_core(mapping.not_null_sources, mapping.types) if together is None else together.layouts[0],
+        layout=layout.to_core(not_null, types) if together is None else together.layouts[0],
         together=together,
         columns=tuple(mapping.columns),
         steps=(),
@@ -280,7 +289,12 @@ def plan_source_pass(
             row_width=layout.shortest_row_bytes,
             decoding_bytes=source.decoding_bytes(working_streams),
             slab_of=slab_of_sources(task),
+            computed=computed_types(task.transforms),
+            copied=copied_types(task) if task.transforms else (),
         ),
+        transforms=transforms,
+        fit=fit_columns(rows, mapping) if task.flow else (),
+        end=task.end,
         sink_kind="null",
         rejects=task.rejects,
         keep_rejects="examples",

@@ -24,8 +24,9 @@ NO_REJECTS: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class SharedPlan:
-    """`ways`: plans of one source, in the order of the package, of equal streams. `whole`: the plan of the first way
-    with the transforms of all, each behind what it reads; its lookups, queries and memory are those of the flow.
+    """`ways`: plans of one source, in the order of the package, of equal streams; of a replay each has the slices whose
+    rows its table lacks. `whole`: the plan of the first way with the slices and the transforms of all, each
+    behind what it reads; its lookups, queries and memory are those of the flow.
     `is_told`: rejects, and what else is told once of the flow, are told with it; else they were, when ways to another
     place had become complete.
     """
@@ -38,12 +39,15 @@ class SharedPlan:
         """The spec of `core.Flow`. `sinks` are those of the target, in the order of the ways."""
         first, *others = self.ways
         spec = self.whole.flow_spec(rejects_folder, sinks[0])
+        # A reject says which tables lack its row: replays send it there alone.
+        told = {"destination": _name(first), "rejects": {**spec["rejects"], "tell_destinations": True}}
         if not others:
-            return spec
+            return {**spec, **told}
         return {
             **{name: value for name, value in spec.items() if name not in ("input", "fit", "routing")},
             "name": first.flow,
-            "destination": _name(first),
+            **told,
+            "source": {**spec["source"], **self._left_out(first)},
             **self._end(first),
             "others": [
                 {
@@ -51,10 +55,16 @@ class SharedPlan:
                     **self._end(way),
                     "sink": sink,
                     "committed": {str(number): known.to_dict() for number, known in sorted(way.committed.items())},
+                    **self._left_out(way),
                 }
                 for way, sink in zip(others, sinks[1:], strict=True)
             ],
         }
+
+    def _left_out(self, way: DataFlowPlan) -> dict[str, list[int]]:
+        own = way.source.slice_numbers
+        left_out = sorted(self.whole.source.slice_numbers - own)
+        return {"left_out": left_out} if left_out else {}
 
     def result_of(self, number: int, result: Mapping[str, Any]) -> dict[str, Any]:
         """What the core says of a flow, as it would say it of one way alone. The rejects of all ways are told with
@@ -64,7 +74,8 @@ class SharedPlan:
             return dict(result)
         way, places = self.ways[number], self._places()
         own = [places[plan.name] for plan in way.transforms]
-        slices = [self._slice(item, number, own) for item in result["slices"]]
+        has = way.source.slice_numbers
+        slices = [self._slice(item, number, own) for item in result["slices"] if int(item["number"]) in has]
         busy = result.get("transforms", [])
         return {
             **result,
@@ -72,6 +83,7 @@ class SharedPlan:
             **result["destinations"][number],
             "rejects": result["rejects"] if number == 0 else NO_REJECTS,
             # Those of all ways are kept together: a row that several have refused is one of them.
+            "rows_of_slices": sum(int(item["rows"]) for item in result["slices"] if item["stream"] is not None),
             "rows_refused": 0 if number else sum(int(item["rejected"]) for item in result["slices"]),
             "transforms": [busy[place] for place in own if place < len(busy)],
             "shared": self._sums(result) if number == 0 else None,
@@ -159,8 +171,9 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
     """The plan of ways together. `is_told`: see `SharedPlan`. Raises InternalError if they do not read the same."""
     first = ways[0]
     for way in ways:
-        same = (way.source.files, way.source.slices) == (first.source.files, first.source.slices)
-        if not same or way.layouts != first.layouts:
+        # What rows of a replay belong to, differs from way to way.
+        slices = first.source.slices if way.replay is None else way.source.slices
+        if (way.source.files, way.source.slices) != (first.source.files, slices) or way.layouts != first.layouts:
             raise InternalError("the ways of one data flow do not read the same rows", found=way.task)
     transforms: dict[str, TransformPlan] = {}
     for way in ways:
@@ -172,6 +185,8 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
     # Each was planned with what all of them need; the fewest streams have the fewest blocks.
     narrow = min(ways, key=lambda way: way.streams)
     memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
-    whole = replace(equal[0], transforms=tuple(transforms.values()), memory=memory)
+    every = {int(item["number"]): item for way in ways for item in way.source.slices}
+    source = replace(first.source, slices=[every[number] for number in sorted(every)])
+    whole = replace(equal[0], source=source, transforms=tuple(transforms.values()), memory=memory)
     # All rejects are in files already, under the name of a table that is complete.
     return SharedPlan(equal, whole if is_told else replace(whole, keep_rejects="examples"), is_told)

@@ -52,7 +52,9 @@ class SourceSnapshot:
         """Bytes of files to read, compressed or not; 0 when they are generated, or not known."""
         if self.gathered is not None:
             return self.gathered.bytes_total
-        return 0 if self.streams else sum(int(file["size_bytes"]) for file in self.files)
+        # A path that is read in several ways, as rows of a replay are, is one file.
+        sizes = {} if self.streams else {str(file["path"]): int(file["size_bytes"]) for file in self.files}
+        return sum(sizes.values())
 
     @property
     def paths(self) -> list[str]:
@@ -64,6 +66,11 @@ class SourceSnapshot:
         """Paths of what can be read once only: named pipes, and `-` for standard input."""
         own = [str(file["path"]) for file in self.files if file.get("stream")]
         return own if self.gathered is None else self.gathered.streams
+
+    @property
+    def slice_numbers(self) -> set[int]:
+        """Those of all its slices."""
+        return {int(item["number"]) for item in self.slices}
 
     @property
     def units(self) -> list[list[dict[str, Any]]]:

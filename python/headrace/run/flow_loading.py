@@ -131,7 +131,7 @@ class FlowLoading:
             kind="data_flow",
             table=plan.table,
             connection=plan.connection,
-            files=len(plan.told.source.files),
+            files=len({str(file["path"]) for file in plan.told.source.files}),
             bytes_total=plan.source.bytes_total if is_read else 0,
             slices=len(plan.told.source.slices),
             streams=plan.told.streams,

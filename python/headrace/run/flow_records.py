@@ -6,7 +6,7 @@ One record per line in `flows.jsonl` of the run folder; the last one of a task c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -51,11 +51,11 @@ class FlowRecords:
             return record
 
 
-def with_late_flows(package: BoundPackage, folder: RunFolder, task: str | None = None) -> BoundPackage:
-    """The package, its data flows followed by those that were bound when they started, or by the one of `task`. Raises
+def with_late_flows(package: BoundPackage, folder: RunFolder, tasks: Collection[str] | None = None) -> BoundPackage:
+    """The package, its data flows followed by those that were bound when they started, or by those of `tasks`. Raises
     PackageError and LedgerError if one of them cannot be bound again.
     """
-    known = {record["task"]: record for record in records(folder) if task in (None, record["task"])}
+    known = {record["task"]: record for record in records(folder) if tasks is None or record["task"] in tasks}
     return replace(package, flows=[*package.flows, *(_bound(package, record) for record in known.values())])
 
 

@@ -134,7 +134,7 @@ class Flows:
         """In the order of the plan. Of a flow that has ended nothing is looked at."""
         replay = self._attempt.replay
         if replay is not None:
-            return [replay.sources(self._package, self._is_cancelled)]
+            return list(replay.sources(self._package, self._is_cancelled))
         flows = [flow for flow in self._package.flows if flow.definition in self._early.early]
         early = replace(self._package, flows=flows)
         named = [flow for flow, _ in nameable_flows(early)]
@@ -206,10 +206,10 @@ class Flows:
         prepared: list[PreparedFlow | SkippedTask],
         targets: OpenTargets,
     ) -> RunPlan:
-        task = next(item.task for item in prepared if isinstance(item, PreparedFlow))
-        target = targets[task.destination.connection]
-        self.open_behind = replay.open_behind(target.replays(replay.of_run, task.id))
-        return replay.planned(plan, task, target, self._redactor)
+        tasks = [item.task for item in prepared if isinstance(item, PreparedFlow)]
+        claimants = [(task, targets[task.destination.connection]) for task in tasks]
+        self.open_behind = replay.open_behind(claimants)
+        return replay.planned(plan, claimants, self._redactor)
 
     def _unfinished(
         self, plan: RunPlan, prepared: list[PreparedFlow | SkippedTask], targets: OpenTargets

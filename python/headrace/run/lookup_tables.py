@@ -144,7 +144,8 @@ def refuse_unseen(members: Sequence[MemberOfTransaction], connection: Connection
             source = lookup.lookup.source
             if not isinstance(source, DatabaseSource) or target_key(source.connection) != target_key(connection):
                 continue
-            changing = (other for other in members[:number] if _may_change(other, source, default_schema))
+            before = (other for other in members[:number] if other.name != member.name)
+            changing = (other for other in before if _may_change(other, source, default_schema))
             other = next(changing, None)
             if other is not None:
                 raise _unseen(member, source, other)

@@ -434,10 +434,14 @@ def _with_tables(
 
 def _shared(task: DataFlowTask, target: Target, run_id: str | None) -> Mapping[str, int] | None:
     """What the mark of its transaction tells with it of all destinations of its flow."""
-    mark = None if run_id is None else target.finished_task(run_id, task.flow)
-    known = json.loads((None if mark is None else mark.result) or "{}").get("tasks", {}).get(task.id, {})
-    shared: Mapping[str, int] | None = known.get("shared")
-    return shared
+    # Its own, or that of the container around it.
+    names = () if run_id is None else (task.flow, task.flow.rpartition(".")[0])
+    marks = (target.finished_task(run_id, name) for name in names if run_id is not None and name)
+    for mark in marks:
+        known = json.loads((None if mark is None else mark.result) or "{}").get("tasks", {}).get(task.id, {})
+        if (shared := known.get("shared")) is not None:
+            return dict(shared)
+    return None
 
 
 def _finished(

@@ -37,6 +37,7 @@ _COLUMNS: Final = {
     "row_bytes": "BIGINT",
     "bad_byte": "BIGINT",
     "bad_bytes": "BIGINT",
+    "destinations": "VARCHAR[]",
 }
 _ENDINGS: Final = (".jsonl", ".parquet")
 _MEMORY: Final = "256MB"

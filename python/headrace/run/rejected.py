@@ -11,6 +11,7 @@ from typing import Any, Final
 from headrace.errors import CommandLineError, LedgerError
 from headrace.model.suggest import did_you_mean, one_of
 from headrace.run.folder import RunFolder
+from headrace.run.merged_claims import merged_claims
 from headrace.run.reject_accounts import RejectAccounts, reject_accounts
 from headrace.run.reject_files import RejectFiles, RejectRow
 from headrace.run.summary import sources_of
@@ -40,10 +41,10 @@ class RejectedTable:
     """One task that has rejected rows. `rows`: that it has read; None if it did not end well, when that says nothing.
 
     `by_column`: how many of each column and rule that are meant, with the first of them. `accounts`: what has become of
-    the rejects; None if the ledger was not asked. `is_replayable`: False of several destinations, in front of a query
-    over all rows, of a join, whose other rows are not read again, and of a union, whose sources have layouts of their
-    own. `flow`: with several destinations the id of their data flow, whose rejects these are, whichever of them has
-    refused a row; `others`: names of the others.
+    the rejects; None if the ledger was not asked. `is_replayable`: False in front of a query over all rows, of a join,
+    whose other rows are not read again, and of a union, whose sources have layouts of their own. `flow`: with several
+    destinations the id of their data flow, whose rejects these are, whichever of them has refused a row; `ways`: the
+    tasks of all of them; `others`: names of the others.
     """
 
     task: str
@@ -57,7 +58,13 @@ class RejectedTable:
     accounts: RejectAccounts | None = None
     is_replayable: bool = True
     flow: str = ""
+    ways: tuple[str, ...] = ()
     others: frozenset[str] = frozenset()
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Those that have claims on the rejects in a ledger."""
+        return self.ways or (self.task,)
 
     def is_called(self, name: str | None) -> bool:
         """Whether its rejects are meant by the name of a table or a task; None: all are."""
@@ -132,11 +139,14 @@ def rejected_run(folder: RunFolder, choice: Choice) -> RejectedRun:
 
 def with_accounts(found: RejectedRun, claims: Mapping[str, Sequence[Replay]]) -> RejectedRun:
     """The same with what has become of the rejects of the tasks whose claims are known."""
-    tables = [
-        replace(table, accounts=reject_accounts(table.rejected, claims[table.task])) if table.task in claims else table
-        for table in found.tables
-    ]
-    return replace(found, tables=tables)
+    return replace(found, tables=[_with_accounts(table, claims) for table in found.tables])
+
+
+def _with_accounts(table: RejectedTable, claims: Mapping[str, Sequence[Replay]]) -> RejectedTable:
+    own = [claims[task] for task in table.tasks if task in claims]
+    if len(own) < len(table.tasks):
+        return table
+    return replace(table, accounts=reject_accounts(table.rejected, merged_claims(own) if table.flow else own[0]))
 
 
 def _summary(folder: RunFolder) -> Mapping[str, Any]:
@@ -173,8 +183,9 @@ def _table(
         by_rule={rule: int(count) for rule, count in rejects["by_rule"].items()},
         by_column=[kind for kind in rejects.get("by_column", []) if choice.takes(kind)],
         files=RejectFiles(folder, table),
-        is_replayable=not flow and not {"join", "union", "gathered"} & table.keys(),
+        is_replayable=not {"join", "union", "gathered"} & table.keys(),
         flow=flow,
+        ways=tuple(str(own["task"]) for own in ways),
         others=frozenset(str(name) for own in ways for name in (own["task"], own["table"], flow)),
     )
 

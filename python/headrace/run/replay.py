@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from headrace.run import request as requests
 from headrace.run.flow_records import with_late_flows
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
 from headrace.run.lookup_sources import lookup_sources
+from headrace.run.merged_claims import merged_claims
 from headrace.run.number_list import Stretch, Stretches, count_numbers, number_list, parse_number_list, union
 from headrace.run.preparation import PreparedFlow
 from headrace.run.redact import Redactor
@@ -28,8 +29,9 @@ from headrace.run.reject_accounts import open_beside
 from headrace.run.rejected import Choice, RejectedTable, rejected_run
 from headrace.run.replay_groups import RowGroups, core_files, repeat_place, row_groups
 from headrace.run.replay_rows import loaded_and_dropped, repaired
+from headrace.run.replay_ways import WayOfReplay, ways_of_replay
 from headrace.run.tasks import nameable_flows
-from headrace.targets import Replay, Target, files_of
+from headrace.targets import Target, capabilities_of, files_of
 from headrace.targets.claims import refuse_replaced, refuse_taken
 
 _COPY_BYTES: Final = 1 << 20
@@ -55,7 +57,8 @@ class ReplayRun:
 
     `rejects`: as many had the task of run `of_run`; `rows_added`: rows of the file beyond one for each number. `file`:
     the copy, in the run folder; `given`: what it is a copy of. `files`, `groups` and `first_bytes`: as `RowGroups` has
-    them.
+    them. `ways`: of a data flow with several destinations, whose id `task` is, what is claimed for each of them;
+    `asks_all`: the ledgers of all are asked, because something is.
     """
 
     folder: RunFolder
@@ -72,6 +75,8 @@ class ReplayRun:
     groups: Sequence[Mapping[str, Any]]
     limit: int | None
     first_bytes: Sequence[int] = ()
+    ways: Sequence[WayOfReplay] = ()
+    asks_all: bool = True
 
     @property
     def numbers(self) -> int:
@@ -99,6 +104,7 @@ class ReplayRun:
             "groups": list(self.groups),
             "limit": self.limit,
             "first_bytes": list(self.first_bytes),
+            **({"ways": [way.to_dict() for way in self.ways], "asks_all": self.asks_all} if self.ways else {}),
         }
 
     @classmethod
@@ -107,7 +113,8 @@ class ReplayRun:
         try:
             known = json.loads(folder.replay.read_text(encoding="utf-8"))
             loads, drops = (Stretches(parse_number_list(known[name]) or ()) for name in ("loads", "drops"))
-            return cls(folder, **{**known, "loads": loads, "drops": drops})
+            ways = [WayOfReplay.from_dict(way) for way in known.get("ways", ())]
+            return cls(folder, **{**known, "loads": loads, "drops": drops, "ways": ways})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise LedgerError(
                 f"replay {folder.run_id} cannot be resumed: its folder is not complete",
@@ -119,69 +126,126 @@ class ReplayRun:
     def package(self, package: BoundPackage) -> BoundPackage:
         """Of the package of the run the one task, which appends what the file holds."""
         of = RunFolder(self.of_run, self.folder.path.parent / self.of_run)
-        task = _task_of(with_late_flows(package, of, self.task), self.task)
-        destination = replace(task.destination, target="append", commit=None, takes_back=True)
-        own = replace(task, destination=destination, when=True)
-        # One data flow and nothing around it, whatever its package says.
-        alone = Task(own.id, own.name, "data_flow", (), {"data_flow": {}})
-        flows = [replace(own, definition=own.id)]
+        taken = {way.name for way in self.ways}
+        tasks = flows_to_replay(package, of, self.task, taken)
+        if self.ways:
+            tasks = [task for task in tasks if task.destination.name in taken or task.reject_table is not None]
+        # One data flow and nothing around it, whatever its package says: it is called as it was inside of a loop.
+        alone = Task(self.task, self.task, "data_flow", (), {"data_flow": {}})
+        places = {task.destination.name for task in tasks}
+        flows = [
+            replace(
+                task,
+                destination=replace(task.destination, target="append", commit=None, takes_back=True),
+                when=True,
+                definition=alone.id,
+                beside=tuple(own for own in task.beside if own.name in places),
+            )
+            for task in tasks
+        ]
         return replace(
             package, flows=flows, tasks=(alone,), variables=(), handlers={}, children={}, streams=1, maximum_errors=0
         )
 
-    def sources(self, package: BoundPackage, is_cancelled: Callable[[], bool]) -> PreparedFlow:
-        """The rows of the copy, as a data flow reads them."""
-        (task,) = (flow for flow, _ in nameable_flows(package))
+    def sources(self, package: BoundPackage, is_cancelled: Callable[[], bool]) -> list[PreparedFlow]:
+        """The rows of the copy, as the data flow reads them; of each of several destinations those that it lacks."""
+        tasks = [flow for flow, _ in nameable_flows(package)]
         files, groups = ([dict(item) for item in items] for items in (self.files, self.groups))
         rows = RowGroups(files, groups, bytes(self.first_bytes))
-        found = _find_rows(self.folder, self.file, task, rows, is_cancelled)
-        source = SourceSnapshot(
-            name=task.source.name,
-            files=found["files"],
-            slices=found["slices"],
-            notes=[f"{counted(self.numbers, 'reject')} of run {self.of_run}"],
-            may_be_empty=True,
-        )
+        found = _find_rows(self.folder, self.file, tasks[0], rows, is_cancelled)
         limit = int(found["rows"]) if self.limit is None else self.limit
-        # They are read anew: a row that has come since then is found.
-        lookups = lookup_sources(task.lookups, package.streams, files_of(task.destination.connection), is_cancelled)
-        return PreparedFlow(replace(task, rejects=RejectLimits(RejectBounds(limit))), replace(source, lookups=lookups))
+        rejects = RejectLimits(RejectBounds(limit))
+        prepared = []
+        for task in tasks:
+            source = SourceSnapshot(
+                name=task.source.name,
+                files=found["files"],
+                slices=[item for item in found["slices"] if self._takes(task, groups[item["file"]])],
+                notes=[f"{counted(self._claimed(task).numbers, 'reject')} of run {self.of_run}"],
+                may_be_empty=True,
+            )
+            # They are read anew: a row that has come since then is found.
+            own, beside = (
+                lookup_sources(lookups, package.streams, files_of(task.destination.connection), is_cancelled)
+                for lookups in (task.lookups, task.lookups_beside)
+            )
+            source = replace(source, lookups=own, lookups_beside=beside)
+            prepared.append(PreparedFlow(replace(task, rejects=rejects), source))
+        return prepared
 
-    def planned(self, plan: RunPlan, task: DataFlowTask, target: Target, redactor: Redactor) -> RunPlan:
-        """The plan with its claim; a task that an earlier attempt has finished needs none.
+    def planned(self, plan: RunPlan, claimants: Sequence[tuple[DataFlowTask, Target]], redactor: Redactor) -> RunPlan:
+        """The plan with its claims; a task that an earlier attempt has finished needs none.
 
         Raises LedgerError if a reject is taken, or its rows would be those of another table.
         """
-        claim = ReplayPlan(self.of_run, self.loads, self.drops, self.file_hash, self.rows_added)
+        of = {task.id: (task, target) for task, target in claimants}
         claiming = []
         for flow in plan.tasks:
             if isinstance(flow, DataFlowPlan):
+                task, target = of[flow.task]
+                own = self._claimed(task)
+                claim = ReplayPlan(self.of_run, own.loads, own.drops, self.file_hash, own.rows_added)
                 check_replay(self.folder.run_id, flow, claim, task, target, redactor)
                 flow = replace(flow, replay=claim)
             claiming.append(flow)
         return replace(plan, tasks=tuple(claiming))
 
-    def open_behind(self, others: Sequence[Replay]) -> int:
-        """Rejects of the task that are neither in this replay nor in those of `others` that count."""
-        beside = [item for item in others if item.run_id != self.folder.run_id]
-        return open_beside(self.rejects, beside, union(self.loads, self.drops))
+    def open_behind(self, claimants: Sequence[tuple[DataFlowTask, Target]]) -> int | None:
+        """Rejects of the task that are neither in this replay nor in others that count; None if the ledgers of some of
+        several destinations are not asked, because nothing is loaded there.
+        """
+        if self.ways and not self.asks_all:
+            return None
+        others = [
+            [item for item in target.replays(self.of_run, task.id) if item.run_id != self.folder.run_id]
+            for task, target in claimants
+        ]
+        claims = merged_claims(others) if self.ways else others[0]
+        return open_beside(self.rejects, claims, union(self.loads, self.drops))
 
     def accounts(self, tables: Sequence[Mapping[str, Any]], open_behind: int | None) -> dict[str, Any]:
         """What became of the rejects: numbers + rows_added = loaded + rejected_again + filtered + dropped. `tables`: of
         the summary; `open_behind`: as the method says, None if that is not known.
+
+        With several destinations that holds for each of them, and the counts of rows are sums over them.
         """
         done = [table for table in tables if table["status"] == "success"]
-        is_done = bool(done)
+        own = [self._accounts_of(table) for table in done]
+        done_names = {str(table["task"]).rpartition("/")[2] for table in done}
+        is_done = bool(done) and all(way.name in done_names for way in self.ways)
         return {
             "of_run": self.of_run,
             "numbers": self.numbers if is_done else 0,
-            "loaded": sum(int(table["rows_loaded"]) for table in done),
-            "rejected_again": sum(int(table["rows_rejected"]) for table in done),
-            "filtered": sum(int(table["rows_filtered"]) for table in done),
+            **{name: sum(item[name] for item in own) for name in ("loaded", "rejected_again", "filtered")},
             "dropped": count_numbers(self.drops) if is_done else 0,
             "rows_added": self.rows_added if is_done else 0,
             "open": open_behind,
+            **({"tables": own} if self.ways else {}),
         }
+
+    def _accounts_of(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        way = self._way(str(table["task"]).rpartition("/")[2])
+        return {
+            "table": table["table"],
+            "numbers": way.numbers,
+            "loaded": int(table["rows_loaded"]),
+            "rejected_again": int(table["rows_rejected"]),
+            "filtered": int(table["rows_filtered"]),
+            "dropped": count_numbers(way.drops),
+            "rows_added": way.rows_added,
+        }
+
+    def _claimed(self, task: DataFlowTask) -> WayOfReplay:
+        return self._way(task.destination.name)
+
+    def _way(self, name: str) -> WayOfReplay:
+        """What is claimed for a destination; all of it, if there is one only."""
+        if not self.ways:
+            return WayOfReplay(name, self.loads, self.drops, self.rows_added)
+        return next((way for way in self.ways if way.name == name), WayOfReplay(name, (), ()))
+
+    def _takes(self, task: DataFlowTask, group: Mapping[str, Any]) -> bool:
+        return not self.ways or task.destination.name in group.get("destinations", ())
 
 
 def begin_replay(
@@ -201,7 +265,8 @@ def begin_replay(
     try:
         requests.check_package(of, package, REPLAY)
         table = _rejected_table(of, options.table)
-        task = _replayable(of, _task_of(with_late_flows(package, of, table.task), table.task), table)
+        tasks = flows_to_replay(package, of, table.flow or table.task, _names(table))
+        task = _replayable(of, tasks[0], table)
         said = repaired(of.run_id, table.task, table.rejected, options.file, options.rows, options.drop)
         folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
         try:
@@ -212,10 +277,12 @@ def begin_replay(
             if said.takes_all:
                 repeat_place(folder.origins, int(found["rows"]))
             loads, drops, rows_added = loaded_and_dropped(said, int(found["rows"]), found.pop("blank"), rows.unclosed)
+            stored = _stored(tasks)
+            ways = ways_of_replay(table, stored, loads, drops, rows_added) if table.flow else []
             run = ReplayRun(
                 folder,
                 of.run_id,
-                table.task,
+                table.flow or table.task,
                 table.rejected,
                 loads,
                 drops,
@@ -227,6 +294,8 @@ def begin_replay(
                 rows.groups,
                 options.limit,
                 list(rows.first_bytes),
+                ways,
+                len(ways) == len(stored),
             )
             folder.write_document(folder.replay, run.to_dict())
         except BaseException:
@@ -288,19 +357,32 @@ def _rejected_table(of: RunFolder, name: str | None) -> RejectedTable:
     )
 
 
-def _task_of(package: BoundPackage, task_id: str) -> DataFlowTask:
-    """`task_id`: as it stands in the documents of a run, which hold no secrets."""
+def flows_to_replay(package: BoundPackage, of: RunFolder, name: str, names: Collection[str]) -> list[DataFlowTask]:
+    """The data flow called `name` as it stands in the documents of a run, which hold no secrets: the ways to its
+    destinations, `names` among them, if there are several.
+    """
     redactor = Redactor(package.secrets)
-    found = [flow for flow, _ in nameable_flows(package) if redactor.text(flow.id) == task_id]
+    known = with_late_flows(package, of, {name, *(f"{name}/{own}" for own in names)})
+    found = [flow for flow, _ in nameable_flows(known) if redactor.text(flow.flow or flow.id) == name]
     if not found:
-        raise LedgerError(f"the package has no task `{task_id}` any more", hint="Give the parameters of the run.")
-    if len(found) > 1:
+        raise LedgerError(f"the package has no task `{name}` any more", hint="Give the parameters of the run.")
+    if len({flow.destination.name for flow in found}) < len(found):
         raise LedgerError(
-            f"rejects of task {task_id} cannot be replayed",
+            f"rejects of task {name} cannot be replayed",
             found=f"{len(found)} tasks that are called the same, because secrets in their names are not stored",
             hint="Load the repaired rows from a file of their own, by a package with `target: append`.",
         )
-    return found[0]
+    return found
+
+
+def _names(table: RejectedTable) -> list[str]:
+    """Of the destinations of its flow."""
+    return [task.rpartition("/")[2] for task in table.ways]
+
+
+def _stored(ways: Sequence[DataFlowTask]) -> list[str]:
+    """Names of the destinations that keep what they get: nothing lacks in the others."""
+    return [way.destination.name for way in ways if capabilities_of(way.destination.connection).stores_tables]
 
 
 def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> DataFlowTask:
@@ -317,8 +399,6 @@ def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> Data
         raise refused("rows of a join, whose other sides are not read again", "Repair the source files, and run again.")
     if task.union is not None:
         raise refused("rows of a union, whose sources have layouts of their own")
-    if task.flow:
-        raise refused("a data flow with several destinations: what one has rejected, the others may have loaded")
     if isinstance(task.source, GatheredSource):
         raise refused(
             f"rows in front of the query `{task.source.name}`, which needs all rows: one more changes what was loaded",
@@ -387,7 +467,7 @@ def _find_rows(
         "path": str(path),
         "layout": task.source.layout.to_core(set()),
         "files": core_files(rows.files, path, folder.origins),
-        "groups": rows.groups,
+        "groups": rows.core_groups(),
         "first_bytes": list(rows.first_bytes),
     }
     return core.replay_rows(spec, is_cancelled)

@@ -20,6 +20,7 @@ from headrace.run.number_list import Stretch
 from headrace.run.reject_files import RejectRow
 from headrace.run.rejected import RejectedTable
 from headrace.run.replay_rows import Repaired, refuse_cut
+from headrace.run.replay_ways import lacking
 
 _PATHS: Final = frozenset({"file_name", "file_path"})
 _PLACES: Final = frozenset({"row_number", "byte_offset"})
@@ -34,8 +35,9 @@ _MARK_BYTES: Final = 3
 @dataclass
 class RowGroups:
     """`files`: as which source files rows are written: dialect and, if a column asks, `origin`, the path of the file.
-    `groups`: so many rows of one of them, then of another one; the last group has the rest. `first_bytes` of the
-    first reject: as many as a byte order mark has. `unclosed`: the first reject with a qualifier that nothing closes.
+    `groups`: so many rows of one of them, then of another one; the last group has the rest. With several destinations
+    each group says which of them lack its rows. `first_bytes` of the first reject: as many as a byte order mark has.
+    `unclosed`: the first reject with a qualifier that nothing closes.
     """
 
     files: list[dict[str, Any]] = field(default_factory=list)
@@ -49,12 +51,17 @@ class RowGroups:
             self.files.append(file)
         return self.files.index(file)
 
-    def add(self, index: int) -> None:
-        """One more row, of a file by its number."""
-        if self.groups and self.groups[-1]["file"] == index:
+    def add(self, index: int, destinations: Sequence[str]) -> None:
+        """One more row, of a file by its number, which these of several destinations lack."""
+        own = {"file": index, **({"destinations": list(destinations)} if destinations else {})}
+        if self.groups and self.groups[-1] == {**own, "rows": self.groups[-1]["rows"]}:
             self.groups[-1]["rows"] += 1
         else:
-            self.groups.append({"file": index, "rows": 1})
+            self.groups.append({**own, "rows": 1})
+
+    def core_groups(self) -> list[dict[str, Any]]:
+        """The groups as the core wants them."""
+        return [{"file": group["file"], "rows": group["rows"]} for group in self.groups]
 
 
 def row_groups(of: RunFolder, table: RejectedTable, made: Sequence[Column], said: Repaired, places: Path) -> RowGroups:
@@ -73,7 +80,7 @@ def row_groups(of: RunFolder, table: RejectedTable, made: Sequence[Column], said
         for row in rows:
             if not found.groups:
                 found.first_bytes = _first_bytes(table, row)
-            found.add(index_of(source.number_of(row)))
+            found.add(index_of(source.number_of(row)), lacking(row) if table.flow else ())
             if found.unclosed is None and row.members.get("rule") == _UNCLOSED:
                 found.unclosed = row.number
             if row.is_cut:
@@ -83,7 +90,7 @@ def row_groups(of: RunFolder, table: RejectedTable, made: Sequence[Column], said
     if not said.is_named:
         refuse_cut(cut)
     if not found.groups:
-        found.add(index_of(0))  # for a file without rows
+        found.add(index_of(0), ())  # for a file without rows
     found.groups[-1]["rows"] = None
     return found
 

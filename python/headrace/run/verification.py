@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from headrace import core
 from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import LocalExecutor
-from headrace.model import BoundPackage
+from headrace.model import BoundPackage, DataFlowTask, GatheredSource, Split
 from headrace.planning import DataFlowPlan, MemoryBudget, Partitioning, RunFacts, SkippedTask, plan_source_pass
 from headrace.planning.wording import stream_name
 from headrace.run import request as requests
@@ -174,11 +174,9 @@ class _Verification:
             return f"its rows came from {stream_name(item.source.streams[0])}, which cannot be read again"
         if item.task.join is not None:
             return "its rows have come out of a join, and stand in no file"
-        if item.task.flow:
-            return "it is one of several destinations, to which rows have gone by ways of their own"
-        if item.task.computes:
+        if not _are_split_alone(item.task) and item.task.computes:
             return "its rows have passed a query"
-        if item.task.transforms:
+        if not _are_split_alone(item.task) and item.task.transforms:
             return "its rows have passed a lookup, whose rows may be other ones by now"
         if self._loads[self._place(item)] > 1:
             return "several tasks of the run have loaded this table"
@@ -224,6 +222,14 @@ class _Verification:
             if self._cancel.is_set():
                 raise CancelledError(_CANCELLED) from None
             raise
+
+
+def _are_split_alone(task: DataFlowTask) -> bool:
+    """Whether the rows of one of several destinations are those of the files, as far as they have gone its way: what
+    splits them depends on nothing but the row.
+    """
+    is_known = all(isinstance(own, Split) and own.rows is not None for own in task.transforms)
+    return bool(task.flow) and is_known and not isinstance(task.source, GatheredSource)
 
 
 def _verdict(item: PreparedFlow, status: Status, **members: Any) -> TableVerdict:

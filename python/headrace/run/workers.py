@@ -31,7 +31,7 @@ from headrace.run.redact import Redactor
 from headrace.run.shared_loads import SharedLoad
 from headrace.run.sql.prepared import prepare, read_sql
 from headrace.run.sql.query_rows import query_rows
-from headrace.run.transactions import Part, Transaction
+from headrace.run.transactions import Load, Part, Transaction
 from headrace.targets import SqlSessions, Target, capabilities_of
 
 Result = TypeVar("Result")
@@ -117,7 +117,7 @@ class RunWorkers:
         def call() -> Sequence[FlowEnd]:
             connection = place.package.binder.surroundings.names.connections[str(task.transaction)]
             assert connection is not None
-            parts = [Part(member, self._sql_of(member, place, warn)) for member in members]
+            parts = [Part(member, self._sql_of(member, place, warn), self._loads_of(member)) for member in members]
             run_id = self._folder.run_id
             return Transaction(instance, connection, parts, place, run_id, self._flows, self._events).run()
 
@@ -130,6 +130,19 @@ class RunWorkers:
         settings = place.package.binder.task(member.task, context.scope, member.instance)
         assert isinstance(settings, SqlSpec)
         return SqlExecution(settings, context)
+
+    def _loads_of(self, member: Member) -> list[Load]:
+        if member.task.kind == "sql":
+            return []
+        once = cache(member.flow)
+
+        def bind() -> DataFlowTask:
+            bound = once()
+            assert isinstance(bound, DataFlowTask)
+            return bound
+
+        ways = self._flows.ways(member.instance, once)
+        return [Load(way.task.id, way.bind) for way in ways] or [Load(member.instance, bind)]
 
     def leaf(self, settings: Any, context: LeafContext) -> LeafResult:
         """Does any other task."""

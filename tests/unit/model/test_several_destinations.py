@@ -158,7 +158,7 @@ CASES: dict[str, str] = {
     "lock": package(a=SERVER, b=f"{SERVER}, lock: true"),
     "partition_by_file": package(a=SERVER, b=f"{SERVER}, partition: {{range: {{column: id}}}}"),
     "no_destination": HEAD + "      destinations: {}\n",
-    "member_of_a_transaction": package(a="lines", b="lines")
+    "member_of_a_transaction": package(a="lines", b=SERVER)
     .replace("tasks:\n  load:\n", f"tasks:\n  both:\n    {TRANSACTION}      tasks:\n       load:\n"),
 }  # fmt: skip
 

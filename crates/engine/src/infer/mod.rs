@@ -146,6 +146,7 @@ fn flow_spec(spec: &InferSpec) -> FlowSpec {
             files: spec.files.clone(),
             slices: spec.slices.clone(),
             committed: Default::default(),
+            left_out: Default::default(),
             generate: None,
             gathered: false,
             epochs: Vec::new(),

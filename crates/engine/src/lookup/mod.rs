@@ -259,6 +259,7 @@ fn flow_spec(spec: &LookupSpec) -> FlowSpec {
             files: spec.files.clone(),
             slices: spec.slices.clone(),
             committed: Default::default(),
+            left_out: Default::default(),
             generate: None,
             gathered: false,
             epochs: Vec::new(),

@@ -18,6 +18,8 @@ pub struct Lines {
     layouts: Layouts,
     /// Of each file: name and number.
     files: Vec<Vec<u8>>,
+    /// Of all destinations, if lines tell which of them lack a row.
+    destinations: Vec<String>,
     max_row_bytes: usize,
 }
 
@@ -29,19 +31,27 @@ pub struct SliceLines {
 }
 
 impl Lines {
-    /// `names`: of the files, as they may be shown.
-    pub fn new(layouts: Layouts, names: &[String], max_row_bytes: usize) -> Self {
+    /// `names`: of the files, as they may be shown; `destinations`: of those that lines tell of.
+    pub fn new(layouts: Layouts, names: &[String], destinations: Vec<String>, max_row_bytes: usize) -> Self {
         let name =
             |(number, name): (usize, &String)| format!("\"file\":{},\"file_number\":{number}", json(name)).into_bytes();
-        Lines { layouts, files: std::iter::zip(1.., names).map(name).collect(), max_row_bytes }
+        Lines { layouts, files: std::iter::zip(1.., names).map(name).collect(), destinations, max_row_bytes }
     }
 
-    /// The end of a line, its line feed included.
-    pub fn tail<'s>(&self, own: &'s mut SliceLines, file: usize, reject: &Reject, long: Option<&LongRow>) -> &'s [u8] {
+    /// The end of a line, its line feed included. `takers`: the destinations that get rows of its slice, by number.
+    pub fn tail<'s>(
+        &self,
+        own: &'s mut SliceLines,
+        file: usize,
+        takers: &[usize],
+        reject: &Reject,
+        long: Option<&LongRow>,
+    ) -> &'s [u8] {
         let SliceLines { kinds, tail } = own;
         tail.clear();
         // Writing to memory cannot fail.
         let _ = self.write(tail, kinds, file, reject, long);
+        let _ = self.end(tail, reject.lacking.as_deref().unwrap_or(takers));
         tail
     }
 
@@ -87,6 +97,16 @@ impl Lines {
         } else {
             let also: Vec<AlsoBad> = reject.also.iter().map(|other| Self::also(layout, other)).collect();
             serde_json::to_writer(&mut *tail, &also)?;
+        }
+        Ok(())
+    }
+
+    /// Tells, where that is told, which destinations lack the row.
+    fn end(&self, tail: &mut Vec<u8>, lacking: &[usize]) -> io::Result<()> {
+        if !self.destinations.is_empty() {
+            let names: Vec<&String> = lacking.iter().filter_map(|number| self.destinations.get(*number)).collect();
+            tail.extend_from_slice(b",\"destinations\":");
+            serde_json::to_writer(&mut *tail, &names)?;
         }
         tail.extend_from_slice(b"}\n");
         Ok(())

@@ -62,6 +62,14 @@ pub struct RejectStore {
     slices: Mutex<Vec<Ended>>,
 }
 
+/// Where a reject stands, and the destinations that get rows of its slice, by number.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    pub slice: u32,
+    pub file: usize,
+    pub takers: &'a [usize],
+}
+
 /// A slice that ended, with its rejects.
 #[derive(Clone, Copy)]
 struct Ended {
@@ -106,9 +114,12 @@ impl RejectStore {
         let paths = || spec.source.files.iter().map(|file| file.path.clone()).collect();
         let layouts = Layouts::of_flow(spec);
         let names = if spec.rejects.names.is_empty() { paths() } else { spec.rejects.names.clone() };
+        let others = spec.others.iter().map(|own| own.name.clone());
+        let told = std::iter::once(spec.destination.clone()).chain(others);
+        let told = if spec.rejects.tell_destinations { told.collect() } else { Vec::new() };
         RejectStore {
             folder: Folder::new(&spec.rejects),
-            lines: Lines::new(layouts.clone(), &names, spec.memory.max_row_bytes),
+            lines: Lines::new(layouts.clone(), &names, told, spec.memory.max_row_bytes),
             limits: Limits::new(spec),
             spec: spec.rejects.clone(),
             layouts,
@@ -129,8 +140,7 @@ impl RejectStore {
     /// Takes a reject of a slice; true when the flow has to fail for it. `long`: if [`RejectStore::keep_part`] was called for it.
     pub fn add(
         &self,
-        slice: u32,
-        file: usize,
+        Place { slice, file, takers }: Place<'_>,
         reject: &Reject,
         long: Option<&LongRow>,
         open: &mut Option<SliceRejects>,
@@ -159,10 +169,10 @@ impl RejectStore {
             let (value, note) = (bad.value.clone(), bad.note.clone());
             let (column, rule, byte) = (Some(bad.column), bad.rule, bad.byte);
             let fatal = Reject { column, rule, byte, value, note, ..reject.clone() };
-            tally.first_fatal = example(self.lines.tail(lines, file, &fatal, long), *numbered);
+            tally.first_fatal = example(self.lines.tail(lines, file, takers, &fatal, long), *numbered);
         }
         let tail: &[u8] = match is_written || is_example || is_first_of_file {
-            true => self.lines.tail(lines, file, reject, long),
+            true => self.lines.tail(lines, file, takers, reject, long),
             false => &[],
         };
         if is_first_of_file {

@@ -49,6 +49,9 @@ pub struct DestinationSpec {
     /// Slices that an earlier attempt has committed there.
     #[serde(default)]
     pub committed: HashMap<u32, CommittedSlice>,
+    /// As in [`super::SourceSpec::left_out`].
+    #[serde(default)]
+    pub left_out: HashSet<u32>,
 }
 
 /// Columns of rows somewhere on their way, and the column in front of the transforms that each of them is; none for those that stand
@@ -144,10 +147,12 @@ impl FlowSpec {
         let rows = self.input_of_destination(number).among(&passed);
         way.input = Some(rows);
         if let Some(other) = number.checked_sub(1).and_then(|other| self.others.get(other)) {
-            let DestinationSpec { name, fit, routing, sink, committed, .. } = other.clone();
-            way.destination = name;
+            let DestinationSpec { name, fit, routing, sink, committed, left_out, .. } = other.clone();
+            (way.destination, way.source.left_out) = (name, left_out);
             (way.fit, way.routing, way.sink, way.source.committed) = (fit, routing, sink, committed);
         }
+        let left_out = std::mem::take(&mut way.source.left_out);
+        way.source.slices.retain(|slice| !left_out.contains(&slice.number));
         way
     }
 
@@ -159,20 +164,38 @@ impl FlowSpec {
         }
     }
 
-    /// Whether a slice is committed in all destinations.
-    pub fn is_slice_committed(&self, slice: u32) -> bool {
-        (0..self.destinations()).all(|own| self.committed_in(own).is_some_and(|known| known.contains_key(&slice)))
+    /// Whether a destination gets rows of a slice.
+    pub fn takes(&self, number: usize, slice: u32) -> bool {
+        let left_out = match number.checked_sub(1) {
+            None => Some(&self.source.left_out),
+            Some(other) => self.others.get(other).map(|other| &other.left_out),
+        };
+        left_out.is_some_and(|left_out| !left_out.contains(&slice))
     }
 
-    /// The account of a slice that was committed in all destinations, without a reject.
+    /// The destinations that get rows of a slice.
+    pub fn takers(&self, slice: u32) -> impl Iterator<Item = usize> {
+        (0..self.destinations()).filter(move |number| self.takes(*number, slice))
+    }
+
+    /// Whether a slice is committed in all destinations that get it.
+    pub fn is_slice_committed(&self, slice: u32) -> bool {
+        self.takers(slice).all(|own| self.committed_in(own).is_some_and(|known| known.contains_key(&slice)))
+    }
+
+    /// The account of a slice that was committed in all destinations that get it, without a reject.
     pub fn known(&self, slice: &SliceSpec) -> Option<SliceReport> {
         let of =
             |number: usize| self.committed_in(number)?.get(&slice.number).map(|known| SliceReport::known(slice, known));
-        let mut account = of(0)?;
+        let mut account = of(self.takers(slice.number).next()?)?;
         if self.others.is_empty() {
             return Some(account);
         }
         for number in 0..self.destinations() {
+            if !self.takes(number, slice.number) {
+                account.destinations.push(DestinationCounts::default());
+                continue;
+            }
             let SliceReport { committed, out, rejected, filtered, .. } = of(number)?;
             account.destinations.push(DestinationCounts { committed, out, rejected, filtered, refused_at_end: 0 });
         }

@@ -58,7 +58,7 @@ pub fn send(
             let mut remaining = Remaining::default();
             let counts = Counts { transforms: &mut account.transforms, destinations: &mut ends };
             let placed = sending.place(part.clone(), counts, &mut remaining)?;
-            if let Some((row, refusal)) = remaining.into_refusals().next() {
+            if let Some((row, refusal, _)) = remaining.into_refusals().into_iter().next() {
                 let error = refused(shared, &schema, &part, row as usize, &refusal);
                 // What is refused on the way is about none of the destinations.
                 let guilty = ends.iter().position(|end| end.rejected > 0);

@@ -267,10 +267,12 @@ impl<'a> Pair<'a> {
                 refused[side.index()] += u64::from(self.shared.transforms.is_on_way(refuser, way));
             }
         }
-        for (number, refusal) in remaining.into_refusals() {
+        for (number, refusal, by) in remaining.into_refusals() {
             let (side, row) = opened.join.stands_for(number as usize);
             let Some(progress) = &opened.progress[side.index()] else { continue };
+            let lacking = self.shared.lacking(&by, first.number);
             let refused = self.refused_row(side, row, refusal, &progress.file);
+            let refused = RefusedRow { lacking, ..refused };
             opened.refused[side.index()].push(refused);
         }
         let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum();
@@ -295,7 +297,7 @@ impl<'a> Pair<'a> {
             Some((column, _)) => (None, Some(self.note_of_other(refusal.rule, refusal.note, column))),
             None => (None, refusal.note),
         };
-        Refusal { note, ..refusal }.of_row(number, |_| own.map(|column| file.field(column)))
+        Refusal { note, ..refusal }.of_row(number, None, |_| own.map(|column| file.field(column)))
     }
 
     /// What is said of rows because of a column behind the join that their other ones have.

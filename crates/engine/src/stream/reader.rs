@@ -19,7 +19,7 @@ use crate::report::{DestinationCounts, Dialect, SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed};
 use crate::source::{ByteSource, Footer, Hashing, OpenLine, Opened, open};
 use crate::spec::{Compression, FileSpec, Margin, SliceSpec};
-use crate::transforms::Remaining;
+use crate::transforms::{Refuser, Remaining};
 use crate::unified::Unified;
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
@@ -314,7 +314,8 @@ impl<'a> Reader<'a> {
         let placed = batch.map(|batch| rows.place(batch, counts, &mut remaining)).transpose()?.unwrap_or_default();
         let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum();
         let column = |own: usize| self.unified.as_ref().map_or(Some(own), |unified| unified.field(own));
-        let refused = remaining.into_refused(&progress.file, column);
+        let lacking = |by: &[Refuser]| self.shared.lacking(by, progress.slice.number);
+        let refused = remaining.into_refused(&progress.file, column, lacking);
         let origin = self.end_batch(progress, refused, &Gone { out, is_transformed: rows.is_transformed() })?;
         progress.account.out += out;
         let Some(origin) = origin.filter(|_| out > 0 && !progress.is_committed) else { return Ok(true) };
@@ -614,6 +615,7 @@ impl<'a> Reader<'a> {
             row_end: self.parser.own_row_end(),
             also: Vec::new(),
             fatal: None,
+            lacking: None,
         };
         let (shared, slice) = (self.shared, progress.slice.number);
         let mut parts = SourceParts::new(encoding);

@@ -238,18 +238,26 @@ impl Transforms {
         }
     }
 
-    /// The rows of a batch behind the transforms, for each destination. `counts`: one for each transform.
+    /// The rows of a batch behind the transforms, for each destination. `counts`: one for each transform; `takes`: which destinations get
+    /// rows of the batch, all if it is empty.
     ///
     /// # Errors
     /// Those of a query that no row is to blame for, `Cancelled`, `Internal`.
-    pub fn send(&self, batch: RecordBatch, counts: &mut [TransformCounts]) -> Result<Sent, CoreError> {
+    pub fn send(&self, batch: RecordBatch, counts: &mut [TransformCounts], takes: &[bool]) -> Result<Sent, CoreError> {
+        let is_taken = |end: usize| takes.get(end).copied().unwrap_or(true);
+        let leads_on = |reader: &Reader| match *reader {
+            Reader::End(number) => is_taken(number),
+            Reader::Stage { place, .. } => {
+                (0..self.ends.len()).any(|end| is_taken(end) && self.is_on_way(Refuser::Transform(place), end))
+            }
+        };
         let mut sent = Sent {
             destinations: self.ends.iter().map(|_| None).collect(),
             refused_at_end: vec![0; self.ends.len()],
             refused: Remaining::default(),
         };
         let mut waiting: Vec<Vec<Arrival>> = self.stages.iter().map(|_| Vec::new()).collect();
-        self.give(RowsOf::FIRST, batch, Remaining::default(), &mut waiting, &mut sent)?;
+        self.give(RowsOf::FIRST, batch, Remaining::default(), &leads_on, &mut waiting, &mut sent)?;
         for place in 0..self.stages.len() {
             // All that it reads has come: it stands before it.
             let arrived = std::mem::take(&mut waiting[place]);
@@ -261,7 +269,8 @@ impl Transforms {
             sent.refused.absorb(refused);
             for Output { output, batch, mut remaining } in outputs {
                 remaining.refused_by(Refuser::Transform(place));
-                self.give(RowsOf { transform: Some(place), output }, batch, remaining, &mut waiting, &mut sent)?;
+                let rows = RowsOf { transform: Some(place), output };
+                self.give(rows, batch, remaining, &leads_on, &mut waiting, &mut sent)?;
             }
         }
         Ok(sent)
@@ -277,7 +286,7 @@ impl Transforms {
         counts: &mut [TransformCounts],
         remaining: &mut Remaining,
     ) -> Result<Option<RecordBatch>, CoreError> {
-        let Sent { mut destinations, refused, .. } = self.send(batch, counts)?;
+        let Sent { mut destinations, refused, .. } = self.send(batch, counts, &[])?;
         let own = destinations.pop().flatten();
         let (batch, mut left) = own.map_or_else(|| (None, Remaining::default()), |(batch, left)| (Some(batch), left));
         left.absorb(refused);
@@ -285,12 +294,13 @@ impl Transforms {
         Ok(batch)
     }
 
-    /// Gives rows to whoever reads them; their arrays are shared.
+    /// Gives rows to whoever reads them, and leads on to somebody who takes them; their arrays are shared.
     fn give(
         &self,
         rows: RowsOf,
         batch: RecordBatch,
         remaining: Remaining,
+        leads_on: &dyn Fn(&Reader) -> bool,
         waiting: &mut [Vec<Arrival>],
         sent: &mut Sent,
     ) -> Result<(), CoreError> {
@@ -300,9 +310,9 @@ impl Transforms {
         let stages = self.inputs.iter().enumerate().filter_map(input);
         let ends =
             self.ends.iter().enumerate().filter(|(_, end)| end.rows == rows).map(|(place, _)| Reader::End(place));
-        let readers: Vec<Reader> = stages.chain(ends).collect();
+        let readers: Vec<Reader> = stages.chain(ends).filter(|reader| leads_on(reader)).collect();
         let Some((last, others)) = readers.split_last() else {
-            sent.refused.absorb(remaining); // an output that nobody reads
+            sent.refused.absorb(remaining); // an output that nobody reads now
             return Ok(());
         };
         for reader in others {

@@ -19,10 +19,15 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Of a row of the parser. `field`: in which field of it a column stands.
-    pub fn of_row(self, number: u32, field: impl FnOnce(usize) -> Option<usize>) -> RefusedRow {
+    /// Of a row of the parser. `lacking`: the destinations that lack it; `field`: in which field of it a column stands.
+    pub fn of_row(
+        self,
+        number: u32,
+        lacking: Option<Arc<[usize]>>,
+        field: impl FnOnce(usize) -> Option<usize>,
+    ) -> RefusedRow {
         let Refusal { column, rule, note } = self;
-        RefusedRow { number, column: column.and_then(field), rule, note }
+        RefusedRow { number, column: column.and_then(field), rule, note, lacking }
     }
 }
 
@@ -140,20 +145,29 @@ impl Remaining {
         self.numbers.as_deref()
     }
 
-    /// The numbers of the refused rows, in the order of the batch, and why they were refused. One that several ways have refused is
-    /// one, with what was found first.
-    pub fn into_refusals(mut self) -> impl Iterator<Item = (u32, Refusal)> {
+    /// The numbers of the refused rows, in the order of the batch, why they were refused, and by whom. One that several ways have
+    /// refused is one, with what was found first.
+    pub fn into_refusals(mut self) -> Vec<(u32, Refusal, Vec<Refuser>)> {
         self.refused.sort_unstable();
-        self.refused.dedup_by_key(|(number, _)| *number);
-        let refusals = self.refusals;
-        self.refused.into_iter().map(move |(number, place)| (number, refusals[place as usize].0.clone()))
+        let rows = self.refused.chunk_by(|one, other| one.0 == other.0);
+        let row = |own: &[(u32, u32)]| {
+            let by = own.iter().filter_map(|&(_, place)| self.refusals[place as usize].1).collect();
+            own.first().map(|&(number, place)| (number, self.refusals[place as usize].0.clone(), by))
+        };
+        rows.filter_map(row).collect()
     }
 
     /// The refused rows, in the order of the batch, as the parser of a file wants them. `column`: of which column of its layout one in
-    /// front of the transforms is.
-    pub fn into_refused(self, file: &FileSpec, column: impl Fn(usize) -> Option<usize>) -> Vec<RefusedRow> {
+    /// front of the transforms is; `lacking`: which destinations lack what these have refused.
+    pub fn into_refused(
+        self,
+        file: &FileSpec,
+        column: impl Fn(usize) -> Option<usize>,
+        lacking: impl Fn(&[Refuser]) -> Option<Arc<[usize]>>,
+    ) -> Vec<RefusedRow> {
         let field = |own: usize| column(own).map(|own| file.field(own));
-        self.into_refusals().map(|(number, refusal)| refusal.of_row(number, field)).collect()
+        let rows = self.into_refusals().into_iter();
+        rows.map(|(number, refusal, by)| refusal.of_row(number, lacking(&by), field)).collect()
     }
 }
 
@@ -171,8 +185,11 @@ mod tests {
         remaining.refuse([0], &refusal(9));
         remaining.keep(&[false, true, false]);
         assert_eq!((remaining.refused.len(), remaining.numbers.clone()), (3, Some(vec![2])));
-        let refused: Vec<_> =
-            remaining.into_refused(&FileSpec::default(), Some).iter().map(|row| (row.number, row.column)).collect();
+        let refused: Vec<_> = remaining
+            .into_refused(&FileSpec::default(), Some, |_| None)
+            .iter()
+            .map(|row| (row.number, row.column))
+            .collect();
         assert_eq!(refused, [(0, Some(9)), (1, Some(7)), (3, Some(8))]);
     }
 
@@ -194,7 +211,8 @@ mod tests {
         let [transform, destination] = [Refuser::Transform(3), Refuser::Destination(1)];
         assert_eq!(refusers, [(3, transform), (2, destination), (3, destination)]);
         assert_eq!((remaining.refused(), remaining.numbers()), (3, Some(&[1, 2, 3][..])));
-        let refused: Vec<_> = remaining.into_refusals().map(|(number, refusal)| (number, refusal.column)).collect();
-        assert_eq!(refused, [(2, Some(8)), (3, Some(7))]);
+        let rows = remaining.into_refusals().into_iter();
+        let refused: Vec<_> = rows.map(|(number, refusal, by)| (number, refusal.column, by)).collect();
+        assert_eq!(refused, [(2, Some(8), vec![destination]), (3, Some(7), vec![transform, destination])]);
     }
 }

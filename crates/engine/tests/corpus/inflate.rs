@@ -134,6 +134,7 @@ fn plan(file: &[u8], slices: u64, qualifier: Option<char>) -> Option<(SourceSpec
         files: slicing.files,
         slices: slicing.slices,
         committed: Default::default(),
+        left_out: Default::default(),
         generate: None,
         gathered: false,
         epochs: vec![],

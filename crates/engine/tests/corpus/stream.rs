@@ -201,6 +201,7 @@ fn located(layout: &Layout, slicing: &Slicing, expected: &[Outcome]) -> (Vec<Loc
             });
             let also = also.collect();
             rejects.push(LocatedReject {
+                destinations: None,
                 number: rejects.len() as u64 + 1,
                 file_number: 1,
                 row_byte: reject.row_byte,
@@ -285,6 +286,7 @@ impl Place {
                 files: slicing.files.clone(),
                 slices: slicing.slices.clone(),
                 committed: Default::default(),
+                left_out: Default::default(),
                 generate: None,
                 gathered: false,
                 epochs: vec![],

@@ -1,6 +1,6 @@
 //! Several destinations of one pass: each gets the rows of its way, whatever the streams, and its accounts are those of a plain flow.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -111,7 +111,15 @@ fn two_destinations_share_the_rows_of_the_source() {
         let input = RowsOf { transform: None, output: 0 };
         spec.others = {
             let name = "other".to_owned();
-            vec![DestinationSpec { name, input, fit: vec![], routing: None, sink: arrow(), committed: HashMap::new() }]
+            vec![DestinationSpec {
+                name,
+                input,
+                fit: vec![],
+                routing: None,
+                sink: arrow(),
+                committed: HashMap::new(),
+                left_out: HashSet::new(),
+            }]
         };
         let (found, report) = run(spec, |_| Ok(0));
         assert_eq!(report.status, Status::Ok, "{:?}", report.error);
@@ -243,6 +251,45 @@ fn a_slice_that_some_destinations_have_is_sent_to_the_others() {
         (error.kind, error.what.as_str()),
         (ErrorKind::Internal, "slice 1 has other rows than when an earlier attempt committed it")
     );
+}
+
+#[test]
+fn a_slice_is_sent_to_the_destinations_that_take_it() {
+    let mut job = Job { limit: 1000, ..job(4).arrow() };
+    job.layout.columns[0].nullable = true;
+    let counted: HashMap<u32, u64> = {
+        let flow = Flow::new(FlowSpec { sink: SinkSpec::Null, ..job.plan().unwrap() }).unwrap();
+        flow.start().unwrap();
+        join(&flow).slices.iter().map(|slice| (slice.number, slice.rows)).collect()
+    };
+    let mut spec = job.plan().unwrap();
+    // Rows of a slice that nobody else takes do not pass what leads to the others only.
+    spec.transforms = serde_json::from_value(split(2)).unwrap();
+    spec.input = Some(RowsOf::FIRST);
+    spec.destination = "all".to_owned();
+    spec.source.left_out = HashSet::from([1]);
+    spec.rejects.tell_destinations = true;
+    let sink = json!({"kind": "arrow", "columns": ["id", "name", "amount", "day"]});
+    let mut other = destination(json!({"input": {"transform": 0, "output": 1}, "sink": sink}));
+    other.left_out = HashSet::from([2, 3]);
+    spec.others = vec![other];
+    let asked = std::sync::Mutex::new(HashSet::new());
+    let (found, report) = run(spec, |id| {
+        asked.lock().unwrap().insert(id);
+        if id % 10 == 0 { Err("bad") } else { Ok(1) }
+    });
+    assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+    let without = |numbers: &[u32]| ROWS as u64 - numbers.iter().map(|number| counted[number]).sum::<u64>();
+    assert_eq!(found[0].len() as u64, without(&[1]));
+    assert_eq!(asked.into_inner().unwrap().len() as u64, without(&[2, 3]));
+    for slice in &report.slices {
+        let [all, parted] = slice.destinations[..] else { panic!("two destinations") };
+        let rows = |own: DestinationCounts| own.out + own.filtered + own.rejected;
+        assert_eq!(rows(all), if slice.number == 1 { 0 } else { slice.rows }, "{slice:?}");
+        assert_eq!(rows(parted), if [2, 3].contains(&slice.number) { 0 } else { slice.rows }, "{slice:?}");
+        assert_eq!((all.rejected, parted.rejected), (0, slice.rejected));
+    }
+    assert_eq!(report.rejects.first[0].destinations.as_deref(), Some(&["other".to_owned()][..]));
 }
 
 #[test]

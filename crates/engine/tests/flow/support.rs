@@ -124,6 +124,7 @@ impl Job {
                 slices: slicing.slices,
                 committed: self.committed.clone(),
                 generate: None,
+                left_out: Default::default(),
                 gathered: false,
                 epochs: vec![],
             },

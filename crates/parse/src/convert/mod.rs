@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use headrace_types::{Column, Disposition, Rule};
 
+use crate::parser::RefusedRow;
 use crate::raw::cpu::CpuPath;
 use crate::raw::fields::{Field, OTHER_TEXT, TILE_ROWS, Tile};
 use crate::raw::memory::Plain;
@@ -75,6 +76,8 @@ pub struct BadRows {
     pub found: Vec<BadRow>,
     /// What is to be said of rows that were refused, told apart by their places in `found`.
     notes: Vec<Arc<str>>,
+    /// Which destinations lack rows that were refused: few sets, of many rows.
+    lacking: Vec<Arc<[usize]>>,
     /// The same of further columns: the first ones of a row, and the first one for which the flow fails.
     pub others: Vec<OtherBad>,
     /// Values that are loaded as something else, of rows that may yet turn out to be bad.
@@ -94,6 +97,8 @@ pub struct BadRow {
     pub rule: Rule,
     /// Place of its note.
     note: Option<u16>,
+    /// Place of the destinations that lack it.
+    lacking: Option<u16>,
 }
 
 /// Another bad value of a row.
@@ -136,6 +141,7 @@ impl BadRows {
         self.bits.clear();
         self.found.clear();
         self.notes.clear();
+        self.lacking.clear();
         self.others.clear();
         self.ignored.clear();
         self.tile = TileNotes::default();
@@ -183,15 +189,17 @@ impl BadRows {
             return;
         }
         self.mark(row);
-        self.found.push(BadRow { row: row as u32, column: Some(column as u32), rule, note: None });
+        self.found.push(BadRow { row: row as u32, column: Some(column as u32), rule, note: None, lacking: None });
     }
 
     /// Notes a row that is not loaded although all its values convert. Rows come in their order.
     #[cold]
-    pub fn refuse(&mut self, row: usize, column: Option<usize>, rule: Rule, note: Option<Arc<str>>) {
+    pub fn refuse(&mut self, row: usize, refused: RefusedRow) {
         self.mark(row);
-        let note = note.map(|note| self.place_of(note));
-        self.found.push(BadRow { row: row as u32, column: column.map(|column| column as u32), rule, note });
+        let RefusedRow { column, rule, note, lacking, .. } = refused;
+        let note = note.map(|note| place_of(&mut self.notes, note));
+        let lacking = lacking.map(|lacking| place_of(&mut self.lacking, lacking));
+        self.found.push(BadRow { row: row as u32, column: column.map(|column| column as u32), rule, note, lacking });
     }
 
     /// What is to be said of a row, if that is something.
@@ -199,13 +207,9 @@ impl BadRows {
         self.notes.get(usize::from(bad.note?)).map(AsRef::as_ref)
     }
 
-    /// There are few notes, of many rows; the same one may have been made anew for each.
-    fn place_of(&mut self, note: Arc<str>) -> u16 {
-        let known = self.notes.iter().position(|own| *own == note);
-        known.unwrap_or_else(|| {
-            self.notes.push(note);
-            self.notes.len() - 1
-        }) as u16
+    /// Which destinations lack a row, if somebody has said so.
+    pub fn lacking(&self, bad: &BadRow) -> Option<&Arc<[usize]>> {
+        self.lacking.get(usize::from(bad.lacking?))
     }
 
     fn mark(&mut self, row: usize) {
@@ -214,6 +218,15 @@ impl BadRows {
         }
         self.bits[row / 64] |= 1 << (row % 64);
     }
+}
+
+/// There are few notes, and few sets of destinations, of many rows; the same one may have been made anew for each.
+fn place_of<T: PartialEq>(known: &mut Vec<T>, own: T) -> u16 {
+    let place = known.iter().position(|other| *other == own);
+    place.unwrap_or_else(|| {
+        known.push(own);
+        known.len() - 1
+    }) as u16
 }
 
 /// What the loop needs besides the converter.
@@ -377,9 +390,13 @@ mod tests {
         let mut bad = BadRows::default();
         let notes = ["by one", "by another", "by a third"];
         for row in 0..30 {
-            bad.refuse(row, None, Rule::NoMatch, Some(notes[row % 3].into()));
+            let (number, note) = (row as u32, Some(notes[row % 3].into()));
+            let lacking = (row % 2 == 0).then(|| [row % 4, 7].into());
+            bad.refuse(row, RefusedRow { number, column: None, rule: Rule::NoMatch, note, lacking });
         }
-        assert_eq!(bad.notes.len(), 3);
+        assert_eq!((bad.notes.len(), bad.lacking.len()), (3, 2));
+        let lacking: Vec<_> = bad.found.iter().filter_map(|own| bad.lacking(own)?.first().copied()).collect();
+        assert_eq!(lacking, [0, 2].repeat(8)[..15]);
         let said: Vec<_> = bad.found.iter().filter_map(|own| bad.note(own)).collect();
         assert_eq!(said, notes.repeat(10));
     }

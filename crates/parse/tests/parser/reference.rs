@@ -103,6 +103,7 @@ pub fn parse_up_to(layout: &Layout, row_end: &RowEnd, bytes: &[u8], first_byte: 
                     },
                     also: bad.also.iter().map(|other| other.told(row_byte)).collect(),
                     fatal: bad.fatal.map(|fatal| Box::new(fatal.whole(layout, row_byte))),
+                    lacking: None,
                 }),
             }
         }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from headrace.errors import CancelledError, HeadraceError, PackageError
 from headrace.model import BoundPackage, Constraint, DataFlowTask, SharedFlow, Task
@@ -470,7 +470,7 @@ class Control:
     async def _transaction(self, task: Task, place: Place, instance: str, shown: str, warnings: list[str]) -> End:
         """All tasks of the container in their order, and one commit behind them."""
         members = [
-            Member(member, known, cast(Callable[[], DataFlowTask], self._bound(member, place, known, known)))
+            Member(member, known, self._bound(member, place, known, known))
             for member in in_order(task.tasks)
             if (known := self._names.shown(f"{instance}.{member.name}"))
         ]

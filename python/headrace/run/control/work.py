@@ -30,7 +30,7 @@ class Member:
 
     task: Task
     instance: str
-    flow: Callable[[], DataFlowTask]
+    flow: Callable[[], DataFlowTask | SharedFlow]
 
 
 class Workers(Protocol):

@@ -49,6 +49,8 @@ class DuckdbGroup:
         self._new_load = new_load
         self._opened: DuckdbSqlSession | None = None
         self._loads: dict[str, TableLoad] = {}
+        # Destinations of earlier flows whose rows have waited.
+        self._waited = 0
 
     def stage(self, plan: DataFlowPlan, flow: Flow, settle: Settle) -> LoadTimes:
         load = self._loads[plan.task] = self._new_load(self._session.cursor, plan, None)
@@ -59,9 +61,10 @@ class DuckdbGroup:
     ) -> Sequence[LoadTimes]:
         self.at_work = None  # of an earlier flow
         cursor = self._session.cursor
-        # Those of an earlier flow are there as long as the transaction is.
-        known = len(self._loads)
-        waiting = [WaitingRows(cursor, plan, number, known + number) for number, plan in enumerate(plans) if number]
+        waiting = [
+            WaitingRows(cursor, plan, number, self._waited + number) for number, plan in enumerate(plans) if number
+        ]
+        self._waited += len(waiting)
 
         def settle_first(rows_inserted: int | None) -> dict[str, Any]:
             # What the core counts is complete when all have taken their rows.

@@ -24,8 +24,8 @@ from headrace.targets.duckdb.partitions import has_several_tables
 
 
 class WaitingRows:
-    """Those of one destination, `number` of the flow and `place` of the transaction. A `Stream`, once they are all
-    there.
+    """Those of one destination, `number` of the flow. A `Stream`, once they are all there. `place`: the number of this
+    one in the session, which keeps what has waited.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, plan: DataFlowPlan, number: int, place: int) -> None:
