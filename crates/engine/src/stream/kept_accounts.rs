@@ -209,12 +209,13 @@ mod tests {
         assert_eq!((found.stream, found.committed, found.bytes), (None, true, 0));
         assert_eq!((found.rows, found.out, &found.transforms), (6, 4, &own.transforms));
         assert!(found.destinations.iter().all(|own| own.committed));
-        for change in [
+        let changes: [fn(&mut SliceReport); 4] = [
             |account: &mut SliceReport| account.skipped += 1,
             |account| account.values_ignored += 1,
             |account| account.destinations[0].filtered += 1,
             |account| account.destinations[1].out += 1,
-        ] {
+        ];
+        for change in changes {
             let mut other = own.clone();
             change(&mut other);
             assert!(of(vec![other]).is_none());
