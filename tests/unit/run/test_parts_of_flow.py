@@ -26,6 +26,8 @@ class Flow:
         self.started = False
         self.stopped = threading.Event()
         self.seen: list[tuple[int, Sequence[int]]] = []
+        # Destinations whose streams have ended with an error.
+        self.told: set[int] = set()
 
     def start(self) -> None:
         self.started = True
@@ -36,6 +38,9 @@ class Flow:
 
     def join(self, _seconds: float) -> dict[str, Any]:
         return {"error": self.error}
+
+    def has_stream_failed(self, destination: int) -> bool:
+        return destination in self.told
 
     def seen_at_work_of(self, destination: int, process_ids: Sequence[int]) -> None:
         self.seen.append((destination, process_ids))
@@ -125,6 +130,19 @@ def test_the_cause_is_told_and_not_what_followed_from_it(first: int) -> None:
     stages[first] = (well, raising(TargetError("no room")))
     with pytest.raises(TargetError, match="no room"):
         load(flow, *stages)
+
+
+def test_who_was_told_of_an_error_is_not_its_cause() -> None:
+    """A place may stop to take rows, and say so when others have said that theirs do not come any more."""
+    flow = Flow()
+
+    def told(_plans: Sequence[DataFlowPlan], part: SharedFlow) -> None:
+        flow.told = {0, 2}
+        part.cancel("no rows")
+        raise TargetError("no rows")
+
+    with pytest.raises(TargetError, match="no room"):
+        load(flow, (well, told), (well, behind(flow, TargetError("no room"))))
 
 
 @pytest.mark.parametrize(("destination", "told"), [("b", "second"), ("c", "first"), (None, "first")])
