@@ -433,14 +433,12 @@ def _with_tables(
 
 
 def _shared(task: DataFlowTask, target: Target, run_id: str | None) -> Mapping[str, int] | None:
-    """What the mark of its transaction tells with it of all destinations of its flow."""
-    # Its own, or that of the container around it.
-    names = () if run_id is None else (task.flow, task.flow.rpartition(".")[0])
-    marks = (target.finished_task(run_id, name) for name in names if run_id is not None and name)
-    for mark in marks:
+    """What the mark of its transaction, or of the one around it, tells with it of all destinations of its flow."""
+    for name in (task.flow, task.flow.rpartition(".")[0]) if run_id else ():
+        mark = target.finished_task(str(run_id), name)
         known = json.loads((None if mark is None else mark.result) or "{}").get("tasks", {}).get(task.id, {})
-        if (shared := known.get("shared")) is not None:
-            return dict(shared)
+        if "shared" in known:
+            return dict(known["shared"])
     return None
 
 
