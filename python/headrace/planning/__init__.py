@@ -50,12 +50,8 @@ from headrace.planning.reject_table import (
 from headrace.planning.replay import ReplayPlan
 from headrace.planning.reunions import ReunionPlan
 from headrace.planning.run_facts import RunFacts
-<<<<<<< HEAD
 from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, branches_of, shared_plan
-=======
-from headrace.planning.shared_plan import NO_REJECTS, SharedPlan, shared_plan
 from headrace.planning.source_pass import plan_source_pass
->>>>>>> several
 from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
