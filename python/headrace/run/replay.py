@@ -266,7 +266,7 @@ def begin_replay(
         requests.check_package(of, package, REPLAY)
         table = _rejected_table(of, options.table)
         tasks = flows_to_replay(package, of, table.flow or table.task, _names(table))
-        task = _replayable(of, tasks[0], table)
+        task = _replayable(of, tasks, table)
         said = repaired(of.run_id, table.task, table.rejected, options.file, options.rows, options.drop)
         folder = RunFolder.create(runs_dir or DEFAULT_RUNS_FOLDER, datetime.now(UTC))
         try:
@@ -385,8 +385,9 @@ def _stored(ways: Sequence[DataFlowTask]) -> list[str]:
     return [way.destination.name for way in ways if capabilities_of(way.destination.connection).stores_tables]
 
 
-def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> DataFlowTask:
-    """The task, unless rows of it cannot be replayed."""
+def _replayable(of: RunFolder, ways: Sequence[DataFlowTask], table: RejectedTable) -> DataFlowTask:
+    """The first of the ways, unless rows of them cannot be replayed."""
+    task = ways[0]
 
     def refused(
         found: str, hint: str = "Load the repaired rows from a file of their own, by a package with `target: append`."
@@ -399,9 +400,10 @@ def _replayable(of: RunFolder, task: DataFlowTask, table: RejectedTable) -> Data
         raise refused("rows of a join, whose other sides are not read again", "Repair the source files, and run again.")
     if task.union is not None:
         raise refused("rows of a union, whose sources have layouts of their own")
-    if isinstance(task.source, GatheredSource):
+    gathered = next((way.source for way in ways if isinstance(way.source, GatheredSource)), None)
+    if gathered is not None:
         raise refused(
-            f"rows in front of the query `{task.source.name}`, which needs all rows: one more changes what was loaded",
+            f"rows in front of the query `{gathered.name}`, which needs all rows: one more changes what was loaded",
             "Repair the source files, and run again.",
         )
     if not isinstance(task.source, FileSource):
