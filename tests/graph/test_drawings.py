@@ -53,6 +53,44 @@ def test_left_out_tasks() -> None:
     }
 
 
+def test_parts_that_are_called_alike(tmp_path: Path) -> None:
+    """A source, a transform and their tables, and a table called as the rejects are: a box for each, lines between."""
+    (tmp_path / "package.yaml").write_text(
+        """
+headrace: 1
+package: alike
+connections:
+  inbox: {type: files, path: .}
+  out: {type: duckdb, path: out.duckdb}
+layouts:
+  lines: {delimiter: ",", columns: [{name: day, type: date}]}
+tasks:
+  load:
+    data_flow:
+      rejects: {limit: 5}
+      sources: {lines: {connection: inbox, files: "*.csv", layout: lines}}
+      transforms: {days: {input: lines, sql: "SELECT day, count(*) AS n FROM lines GROUP BY day"}}
+      destinations:
+        lines: {input: lines, connection: out, table: lines, target: replace}
+        days: {input: days, connection: out, table: days, target: replace}
+        rejects: {input: lines, connection: out, table: copies, target: replace}
+""",
+        encoding="utf-8",
+    )
+    drawn = graph_of(load_package(tmp_path / "package.yaml", environ={}), set())
+    shapes = {box.id: box.shape for box in drawn.boxes()}
+    assert len(shapes) == len(list(drawn.boxes())) == 7
+    runs = {(shapes[line.begin], shapes[line.end], line.kind) for line in drawn.lines()}
+    assert runs == {
+        ("file", "transform", "rows"),
+        ("file", "table", "rows"),
+        ("transform", "table", "rows"),
+        ("file", "rejects", "rejects"),
+        ("transform", "rejects", "rejects"),
+    }
+    assert not [line for line in drawn.lines() if line.begin == line.end]
+
+
 def test_a_line_whose_text_is_blank() -> None:
     boxes = tuple(Box(name, "task", "a title", "sql") for name in ("r.0", "r.1"))
     drawn = Graph(Box("r", "package", "a package", "", boxes=boxes, lines=(Line("r.0", "r.1", "event", "\n"),)))

@@ -35,12 +35,13 @@ def flow_parts(identity: str, flow: Document, known: Sequence[DataFlowTask]) -> 
         lines += [Line(box.id, made.id, "lookup") for box in side]
         lines += _arriving(identity, made.id, transform)
     for name, destination in destinations.items():
-        table = _destination(f"{identity}/{name}", name, destination, known)
+        # Sources and transforms are told apart by their names; a destination may be called like one of them.
+        table = _destination(f"{identity}/{name}/into", name, destination, known)
         boxes.append(table)
         lines += _arriving(identity, table.id, destination)
     rejects = _mapping(flow.get("rejects"))
     if rejects:
-        box = Box(f"{identity}/rejects", "rejects", "rejects", "rejected rows", tuple(_reject_facts(rejects)))
+        box = Box(f"{identity}//rejects", "rejects", "rejects", "rejected rows", tuple(_reject_facts(rejects)))
         givers = [*sources, *(name for name, transform in transforms.items() if _rejects(transform))]
         boxes.append(box)
         lines += [Line(f"{identity}/{name}", box.id, "rejects") for name in givers]
