@@ -114,3 +114,18 @@ def test_a_flow_of_a_loop(project: Project) -> None:
     (project.folder / "repair.tbl").write_text("5|1.00|||\n")
     project.command(command("replay", run, "repair.tbl")).succeeded()
     assert project.query("SELECT id FROM orders_2 ORDER BY id") == [(2,), (5,)]
+
+
+def test_a_flow_behind_a_statement(project: Project) -> None:
+    """It is known before the run, and planned when it starts: it is one flow, for replays and for comparisons."""
+    statement = "tasks:\n  first:\n    sql: {connection: warehouse, text: CREATE TABLE other (n BIGINT)}\n"
+    flow = "  load_orders:\n    after: {first: success}\n"
+    project.package(PACKAGE.replace("tasks:\n  load_orders:\n", statement + flow))
+    project.file("orders.tbl.1", "x|1.00|||\n2|1.00|||\n")
+    run = str(project.run(limit=1).succeeded()["run_id"])
+    verified = project.command(command("verify", run)).succeeded()
+    assert [table["status"] for table in verified["tables"]] == ["equal"]
+    assert project.command(command("rejects", run, "--copy", "repair.tbl")).exit_code == 0
+    (project.folder / "repair.tbl").write_text("5|1.00|||\n")
+    project.command(command("replay", run, "repair.tbl")).succeeded()
+    assert project.query("SELECT id FROM orders ORDER BY id") == [(2,), (5,)]

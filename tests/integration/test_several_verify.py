@@ -86,3 +86,20 @@ def test_a_table_into_which_rejects_were_replayed_is_not_compared(orders: Projec
     tables = {table["table"]: table for table in found.summary["tables"]}
     assert (tables["archive"]["status"], tables["strict"]["status"]) == ("equal", "not_comparable")
     assert "replayed" in tables["strict"]["reason"]
+
+
+def test_a_flow_behind_a_statement(project: Project) -> None:
+    """It is known before the run, and planned when it starts: each of its tables is one for both."""
+    write_files(project)
+    (project.inbox / "orders.3").write_text("x|1|1.00|bad\n")
+    statement = "tasks:\n  first:\n    sql: {connection: warehouse, text: CREATE TABLE other (n BIGINT)}\n"
+    flow = package(PARTED, {"archive": "orders", "big": "parted.big", "small": "parted.small"})
+    flow = flow.replace('"${limit}"', "1").replace("          split: {", "          discard: [rest]\n          split: {")
+    project.package(flow.replace("tasks:\n  load:\n", f"{statement}  load:\n    after: {{first: success}}\n"))
+    project.run().succeeded()
+    found = verified(project)
+    assert [table["status"] for table in found.summary["tables"]] == ["equal"] * 3
+    (project.folder / "repair.tbl").write_text("70000|1|1.00|good\n")
+    replay = [sys.executable, "-m", "headrace", "replay", "--runs-dir", "runs", "--json", "last", "repair.tbl"]
+    accounts_of_replay = project.command(replay).succeeded()["replay"]
+    assert (accounts_of_replay["numbers"], accounts_of_replay["loaded"], accounts_of_replay["filtered"]) == (1, 2, 1)

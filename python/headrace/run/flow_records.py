@@ -15,6 +15,7 @@ from headrace.model import BoundPackage, DataFlowTask, Scope, SharedFlow
 from headrace.run.control.stored_values import SECRET, from_stored
 from headrace.run.folder import RunFolder
 from headrace.run.json_lines import add_line, lines
+from headrace.run.tasks import nameable_flows
 
 
 def add_record(folder: RunFolder, record: Mapping[str, Any]) -> None:
@@ -55,8 +56,11 @@ def with_late_flows(package: BoundPackage, folder: RunFolder, tasks: Collection[
     """The package, its data flows followed by those that were bound when they started, or by those of `tasks`. Raises
     PackageError and LedgerError if one of them cannot be bound again.
     """
+    # A record may also be of a flow that was known before, and was only planned when it started.
+    before = {flow.id for flow, _ in nameable_flows(package)}
     known = {record["task"]: record for record in records(folder) if tasks is None or record["task"] in tasks}
-    return replace(package, flows=[*package.flows, *(_bound(package, record) for record in known.values())])
+    late = [_bound(package, record) for task, record in known.items() if task not in before]
+    return replace(package, flows=[*package.flows, *late])
 
 
 def _bound(package: BoundPackage, record: Mapping[str, Any]) -> DataFlowTask:
