@@ -94,7 +94,7 @@ def test_a_flow_behind_a_statement(project: Project) -> None:
     (project.inbox / "orders.3").write_text("x|1|1.00|bad\n")
     statement = "tasks:\n  first:\n    sql: {connection: warehouse, text: CREATE TABLE other (n BIGINT)}\n"
     flow = package(PARTED, {"archive": "orders", "big": "parted.big", "small": "parted.small"})
-    flow = flow.replace('"${limit}"', "1").replace("          split: {", "          discard: [rest]\n          split: {")
+    flow = flow.replace('"${limit}"', "1").replace("          split:", "          discard: [rest]\n          split:")
     project.package(flow.replace("tasks:\n  load:\n", f"{statement}  load:\n    after: {{first: success}}\n"))
     project.run().succeeded()
     found = verified(project)

@@ -6,7 +6,6 @@ table is loaded.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -58,6 +57,7 @@ from headrace.run.missing_files import no_files, nothing_to_load
 from headrace.run.redact import Redactor
 from headrace.run.reject_tables import RejectTables, TableKey, table_key
 from headrace.run.schema_names import SchemaNames
+from headrace.run.shared_marks import shared_by_destinations
 from headrace.run.tasks import file_stem as stem_of
 from headrace.run.tasks import nameable_flows
 from headrace.run.two_loads import refuse_second_load
@@ -372,7 +372,7 @@ def plan_run(
         # A name of a file is seen by everybody, and is the same in every attempt of a run.
         own_stem = stem_of(redactor.text(stem or destination.table), stems)
         if progress.finished:
-            shared = _shared(item.task, target, resumed_run) if item.task.flow else None
+            shared = shared_by_destinations(item.task, target, resumed_run) if item.task.flow else None
             planned.append(_finished(item.task, target, progress, own_stem, shared))
             continue
         if item.task.flow != before or not before:
@@ -430,16 +430,6 @@ def _with_tables(
         replace(own, notes=[*own.notes, notes[own.name]]) if own.name in notes else own for own in item.source.lookups
     )
     return replace(item, task=task, source=replace(item.source, lookups=tuple(lookups)))
-
-
-def _shared(task: DataFlowTask, target: Target, run_id: str | None) -> Mapping[str, int] | None:
-    """What the mark of its transaction, or of the one around it, tells with it of all destinations of its flow."""
-    for name in (task.flow, task.flow.rpartition(".")[0]) if run_id else ():
-        mark = target.finished_task(str(run_id), name)
-        known = json.loads((None if mark is None else mark.result) or "{}").get("tasks", {}).get(task.id, {})
-        if "shared" in known:
-            return dict(known["shared"])
-    return None
 
 
 def _finished(
