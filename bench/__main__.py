@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,22 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cores", default="0,1", help="processors; `parse` uses the first (default 0,1)")
     parser.add_argument("--data", type=Path, default=figures.ROOT / ".bench", help="folder of the generated files")
     parser.add_argument("--name", help="keep the results in bench/results/NAME.json, kind by kind")
+    parser.add_argument(
+        "--setting",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="another setting of the PostgreSQL server",
+    )
     parser.set_defaults(run=_run)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
 
 
 def _add_one(parser: argparse.ArgumentParser) -> None:
@@ -150,12 +165,12 @@ def _without_missing(methods: Sequence[Method]) -> tuple[list[Method], dict[str,
 
 
 @contextmanager
-def _server(methods: Sequence[Method], cores: list[int], shared_buffers: str | None = None) -> Iterator[Server | None]:
+def _server(methods: Sequence[Method], cores: list[int], changed: Mapping[str, str]) -> Iterator[Server | None]:
     """A server for the methods that need one."""
     if not any(method.needs_server for method in methods):
         yield None
         return
-    with Server(cores, shared_buffers) as server:
+    with Server(cores, changed) as server:
         yield server
 
 
@@ -222,7 +237,7 @@ def _shown_arguments(kind: str, arguments: argparse.Namespace) -> str:
         shown += f" --tables {arguments.tables}"
     if arguments.methods:
         shown += f" --methods {','.join(method.name for method in _methods(kind, arguments))}"
-    return shown
+    return shown + "".join(f" --setting {name}={value}" for name, value in arguments.setting)
 
 
 def _sets(kind: str, arguments: argparse.Namespace) -> Iterator[tuple[str, str, list[DataSet]]]:
@@ -261,7 +276,7 @@ def _run(arguments: argparse.Namespace) -> None:
         started, stolen, load = time.time(), machine.stolen_seconds(), machine.load_average()
         tables: dict[str, Any] = {}
         methods = _methods(kind, arguments)
-        with _server(methods, _cores(kind, arguments)) as server:
+        with _server(methods, _cores(kind, arguments), dict(arguments.setting)) as server:
             for name, what, sets in _sets(kind, arguments):
                 tables[name] = _entry(kind, what, sets, methods, arguments, server)
             about_server = {"version": server.version, "settings": server.settings} if server else None
@@ -317,7 +332,7 @@ def _smoke(_: argparse.Namespace) -> None:
                 prepare_ready(sets, make_sales)
             if kind in _FORMS:
                 prepare_forms(sets)
-            with _server(methods, cores, shared_buffers="128MB") as server:
+            with _server(methods, cores, {"shared_buffers": "128MB"}) as server:
                 if kind == "postgres" and server is not None:
                     prepare_postgres(sets, server)
                     failed |= any(_check(kind, methods, small, cores, server).values())

@@ -107,7 +107,7 @@ def served(destination: str) -> Iterator[Server | None]:
     if not destination.startswith("postgres"):
         yield None
         return
-    with Server(sorted(os.sched_getaffinity(0))) as server:
+    with Server(sorted(os.sched_getaffinity(0)), {}) as server:
         yield server
 
 

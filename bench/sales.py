@@ -80,9 +80,13 @@ def _write(database: Path, folder: Path) -> None:
             )
 
 
+# As both examples partition the table.
+_PARTITION = {"hash": {"column": "l_orderkey", "parts": PARTS}}
+
+
 def plain_settings() -> Mapping[str, Any]:
     """As the example in flight loads the table."""
-    return {"load": "staged", "partition": {"hash": {"column": "l_orderkey", "parts": PARTS}}}
+    return {"load": "staged", "partition": _PARTITION}
 
 
 def rows_of_sales(summary: Mapping[str, Any]) -> int:
@@ -115,7 +119,7 @@ def _data(job: Job) -> list[str]:
 
 
 def _write_load(path: Path) -> None:
-    """The tables as they are read by SQL: unpartitioned; with the dimensions numbered."""
+    """The tables as SQL reads them: unpartitioned; with the dimensions numbered."""
 
     def task(table: Table) -> dict[str, Any]:
         source = {"connection": "files", "files": [f"{table.name}.tbl.*"], "layout": table.name}
@@ -150,9 +154,9 @@ def _write_load(path: Path) -> None:
 
 def _write_build(path: Path, parts: int) -> None:
     sql = (EXAMPLES / "sql" / "sales.sql").read_text(encoding="utf-8")
-    build: dict[str, Any] = {"connection": "warehouse", "table": "sales", "target": "replace", "select": sql}
-    if parts > 1:
-        build |= {"parts": parts, "by": {"table": LINEITEM.name}}
+    into = {"connection": "warehouse", "table": "sales", "target": "replace", "partition": _PARTITION}
+    divided = {"parts": parts, "by": {"table": LINEITEM.name}} if parts > 1 else {}
+    build = {**into, "select": sql, **divided}
     _package(path, {"tasks": {"build_sales": {"build": build}}}, files=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -32,14 +32,15 @@ _END_SECONDS = 60
 
 
 class Server:
-    """A cluster on the cores of the measurement. Clients get to it by the variables of libpq."""
+    """A cluster on the cores of the measurement. Clients get to it by the variables of libpq. `changed`: settings that
+    differ from those of the kit.
+    """
 
-    def __init__(self, cores: Sequence[int], shared_buffers: str | None = None) -> None:
+    def __init__(self, cores: Sequence[int], changed: Mapping[str, str]) -> None:
         self._farm = Farm()
         # That of the system if there is one: it is what people run, and what earlier figures were made with.
         found = installations.with_tls() or installations.installation()
-        settings = {**SETTINGS, **({"shared_buffers": shared_buffers} if shared_buffers else {})}
-        self.settings = settings
+        self.settings = settings = {**SETTINGS, **changed}
         prefix = ["taskset", "--cpu-list", ",".join(map(str, cores))]
         self.cluster: Cluster = self._farm.cluster(found, settings, prefix)
         [(version,)] = self.cluster.rows("SHOW server_version")
