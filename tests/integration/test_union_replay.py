@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.integration.driver import Ended, Project
-from tests.integration.replays import command
+from tests.integration.replays import command, wait_for_replay
 from tests.integration.union_scenes import package, sources, united, write_files
 
 COLUMNS = "id, amount, day, note, channel"
@@ -151,3 +151,19 @@ def test_where_rows_stood_and_several_tables(orders: Project) -> None:
     assert told["1", "1.00", "2024-12-01", None, "web"] == ("new.9", None)
     assert told["300", "7.00", "2024-01-01", None, None] == (None, None)
     assert as_text([row[:5] for row in found]) == mended(orders)
+
+
+@pytest.mark.parametrize("event", ["run_started", "task_started", "task_finished"])
+def test_a_replay_that_is_killed(orders: Project, event: str) -> None:
+    """What it has taken is in its run folder, with the source of each row."""
+    orders.package(package())
+    run = str(orders.run(limit=5).succeeded()["run_id"])
+    copied(orders, run).write_bytes(GOOD)
+    with orders.started(command("replay", run, "repair.txt")) as running:
+        wait_for_replay(orders, running, event)
+        running.end()
+    resumed = orders.resume()  # exit code 6: it had ended, or not come to the ledger
+    assert resumed.exit_code in (0, 6), resumed.stderr
+    again = replayed(orders, run, "repair.txt")
+    assert again.exit_code in (0, 1), again.stderr
+    assert loaded(orders) == mended(orders)
