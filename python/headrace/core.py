@@ -142,11 +142,12 @@ def infer_columns(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = la
 def replay_rows(spec: Mapping[str, Any], is_cancelled: Callable[[], bool] = lambda: False) -> Data:
     """The rows of a file of repaired rejects.
 
-    `spec` has `path`, `layout`, `files` (of the run whose rejects they are, as `plan_slices` replied) and `groups`, in
-    the order of the rows: `{"file", "rows"}`, the index of the source file as which so many rows are written (None: all
-    that are left); `first_bytes` of the first reject, in which a byte order mark is a part of the row. The reply has
-    `files` and `slices` of a flow that reads them, one of each for a group, `rows`, the number of lines, and `blank`,
-    those of them, from 1, that the layout skips: first and last of those that follow each other.
+    `spec` has `path`, `layouts` of the sources, `files` (of the run whose rejects they are, as `plan_slices` replied)
+    and `groups`, in the order of the rows: `{"file", "layout", "rows"}`, the indexes of the source file as which so
+    many rows are written (None: all that are left) and of its layout (0 unless said); `first_bytes` of the first
+    reject, in which a byte order mark is a part of the row. The reply has `files` and `slices` of a flow that reads
+    them, one of each for a group, `rows`, the number of lines, and `blank`, those of them, from 1, that the layouts
+    skip: first and last of those that follow each other.
 
     `is_cancelled` is asked as by `key_scan`.
     """

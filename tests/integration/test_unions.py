@@ -111,9 +111,6 @@ def test_rejects_are_told_with_the_file_and_the_columns_of_their_source(orders: 
     assert "column `new.amount`: 1 value was no decimal(9,2), so NULL" in table["notes"]
     shown = orders.command([sys.executable, "-m", "headrace", "rejects", "--runs-dir", "runs", "last"])
     assert "Day" in shown.stdout and "placed.txt" in shown.stdout
-    replayed = orders.command([sys.executable, "-m", "headrace", "replay", "--runs-dir", "runs", "last"])
-    assert replayed.exit_code != 0
-    assert "rows of a union, whose sources have layouts of their own" in " ".join(replayed.stderr.split())
     failed = orders.run(limit=2)
     assert failed.exit_code == 1
 

@@ -28,7 +28,7 @@ def found(path: Path, content: bytes, row_ends: list[Any], groups: list[tuple[in
     files = [{"path": "gone", "row_end": row_end} for row_end in row_ends]
     spec = {
         "path": str(path),
-        "layout": LAYOUT,
+        "layouts": [LAYOUT],
         "files": files,
         "groups": [{"file": file, "rows": rows} for file, rows in groups],
     }
@@ -63,7 +63,7 @@ def test_rows_longer_than_windows(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
-    spec: dict[str, object] = {"path": str(tmp_path / "none"), "layout": LAYOUT, "files": [], "groups": []}
+    spec: dict[str, object] = {"path": str(tmp_path / "none"), "layouts": [LAYOUT], "files": [], "groups": []}
     with pytest.raises(SourceError):
         core.replay_rows(spec)
     (tmp_path / "none").write_bytes(b"1;a\n")

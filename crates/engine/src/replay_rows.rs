@@ -1,5 +1,5 @@
 //! The rows of a file of repaired rejects. Rejects of several source files stand below each other there, each in the dialect of its
-//! own: encoding, row end and order of columns.
+//! own: encoding, row end and order of columns; those of several sources in layouts of their own.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -22,9 +22,9 @@ const BLANK_BYTES: usize = 8;
 pub struct ReplayRowsSpec {
     /// Absolute path.
     pub path: String,
-    /// Columns and dialect of the source.
-    pub layout: Layout,
-    /// Files of the source, as they were when they were read.
+    /// Columns and dialect of each source.
+    pub layouts: Vec<Layout>,
+    /// Files of the sources, as they were when they were read.
     pub files: Vec<FileSpec>,
     /// Whose rows stand in the file, from its front on.
     pub groups: Vec<RowGroup>,
@@ -39,6 +39,9 @@ pub struct ReplayRowsSpec {
 pub struct RowGroup {
     /// Index of the file.
     pub file: usize,
+    /// Index of its layout.
+    #[serde(default)]
+    pub layout: usize,
     /// How many; none for all that are left.
     pub rows: Option<u64>,
 }
@@ -63,7 +66,8 @@ pub struct ReplayRows {
 pub fn replay_rows(spec: &ReplayRowsSpec, is_cancelled: &mut dyn FnMut() -> bool) -> Result<ReplayRows, CoreError> {
     let (_, metadata) = open_file(&spec.path)?;
     // Such files begin and end with rows.
-    let layout = Layout { skip_lines: 0, header: Header::None, footer_rows: 0, ..spec.layout.clone() };
+    let bare = |layout: &Layout| Layout { skip_lines: 0, header: Header::None, footer_rows: 0, ..layout.clone() };
+    let layouts: Vec<_> = spec.layouts.iter().map(bare).collect();
     let whole = FileSpec {
         path: spec.path.clone(),
         size_bytes: metadata.len(),
@@ -74,9 +78,9 @@ pub fn replay_rows(spec: &ReplayRowsSpec, is_cancelled: &mut dyn FnMut() -> bool
     let mut found = ReplayRows::default();
     let mut at = 0;
     for (index, group) in spec.groups.iter().enumerate() {
-        let source = spec.files.get(group.file).ok_or_else(|| {
-            CoreError::new(ErrorKind::Specification, format!("replay rows: there is no file {}", group.file))
-        })?;
+        let none = |what: String| CoreError::new(ErrorKind::Specification, format!("replay rows: there is no {what}"));
+        let source = spec.files.get(group.file).ok_or_else(|| none(format!("file {}", group.file)))?;
+        let layout = layouts.get(group.layout).ok_or_else(|| none(format!("layout {}", group.layout)))?;
         let mut file = FileSpec {
             row_end: either(&source.row_end),
             columns: source.columns.clone(),
@@ -85,11 +89,11 @@ pub fn replay_rows(spec: &ReplayRowsSpec, is_cancelled: &mut dyn FnMut() -> bool
             ..whole.clone()
         };
         if index == 0 {
-            at = mark_bytes(&file, &layout, &spec.first_bytes)?;
+            at = mark_bytes(&file, layout, &spec.first_bytes)?;
         }
         file.first_byte = at;
         let before = found.rows;
-        let end = Walk { layout: &layout, file: &file, found: &mut found }.rows(group.rows, is_cancelled)?;
+        let end = Walk { layout, file: &file, found: &mut found }.rows(group.rows, is_cancelled)?;
         if end > at {
             let number = found.slices.len() as u32 + 1;
             let slice = SliceSpec { number, file: index, begin_byte: at, end_byte: end, ..SliceSpec::default() };
@@ -215,9 +219,9 @@ mod tests {
         std::fs::write(&path, content).unwrap();
         let spec = ReplayRowsSpec {
             path: path.to_str().unwrap().to_owned(),
-            layout: layout.clone(),
+            layouts: vec![layout.clone()],
             files: files.to_vec(),
-            groups: groups.iter().map(|&(file, rows)| RowGroup { file, rows }).collect(),
+            groups: groups.iter().map(|&(file, rows)| RowGroup { file, layout: 0, rows }).collect(),
             first_bytes: first_bytes.to_vec(),
         };
         replay_rows(&spec, &mut || false).unwrap()

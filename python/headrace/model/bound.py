@@ -383,6 +383,11 @@ class DataFlowTask:
         return (self.source,) if self.together is None else self.together.sources
 
     @property
+    def file_sources(self) -> tuple[FileSource, ...]:
+        """Those whose rows files hold."""
+        return tuple(source for source in self.sources if isinstance(source, FileSource))
+
+    @property
     def columns(self) -> tuple[FirstColumn, ...]:
         """Those of its rows in front of the transforms."""
         return tuple(self.source.layout.columns) if self.together is None else self.together.columns

@@ -30,7 +30,7 @@ def plan_source_pass(
 ) -> DataFlowPlan:
     """The plan of reading a source once more without storing anything: the same rows are rejected as by the load into
     the existing table `catalog` and its `partitioning`, and the columns of the plan are those that the load has filled.
-    On the way nothing is looked up or computed: rows may be split alone.
+    On the way nothing is looked up or computed: rows may come together, and be split.
 
     Raises TypeMismatchError if the table has other columns by now, or MemoryLimitError.
     """
@@ -87,6 +87,7 @@ def plan_source_pass(
             slab_of=slab_of_sources(task),
             computed=computed_types(task.transforms),
             copied=copied_types(task) if task.transforms else (),
+            blocks_per_stream=1 if task.join is None else len(task.join.sources),
         ),
         transforms=transforms,
         fit=fit_columns(rows, mapping) if task.flow else (),

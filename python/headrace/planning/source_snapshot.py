@@ -91,6 +91,10 @@ class SourceSnapshot:
         """How many units there are."""
         return len({self.unit_of(item) for item in self.slices})
 
+    def part_of(self, file: int) -> int:
+        """The number of the source that a file is of, from 0."""
+        return sum(part.first_file <= file for part in self.parts) - 1
+
     def part(self, number: int) -> SourceSnapshot:
         """The files and slices of one of several sources, numbered as they are."""
         first = self.parts[number].first_file

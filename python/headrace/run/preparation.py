@@ -157,7 +157,7 @@ def _prepared(
         return PreparedFlow(task, snapshot_generated(source))
     plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
     commit = _commit_of(task.destination)
-    sources, found = [own for own in task.sources if isinstance(own, FileSource)], list[SourceSnapshot]()
+    sources, found = task.file_sources, list[SourceSnapshot]()
     without: list[FileSource] = []
     for own in sources:
         # The rows of a pair are read by one stream.

@@ -41,8 +41,8 @@ class RejectedTable:
     """One task that has rejected rows. `rows`: that it has read; None if it did not end well, when that says nothing.
 
     `by_column`: how many of each column and rule that are meant, with the first of them. `accounts`: what has become of
-    the rejects; None if the ledger was not asked. `is_replayable`: False in front of a query over all rows, of a join,
-    whose other rows are not read again, and of a union, whose sources have layouts of their own. `flow`: with several
+    the rejects; None if the ledger was not asked. `is_replayable`: False in front of a query over all rows, and of a
+    join, whose other rows are not read again. `flow`: with several
     destinations the id of their data flow, whose rejects these are, whichever of them has refused a row; `ways`: the
     tasks of all of them; `others`: names of the others.
     """
@@ -183,7 +183,7 @@ def _table(
         by_rule={rule: int(count) for rule, count in rejects["by_rule"].items()},
         by_column=[kind for kind in rejects.get("by_column", []) if choice.takes(kind)],
         files=RejectFiles(folder, table),
-        is_replayable=not {"join", "union", "gathered"} & table.keys(),
+        is_replayable=not {"join", "gathered"} & table.keys(),
         flow=flow,
         ways=tuple(str(own["task"]) for own in ways),
         others=frozenset(str(name) for own in ways for name in (own["task"], own["table"], flow)),

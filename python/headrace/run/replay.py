@@ -16,7 +16,7 @@ from typing import Any, Final
 from headrace import core
 from headrace.errors import CommandLineError, HeadraceError, LedgerError
 from headrace.model import BoundPackage, DataFlowTask, FileSource, GatheredSource, RejectBounds, RejectLimits, Task
-from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourceSnapshot, counted, display_name
+from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourcePart, SourceSnapshot, counted, display_name
 from headrace.run import request as requests
 from headrace.run.flow_records import with_late_flows
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
@@ -163,6 +163,7 @@ class ReplayRun:
                 slices=[item for item in found["slices"] if self._takes(task, groups[item["file"]])],
                 notes=[f"{counted(self._claimed(task).numbers, 'reject')} of run {self.of_run}"],
                 may_be_empty=True,
+                parts=_parts(task, [rows.source_of(group) for group in groups]),
             )
             # They are read anew: a row that has come since then is found.
             own, beside = (
@@ -272,7 +273,8 @@ def begin_replay(
         try:
             given = None if options.file is None else Redactor(package.secrets).text(_shown(options.file))
             file, file_hash = _keep(folder, options.file, names)
-            rows = row_groups(of, table, task.source.layout.made, said, folder.origins)
+            made = [column for source in task.file_sources for column in source.layout.made]
+            rows = row_groups(of, table, made, said, folder.origins)
             found = _find_rows(folder, file, task, rows, is_cancelled)
             if said.takes_all:
                 repeat_place(folder.origins, int(found["rows"]))
@@ -341,6 +343,18 @@ def check_replay(
     refuse_taken(run_id, claim, target.replays(claim.of_run, plan.task))
 
 
+def _parts(task: DataFlowTask, sources: Sequence[int]) -> tuple[SourcePart, ...]:
+    """Of a union, whose sources follow one another in numbers of rejects, too. `sources`: the number of the one that
+    each group is of.
+    """
+    if task.union is None:
+        return ()
+    first = [sum(source < number for source in sources) for number in range(len(task.file_sources))]
+    return tuple(
+        SourcePart(source.name, file, may_be_empty=True) for source, file in zip(task.file_sources, first, strict=True)
+    )
+
+
 def _rejected_table(of: RunFolder, name: str | None) -> RejectedTable:
     tables = rejected_run(of, Choice(table=name)).tables
     if len(tables) == 1:
@@ -398,8 +412,6 @@ def _replayable(of: RunFolder, ways: Sequence[DataFlowTask], table: RejectedTabl
         raise refused("partitions that the run has loaded anew")
     if task.join is not None:
         raise refused("rows of a join, whose other sides are not read again", "Repair the source files, and run again.")
-    if task.union is not None:
-        raise refused("rows of a union, whose sources have layouts of their own")
     gathered = next((way.source for way in ways if isinstance(way.source, GatheredSource)), None)
     if gathered is not None:
         raise refused(
@@ -408,8 +420,11 @@ def _replayable(of: RunFolder, ways: Sequence[DataFlowTask], table: RejectedTabl
         )
     if not isinstance(task.source, FileSource):
         raise refused("rows that no file holds")
-    if not all("dialect" in file for file in requests.load_source_files(of, table.task)):
+    known = requests.load_source_files(of, table.task)
+    if not all("dialect" in file for file in known):
         raise refused(f"run {of.run_id} has kept no encoding and row end of its source")
+    if task.union is not None and not all("source" in file for file in known):
+        raise refused(f"run {of.run_id} has not kept which source each of its files is of")
     return task
 
 
@@ -467,7 +482,7 @@ def _find_rows(
     path = folder.path / file
     spec = {
         "path": str(path),
-        "layout": task.source.layout.to_core(set()),
+        "layouts": [source.layout.to_core(set()) for source in task.file_sources],
         "files": core_files(rows.files, path, folder.origins),
         "groups": rows.core_groups(),
         "first_bytes": list(rows.first_bytes),

@@ -34,10 +34,11 @@ _MARK_BYTES: Final = 3
 
 @dataclass
 class RowGroups:
-    """`files`: as which source files rows are written: dialect and, if a column asks, `origin`, the path of the file.
-    `groups`: so many rows of one of them, then of another one; the last group has the rest. With several destinations
-    each group says which of them lack its rows. `first_bytes` of the first reject: as many as a byte order mark has.
-    `unclosed`: the first reject with a qualifier that nothing closes.
+    """`files`: as which source files rows are written: dialect, of several sources `source`, the number of the one that
+    they are of, and, if a column asks, `origin`, the path of the file. `groups`: so many rows of one of them, then of
+    another one; the last group has the rest. With several destinations each group says which of them lack its rows.
+    `first_bytes` of the first reject: as many as a byte order mark has. `unclosed`: the first reject with a qualifier
+    that nothing closes.
     """
 
     files: list[dict[str, Any]] = field(default_factory=list)
@@ -61,7 +62,13 @@ class RowGroups:
 
     def core_groups(self) -> list[dict[str, Any]]:
         """The groups as the core wants them."""
-        return [{"file": group["file"], "rows": group["rows"]} for group in self.groups]
+        return [
+            {"file": group["file"], "layout": self.source_of(group), "rows": group["rows"]} for group in self.groups
+        ]
+
+    def source_of(self, group: Mapping[str, Any]) -> int:
+        """The number of the source whose rows a group has, from 0."""
+        return int(self.files[group["file"]].get("source", 0))
 
 
 def row_groups(of: RunFolder, table: RejectedTable, made: Sequence[Column], said: Repaired, places: Path) -> RowGroups:
@@ -118,7 +125,7 @@ def core_files(files: Sequence[Mapping[str, Any]], path: Path, places: Path) -> 
     kept = {"places": str(places)} if places.exists() else {}
     described = []
     for file in files:
-        members = {name: value for name, value in file.items() if name != "origin"}
+        members = {name: value for name, value in file.items() if name not in ("origin", "source")}
         origin = {"origin": {"path": file.get("origin", ""), **kept}} if kept or "origin" in file else {}
         described.append({**members, "path": str(path), **origin})
     return described
@@ -149,8 +156,8 @@ class _Source:
     def file(self, number: int) -> dict[str, Any]:
         """As what rows of a file are written, and by which path they are shown."""
         file = self._files[number]
-        dialect = dict(file["dialect"])
-        return {**dialect, "origin": self._path(file)} if self._paths else dialect
+        written = {**file["dialect"], **({"source": file["source"]} if "source" in file else {})}
+        return {**written, "origin": self._path(file)} if self._paths else written
 
     def _path(self, file: Mapping[str, Any]) -> str:
         # Of a replay: the files of the run whose rejects it has loaded.

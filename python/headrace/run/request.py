@@ -155,8 +155,8 @@ def add_dialects(folder: RunFolder, task: str, dialects: Mapping[int, Mapping[st
 
 
 def load_source_files(folder: RunFolder, task: str) -> list[dict[str, Any]]:
-    """The files that a task of an earlier run has read: path as shown, dialect if it was kept, and of a replay
-    `origin`, the path of the file in which the rejects stood, if columns show it.
+    """The files that a task of an earlier run has read: path as shown, dialect if it was kept, of a union `source`, the
+    number of its source, and of a replay `origin`, the path of the file in which the rejects stood, if columns show it.
     """
     return [dict(file) for file in _sources(folder).get(task, {"files": []})["files"]]
 
@@ -300,9 +300,10 @@ def _described(sources: Mapping[str, SourceSnapshot], redactor: Redactor) -> dic
                     **_state(file, redactor),
                     # Kept for replays; what a stream tells only when it is read is added then.
                     **({} if file.get("stream") else {"dialect": _dialect(file)}),
+                    **({"source": source.part_of(number)} if source.parts else {}),
                     **({"origin": redactor.text(origin)} if (origin := _origin(file)) else {}),
                 }
-                for file in source.files
+                for number, file in enumerate(source.files)
             ],
             "slices": [[item["file"], item["begin_byte"], item["end_byte"]] for item in source.slices],
             **(
@@ -333,11 +334,15 @@ def _dialect(file: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_dialects(sources: Mapping[str, Any]) -> dict[str, Any]:
-    """A file that has not changed is written in the same dialect; runs of earlier versions have not kept it."""
+    """What replays alone need, and runs of earlier versions have not kept: a file that has not changed is written in
+    the same dialect, and is of the same source.
+    """
     return {
         task: {
             **source,
-            "files": [{name: file[name] for name in file if name != "dialect"} for file in source["files"]],
+            "files": [
+                {name: file[name] for name in file if name not in ("dialect", "source")} for file in source["files"]
+            ],
         }
         for task, source in sources.items()
     }

@@ -172,8 +172,6 @@ class _Verification:
             return "the destination stores nothing"
         if item.source.streams:
             return f"its rows came from {stream_name(item.source.streams[0])}, which cannot be read again"
-        if item.task.join is not None:
-            return "its rows have come out of a join, and stand in no file"
         if not _are_split_alone(item.task) and item.task.computes:
             return "its rows have passed a query"
         if not _are_split_alone(item.task) and item.task.transforms:
