@@ -1,5 +1,6 @@
 //! The place of a joined row that a destination has refused. It stands in two files: the pair is read and joined once more, by one
-//! stream, with the places of both rows as columns that are made. The transforms never see these: which rows pass them is asked here.
+//! stream, with the places of both rows as columns that are made. The transforms never see these: which rows pass those behind the join
+//! is asked here, and those in front of it they go past.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +17,8 @@ use crate::report::{ColumnReport, SinkReport};
 use crate::routing::Router;
 use crate::sink::{Origin, Placed, Sink, Writer};
 use crate::spec::{
-    FlowSpec, JoinColumn, JoinSide, JoinSpec, KeepRejects, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec,
+    FlowSpec, JoinColumn, JoinSide, JoinSpec, KeepRejects, MemorySpec, RejectSpec, RowsOf, SinkSpec, SliceSpec,
+    SourceSpec,
 };
 use crate::transforms::Transforms;
 
@@ -73,10 +75,11 @@ fn find(
 ) -> Result<Option<Places>, CoreError> {
     let alone = FlowSpec {
         source: SourceSpec { slices: pair.to_vec(), committed: Default::default(), ..spec.source.clone() },
-        transforms: Vec::new(),
+        // In front of the join they are those of the load, too.
+        transforms: spec.transforms[..spec.fronts()].to_vec(),
         routing: None,
         destination: String::new(),
-        input: None,
+        input: Some(RowsOf::FIRST),
         fit: Vec::new(),
         others: Vec::new(),
         sink: SinkSpec::Null,
@@ -87,9 +90,10 @@ fn find(
         ..spec.clone()
     };
     let (alone, first) = with_places(alone)?;
+    let fronts = Arc::new(transforms.fronts_alone());
     let (transforms, router) = (transforms.clone(), Router::of(spec)?);
     let sink = Arc::new(FindRow { wanted, first, transforms, router, found: Mutex::new(None) });
-    let flow = Flow::into_sink(alone, Arc::new(FindSink(sink.clone())))?;
+    let flow = Flow::with_fronts(alone, fronts, Arc::new(FindSink(sink.clone())))?;
     // Behind the row nobody reads on: what the report says then does not matter.
     flow.run("the flow was stopped", &mut || outcome.stopped() || lock(&sink.found).is_some())?;
     let found = lock(&sink.found).take();
@@ -110,6 +114,7 @@ fn beside(one: Option<Location>, other: Option<Location>) -> Option<Location> {
 fn with_places(mut spec: FlowSpec) -> Result<(FlowSpec, usize), CoreError> {
     let first = spec.first_schema()?.columns().len();
     let Some(join) = &mut spec.join else { return Ok((spec, first)) };
+    join.beside = MADE.len();
     for side in SIDES {
         for from in MADE {
             // Names of a package have no control characters.

@@ -48,10 +48,9 @@ pub fn locate(
         return Ok(Some(Location { file: file.path.clone(), ..Location::default() }));
     }
     let layout = spec.layout_of(slice.file);
-    let unified = spec.union.as_ref().map(|union| {
-        let source = union.source_of(slice.file);
-        Unified::new(union, source, layout, counted.columns)
-    });
+    let source = spec.union.as_ref().map(|union| union.source_of(slice.file));
+    let unified = |(union, source)| Unified::new(spec, union, source, counted.columns);
+    let unified = spec.union.as_deref().zip(source).map(unified).transpose()?;
     if unified.as_ref().is_some_and(|unified| unified.wanted().iter().any(|&own| own >= layout.columns.len())) {
         return Ok(None); // columns that are made are not there
     }
@@ -79,10 +78,17 @@ pub fn locate(
     let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(None) };
     let internal = |error| CoreError::new(ErrorKind::Internal, format!("rows of a block: {error}"));
     let rows = concat_batches(&schema, &batches).map_err(internal)?;
+    let mut in_front = Remaining::default();
+    let rows = match source.and_then(|source| counted.transforms.front(source)) {
+        Some(front) => front.apply(rows, &mut front.no_counts(), &mut in_front)?,
+        None => Some(rows),
+    };
+    let Some(rows) = rows else { return Ok(None) };
     let rows = unified.map_or(Ok(rows.clone()), |unified| unified.rows(&rows))?;
     let router = Router::of(spec)?;
     let left = rows_that_go(rows, counted.transforms, router.as_ref(), counted.place)?;
     let Some(&number) = left.get(row as usize) else { return Ok(None) };
+    let number = in_front.numbers().map_or(number, |numbers| numbers[number as usize]);
     let (line, start) = places[number as usize];
     let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
     Ok(Some(Location {

@@ -5,6 +5,7 @@
 mod back_pressure;
 mod changing_files;
 mod footers;
+mod fronts;
 mod gathered;
 mod hashes;
 mod joins;
