@@ -1,16 +1,20 @@
-"""Transforms in front of unions and joins, into DuckDB: the rows of plain SQL over the same files, whatever the streams;
-accounts, rejects, several destinations, memory, messages.
+"""Transforms in front of unions and joins, into DuckDB: the rows of plain SQL over the same files, whatever the
+streams; accounts, rejects, several destinations, memory, messages.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.driver import Ended, Project
 from tests.integration.front_scenes import (
+    IN_ORDER,
+    PRICED,
     join_package,
     joined,
     rows,
@@ -21,6 +25,7 @@ from tests.integration.front_scenes import (
 )
 from tests.integration.join_scenes import TYPES
 from tests.integration.union_scenes import ROWS, sources
+from tests.snapshots import assert_snapshot
 
 
 @pytest.fixture
@@ -81,3 +86,158 @@ def test_a_join_has_the_rows_behind_what_stands_in_front(sales: Project, kind: s
     sides = account["left"], account["right"]
     left_out = sum(own["filtered"] + own["filtered_in_front"] for own in sides)
     assert ended.summary["rows_filtered"] == left_out
+
+
+def test_texts_take_the_longest_type_of_what_comes_together(orders: Project) -> None:
+    """What is computed has no length; a source beside it has one."""
+    fronts = """cut: {input: old, sql: "SELECT id, CAST(note AS VARCHAR) AS channel FROM old"}
+        united: {union: {inputs: [new, cut, placed], missing: "null"}}"""
+    orders.package(union_package(fronts, more="columns: {id: id, channel: channel}"))
+    orders.run().succeeded()
+    sql = "SELECT id, channel FROM new UNION ALL SELECT id, note FROM old UNION ALL SELECT id, NULL FROM placed"
+    assert stored(orders) == rows(orders, sql)
+
+
+def test_several_destinations_behind_a_union(orders: Project) -> None:
+    orders.package(
+        union_package(
+            PRICED,
+            'sorted: {input: united, split: {dear: "amount > 400"}}',
+            destinations="dear: {input: sorted.dear, connection: warehouse, table: orders, target: replace}\n"
+            "        rest: {input: sorted.rest, connection: warehouse, table: others, target: replace}\n"
+            "        whole: {input: united, connection: warehouse, table: whole, target: replace}",
+        )
+    )
+    ended = orders.run()
+    told = sources(ended)
+    for table, condition in (("orders", "amount > 400"), ("others", "(amount > 400) IS NOT TRUE"), ("whole", "true")):
+        assert stored(orders, table) == rows(orders, f"SELECT * FROM ({IN_ORDER}) WHERE {condition}"), table
+    assert {name: own[2] for name, own in told.items()} == ROWS
+    for table in ended.summary["tables"]:
+        assert table["rows_read"] == sum(ROWS.values()) == table["rows_loaded"] + table["rows_filtered"]
+    left_out = sum(ROWS.values()) - len(rows(orders))
+    assert ended.summary["rows_filtered"] == left_out
+    verified = headrace(orders, "verify", "--runs-dir", "runs", "last")
+    assert "its rows have passed" in " ".join(verified.stdout.split()), verified.stdout + verified.stderr
+
+
+def test_several_destinations_behind_a_join(sales: Project) -> None:
+    text = join_package("left").replace(
+        "        sales: {input: joined,",
+        "        clerks: {input: parts.known, connection: warehouse, table: clerks, target: replace}\n"
+        "        sales: {input: joined,",
+    )
+    parts = "        parts: {input: joined, split: {known: clerk IS NOT NULL}, discard: [rest]}\n"
+    text = text.replace("      destinations:", f"{parts}      destinations:")
+    sales.package(text)
+    ended = sales.run()
+    ended.succeeded()
+    wanted = joined(sales, "left")
+    assert stored(sales, "sales") == wanted
+    assert stored(sales, "clerks") == [row for row in wanted if row[1] is not None]
+    sides = [ended.summary["tables"][0]["join"][side] for side in ("left", "right")]
+    left_out = sum(own["filtered"] + own["filtered_in_front"] for own in sides)
+    without = len(wanted) - len(stored(sales, "clerks"))
+    assert ended.summary["rows_filtered"] == left_out + without
+
+
+def test_queries_over_all_rows_behind_it(orders: Project, sales: Project) -> None:
+    """Behind a union, and behind a join."""
+    sql = "SELECT season, count(*) AS n, sum(amount) AS total FROM united GROUP BY season"
+    orders.package(union_package(PRICED, f'sums: {{input: united, sql: "{sql}"}}', input="sums"))
+    ended = orders.run()
+    assert stored(orders) == rows(orders, sql.replace("united", f"({IN_ORDER})"))
+    assert list(transforms(ended)) == ["priced", "keyed", "parted", "sums"]
+
+
+FAILING = """priced: {input: old, sql: "SELECT * REPLACE (CAST(note AS INTEGER) AS note) FROM old"}
+        keyed: {input: new, lookup: {connection: inbox, files: days.csv, layout: days, on: {Day: day}, add: [season]}}
+        united: {union: {inputs: [priced, keyed, placed], missing: "null"}}"""
+
+
+def rejects(ended: Ended, project: Project, place: int = 0) -> list[dict[str, Any]]:
+    table = ended.succeeded()["tables"][place]
+    lines = Path(project.folder, table["rejects"]["files"][0]).read_text().splitlines()
+    return sorted(map(json.loads, lines), key=lambda own: (own["file"], own["row"]))
+
+
+def test_rejects_in_front_of_a_union_are_rows_of_their_files(orders: Project) -> None:
+    """One by a query, some by a lookup, one by the parser, one behind the union."""
+    for path in [*orders.inbox.glob("old*"), *orders.inbox.glob("new*")]:
+        path.unlink()
+    old = "id;amount;day;note\r\n1;1,5;01.02.2024;7\r\n2;1,5;01.02.2024;x\r\n3;x;01.02.2024;4\r\n"
+    new = "id|Day|channel|amount\n4|2024-01-01|web|1\n5|2024-01-25|web|2\n6|2024-01-02|web|3\n"
+    orders.file("old.0.csv", old)
+    orders.file("new.0.txt", new)
+    orders.execute("CREATE TABLE orders (id BIGINT, amount DECIMAL(9,2), day DATE, note INTEGER, channel VARCHAR, "
+                   "season VARCHAR)")  # fmt: skip
+    behind = "late: {input: united, sql: \"SELECT * REPLACE (IF(id = 200007, error('late'), id) AS id) FROM united\"}"
+    orders.package(union_package(FAILING, behind, input="late"))
+    found = []
+    for streams in ("1", "16"):
+        ended = orders.run(streams=streams, limit=4)
+        found.append([(Path(own["file"]).name, own["row"], own["byte"]) for own in rejects(ended, orders)])
+    # Of a query nobody knows which value was wrong: the place is that of the row.
+    assert (
+        found[0]
+        == found[1]
+        == [
+            ("new.0.txt", 3, new.index("2024-01-25")),
+            ("old.0.csv", 3, old.index("2;")),
+            ("old.0.csv", 4, old.index("x;01")),
+            ("placed.txt", 8, 7 * 29),
+        ]
+    )
+    (table,) = ended.summary["tables"]
+    assert {one["source"]: one["rows_rejected"] for one in table["union"]["sources"]} == {
+        "old": 2,
+        "new": 1,
+        "placed": 1,
+    }
+    assert transforms(ended)["priced"] == (2, 0, 1) and transforms(ended)["keyed"][2] == 1
+    assert [row[0] for row in stored(orders)][:3] == [1, 4, 6]
+    assert orders.run(limit=3).exit_code == 1
+
+
+def test_rejects_in_front_of_a_join_are_rows_of_their_files(sales: Project) -> None:
+    for path in [*sales.inbox.glob("orders*"), *sales.inbox.glob("lines*")]:
+        path.unlink()
+    orders = "2|a|2024-01-01\n3|b|2024-01-01\n4|c|bad\n6|d|2024-01-01\n"
+    lines = "number,key,price\n1,2,1\n14,3,2\n2,3,1.5\n3,6,1\n4,6,1\n"
+    sales.file("orders.0", orders)
+    sales.file("lines.0", lines)
+    text = join_package("full").replace("no_match: {default: none}", "no_match: reject")
+    text = text.replace(
+        "o_key + 1 AS key, o_clerk AS clerk", "IF(o_clerk = 'd', error('no d'), o_key + 1) AS key, o_clerk AS clerk"
+    )
+    sales.package(text)
+    ended = sales.run(limit=10)
+    found = [(Path(own["file"]).name, own["row"], own["byte"]) for own in rejects(ended, sales)]
+    assert found == [
+        ("lines.0", 2, lines.index("1,2,1")), ("lines.0", 4, lines.index("2,3,1.5")),
+        ("lines.0", 5, lines.index("3,6,1")), ("lines.0", 6, lines.index("4,6,1")),
+        ("orders.0", 3, orders.index("bad")), ("orders.0", 4, orders.index("6|d")),
+    ]  # fmt: skip
+    account = ended.summary["tables"][0]["join"]
+    assert [account[side]["rows_rejected"] for side in ("left", "right")] == [2, 4]
+    assert [account[side]["rejected_behind"] for side in ("left", "right")] == [0, 0]
+    assert [row[:2] for row in stored(sales, "sales")] == [(3, "a"), (4, "b")]
+
+
+def test_a_row_against_the_order_is_named_where_it_stands(sales: Project) -> None:
+    """Rows that a query leaves out, and those that are rejected, are counted."""
+    sales.file(
+        "orders.0", "2|a|2024-01-01\n5|left out|2024-01-01\n4|c|2024-01-01\n9|left out|2024-01-01\n3|d|2024-01-01\n"
+    )
+    sales.file("lines.0", "number,key,price\n1,2,1\n")
+    error = sales.stable(sales.run(orders="orders.0", lines="lines.0").error)
+    assert_snapshot("front/disorder", error)
+    # Rows of the file may be in any order, if the keys behind the query ascend.
+    text = (
+        join_package("inner").replace("o_key + 1 AS key", "-o_key AS key").replace("l_key + 1 AS key", "-l_key AS key")
+    )
+    sales.package(text)
+    sales.file("orders.0", "8|a|2024-01-01\n4|b|2024-01-01\n2|c|2024-01-01\n")
+    sales.file("lines.0", "number,key,price\n1,8,1\n2,4,1\n3,4,2\n4,1,1\n")
+    sales.run(orders="orders.0", lines="lines.0").succeeded()
+    assert [row[:2] + row[3:5] for row in stored(sales, "sales")] == [(-8, "a", 1, 1), (-4, "b", 2, 1), (-4, "b", 3, 2)]
