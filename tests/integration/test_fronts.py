@@ -241,3 +241,91 @@ def test_a_row_against_the_order_is_named_where_it_stands(sales: Project) -> Non
     sales.file("lines.0", "number,key,price\n1,8,1\n2,4,1\n3,4,2\n4,1,1\n")
     sales.run(orders="orders.0", lines="lines.0").succeeded()
     assert [row[:2] + row[3:5] for row in stored(sales, "sales")] == [(-8, "a", 1, 1), (-4, "b", 2, 1), (-4, "b", 3, 2)]
+
+
+def test_a_row_that_breaks_a_constraint_is_named(orders: Project) -> None:
+    orders.execute("CREATE TABLE orders (id BIGINT CHECK (id <> 200001), amount DECIMAL(9,2), day DATE, note VARCHAR, "
+                   "channel VARCHAR, season VARCHAR)")  # fmt: skip
+    orders.package(union_package().replace("target: replace", "target: append"))
+    error = orders.stable(orders.run().error)
+    assert "placed.txt, row 2" in error, error
+    orders.execute("DROP TABLE orders", "CREATE TABLE orders (id BIGINT, amount DECIMAL(9,2), day DATE, note VARCHAR, "
+                   "channel VARCHAR, season VARCHAR CHECK (season <> 'season 2'))")  # fmt: skip
+    error = orders.stable(orders.run().error)
+    assert "new.0.gz, row " in error, error
+
+
+def test_what_stands_in_no_file_may_pass_what_is_in_front_of_a_join(sales: Project) -> None:
+    text = join_package("inner").replace(
+        "- {name: o_day, type: date}",
+        "- {name: o_day, type: date}\n      - {name: file, type: string, from: file_name}\n"
+        "      - {name: row, type: int64, from: row_number}",
+    )
+    text = text.replace("o_clerk AS clerk, o_day FROM", "o_clerk || file AS clerk, row FROM")
+    sales.package(text)
+    sales.run(streams="16").succeeded()
+    assert len(stored(sales, "sales")) == len(joined(sales, "inner"))
+    sql = "SELECT count(*), count(DISTINCT row), min(row) FROM sales WHERE clerk LIKE '%orders.2'"
+    (count, rows_of_file, first) = sales.query(sql)[0]
+    assert count > rows_of_file > 100 and first < 10
+    lines = (sales.inbox / "orders.2").read_text().splitlines()
+    key, row = sales.query("SELECT key, row FROM sales WHERE clerk LIKE '%orders.2' ORDER BY row DESC")[0]
+    assert lines[row - 1].startswith(f"{key - 1}|")
+
+
+@pytest.mark.parametrize("behind", ["", "sql"])
+def test_a_lookup_of_a_table_in_front(sales: Project, behind: str) -> None:
+    """Its columns are known when the flow starts."""
+    columns = "columns={'number': 'INTEGER', 'label': 'VARCHAR'}"
+    sales.execute(f"CREATE TABLE prices AS FROM read_csv('{sales.inbox}/prices.csv', header=false, {columns})")
+    text = join_package("left").replace(
+        "connection: inbox, files: prices.csv, layout: prices", "connection: warehouse, table: prices"
+    )
+    if behind:
+        text = text.replace(
+            "      destinations:",
+            "        behind: {input: joined, sql: \"FROM joined WHERE label <> 'none'\"}\n      destinations:",
+        )
+        text = text.replace("input: joined, connection", "input: behind, connection")
+    sales.package(text)
+    sales.run().succeeded()
+    wanted = joined(sales, "left")
+    labels = [row for row in wanted if row[-1] not in (None, "none")]
+    assert len(labels) > 5
+    assert stored(sales, "sales") == (labels if behind else wanted)
+    # What does not fit is told before the first row.
+    sales.package(text.replace("on: {key: key}", "on: {key: label}"))
+    assert "keys of the types int64 and string cannot be compared" in " ".join(sales.run().error.split())
+
+
+def test_partitions_and_null(orders: Project) -> None:
+    more = (
+        "load: view, partition: {list: {column: season, values: {first: [season 0], none: [null]}}, outside: default}"
+    )
+    orders.package(union_package(more=more))
+    orders.run().succeeded()
+    assert stored(orders) == rows(orders)
+    orders.package(union_package())
+    ended = orders.run("--connection", "warehouse=null:")
+    assert ended.succeeded()["rows_loaded"] == len(rows(orders))
+
+
+def test_plan_check_and_graph(sales: Project) -> None:
+    plan = headrace(sales, "plan", "package.yaml")
+    assert_snapshot("front/plan", sales.stable(plan.stdout))
+    (task,) = json.loads(headrace(sales, "plan", "package.yaml", "--json").stdout)["tasks"]
+    assert task["flow"]["join"]["inputs"] == [{"transform": 0, "output": 0}, {"transform": 3, "output": 0}]
+    assert [own.get("source") for own in task["flow"]["transforms"]] == [0, 1, 1, 1]
+    assert [own.get("in_front_of") for own in task["transforms"]] == ["joined"] * 4
+    assert_snapshot("front/check", sales.stable(headrace(sales, "check", "package.yaml").stdout))
+    assert_snapshot("front/graph", headrace(sales, "plan", "package.yaml", "--graph", "mermaid").stdout)
+
+
+def test_accounts_and_report(sales: Project) -> None:
+    sales.package(join_package("left"))
+    shown = headrace(sales, "run", "package.yaml", "--runs-dir", "runs")
+    assert_snapshot("front/accounts", sales.stable(shown.stdout))
+    headrace(sales, "report", "--runs-dir", "runs", "last")
+    (page,) = sales.runs.glob("*/report.html")
+    text = page.read_text()
+    assert "do not balance" not in text and "left out in front" in text

@@ -20,7 +20,14 @@ from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
-from headrace.planning.transforms import TransformPlan, core_rows, names_behind, transform_specs
+from headrace.planning.transforms import (
+    TransformPlan,
+    core_rows,
+    in_front,
+    names_behind,
+    together_spec,
+    transform_specs,
+)
 from headrace.planning.unions import UnionPlan
 from headrace.planning.wording import counted
 
@@ -343,7 +350,7 @@ class DataFlowPlan:
                 "committed": {str(number): known.to_dict() for number, known in sorted(self.committed.items())},
                 **({} if self.epochs is None else {"epochs": [list(epoch) for epoch in self.epochs]}),
             },
-            **self._together_spec(),
+            **together_spec(self.together, self.transforms, self.run),
             **({"transforms": transform_specs(self.transforms)} if self.transforms else {}),
             **self.end_spec(),
             # Rows that do not fit it are told with its name.
@@ -355,14 +362,6 @@ class DataFlowPlan:
             "memory": self.memory.to_core(),
             "rejects": self._rejects_spec(rejects_folder),
         }
-
-    def _together_spec(self) -> dict[str, Any]:
-        """The member of a flow spec that says how rows come together, and which of each source do."""
-        if self.together is None:
-            return {}
-        ((kind, own),) = self.together.core_spec(self.run).items()
-        inputs = [core_rows(rows, self.transforms) for rows in self.together.inputs]
-        return {kind: {**own, **({"inputs": inputs} if inputs else {})}}
 
     def end_spec(self) -> dict[str, Any]:
         """The members of a flow spec that say which rows arrive in the destination, and what they have to fit."""
@@ -407,7 +406,7 @@ class DataFlowPlan:
             "columns": [column.to_dict() for column in self.columns],
             **({} if told.join is None else {"join": told.join.to_dict()}),
             **({} if told.union is None else {"union": told.union.to_dict()}),
-            "transforms": [plan.to_dict() for plan in told.transforms],
+            "transforms": [{**plan.to_dict(), **in_front(plan, told.together)} for plan in told.transforms],
             **({} if self.gather is None else {"gathered": self.gather.to_dict()}),
             "steps": [step.to_dict() for step in self.steps],
             "notes": list(self.notes),

@@ -187,6 +187,7 @@ def plan_data_flow(
             rejects=reject_table,
             joins=task.join is not None,
             filters=task.filters,
+            has_fronts=task.has_fronts,
         ),
         notes=tuple(notes),
         memory=memory,

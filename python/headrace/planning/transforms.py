@@ -17,11 +17,14 @@ from headrace.model import (
     outputs_taken,
 )
 from headrace.planning.gathered import GatheredSqlPlan
+from headrace.planning.joins import JoinPlan
 from headrace.planning.lookups import LookupPlan, plan_lookup
 from headrace.planning.reunions import ReunionPlan
+from headrace.planning.run_facts import RunFacts
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan, plan_query
+from headrace.planning.unions import UnionPlan
 
 TransformPlan = LookupPlan | SqlPlan | SplitPlan | ReunionPlan | GatheredSqlPlan
 
@@ -92,6 +95,24 @@ def core_rows(rows: FlowRows, transforms: Sequence[TransformPlan]) -> dict[str, 
         if plan.name == rows.name:
             return {"transform": place, "output": plan.outputs.index(rows.output)}
     return {"transform": None, "output": 0}
+
+
+def together_spec(
+    together: JoinPlan | UnionPlan | None, transforms: Sequence[TransformPlan], run: RunFacts | None
+) -> dict[str, Any]:
+    """The member of a flow spec that says how rows come together, and which rows of each source do."""
+    if together is None:
+        return {}
+    ((kind, own),) = together.core_spec(run).items()
+    inputs = [core_rows(rows, transforms) for rows in together.inputs]
+    return {kind: {**own, **({"inputs": inputs} if inputs else {})}}
+
+
+def in_front(plan: TransformPlan, together: JoinPlan | UnionPlan | None) -> dict[str, Any]:
+    """What is told of a transform in front of a join or a union: that, and the source whose rows pass it."""
+    if plan.front_of is None or together is None:
+        return {}
+    return {"in_front_of": together.name, "of_source": together.source_names[plan.front_of]}
 
 
 def transform_specs(transforms: Sequence[TransformPlan]) -> list[dict[str, Any]]:
