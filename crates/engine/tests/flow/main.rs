@@ -8,6 +8,7 @@ mod footers;
 mod fronts;
 mod gathered;
 mod hashes;
+mod joined_fronts;
 mod joins;
 mod long_rows;
 mod lookups;
