@@ -204,3 +204,124 @@ fn places(batch: &RecordBatch, first: usize, row: usize) -> Places {
     };
     [first, first + MADE.len()].map(|column| Some([value(column)?, value(column + 1)?]))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use arrow_array::{ArrayRef, Int64Array, UInt32Array};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::transforms::Window;
+
+    fn file(folder: &Path, name: &str, text: &str) -> Value {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        let metadata = std::fs::metadata(&path).unwrap();
+        json!({
+            "path": path.to_str().unwrap(),
+            "size_bytes": text.len(),
+            "modified_ns": crate::source::modified_ns(&metadata),
+            "inode": std::os::unix::fs::MetadataExt::ino(&metadata),
+        })
+    }
+
+    fn column(name: &str, from: Option<&str>) -> Value {
+        json!({"name": name, "type": {"kind": "int64"}, "nullable": true, "from": from})
+    }
+
+    fn query(name: &str, source: Option<usize>, columns: &[Value]) -> Value {
+        let query = json!({"number": "row", "columns": columns});
+        json!({"name": name, "source": source, "inputs": [{"transform": null}], "query": query})
+    }
+
+    /// Ids from 1 and lines from 1, of which three each are of one id; queries on both sides, and behind the join.
+    fn spec(folder: &Path) -> FlowSpec {
+        let lefts: String = (1..=6).map(|id| format!("{id}|{}\n", 10 * id)).collect();
+        let rights: String = (1..=18).map(|line| format!("{}|{line}\n", 2 * ((line + 2) / 3))).collect();
+        let sizes = [lefts.len(), rights.len()];
+        let files = [file(folder, "left", &lefts), file(folder, "right", &rights)];
+        let slice =
+            |index: usize| json!({"number": index + 1, "file": index, "begin_byte": 0, "end_byte": sizes[index]});
+        let layout = |names: [&str; 2]| {
+            let column = |name: &str| json!({"name": name, "type": {"kind": "int64"}, "nullable": false});
+            json!({"delimiter": "|", "columns": names.map(column)})
+        };
+        let joined = |side: &str, name: &str| json!({"side": side, "column": name, "name": name});
+        serde_json::from_value(json!({
+            "name": "load",
+            "layout": layout(["id", "size"]),
+            "source": {"files": files, "slices": [slice(0), slice(1)]},
+            "join": {
+                "name": "joined", "sources": ["people", "lines"], "right": layout(["of", "line"]), "first_right_file": 1,
+                "kind": "inner", "keys": [["key", "of"]], "inputs": [{"transform": 0}, {"transform": 1}],
+                "columns": [joined("left", "size"), joined("right", "line")],
+            },
+            "transforms": [
+                query("keyed", Some(0), &[column("key", None), column("size", Some("size"))]),
+                query("odd", Some(1), &[column("of", Some("of")), column("line", Some("line"))]),
+                query("last", None, &[column("line", Some("line"))]),
+            ],
+            "sink": {"kind": "null"},
+            "streams": 1,
+            "memory": {"block_bytes": 4096, "blocks": 2, "max_row_bytes": 4096},
+            "rejects": {"limit": 0},
+        }))
+        .unwrap()
+    }
+
+    /// Ids that three does not divide go on with another key; of lines the odd ones, and behind the join those that five does not divide.
+    fn answer(window: Window) {
+        let value = |column: usize, row: usize| window.rows.column(column).as_primitive::<Int64Type>().value(row);
+        let goes = |row: &usize| match window.transform {
+            0 => value(0, *row) % 3 != 0,
+            1 => value(1, *row) % 2 != 0,
+            _ => value(1, *row) % 5 != 0,
+        };
+        let kept: Vec<usize> = (0..window.rows.num_rows()).filter(goes).collect();
+        let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(kept.iter().map(|row| *row as u32)));
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(kept.iter().map(|row| 2 * value(0, *row))));
+        let columns =
+            if window.transform == 0 { vec![("key", keys), ("row", numbers)] } else { vec![("row", numbers)] };
+        window.answer(Ok(vec![RecordBatch::try_from_iter(columns).unwrap()]));
+    }
+
+    #[test]
+    fn a_row_is_found_behind_queries_in_front_of_its_sides() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = spec(folder.path());
+        spec.check().unwrap();
+        let outcome = Arc::new(Outcome::default());
+        let transforms = Arc::new(Transforms::new(&spec, Vec::new(), outcome.clone()).unwrap());
+        let place = |row: u64| {
+            let wanted = JoinedRow { slice: 1, row, place: None };
+            locate(&spec, spec.join.as_ref().unwrap(), &transforms, &outcome, wanted).unwrap()
+        };
+        let has_ended = AtomicBool::new(false);
+        let found: Vec<Location> = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while let Some(window) = transforms.windows().next(|| has_ended.load(Ordering::Relaxed)) {
+                    answer(window);
+                }
+            });
+            let found = (0..7).map(place).collect();
+            has_ended.store(true, Ordering::Relaxed);
+            found
+        });
+        let goes = |line: &u64| line % 2 != 0 && line % 5 != 0 && line.div_ceil(3) % 3 != 0;
+        let lines: Vec<u64> = (1..=18).filter(goes).collect();
+        assert_eq!(lines, [1, 3, 11, 13]);
+        let text = std::fs::read_to_string(folder.path().join("right")).unwrap();
+        for (line, own) in lines.iter().zip(&found) {
+            assert_eq!(own.row, Some(*line));
+            let bytes = text.lines().take(*line as usize - 1).map(|own| own.len() as u64 + 1).sum();
+            assert_eq!(own.byte, Some(bytes));
+            let left = format!("{}, row {}", folder.path().join("left").display(), line.div_ceil(3));
+            assert_eq!(own.joined_with, Some(left));
+        }
+        // There are no more of them: the files are all that is known.
+        assert!(found[lines.len()..].iter().all(|own| own.row.is_none()));
+    }
+}

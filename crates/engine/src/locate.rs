@@ -149,8 +149,14 @@ fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
     use crate::spec::{FileSpec, Margin, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int32Type;
+    use arrow_array::{ArrayRef, UInt32Array};
     use headrace_types::{Column, ColumnType, Layout};
 
     /// A flow over `text`, cut behind the bytes `cuts`.
@@ -273,5 +279,49 @@ mod tests {
         let origin = Origin { slice: 1, first_line: 1, at_byte: 9, bytes: text.len() as u64 - 9 };
         assert_eq!(place(&spec, origin, 1), Some((3, 17)));
         assert_eq!(place(&spec, origin, 2), Some((4, 26)));
+    }
+
+    #[test]
+    fn rows_of_a_union_are_found_behind_what_stands_in_front_of_their_source() {
+        let folder = tempfile::tempdir().unwrap();
+        // Odd keys go on.
+        let text = "key|text\n1|one\n2|two\nx|bad\n3|three\n4|four\n5|five\n";
+        let mut spec = flow(folder.path(), text, &[], None);
+        spec.transforms = serde_json::from_value(serde_json::json!([
+            {"name": "named", "source": 0, "inputs": [{"transform": null}],
+                "query": {"number": "row", "columns": [
+                    {"name": "text", "type": {"kind": "string"}, "nullable": false, "from": "text"}]}},
+        ]))
+        .unwrap();
+        spec.union = serde_json::from_value(serde_json::json!({
+            "name": "all",
+            "columns": [{"name": "text", "type": {"kind": "string"}, "nullable": false}],
+            "sources": [{"name": "old", "first_file": 0, "places": [0]}],
+            "inputs": [{"transform": 0}],
+        }))
+        .unwrap();
+        spec.check().unwrap();
+        let outcome = Arc::new(crate::outcome::Outcome::default());
+        let transforms = Transforms::new(&spec, Vec::new(), outcome).unwrap();
+        let origin = Origin { slice: 1, first_line: 1, at_byte: 9, bytes: text.len() as u64 - 9 };
+        let has_ended = AtomicBool::new(false);
+        let found: Vec<_> = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while let Some(window) = transforms.windows().next(|| has_ended.load(Ordering::Relaxed)) {
+                    let keys = window.rows.column(0).as_primitive::<Int32Type>();
+                    let odd = keys.values().iter().zip(0..).filter(|(key, _)| *key % 2 != 0).map(|(_, row)| row);
+                    let odd: ArrayRef = Arc::new(UInt32Array::from_iter_values(odd));
+                    window.answer(Ok(vec![RecordBatch::try_from_iter([("row", odd)]).unwrap()]));
+                }
+            });
+            let place = |row| {
+                let counted = Counted { columns: None, transforms: &transforms, place: None };
+                locate(&spec, &[], origin, row, counted).unwrap().map(|own| (own.row.unwrap(), own.byte.unwrap()))
+            };
+            let found = (0..4).map(place).collect();
+            has_ended.store(true, Ordering::Relaxed);
+            found
+        });
+        assert_eq!(found, [Some((2, 9)), Some((5, 27)), Some((7, 42)), None]);
     }
 }

@@ -1,5 +1,6 @@
 //! Transforms: what happens to the rows of a stream between parsing and their places. They are a graph: rows come from the parser, or
 //! the join, go by the outputs of transforms, come together in reunions, and arrive at the destinations.
+//! In front of a join or a union each source has a graph of its own, with one end: there its rows meet those of others.
 
 mod fit;
 mod probe;
