@@ -197,6 +197,29 @@ impl Flow {
         spec.check()?;
         let outcome = Arc::new(Outcome::default());
         let transforms = Arc::new(Transforms::new(&spec, Vec::new(), outcome.clone())?);
+        Self::of_own(spec, outcome, transforms, sink)
+    }
+
+    /// The same of a specification whose transforms are those in front of a join alone, and those of a flow that runs: it has their
+    /// lookups, and somebody runs its queries.
+    ///
+    /// # Errors
+    /// `Specification` when it contradicts itself.
+    pub(crate) fn with_fronts(
+        spec: FlowSpec,
+        transforms: Arc<Transforms>,
+        sink: Arc<dyn Sink>,
+    ) -> Result<Self, CoreError> {
+        spec.check()?;
+        Self::of_own(spec, Arc::new(Outcome::default()), transforms, sink)
+    }
+
+    fn of_own(
+        spec: FlowSpec,
+        outcome: Arc<Outcome>,
+        transforms: Arc<Transforms>,
+        sink: Arc<dyn Sink>,
+    ) -> Result<Self, CoreError> {
         let router = Router::of(&spec)?.map(Arc::new);
         Ok(Self::of(Arc::new(spec), outcome, transforms, Destinations::one(router, sink), Vec::new()))
     }

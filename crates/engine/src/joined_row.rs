@@ -1,5 +1,6 @@
 //! The place of a joined row that a destination has refused. It stands in two files: the pair is read and joined once more, by one
-//! stream, with the places of both rows as columns that are made. The transforms never see these: which rows pass them is asked here.
+//! stream, with the places of both rows as columns that are made. The transforms never see these: which rows pass those behind the join
+//! is asked here, and those in front of it they go past.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +17,8 @@ use crate::report::{ColumnReport, SinkReport};
 use crate::routing::Router;
 use crate::sink::{Origin, Placed, Sink, Writer};
 use crate::spec::{
-    FlowSpec, JoinColumn, JoinSide, JoinSpec, KeepRejects, MemorySpec, RejectSpec, SinkSpec, SliceSpec, SourceSpec,
+    FlowSpec, JoinColumn, JoinSide, JoinSpec, KeepRejects, MemorySpec, RejectSpec, RowsOf, SinkSpec, SliceSpec,
+    SourceSpec,
 };
 use crate::transforms::Transforms;
 
@@ -73,10 +75,11 @@ fn find(
 ) -> Result<Option<Places>, CoreError> {
     let alone = FlowSpec {
         source: SourceSpec { slices: pair.to_vec(), committed: Default::default(), ..spec.source.clone() },
-        transforms: Vec::new(),
+        // In front of the join they are those of the load, too.
+        transforms: spec.transforms[..spec.fronts()].to_vec(),
         routing: None,
         destination: String::new(),
-        input: None,
+        input: Some(RowsOf::FIRST),
         fit: Vec::new(),
         others: Vec::new(),
         sink: SinkSpec::Null,
@@ -87,9 +90,10 @@ fn find(
         ..spec.clone()
     };
     let (alone, first) = with_places(alone)?;
+    let fronts = Arc::new(transforms.fronts_alone());
     let (transforms, router) = (transforms.clone(), Router::of(spec)?);
     let sink = Arc::new(FindRow { wanted, first, transforms, router, found: Mutex::new(None) });
-    let flow = Flow::into_sink(alone, Arc::new(FindSink(sink.clone())))?;
+    let flow = Flow::with_fronts(alone, fronts, Arc::new(FindSink(sink.clone())))?;
     // Behind the row nobody reads on: what the report says then does not matter.
     flow.run("the flow was stopped", &mut || outcome.stopped() || lock(&sink.found).is_some())?;
     let found = lock(&sink.found).take();
@@ -110,6 +114,7 @@ fn beside(one: Option<Location>, other: Option<Location>) -> Option<Location> {
 fn with_places(mut spec: FlowSpec) -> Result<(FlowSpec, usize), CoreError> {
     let first = spec.first_schema()?.columns().len();
     let Some(join) = &mut spec.join else { return Ok((spec, first)) };
+    join.beside = MADE.len();
     for side in SIDES {
         for from in MADE {
             // Names of a package have no control characters.
@@ -198,4 +203,125 @@ fn places(batch: &RecordBatch, first: usize, row: usize) -> Places {
         values.is_valid(row).then(|| values.value(row) as u64)
     };
     [first, first + MADE.len()].map(|column| Some([value(column)?, value(column + 1)?]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use arrow_array::{ArrayRef, Int64Array, UInt32Array};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::transforms::Window;
+
+    fn file(folder: &Path, name: &str, text: &str) -> Value {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        let metadata = std::fs::metadata(&path).unwrap();
+        json!({
+            "path": path.to_str().unwrap(),
+            "size_bytes": text.len(),
+            "modified_ns": crate::source::modified_ns(&metadata),
+            "inode": std::os::unix::fs::MetadataExt::ino(&metadata),
+        })
+    }
+
+    fn column(name: &str, from: Option<&str>) -> Value {
+        json!({"name": name, "type": {"kind": "int64"}, "nullable": true, "from": from})
+    }
+
+    fn query(name: &str, source: Option<usize>, columns: &[Value]) -> Value {
+        let query = json!({"number": "row", "columns": columns});
+        json!({"name": name, "source": source, "inputs": [{"transform": null}], "query": query})
+    }
+
+    /// Ids from 1 and lines from 1, of which three each are of one id; queries on both sides, and behind the join.
+    fn spec(folder: &Path) -> FlowSpec {
+        let lefts: String = (1..=6).map(|id| format!("{id}|{}\n", 10 * id)).collect();
+        let rights: String = (1..=18).map(|line| format!("{}|{line}\n", 2 * ((line + 2) / 3))).collect();
+        let sizes = [lefts.len(), rights.len()];
+        let files = [file(folder, "left", &lefts), file(folder, "right", &rights)];
+        let slice =
+            |index: usize| json!({"number": index + 1, "file": index, "begin_byte": 0, "end_byte": sizes[index]});
+        let layout = |names: [&str; 2]| {
+            let column = |name: &str| json!({"name": name, "type": {"kind": "int64"}, "nullable": false});
+            json!({"delimiter": "|", "columns": names.map(column)})
+        };
+        let joined = |side: &str, name: &str| json!({"side": side, "column": name, "name": name});
+        serde_json::from_value(json!({
+            "name": "load",
+            "layout": layout(["id", "size"]),
+            "source": {"files": files, "slices": [slice(0), slice(1)]},
+            "join": {
+                "name": "joined", "sources": ["people", "lines"], "right": layout(["of", "line"]), "first_right_file": 1,
+                "kind": "inner", "keys": [["key", "of"]], "inputs": [{"transform": 0}, {"transform": 1}],
+                "columns": [joined("left", "size"), joined("right", "line")],
+            },
+            "transforms": [
+                query("keyed", Some(0), &[column("key", None), column("size", Some("size"))]),
+                query("odd", Some(1), &[column("of", Some("of")), column("line", Some("line"))]),
+                query("last", None, &[column("line", Some("line"))]),
+            ],
+            "sink": {"kind": "null"},
+            "streams": 1,
+            "memory": {"block_bytes": 4096, "blocks": 2, "max_row_bytes": 4096},
+            "rejects": {"limit": 0},
+        }))
+        .unwrap()
+    }
+
+    /// Ids that three does not divide go on with another key; of lines the odd ones, and behind the join those that five does not divide.
+    fn answer(window: Window) {
+        let value = |column: usize, row: usize| window.rows.column(column).as_primitive::<Int64Type>().value(row);
+        let goes = |row: &usize| match window.transform {
+            0 => value(0, *row) % 3 != 0,
+            1 => value(1, *row) % 2 != 0,
+            _ => value(1, *row) % 5 != 0,
+        };
+        let kept: Vec<usize> = (0..window.rows.num_rows()).filter(goes).collect();
+        let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(kept.iter().map(|row| *row as u32)));
+        let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(kept.iter().map(|row| 2 * value(0, *row))));
+        let columns =
+            if window.transform == 0 { vec![("key", keys), ("row", numbers)] } else { vec![("row", numbers)] };
+        window.answer(Ok(vec![RecordBatch::try_from_iter(columns).unwrap()]));
+    }
+
+    #[test]
+    fn a_row_is_found_behind_queries_in_front_of_its_sides() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = spec(folder.path());
+        spec.check().unwrap();
+        let outcome = Arc::new(Outcome::default());
+        let transforms = Arc::new(Transforms::new(&spec, Vec::new(), outcome.clone()).unwrap());
+        let place = |row: u64| {
+            let wanted = JoinedRow { slice: 1, row, place: None };
+            locate(&spec, spec.join.as_ref().unwrap(), &transforms, &outcome, wanted).unwrap()
+        };
+        let has_ended = AtomicBool::new(false);
+        let found: Vec<Location> = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while let Some(window) = transforms.windows().next(|| has_ended.load(Ordering::Relaxed)) {
+                    answer(window);
+                }
+            });
+            let found = (0..7).map(place).collect();
+            has_ended.store(true, Ordering::Relaxed);
+            found
+        });
+        let goes = |line: &u64| line % 2 != 0 && line % 5 != 0 && line.div_ceil(3) % 3 != 0;
+        let lines: Vec<u64> = (1..=18).filter(goes).collect();
+        assert_eq!(lines, [1, 3, 11, 13]);
+        let text = std::fs::read_to_string(folder.path().join("right")).unwrap();
+        for (line, own) in lines.iter().zip(&found) {
+            assert_eq!(own.row, Some(*line));
+            let bytes = text.lines().take(*line as usize - 1).map(|own| own.len() as u64 + 1).sum();
+            assert_eq!(own.byte, Some(bytes));
+            let left = format!("{}, row {}", folder.path().join("left").display(), line.div_ceil(3));
+            assert_eq!(own.joined_with, Some(left));
+        }
+        // There are no more of them: the files are all that is known.
+        assert!(found[lines.len()..].iter().all(|own| own.row.is_none()));
+    }
 }

@@ -48,10 +48,9 @@ pub fn locate(
         return Ok(Some(Location { file: file.path.clone(), ..Location::default() }));
     }
     let layout = spec.layout_of(slice.file);
-    let unified = spec.union.as_ref().map(|union| {
-        let source = union.source_of(slice.file);
-        Unified::new(union, source, layout, counted.columns)
-    });
+    let source = spec.union.as_ref().map(|union| union.source_of(slice.file));
+    let unified = |(union, source)| Unified::new(spec, union, source, counted.columns);
+    let unified = spec.union.as_deref().zip(source).map(unified).transpose()?;
     if unified.as_ref().is_some_and(|unified| unified.wanted().iter().any(|&own| own >= layout.columns.len())) {
         return Ok(None); // columns that are made are not there
     }
@@ -79,10 +78,17 @@ pub fn locate(
     let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(None) };
     let internal = |error| CoreError::new(ErrorKind::Internal, format!("rows of a block: {error}"));
     let rows = concat_batches(&schema, &batches).map_err(internal)?;
+    let mut in_front = Remaining::default();
+    let rows = match source.and_then(|source| counted.transforms.front(source)) {
+        Some(front) => front.apply(rows, &mut front.no_counts(), &mut in_front)?,
+        None => Some(rows),
+    };
+    let Some(rows) = rows else { return Ok(None) };
     let rows = unified.map_or(Ok(rows.clone()), |unified| unified.rows(&rows))?;
     let router = Router::of(spec)?;
     let left = rows_that_go(rows, counted.transforms, router.as_ref(), counted.place)?;
     let Some(&number) = left.get(row as usize) else { return Ok(None) };
+    let number = in_front.numbers().map_or(number, |numbers| numbers[number as usize]);
     let (line, start) = places[number as usize];
     let before = first_lines(spec, ended, &[slice.number])?[&slice.number];
     Ok(Some(Location {
@@ -143,8 +149,14 @@ fn read_block(spec: &FlowSpec, slice: &SliceSpec, origin: Origin) -> Result<Vec<
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
     use crate::spec::{FileSpec, Margin, MemorySpec, RejectSpec, SinkSpec, SourceSpec};
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int32Type;
+    use arrow_array::{ArrayRef, UInt32Array};
     use headrace_types::{Column, ColumnType, Layout};
 
     /// A flow over `text`, cut behind the bytes `cuts`.
@@ -267,5 +279,49 @@ mod tests {
         let origin = Origin { slice: 1, first_line: 1, at_byte: 9, bytes: text.len() as u64 - 9 };
         assert_eq!(place(&spec, origin, 1), Some((3, 17)));
         assert_eq!(place(&spec, origin, 2), Some((4, 26)));
+    }
+
+    #[test]
+    fn rows_of_a_union_are_found_behind_what_stands_in_front_of_their_source() {
+        let folder = tempfile::tempdir().unwrap();
+        // Odd keys go on.
+        let text = "key|text\n1|one\n2|two\nx|bad\n3|three\n4|four\n5|five\n";
+        let mut spec = flow(folder.path(), text, &[], None);
+        spec.transforms = serde_json::from_value(serde_json::json!([
+            {"name": "named", "source": 0, "inputs": [{"transform": null}],
+                "query": {"number": "row", "columns": [
+                    {"name": "text", "type": {"kind": "string"}, "nullable": false, "from": "text"}]}},
+        ]))
+        .unwrap();
+        spec.union = serde_json::from_value(serde_json::json!({
+            "name": "all",
+            "columns": [{"name": "text", "type": {"kind": "string"}, "nullable": false}],
+            "sources": [{"name": "old", "first_file": 0, "places": [0]}],
+            "inputs": [{"transform": 0}],
+        }))
+        .unwrap();
+        spec.check().unwrap();
+        let outcome = Arc::new(crate::outcome::Outcome::default());
+        let transforms = Transforms::new(&spec, Vec::new(), outcome).unwrap();
+        let origin = Origin { slice: 1, first_line: 1, at_byte: 9, bytes: text.len() as u64 - 9 };
+        let has_ended = AtomicBool::new(false);
+        let found: Vec<_> = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while let Some(window) = transforms.windows().next(|| has_ended.load(Ordering::Relaxed)) {
+                    let keys = window.rows.column(0).as_primitive::<Int32Type>();
+                    let odd = keys.values().iter().zip(0..).filter(|(key, _)| *key % 2 != 0).map(|(_, row)| row);
+                    let odd: ArrayRef = Arc::new(UInt32Array::from_iter_values(odd));
+                    window.answer(Ok(vec![RecordBatch::try_from_iter([("row", odd)]).unwrap()]));
+                }
+            });
+            let place = |row| {
+                let counted = Counted { columns: None, transforms: &transforms, place: None };
+                locate(&spec, &[], origin, row, counted).unwrap().map(|own| (own.row.unwrap(), own.byte.unwrap()))
+            };
+            let found = (0..4).map(place).collect();
+            has_ended.store(true, Ordering::Relaxed);
+            found
+        });
+        assert_eq!(found, [Some((2, 9)), Some((5, 27)), Some((7, 42)), None]);
     }
 }

@@ -114,7 +114,8 @@ pub struct SliceReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub destinations: Vec<DestinationCounts>,
     /// What has become of its rows in a join, if the flow has one; what comes out of that counts in the first slice of a pair, as do
-    /// the rows of the transforms behind it.
+    /// the rows of the transforms behind it. Those in front of a side count in the slices of its files: rows = rows of the join +
+    /// rows that they have left out + rejects of the parser and of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinCounts>,
     /// Rows of its transforms, in their order; none of a slice that was not read now.

@@ -11,6 +11,7 @@ use crate::report::SliceReport;
 use crate::row_position::RowPosition;
 use crate::text_hash::TextHash;
 
+mod fronts;
 mod join;
 mod postgres;
 mod reunion;
@@ -532,16 +533,12 @@ impl FlowSpec {
         std::iter::once((0, &self.layout)).chain(right).chain(others).collect()
     }
 
-    /// Columns of the rows in front of the transforms.
+    /// Columns of the rows in front of the transforms; of those of a join or a union, behind what stands in front of that.
     ///
     /// # Errors
-    /// `Specification` for a join that does not fit its sides.
+    /// `Specification` for transforms, and a join or a union, that do not fit the rows before them.
     pub fn first_schema(&self) -> Result<RowSchema, CoreError> {
-        match (&self.join, &self.union) {
-            (Some(join), _) => Ok(join.resolved(&self.layout).map_err(|text| self.refused(text))?.1),
-            (None, Some(union)) => Ok(RowSchema::of_stream(union.columns.clone())),
-            (None, None) => Ok(RowSchema::of(&self.layout)),
-        }
+        Ok(self.fields()?.of(RowsOf::FIRST).schema.clone())
     }
 
     /// Columns of the rows that the sink gets.
@@ -550,13 +547,6 @@ impl FlowSpec {
     /// `Specification` for transforms that do not fit the rows before them.
     pub fn row_schema(&self) -> Result<RowSchema, CoreError> {
         Ok(self.row_fields()?.0)
-    }
-
-    /// The columns in front of the transforms, each its own number; none for those that stand in no file, because they are made.
-    pub fn first_fields(&self, schema: &RowSchema) -> Vec<Option<usize>> {
-        let is_plain = self.join.is_none() && self.union.is_none();
-        let fields = if is_plain { self.layout.columns.len() } else { schema.columns().len() };
-        (0..schema.columns().len()).map(|column| (column < fields).then_some(column)).collect()
     }
 
     /// Columns of the rows that the sink gets, and the column in front of the transforms that each of them is, if it is one that stands in

@@ -1,5 +1,6 @@
 //! A stream: takes slices from the queue, has them read, and sends their rows on.
 
+mod front;
 mod gathered;
 mod kept_accounts;
 mod pair;

@@ -2,24 +2,38 @@
 
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::SchemaRef;
-use headrace_types::{CoreError, ErrorKind, Layout, RowSchema};
+use headrace_types::{CoreError, ErrorKind, RowSchema};
 
-use crate::spec::UnionSpec;
+use crate::spec::{FlowSpec, RowsOf, UnionSpec};
+use crate::transforms::Refusal;
 
-/// What makes rows of the union of those that a parser of one source gives.
+/// What makes rows of the union of those of one source, as its parser gives them or as they come out of what stands in front.
 pub struct Unified {
     /// Columns of the layout that the parser has to give.
     wanted: Vec<usize>,
-    /// For each column that goes on its place among these; none if it is NULL in this source.
+    /// For each column that goes on its place in the rows of the source; none if it is NULL in this source.
     places: Vec<Option<usize>>,
     schema: SchemaRef,
     /// For each column of the union the one of the file that it is, if it is one.
     fields: Vec<Option<usize>>,
+    /// What the columns of the union are called.
+    names: Vec<String>,
 }
 
 impl Unified {
     /// For the rows of a source, by its number. `columns`: those of the union that are wanted; none for all.
-    pub fn new(union: &UnionSpec, source: usize, layout: &Layout, columns: Option<&[usize]>) -> Self {
+    ///
+    /// # Errors
+    /// `Specification` for transforms that do not fit the rows before them.
+    pub fn new(
+        spec: &FlowSpec,
+        union: &UnionSpec,
+        source: usize,
+        columns: Option<&[usize]>,
+    ) -> Result<Self, CoreError> {
+        let layout = union.layout(&spec.layout, source);
+        let before = spec.rows_into(&spec.fields()?, source);
+        let has_front = spec.input_of_source(source) != RowsOf::FIRST;
         let all = union.sources.get(source).map(|own| own.places.as_slice()).unwrap_or_default();
         let chosen: Vec<usize> = columns.map_or_else(|| (0..all.len()).collect(), <[usize]>::to_vec);
         let place_of = |column: &usize| all.get(*column).copied().flatten();
@@ -30,15 +44,19 @@ impl Unified {
             wanted.push(0);
         }
         wanted.sort_by_key(|&place| place >= read);
+        if has_front {
+            wanted = (0..layout.all_columns().count()).collect();
+        }
         let places = chosen.iter().map(|column| {
             let place = place_of(column)?;
-            wanted.iter().position(|own| *own == place)
+            if has_front { Some(place) } else { wanted.iter().position(|own| *own == place) }
         });
         let places = places.collect();
         let columns = chosen.iter().filter_map(|&column| union.columns.get(column).cloned());
         let schema = RowSchema::of_stream(columns.collect()).arrow();
-        let fields = all.iter().map(|place| place.filter(|&place| place < read)).collect();
-        Unified { wanted, places, schema, fields }
+        let fields = all.iter().map(|place| before.fields.get((*place)?).copied().flatten()).collect();
+        let names = union.columns.iter().map(|own| own.name.clone()).collect();
+        Ok(Unified { wanted, places, schema, fields, names })
     }
 
     /// Columns of the layout that the parser has to give.
@@ -46,12 +64,17 @@ impl Unified {
         &self.wanted
     }
 
-    /// The column of the layout that one of the union is, if it stands in the file.
-    pub fn field(&self, column: usize) -> Option<usize> {
-        self.fields.get(column).copied().flatten()
+    /// What is said of a row of the union, as it is said of a row of the file.
+    pub fn refusal(&self, refusal: Refusal) -> Refusal {
+        let Some(column) = refusal.column else { return refusal };
+        match (self.fields.get(column), self.names.get(column)) {
+            (Some(&Some(field)), _) => Refusal { column: Some(field), ..refusal },
+            (_, Some(name)) => refusal.elsewhere(&format!("`{name}`")),
+            _ => Refusal { column: None, ..refusal },
+        }
     }
 
-    /// The rows of a batch of the parser.
+    /// The rows of a batch of the source.
     ///
     /// # Errors
     /// `Internal` for a batch of other columns.

@@ -215,7 +215,10 @@ def render_joins(tables: Sequence[Document], *, width: int) -> str:
 def _join(whose: str, join: Document, width: int) -> str:
     sides = []
     for side in (join["left"], join["right"]):
-        what = f"{side['source']} {units.plural(side['rows'], 'row')}, {units.count(side['matched'])} matched"
+        what = f"{side['source']} {units.plural(side['rows'], 'row')}"
+        if side.get("filtered_in_front"):
+            what += f" ({units.count(side['filtered_in_front'])} left out in front)"
+        what += f", {units.count(side['matched'])} matched"
         if side["filtered"]:
             what += f", {units.count(side['filtered'])} left out"
         elif side["unmatched"]:

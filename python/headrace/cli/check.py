@@ -90,6 +90,8 @@ def _columns(flow: Document) -> int:
     else:
         columns = len(layout["columns"]) + len(layout.get("made", []))
     for transform in flow.get("transforms", ()):
+        if "in_front_of" in transform:
+            continue
         if transform["kind"] in ("sql", "union"):
             columns = len(transform["columns"] or ())
         elif transform["kind"] == "lookup" and transform["name"] in transform.get("taken", [transform["name"]]):

@@ -73,8 +73,9 @@ def _render_task(task: Document, width: int) -> str:
         str(task["task"]),
         _wrapped("into", [f"{name} ({task['target']}, {task['load']})"], width),
         _wrapped("from", [_source(task)], width),
+        *_transforms([own for own in task.get("transforms", ()) if "in_front_of" in own], width),
         *(_wrapped(kind, [task[kind]["text"]], width) for kind in ("join", "union") if kind in task),
-        *_transforms(task, width),
+        *_transforms([own for own in task.get("transforms", ()) if "in_front_of" not in own], width),
         _wrapped("streams", [_streams(task)], width),
         _wrapped("memory", [_memory(task["memory"])], width),
     ]
@@ -174,8 +175,7 @@ def _rule(rule: Document) -> str:
     return "all other keys"
 
 
-def _transforms(task: Document, width: int) -> list[str]:
-    transforms = task.get("transforms", ())
+def _transforms(transforms: Sequence[Document], width: int) -> list[str]:
     if not transforms:
         return []
     label = "lookups" if all(own["kind"] == "lookup" for own in transforms) else "transform"

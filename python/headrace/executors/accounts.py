@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from headrace.errors import AccountsError, SourceError
 from headrace.executors.joined import join_accounts
+from headrace.executors.rows_left import left_by_each, left_out_in_front
 from headrace.model import SIDES, FlowRows
-from headrace.planning import DataFlowPlan, JoinPlan, LookupPlan, SourcePart, TransformPlan, counted
+from headrace.planning import DataFlowPlan, LookupPlan, SourcePart, counted
 
 
 def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: int | None) -> None:
@@ -19,9 +20,9 @@ def check_accounts(plan: DataFlowPlan, result: dict[str, Any], rows_inserted: in
     - every planned slice is reported exactly once, and nothing else is;
     - every stream is reported, and streams and the slices that they read count the same rows;
     - for each slice: lines = rows + skipped, rows = out + filtered + rejected; with a join rows = those that came to
-      it + those rejected before, and of these those that met none, and go no further, are not more than there are; all
-      that comes out of it is a right row that has met a left one, or one of those that have met none and are kept, and
-      is loaded, filtered or rejected behind it;
+      it + those rejected or left out before, and of these those that met none, and go no further, are not more than
+      there are; all that comes out of it is a right row that has met a left one, or one of those that have met none and
+      are kept, and is loaded, filtered or rejected behind it;
     - for each slice that was read, and each transform: rows = matched + defaulted + filtered + rejected, and what all
       have filtered is what the slice has; what comes out of one goes into those that read it, and what comes out of the
       last one into the destination, but for rows that no partition takes, or that the table of one of several
@@ -122,7 +123,7 @@ def _identities(plan: DataFlowPlan, item: dict[str, Any]) -> list[str]:
     if lines != rows + skipped:
         problems.append(f"slice {number}: {lines} lines are not {rows} rows + {skipped} skipped")
     if plan.join is not None:
-        problems += _joined_slice(plan.join, item)
+        problems += _joined_slice(plan, item)
     elif rows != out + filtered + rejected:
         others = f"{filtered} filtered + {rejected} rejected" if filtered else f"{rejected} rejected"
         problems.append(f"slice {number}: {rows} rows are not {out} out + {others}")
@@ -132,16 +133,17 @@ def _identities(plan: DataFlowPlan, item: dict[str, Any]) -> list[str]:
     return problems
 
 
-def _joined_slice(plan: JoinPlan, item: dict[str, Any]) -> list[str]:
+def _joined_slice(plan: DataFlowPlan, item: dict[str, Any]) -> list[str]:
     join = item.get("join")
-    if join is None:
+    if join is None or plan.join is None:
         return [f"slice {item['number']}: nothing is told of its join"]
     rows, unmatched, filtered, null_keys = (int(join[name]) for name in ("rows", "unmatched", "filtered", "null_keys"))
     name, rejected = f"slice {item['number']}", int(item["rejected"]) - int(join["rejected"])
-    problems = []
-    if int(item["rows"]) != rows + rejected:
-        problems.append(f"{name}: {item['rows']} rows are not {rows} rows of the join + {rejected} rejected before it")
-    if not null_keys <= unmatched <= rows or filtered != (0 if plan.keeps(int(item["file"])) else unmatched):
+    problems, left_out = [], left_out_in_front(plan, item)
+    if int(item["rows"]) != rows + rejected + left_out:
+        before = f"{rejected} rejected before it" + (f" + {left_out} left out in front of it" if left_out else "")
+        problems.append(f"{name}: {item['rows']} rows are not {rows} rows of the join + {before}")
+    if not null_keys <= unmatched <= rows or filtered != (0 if plan.join.keeps(int(item["file"])) else unmatched):
         problems.append(f"{name}: of {rows} rows {unmatched} met none, {null_keys} without a key, {filtered} left out")
     return problems
 
@@ -153,8 +155,10 @@ def _join(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     out, rejected = int(account["rows_out"]), sum(int(account[side]["rejected_behind"]) for side in SIDES)
     behind = [item["transforms"] for item in result["slices"] if item.get("transforms")]
     problems = _pairs(plan, result)
-    if plan.transforms:
-        problems += _equal("rows out of the join", out, "rows behind it", sum(int(own[0]["rows"]) for own in behind))
+    first = sum(own.front_of is not None for own in plan.transforms)
+    if len(plan.transforms) > first:
+        came = sum(int(own[first]["rows"]) for own in behind)
+        problems += _equal("rows out of the join", out, "rows behind it", came)
     came = sum(int(item["out"]) + int(item["filtered"]) for item in result["slices"])
     return problems + _equal("rows out of the join and not rejected", out - rejected, "rows out of the slices", came)
 
@@ -185,17 +189,20 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
         if len(counts) != len(plan.transforms):
             problems.append(f"slice {item['number']}: {len(counts)} of {len(plan.transforms)} transforms are reported")
             continue
-        left = _left(plan, counts)
+        left = left_by_each(plan.transforms, counts)
+        if plan.union is not None and (taken := _taken(plan, item)) in left:
+            left[FlowRows(plan.union.name)] = left[taken]
         problems += _passed(plan, item, left)
-        if counts:
-            outside += left.get(plan.end, 0) - int(item["out"])
+        # What comes straight from a join or union, is known there.
+        if counts and plan.end in left:
+            outside += left[plan.end] - int(item["out"])
             refused_at_end += int(item.get("refused_at_end", 0))
     if plan.join is None:
         # The table may hold less than the rows have, or have no partition for one.
         problems += _equal(
             "rows behind the transforms and not out", outside, "rows refused at the end of the way", refused_at_end
         )
-    elif plan.transforms and not plan.fit:
+    elif any(own.front_of is None for own in plan.transforms) and not plan.fit:
         # Whatever else is a reject, is one before the first transform or in one of them.
         by_partition = int(result["rejects"].get("by_rule", {}).get("partition", 0))
         problems += _equal(
@@ -204,13 +211,20 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
     return problems
 
 
+def _taken(plan: DataFlowPlan, item: dict[str, Any]) -> FlowRows | None:
+    """The rows of a slice that come together with others behind transforms."""
+    inputs = () if plan.together is None else plan.together.inputs
+    return inputs[plan.source_number(int(item["file"]))] if inputs else None
+
+
 def _passed(plan: DataFlowPlan, item: dict[str, Any], left: Mapping[FlowRows, int]) -> list[str]:
     """`left`: how many rows of a slice have gone on by each output of the transforms on the way."""
     problems = []
-    counts = item["transforms"]
-    read = {plan.end, *(rows for own in plan.transforms for rows in own.inputs)}
+    counts, read = item["transforms"], plan.rows_read
     elsewhere = sum(count for rows, count in left.items() if rows not in read)
     filtered_in_all = sum(int(count["filtered"]) for count in counts) + elsewhere
+    if plan.join is not None:  # what is left out in front of it, is told of its sides
+        filtered_in_all -= left_out_in_front(plan, item)
     if filtered_in_all != int(item["filtered"]):
         found = f"{item['filtered']} rows filtered are {filtered_in_all} in its transforms"
         problems.append(f"slice {item['number']}: {found}")
@@ -233,26 +247,6 @@ def _passed(plan: DataFlowPlan, item: dict[str, Any], left: Mapping[FlowRows, in
         if None not in arrived and rows != (came := sum(filter(None, arrived))):
             problems.append(f"{name}: {rows} rows came of {came} from the transform before")
     return problems
-
-
-def _left(plan: DataFlowPlan, counts: Sequence[dict[str, Any]]) -> dict[FlowRows, int]:
-    """The rows that go on behind transforms, by each of their outputs."""
-    left: dict[FlowRows, int] = {}
-    for own, count in zip(plan.transforms, counts, strict=True):
-        left |= _left_by(own, count)
-    return left
-
-
-def _left_by(own: TransformPlan, count: dict[str, Any]) -> dict[FlowRows, int]:
-    others = [int(rows) for rows in count.get("outputs", [])]
-    main = int(count["rows"]) - int(count["filtered"]) - int(count["rejected"]) - sum(others)
-    return {FlowRows(own.name, output): rows for output, rows in zip(own.outputs, [main, *others], strict=False)}
-
-
-def left_out_or_elsewhere(own: TransformPlan, count: dict[str, Any], read: Collection[FlowRows]) -> int:
-    """The rows that a transform leaves out, or that go by another output than those that are `read` on the way."""
-    left = _left_by(own, count)
-    return int(count["filtered"]) + sum(rows for output, rows in left.items() if output not in read)
 
 
 def _equal(left_name: str, left: int, right_name: str, right: int) -> list[str]:

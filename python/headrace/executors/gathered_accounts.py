@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import AccountsError, InternalError
-from headrace.executors.accounts import left_out_or_elsewhere
 from headrace.executors.ignored import keep_ignored
 from headrace.executors.joined import keep_joined
 from headrace.executors.kept import keep, kept
 from headrace.executors.local import FlowOutcome
+from headrace.executors.rows_left import left_out_or_elsewhere
 from headrace.executors.transformed import keep_transformed
 from headrace.executors.united import keep_united
 from headrace.planning import NO_REJECTS, DataFlowPlan, GatherPlan
@@ -247,7 +247,7 @@ def gathered_counts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dic
         own = [item[place] for item in counts]
         left_out = 0
         whole_way = plan if is_last else gathers[number + 1].before
-        read = {whole_way.end, *(rows for item in whole_way.transforms for rows in item.inputs)}
+        read = whole_way.rows_read
         for item in counts:
             following = item[place + 1 :][: None if is_last else len(behind)]
             passed = plan.transforms[len(plan.transforms) - len(following) :] if is_last else behind

@@ -11,17 +11,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.executors.kept import keep, kept
+from headrace.executors.rows_left import left_out_in_front
 from headrace.model import SIDES
 from headrace.planning import DataFlowPlan
 
 _COUNTS: Final = ("rows", "unmatched", "filtered", "null_keys")
 _KIND: Final = "joined"
+# Of rows that transforms in front of it leave out.
+_IN_FRONT: Final = "filtered_in_front"
 
 
 def join_accounts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The member `join` of a table in the summary; None without a join, or without a result.
 
-    Of each side: rows = matched + unmatched, and what is filtered of the unmatched goes no further. `rows_out`: a right
+    Of each side: rows = matched + unmatched, and what is filtered of the unmatched goes no further; with transforms in
+    front `filtered_in_front` are those that these have left out. `rows_out`: a right
     row meets one left row at most, so that the matched right rows and the unmatched that are kept are all that can come
     out. `rejected_behind`: of the rejects of the side, rows that stand for those which have come out and are not loaded
     because of what was found behind the join.
@@ -42,6 +46,7 @@ def join_accounts(plan: DataFlowPlan, result: Mapping[str, Any] | None) -> dict[
             "rejected_behind": sum(int(item["join"]["rejected"]) for item in own if item.get("join")),
             **counts,
             "matched": counts["rows"] - counts["unmatched"],
+            **({_IN_FRONT: sum(left_out_in_front(plan, item) for item in own)} if plan.join.inputs else {}),
         }
     kept = sum(int(own["unmatched"]) - int(own["filtered"]) for own in sides.values())
     return {"name": join.name, "type": join.kind, "rows_out": int(sides["right"]["matched"]) + kept, **sides}

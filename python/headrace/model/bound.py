@@ -92,8 +92,10 @@ Source = FileSource | GenerateSource | GatheredSource
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Rows of two sources that meet, in front of the transforms. `name`: that of the transform; `kind`: inner, left,
-    right or full; `columns`: those of the rows that come out.
+    """Rows of two sources that meet. `name`: that of the transform; `kind`: inner, left, right or full; `columns`:
+    those of the rows that come out. `inputs`: the rows that it takes, those of the sources themselves or behind
+    transforms in front of it; empty stands for the former. Without `is_described` its columns are not known yet, nor
+    were its keys looked at, because a table that a lookup in front of it reads was not.
     """
 
     name: str
@@ -102,11 +104,18 @@ class Join:
     right: FileSource
     keys: tuple[JoinKey, ...]
     columns: tuple[JoinedColumn, ...]
+    inputs: tuple[FlowRows, ...] = ()
+    is_described: bool = True
 
     @property
     def sources(self) -> tuple[FileSource, FileSource]:
         """The left one and the right one."""
         return self.left, self.right
+
+    @property
+    def has_fronts(self) -> bool:
+        """Whether rows pass transforms before they meet."""
+        return _has_fronts(self)
 
     @property
     def ignoring(self) -> list[str]:
@@ -117,13 +126,20 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Rows of several sources that go one way on, in front of the transforms. `name`: that of the transform; `columns`:
-    those of the rows that come out.
+    """Rows of several sources that go one way on. `name`: that of the transform; `columns`: those of the rows that come
+    out. `inputs`, `is_described`: see `Join`.
     """
 
     name: str
     sources: tuple[FileSource, ...]
     columns: tuple[UnitedColumn, ...]
+    inputs: tuple[FlowRows, ...] = ()
+    is_described: bool = True
+
+    @property
+    def has_fronts(self) -> bool:
+        """Whether rows pass transforms before they come together."""
+        return _has_fronts(self)
 
     @property
     def ignoring(self) -> list[str]:
@@ -136,8 +152,12 @@ class Union:
         ]
 
 
-# How the rows of several sources come together in front of the transforms.
+# How the rows of several sources come together.
 Together = Join | Union
+
+
+def _has_fronts(together: Together) -> bool:
+    return any(rows.name != own.name for rows, own in zip(together.inputs, together.sources, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +214,8 @@ class Lookup:
 
     `rejects_misses`: rows that find nothing are rejects; `sends_misses`: they go to an output of their own; else they
     get the defaults of the columns. `keeps_first`: of
-    its rows with one key the first is found; else they are an error. `ignores_case`: in texts of keys.
+    its rows with one key the first is found; else they are an error. `ignores_case`: in texts of keys. `front_of`: see
+    `Split`.
     """
 
     name: str
@@ -206,6 +227,7 @@ class Lookup:
     ignores_case: bool = False
     sends_misses: bool = False
     input: str = ""
+    front_of: int | None = None
 
     @property
     def inputs(self) -> tuple[FlowRows, ...]:
@@ -233,13 +255,25 @@ class Lookup:
 
 # What rows pass on their way to one destination.
 Transform = Lookup | SqlTransform | Split | Reunion
-# A column of the rows in front of the transforms: of the layout, of a join, or of a union.
+# A column of the rows that transforms begin with: of the layout, of a join, or of a union.
 FirstColumn = Column | JoinedColumn | UnitedColumn
 # A column of the rows anywhere: one of these, of a lookup, or of a query.
 RowColumn = FirstColumn | AddedColumn | ComputedColumn
-# By the names of the lookups: the transforms of a way, and those of the other ways of its flow. Raises BindingError for
-# what does not fit the tables and queries.
-Describe = Callable[[Mapping[str, LookupTable]], tuple[tuple[Transform, ...], tuple[Transform, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What is known of a way once the tables of lookups are: its transforms, those of the other ways of its flow, and
+    how the rows of its sources come together.
+    """
+
+    transforms: tuple[Transform, ...]
+    others: tuple[Transform, ...]
+    together: Together | None = None
+
+
+# By the names of the lookups. Raises BindingError for what does not fit the tables and queries.
+Describe = Callable[[Mapping[str, LookupTable]], Described]
 
 
 def columns_of(first: Sequence[RowColumn], transforms: Sequence[Transform], rows: FlowRows) -> tuple[RowColumn, ...]:
@@ -297,10 +331,11 @@ class Destination:
 class DataFlowTask:
     """One source through `transforms`, each of which stands behind what it reads, to one destination, which gets the
     rows of `end`. With `together` its rows are those that come out of a join or a union, and `source` is the first of
-    these sources. `id` is unique in the run: `load_tables[lineitem].load`; `definition` is that of the task that
-    defines it: `load_tables.load`. `reject_table`: beside the table of the destination, None if rejects go into no
-    table; of a flow with several destinations the first one has it. `describe`: gives `transforms` and `others` once
-    the tables of lookups are known; None if they are as they stand.
+    these sources; transforms in front of it come first, those of the first source before those of the next one. `id` is
+    unique in the run: `load_tables[lineitem].load`; `definition` is that of the task that defines it:
+    `load_tables.load`. `reject_table`: beside the table of the destination, None if rejects go into no table; of a flow
+    with several destinations the first one has it. `describe`: gives `transforms`, `others` and `together` once the
+    tables of lookups are known; None if they are as they stand.
     `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: transforms
     that rows pass on the ways to the other ones alone, each once; `beside`: these destinations. `feeds`: queries over
     all rows that take rows of the pass over its source, where those go elsewhere, too.
@@ -343,9 +378,15 @@ class DataFlowTask:
     @property
     def is_read_as_declared(self) -> bool:
         """Whether columns are read as the layout says, whatever the table of the destination holds: queries depend on
-        their types, and other destinations may hold something else; so do unions of rows.
+        their types, and other destinations may hold something else; so do unions of rows, and what meets rows of
+        another source behind transforms.
         """
-        return self.computes or bool(self.flow) or self.reunites
+        return self.computes or bool(self.flow) or self.reunites or self.has_fronts
+
+    @property
+    def has_fronts(self) -> bool:
+        """Whether rows of its sources pass transforms before they come together."""
+        return self.together is not None and self.together.has_fronts
 
     @property
     def reunites(self) -> bool:
@@ -365,7 +406,7 @@ class DataFlowTask:
     @property
     def rows_read(self) -> set[FlowRows]:
         """The rows that go on somewhere on the way."""
-        return rows_read(self.transforms, self.end)
+        return rows_read(self.transforms, self.end) | set(self.together.inputs if self.together else ())
 
     @property
     def join(self) -> Join | None:
@@ -389,7 +430,7 @@ class DataFlowTask:
 
     @property
     def columns(self) -> tuple[FirstColumn, ...]:
-        """Those of its rows in front of the transforms."""
+        """Those of its rows in front of the transforms, or behind those that stand in front of a join or union."""
         return tuple(self.source.layout.columns) if self.together is None else self.together.columns
 
     @property

@@ -59,7 +59,7 @@ def _flow(flow: DataFlowTask) -> dict[str, object]:
         "source": _source(flow.source),
         **({} if flow.join is None else {"join": _join(flow.join)}),
         **({} if flow.union is None else {"union": _union(flow.union)}),
-        "transforms": [{**_transform(own), **_taken(own, flow)} for own in flow.transforms],
+        "transforms": [{**_transform(own), **_taken(own, flow), **_in_front(own, flow)} for own in flow.transforms],
         "destination": _destination(flow.destination),
         "rejects": {**flow.rejects.to_dict(), **({"table": flow.reject_table} if flow.reject_table else {})},
     }
@@ -71,6 +71,7 @@ def _join(join: Join) -> dict[str, object]:
         "type": join.kind,
         "left": join.left.name,
         "right": _source(join.right),
+        **_inputs(join),
         "on": {key.left: key.right for key in join.keys},
         "columns": [
             {"name": own.name, "side": own.side, "from": own.column, "type": str(own.type), "nullable": own.nullable}
@@ -83,6 +84,7 @@ def _union(union: Union) -> dict[str, object]:
     return {
         "name": union.name,
         "sources": [_source(own) for own in union.sources],
+        **_inputs(union),
         "columns": [
             {
                 "name": own.name,
@@ -116,6 +118,17 @@ def _taken(own: Transform, flow: DataFlowTask) -> dict[str, object]:
     if len(own.outputs) == 1:
         return {}
     return {"taken": [rows.shown for rows in outputs_taken(own, flow.rows_read)]}
+
+
+def _in_front(own: Transform, flow: DataFlowTask) -> dict[str, object]:
+    """Of a transform in front of a join or a union that, and the source whose rows pass it."""
+    if own.front_of is None or flow.together is None:
+        return {}
+    return {"in_front_of": flow.together.name, "of_source": flow.together.sources[own.front_of].name}
+
+
+def _inputs(together: Join | Union) -> dict[str, object]:
+    return {"inputs": [rows.shown for rows in together.inputs]} if together.has_fronts else {}
 
 
 def _reunion(own: Reunion) -> dict[str, object]:

@@ -9,6 +9,7 @@ from headrace.errors import BindingError
 from headrace.model.bound import (
     DataFlowTask,
     Describe,
+    Described,
     Destination,
     FileSource,
     FirstColumn,
@@ -18,13 +19,13 @@ from headrace.model.bound import (
     SharedFlow,
     Source,
     Together,
-    Transform,
     Union,
     columns_of,
 )
 from headrace.model.connections import Connection, FilesConnection
 from headrace.model.flow_graph import Reader
 from headrace.model.flow_rows import rows_of
+from headrace.model.fronts import Fronts, bring_together, fronts_of
 from headrace.model.gathered_binder import (
     GatheredBinder,
     behind_queries,
@@ -36,8 +37,6 @@ from headrace.model.gathered_binder import (
     queries_fed,
     queries_passed,
 )
-from headrace.model.join import JoinedColumn
-from headrace.model.join_binder import JoinBinder
 from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
 from headrace.model.load_options import LoadOptions
@@ -59,15 +58,11 @@ from headrace.model.spec_data_flow import (
 )
 from headrace.model.spec_joins import JoinTransformSpec
 from headrace.model.spec_partition import PartitionSpec
-from headrace.model.spec_transforms import TogetherSpec, TransformSpec
-from headrace.model.spec_unions import ReunionTransformSpec
+from headrace.model.spec_transforms import TransformSpec
 from headrace.model.sql_transform import ComputedColumn, SqlTransform
-from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
 from headrace.model.task import Task
 from headrace.model.transform_binder import Beginning, TransformBinder
-from headrace.model.union import UnitedColumn
-from headrace.model.union_binder import UnionBinder
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
@@ -93,8 +88,6 @@ class FlowBinder:
         self._problems = problems
         self._environment = environment
         self._names = NamedThings(document, problems, environment.connections)
-        self._joins = JoinBinder(document, problems, self._names)
-        self._unions = UnionBinder(document, problems, self._names)
         self._gathered = GatheredBinder(document, problems)
         self._transforms = TransformBinder(document, problems, self._names, self._layout)
 
@@ -106,16 +99,15 @@ class FlowBinder:
         sources = {name: self._source(name, own, (*path, "sources", name)) for name, own in spec.sources.items()}
         if not self._are_read(spec, path):
             return None
-        together = self._together(spec, sources, path)
         places = {name: (*path, "destinations", name) for name in spec.destinations}
         destinations = {name: self._destination(name, own, places[name]) for name, own in spec.destinations.items()}
         readers = [Reader(name, (*places[name], "input"), own.input) for name, own in spec.destinations.items()]
-        way = (spec.transforms, path, _beginning(spec, sources, together), readers, scope)
-        transforms = self._transforms.bind(*way, {})
-        source = next(iter(sources.values())) if together is None else together.sources[0]
-        is_wrong = None in sources.values() or (together is None and _together(spec))
-        if is_wrong or source is None or transforms is None:
+        way = (spec.transforms, path, Beginning(sources, _fronts(spec)), readers, scope)
+        bound = self._transforms.bind(*way, {})
+        if bound is None:
             return None
+        transforms, together = bound.transforms, bound.together
+        source = next(own for own in sources.values() if own is not None) if together is None else together.sources[0]
         ends = {name: rows_of(own.input) for name, own in spec.destinations.items()}
         if not self._gathered.check(spec, transforms, ends, path):
             return None
@@ -145,8 +137,9 @@ class FlowBinder:
                 first = gathered.layout.columns
             columns = columns_of(first, passed, ends[name])
             others = beside(transforms, name)
-            is_described = all(own.is_described for own in whole)
-            if is_described or not any(isinstance(own, SqlTransform | Reunion) for own in whole):
+            is_known = together is None or together.is_described
+            is_described = is_known and all(own.is_described for own in whole)
+            if is_described or (is_known and not any(isinstance(own, SqlTransform | Reunion) for own in whole)):
                 self._check_columns(destination, columns, (*place, "columns"))
             if gathered is None and together is not None and not self._divides(own, together, place):
                 return None
@@ -184,14 +177,13 @@ class FlowBinder:
 
     def _are_read(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
         """Whether sources, and what reads several of them, are as many as go together."""
-        together = _together(spec)
-        are_joins = all(isinstance(own, JoinTransformSpec) for own in together.values())
+        together = bring_together(spec.transforms, spec.sources)
+        are_joins = all(isinstance(spec.transforms[name], JoinTransformSpec) for name in together)
         if len(together) > 1:
-            second = list(together)[1]
             names = ", ".join(map(show_name, together))
             self._problems.add(
                 self._document,
-                (*path, "transforms", second),
+                (*path, "transforms", together[1]),
                 f"a data flow has {len(together)} joins: {names}"
                 if are_joins
                 else f"a data flow has {len(together)} transforms that read several sources: {names}",
@@ -203,8 +195,6 @@ class FlowBinder:
         if (together and not are_joins) or len(spec.sources) == 1 + len(together):
             return True
         names, count = ", ".join(map(show_name, spec.sources)), len(spec.sources)
-        if not together and self._are_inputs(spec, path):
-            return False
         if together and count == 1:
             return True  # the join says which source it lacks
         self._problems.add(
@@ -220,38 +210,21 @@ class FlowBinder:
         )
         return False
 
-    def _are_inputs(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
-        """Whether a union reads sources as if they were transforms: a problem."""
-        for name, own in spec.transforms.items():
-            if not isinstance(own, ReunionTransformSpec) or not set(own.union.inputs) <= spec.sources.keys():
-                continue
-            self._problems.add(
-                self._document,
-                (*path, "transforms", name, "union", "inputs"),
-                f"the inputs of the union `{show_name(name)}` are sources",
-                found=", ".join(f"`{show_name(source)}`" for source in own.union.inputs),
-                expected="`sources` for sources, `inputs` for transforms and their outputs",
-                hint=f"Write `sources: [{', '.join(map(show_name, own.union.inputs))}]`.",
-                at_key=True,
-            )
-            return True
-        return False
-
-    def _together(
-        self, spec: DataFlowSpec, sources: Mapping[str, Source | None], path: DocumentPath
-    ) -> Together | None:
-        for name, own in _together(spec).items():
-            place = (*path, "transforms", name)
-            if isinstance(own, JoinTransformSpec):
-                return self._joins.bind(name, own.join, (*place, "join"), sources, spec.transforms)
-            return self._unions.bind(name, own.union, (*place, "union"), sources, spec.transforms)
-        return None
-
     def _divides(self, spec: DestinationSpec, together: Together, path: DocumentPath) -> bool:
         """Whether rows of several sources can be divided as the destination says: nobody looks at their keys before."""
         clause = spec.partition
         if clause is None:
             return True
+        if not together.is_described:
+            self._problems.add(
+                self._document,
+                (*path, "partition"),
+                f"a table cannot be divided yet whose rows pass a lookup of a database in front of "
+                f"`{show_name(together.name)}`: their columns are not known before the run",
+                hint=f"Put the lookup behind `{show_name(together.name)}`, or leave `partition` out.",
+                at_key=True,
+            )
+            return False
         is_union = isinstance(together, Union)
         rows = f"the rows of the {'union' if is_union else 'join'} `{show_name(together.name)}`"
         if spec.commit is not None and not is_union:
@@ -287,13 +260,13 @@ class FlowBinder:
         the place of which is `gathered`.
         """
 
-        def described(tables: Mapping[str, LookupTable]) -> tuple[tuple[Transform, ...], tuple[Transform, ...]]:
+        def described(tables: Mapping[str, LookupTable]) -> Described:
             problems = ProblemCollector(self._document.file)
             problems.secrets = self._problems.secrets
-            transforms = FlowBinder(self._document, problems, self._environment)._transforms.bind(*way, tables)
+            bound = FlowBinder(self._document, problems, self._environment)._transforms.bind(*way, tables)
             problems.raise_if_any(BindingError)
-            assert transforms is not None
-            passed = transforms[destination]
+            assert bound is not None
+            passed = bound.transforms[destination]
             behind = passed if gathered is None else divided(passed, gathered)[1]
             late = next((behind[place].name for place in gathered_places(behind)), None)
             if late is not None:
@@ -306,7 +279,8 @@ class FlowBinder:
                     at_key=True,
                 )
                 problems.raise_if_any(BindingError)
-            return behind, beside(transforms, destination)
+            together = bound.together if gathered is None else None
+            return Described(behind, beside(bound.transforms, destination), together)
 
         return described
 
@@ -450,8 +424,11 @@ class FlowBinder:
         return replace(destination, partition=clause, partitions=tuple(spec.partitions or ()))
 
 
-def _together(spec: DataFlowSpec) -> dict[str, TogetherSpec]:
-    return {name: own for name, own in spec.transforms.items() if isinstance(own, TogetherSpec)}
+def _fronts(spec: DataFlowSpec) -> Fronts | None:
+    """Where the rows of several sources come together, and what stands in front of that."""
+    return next(
+        (fronts_of(name, spec.transforms, spec.sources) for name in bring_together(spec.transforms, spec.sources)), None
+    )
 
 
 def _by_connection(ways: Sequence[DataFlowTask]) -> tuple[DataFlowTask, ...]:
@@ -466,28 +443,3 @@ def _by_connection(ways: Sequence[DataFlowTask]) -> tuple[DataFlowTask, ...]:
         return connection.type == "null", names.index(connection.name), isinstance(way.source, GatheredSource)
 
     return tuple(sorted(ways, key=place))
-
-
-def _beginning(spec: DataFlowSpec, sources: Mapping[str, Source | None], together: Together | None) -> Beginning:
-    """Where the rows come from that pass the transforms."""
-    for name in _together(spec):
-        columns = None
-        if together is not None:
-            columns = {own.name: FlowColumn(own.type, _may_be_null(own), own.name) for own in together.columns}
-        return Beginning(name, tuple(sources), columns)
-    (name, source), *_ = sources.items()
-    if source is None:
-        return Beginning(name, (name,), None)
-    ignoring = source.layout.ignoring
-    return Beginning(
-        name,
-        (name,),
-        {
-            own.name: FlowColumn(own.type, (own.nullable or own.name in ignoring) and own.from_ is None, own.name)
-            for own in source.layout.columns
-        },
-    )
-
-
-def _may_be_null(column: JoinedColumn | UnitedColumn) -> bool:
-    return column.may_be_null if isinstance(column, UnitedColumn) else column.nullable

@@ -6,36 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.model.flow_rows import MAIN, FlowRows, rows_of
+from headrace.model.flow_steps import discarded_by, input_path, inputs_of, outputs_of
+from headrace.model.fronts import Fronts
 from headrace.model.problems import ProblemCollector
-from headrace.model.spec_transforms import (
-    NO_MATCH,
-    OUTPUT,
-    LookupTransformSpec,
-    SplitTransformSpec,
-    SqlTransformSpec,
-    TogetherSpec,
-    TransformSpec,
-)
-from headrace.model.spec_unions import ReunionTransformSpec
+from headrace.model.spec_joins import JoinTransformSpec
+from headrace.model.spec_transforms import TransformSpec
+from headrace.model.spec_unions import UnionTransformSpec
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name
 from headrace.model.yaml_reader import Document, DocumentPath
-
-Step = LookupTransformSpec | SqlTransformSpec | SplitTransformSpec | ReunionTransformSpec
-
-
-def outputs_of(spec: TransformSpec) -> tuple[str, ...]:
-    """The outputs of a transform, in the order of their numbers."""
-    if isinstance(spec, SplitTransformSpec):
-        return (*spec.conditions, spec.rest)
-    if isinstance(spec, LookupTransformSpec) and spec.lookup.no_match == OUTPUT:
-        return (MAIN, NO_MATCH)
-    return (MAIN,)
-
-
-def inputs_of(spec: Step) -> tuple[FlowRows, ...]:
-    """The rows that a transform reads."""
-    written = spec.union.inputs if isinstance(spec, ReunionTransformSpec) else [spec.input]
-    return tuple(rows_of(own) for own in written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +26,8 @@ class Reader:
 
 
 class FlowGraph:
-    """Of one data flow. `beginning`: its only source, its join, or its union; `readers`: the destinations. Problems are
-    noted.
+    """Of one data flow. `fronts`: what stands in front of its join or union, None with one source; `readers`: the
+    destinations. Problems are noted.
     """
 
     def __init__(
@@ -57,7 +35,7 @@ class FlowGraph:
         document: Document,
         problems: ProblemCollector,
         path: DocumentPath,
-        beginning: str,
+        fronts: Fronts | None,
         sources: Sequence[str],
         transforms: Mapping[str, TransformSpec],
         readers: Sequence[Reader],
@@ -65,15 +43,12 @@ class FlowGraph:
         self._document = document
         self._problems = problems
         self._path = path
-        self._beginning = beginning
+        self._fronts = fronts
         self._sources = sources
         self._transforms = transforms
         self._readers = readers
-        self._steps: dict[str, Step] = {
-            name: own for name, own in transforms.items() if not isinstance(own, TogetherSpec)
-        }
 
-    def order(self) -> dict[str, Step] | None:
+    def order(self) -> dict[str, TransformSpec] | None:
         """The transforms, each behind what it reads. None unless all rows arrive somewhere."""
         both = [name for name in self._sources if name in self._transforms]
         for name in both:
@@ -87,12 +62,14 @@ class FlowGraph:
             )
         if both:
             return None
-        readers = [*self._readers, *(own for name in self._steps for own in self._readers_of(name))]
+        readers = [*self._readers, *(own for name in self._transforms for own in self._readers_of(name))]
         are_there = [self._is_there(reader) for reader in readers]
         if not all(are_there) or self._goes_in_a_circle():
             return None
-        order = {name: self._steps[name] for reader in self._readers for name in self.way(reader.input)}
-        are_right = self._reach_all(order) and self._begin_together(readers) and self._reads_all(order)
+        order = {name: self._transforms[name] for reader in self._readers for name in self.way(reader.input)}
+        are_right = (
+            self._reach_all(order) and self._begin_together(readers) and self._meet_once() and self._reads_all(order)
+        )
         return order if are_right and self._come_once(order) else None
 
     def way(self, written: str) -> list[str]:
@@ -103,14 +80,16 @@ class FlowGraph:
             name, is_read = pending.pop()
             if is_read:
                 way[name] = None
-            elif name in self._steps and name not in way:
+            elif name in self._transforms and name not in way:
                 pending.append((name, True))
-                pending += [(rows.name, False) for rows in reversed(inputs_of(self._steps[name]))]
+                pending += [(rows.name, False) for rows in reversed(inputs_of(self._transforms[name]))]
         return list(way)
 
     def _readers_of(self, name: str) -> list[Reader]:
-        """A transform as the reader of each of its inputs."""
-        inputs = inputs_of(self._steps[name])
+        """A transform as the reader of each of its inputs. What a union calls sources is told where that is bound."""
+        if isinstance(self._transforms[name], UnionTransformSpec):
+            return []
+        inputs = inputs_of(self._transforms[name])
         return [Reader(name, self._input(name, number), own.shown) for number, own in enumerate(inputs)]
 
     def _is_there(self, reader: Reader) -> bool:
@@ -151,22 +130,24 @@ class FlowGraph:
         if found is None:
             return False
         last, read = found[-2:]
-        number = [rows.name for rows in inputs_of(self._steps[last])].index(read)
+        number = [rows.name for rows in inputs_of(self._transforms[last])].index(read)
+        is_behind = self._fronts is None or self._fronts.together not in found
+        beginning = show_name(self._sources[0] if self._fronts is None else self._fronts.together)
         self._problems.add(
             self._document,
             self._input(last, number),
             "the inputs of transforms go in a circle",
             found=" reads ".join(f"`{show_name(own)}`" for own in found),
             expected="a way from the source to the destination",
-            hint=f"Let one of them read `{show_name(self._beginning)}`.",
+            hint=f"Let one of them read `{beginning}`." if is_behind else "Let one of them read a source.",
         )
         return True
 
     def _circle(self) -> list[str] | None:
         """Transforms each of which reads the next, and the first of them again."""
         done: set[str] = set()
-        for start in self._steps:
-            way, pending = [start], [iter(inputs_of(self._steps[start]))]
+        for start in self._transforms:
+            way, pending = [start], [iter(inputs_of(self._transforms[start]))]
             while pending:
                 rows = next(pending[-1], None)
                 if rows is None:
@@ -174,16 +155,14 @@ class FlowGraph:
                     pending.pop()
                 elif rows.name in way:
                     return [*way[way.index(rows.name) :], rows.name]
-                elif rows.name in self._steps and rows.name not in done:
+                elif rows.name in self._transforms and rows.name not in done:
                     way.append(rows.name)
-                    pending.append(iter(inputs_of(self._steps[rows.name])))
+                    pending.append(iter(inputs_of(self._transforms[rows.name])))
         return None
 
-    def _reach_all(self, order: Mapping[str, Step]) -> bool:
+    def _reach_all(self, order: Mapping[str, TransformSpec]) -> bool:
         """Whether the rows of every transform arrive at a destination."""
-        steps = [rows_of(own).name for own in self._inputs(order)]
-        first = {name for name in steps if name in self._transforms and name not in self._steps}
-        unread = [own for own in self._transforms if own not in order and own not in first]
+        unread = [own for own in self._transforms if own not in order]
         read = " and ".join(f"`{show_name(reader.input)}`" for reader in self._readers)
         one = len(self._readers) == 1
         for own in unread:
@@ -199,29 +178,62 @@ class FlowGraph:
         return not unread
 
     def _begin_together(self, readers: Sequence[Reader]) -> bool:
-        """Whether nobody reads a source whose rows come together with those of others."""
-        is_right = True
+        """Whether nobody else reads rows that come together with those of other sources, or stand in front of that."""
+        if self._fronts is None:
+            return True
+        is_right, together = True, show_name(self._fronts.together)
         for reader in readers:
             name = rows_of(reader.input).name
-            if name == self._beginning or name not in self._sources:
+            is_in_front = reader.name == self._fronts.together or reader.name in self._fronts.places
+            if is_in_front and reader not in self._readers:
+                continue
+            if name not in self._sources and name not in self._fronts.places:
                 continue
             is_right = False
             self._problems.add(
                 self._document,
                 reader.path,
-                f"the rows of the source `{show_name(name)}` are read by `{show_name(self._beginning)}`, and here, too",
+                f"the rows of the source `{show_name(name)}` are read by `{together}`, and here, too"
+                if name in self._sources
+                else f"`{show_name(reader.input)}` stands in front of `{together}`, and is read here, too",
                 found=quote(reader.input),
-                expected=f"`{show_name(self._beginning)}`, or a transform behind it",
-                hint=f"Set `input: {show_name(self._beginning)}`, or write a data flow of its own.",
+                expected=f"`{together}`, or a transform behind it",
+                hint=f"Set `input: {together}`, or write a data flow of its own.",
             )
         return is_right
 
-    def _come_once(self, order: Mapping[str, Step]) -> bool:
+    def _meet_once(self) -> bool:
+        """Whether what comes together is of different sources."""
+        if self._fronts is None:
+            return True
+        is_right, name = True, self._fronts.together
+        spec = self._transforms[name]
+        for number, source in enumerate(self._fronts.sources):
+            if source is None or source not in self._fronts.sources[:number]:
+                continue
+            is_right = False
+            first = self._fronts.inputs[self._fronts.sources.index(source)]
+            both = f"`{show_name(first.shown)}` and `{show_name(self._fronts.inputs[number].shown)}`"
+            is_join = isinstance(spec, JoinTransformSpec)
+            self._problems.add(
+                self._document,
+                self._input(name, number),
+                f"{both} are rows of one source, `{show_name(source)}`, and the "
+                f"{'join' if is_join else 'union'} `{show_name(name)}` brings rows of several sources together",
+                expected="one input of each source",
+                hint="Declare the files once more as another source."
+                if is_join
+                else f"Bring {both} together by a union of their own, which stands in front of this one.",
+            )
+        return is_right
+
+    def _come_once(self, order: Mapping[str, TransformSpec]) -> bool:
         """Whether no row comes by two inputs of a union: then every account says once what has become of it."""
         is_right = True
         places = {name: place for place, name in enumerate(order)}
         for name, own in order.items():
-            inputs = inputs_of(own)
+            # What brings sources together has one input of each of them.
+            inputs = () if self._fronts is not None and name == self._fronts.together else inputs_of(own)
             for number, rows in enumerate(inputs):
                 other = next((other for other in inputs[:number] if self._have_common_rows(rows, other, places)), None)
                 if other is None:
@@ -250,16 +262,16 @@ class FlowGraph:
             if pair in seen or earlier.name == later.name:
                 continue
             seen.add(pair)
-            pairs += [(rows, earlier) for rows in inputs_of(self._steps[later.name])]
+            pairs += [(rows, earlier) for rows in inputs_of(self._transforms[later.name])]
         return False
 
-    def _reads_all(self, order: Mapping[str, Step]) -> bool:
+    def _reads_all(self, order: Mapping[str, TransformSpec]) -> bool:
         """Whether every output is read by somebody, or is discarded."""
         read = {rows_of(written) for written in self._inputs(order)}
         is_right = True
         for name, own in order.items():
             is_right = self._discards(name, own, read) and is_right
-            discarded = set(_discarded(own))
+            discarded = set(discarded_by(own))
             unread = [rows for output in outputs_of(own) if (rows := FlowRows(name, output)) not in read]
             for rows in unread:
                 if rows.output in discarded:
@@ -276,14 +288,14 @@ class FlowGraph:
                 )
         return is_right
 
-    def _inputs(self, order: Mapping[str, Step]) -> Iterator[str]:
+    def _inputs(self, order: Mapping[str, TransformSpec]) -> Iterator[str]:
         yield from (reader.input for reader in self._readers)
         yield from (rows.shown for own in order.values() for rows in inputs_of(own))
 
-    def _discards(self, name: str, own: Step, read: set[FlowRows]) -> bool:
+    def _discards(self, name: str, own: TransformSpec, read: set[FlowRows]) -> bool:
         outputs = [output for output in outputs_of(own) if output]
         is_right = True
-        for place, output in enumerate(_discarded(own)):
+        for place, output in enumerate(discarded_by(own)):
             path: DocumentPath = (*self._path, "transforms", name, "discard", place)
             if output not in outputs:
                 is_right = False
@@ -307,10 +319,4 @@ class FlowGraph:
         return is_right
 
     def _input(self, name: str, number: int = 0) -> DocumentPath:
-        path: DocumentPath = (*self._path, "transforms", name)
-        is_union = isinstance(self._steps[name], ReunionTransformSpec)
-        return (*path, "union", "inputs", number) if is_union else (*path, "input")
-
-
-def _discarded(spec: Step) -> list[str]:
-    return [] if isinstance(spec, SqlTransformSpec | ReunionTransformSpec) else spec.discard
+        return input_path(self._transforms[name], (*self._path, "transforms", name), number)

@@ -30,8 +30,10 @@ def gathered_places(transforms: Sequence[Transform]) -> tuple[int, ...]:
 
 
 def divided(transforms: Sequence[Transform], place: int) -> tuple[tuple[Transform, ...], tuple[Transform, ...]]:
-    """Those that bring rows to the query at `place`, and the others, which stand behind it."""
-    front = {transforms[place].name}
+    """Those that bring rows to the query at `place`, and the others, which stand behind it. What stands in front of
+    several sources' meeting is in front of every query.
+    """
+    front = {transforms[place].name, *(item.name for item in transforms if item.front_of is not None)}
     for item in reversed(transforms[: place + 1]):
         front |= {rows.name for rows in item.inputs} if item.name in front else set()
     before = tuple(item for item in transforms[:place] if item.name in front)

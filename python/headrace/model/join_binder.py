@@ -1,19 +1,19 @@
-"""Bind the join of a data flow: its two sources, its keys, and the columns of the rows that come out."""
+"""Bind the join of a data flow: its two sides, its keys, and the columns of the rows that come out."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from headrace.model.annotations import value_at
-from headrace.model.bound import FileSource, Join, Source
+from headrace.model.bound import Join
 from headrace.model.data_type import DataType
 from headrace.model.join import JoinedColumn, JoinKey, Side
 from headrace.model.lookup_keys import key_family, key_types
-from headrace.model.named_things import NamedThings
+from headrace.model.meeting_rows import MeetingRows
 from headrace.model.problems import ProblemCollector
-from headrace.model.sources_read import SourcesRead
 from headrace.model.spec_joins import JoinSpec
+from headrace.model.sql_transform_binder import FlowColumn
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
@@ -29,45 +29,35 @@ _MISSING: Final[Mapping[str, tuple[Side, ...]]] = {
 class JoinBinder:
     """Binds the joins of one package's data flows. Problems are noted."""
 
-    def __init__(self, document: Document, problems: ProblemCollector, names: NamedThings) -> None:
+    def __init__(self, document: Document, problems: ProblemCollector) -> None:
         self._document = document
         self._problems = problems
-        self._read = SourcesRead(document, problems, names, "join", "joined")
 
-    def bind(
-        self,
-        name: str,
-        spec: JoinSpec,
-        path: DocumentPath,
-        sources: Mapping[str, Source | None],
-        transforms: Collection[str],
-    ) -> Join | None:
-        """`path` is that of `join`; `sources`: those of the flow, None for one that is wrong itself; `transforms`: the
-        names of those.
-        """
-        if not self._read.are_sources({(*path, "left"): spec.left, (*path, "right"): spec.right}, sources, transforms):
-            return None
-        left = self._read.find(spec.left, (*path, "left"), sources)
-        right = self._read.find(spec.right, (*path, "right"), sources)
-        if left is None or right is None:
-            return None
-        keys = [self._key(own, theirs, left, right, (*path, "on", own)) for own, theirs in spec.on.items()]
+    def bind(self, name: str, spec: JoinSpec, path: DocumentPath, left: MeetingRows, right: MeetingRows) -> Join | None:
+        """`path` is that of `join`. None with a problem."""
+        sources, inputs = (left.source, right.source), (left.rows, right.rows)
+        if not (left.are_described and right.are_described):
+            keys = tuple(JoinKey(own, theirs) for own, theirs in spec.on.items())
+            return Join(name, spec.type, *sources, keys, (), inputs, is_described=False)
+        found = [self._key(own, theirs, left, right, (*path, "on", own)) for own, theirs in spec.on.items()]
         taken: dict[str, JoinedColumn] = {}
         columns = (
             *self._columns(name, spec, "left", left, path, taken),
             *self._columns(name, spec, "right", right, path, taken),
         )
-        bound = tuple(key for key in keys if key is not None)
-        if len(bound) < len(keys) or None in columns:
+        bound = tuple(key for key in found if key is not None)
+        if len(bound) < len(found) or None in columns:
             return None
-        return Join(name, spec.type, left, right, bound, tuple(column for column in columns if column is not None))
+        known = tuple(column for column in columns if column is not None)
+        return Join(name, spec.type, *sources, bound, known, inputs)
 
-    def _key(self, own: str, theirs: str, left: FileSource, right: FileSource, path: DocumentPath) -> JoinKey | None:
+    def _key(self, own: str, theirs: str, left: MeetingRows, right: MeetingRows, path: DocumentPath) -> JoinKey | None:
         is_known = self._known(own, left, path, at_key=True)
         if not (self._known(theirs, right, path) and is_known):
             return None
-        types = [_types(source)[name] for source, name in ((left, own), (right, theirs))]
+        types = [_types(side)[name] for side, name in ((left, own), (right, theirs))]
         families = [key_family(data_type) for data_type in types]
+        has_fronts = left.has_front or right.has_front
         if families[0] is not None and families[0] == families[1]:
             return JoinKey(own, theirs)
         if None in families:
@@ -80,7 +70,9 @@ class JoinBinder:
             what = f"keys of the types {types[0]} and {types[1]} cannot be compared"
             expected, hint = (
                 f"`{show_name(theirs)}` of type {key_types(types[0])}",
-                "Declare both alike in their layouts.",
+                "Declare both alike in their layouts, or convert one of them by CAST in a query in front of the join."
+                if has_fronts
+                else "Declare both alike in their layouts.",
             )
         self._problems.add(
             self._document,
@@ -97,7 +89,7 @@ class JoinBinder:
         name: str,
         spec: JoinSpec,
         side: Side,
-        source: FileSource,
+        rows: MeetingRows,
         path: DocumentPath,
         taken: dict[str, JoinedColumn],
     ) -> list[JoinedColumn | None]:
@@ -105,18 +97,18 @@ class JoinBinder:
         key = f"{side}_columns"
         chosen: Mapping[str, str] | None = getattr(spec, key)
         written = value_at(self._document.value, (*path, key)) if chosen is not None else None
-        by_name = {column.name: column for column in source.layout.fields}
+        by_name = _columns(rows)
         wanted = chosen if chosen is not None else {own: own for own in by_name}
         columns: list[JoinedColumn | None] = []
         for number, (new, own) in enumerate(wanted.items()):
             place: DocumentPath = (*path, key, number if isinstance(written, list) else new)
-            if not self._known(own, source, place if chosen is not None else path):
+            if not self._known(own, rows, place if chosen is not None else path):
                 columns.append(None)
                 continue
             column = by_name[own]
-            joined = JoinedColumn(
-                new, column.type, side, source.name, own, column.nullable, side in _MISSING[spec.type]
-            )
+            assert column.type is not None
+            is_missing = side in _MISSING[spec.type]
+            joined = JoinedColumn(new, column.type, side, rows.source.name, own, column.nullable, is_missing)
             first = taken.setdefault(new.lower(), joined)
             if first is not joined:
                 self._problems.add(
@@ -124,7 +116,7 @@ class JoinBinder:
                     place if chosen is not None else path,
                     f"both sides of the join `{show_name(name)}` have a column `{show_name(new)}`",
                     found=f"`{show_name(first.column)}` of `{show_name(first.source)}` and `{show_name(own)}` of "
-                    f"`{show_name(source.name)}`",
+                    f"`{show_name(rows.source.name)}`",
                     expected="each name once in the rows that come out",
                     hint="Write `right_columns` with the columns to keep, as a list or as `new name: column`.",
                 )
@@ -133,9 +125,9 @@ class JoinBinder:
             columns.append(joined)
         return columns
 
-    def _known(self, name: str, source: FileSource, path: DocumentPath, *, at_key: bool = False) -> bool:
-        columns = _types(source)
-        made = next((column for column in source.layout.made if column.name == name), None)
+    def _known(self, name: str, rows: MeetingRows, path: DocumentPath, *, at_key: bool = False) -> bool:
+        columns = _columns(rows)
+        made = next((own for own in rows.source.layout.made if own.name == name and not rows.has_front), None)
         if made is not None:
             self._problems.add(
                 self._document,
@@ -146,17 +138,26 @@ class JoinBinder:
                 at_key=at_key,
             )
         elif name not in columns:
+            whose = rows.shown if rows.has_front else f"the source `{show_name(rows.source.name)}` has"
             self._problems.add(
                 self._document,
                 path,
-                f"the source `{show_name(source.name)}` has no column `{show_name(name)}`",
+                f"{whose} no column `{show_name(name)}`",
                 found=quote(name),
                 expected=one_of(columns),
-                hint=did_you_mean(name, columns) or "Name a column of the layout.",
+                hint=did_you_mean(name, columns)
+                or ("Name one of its columns." if rows.has_front else "Name a column of the layout."),
                 at_key=at_key,
             )
         return name in columns
 
 
-def _types(source: FileSource) -> dict[str, DataType]:
-    return {column.name: column.type for column in source.layout.fields}
+def _columns(rows: MeetingRows) -> Mapping[str, FlowColumn]:
+    """Those of a side. Of a source itself the ones that stand in its files: `row_number` would be of which side?"""
+    if rows.has_front and rows.columns is not None:
+        return rows.columns
+    return {own.name: FlowColumn(own.type, own.nullable, own.name) for own in rows.source.layout.fields}
+
+
+def _types(rows: MeetingRows) -> dict[str, DataType]:
+    return {name: own.type for name, own in _columns(rows).items() if own.type is not None}

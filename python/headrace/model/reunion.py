@@ -13,7 +13,7 @@ from headrace.model.sql_transform import ComputedColumn
 class Reunion:
     """No row comes by two of its `inputs`. `columns`: those of the rows that go on; `origins`: for each input and each
     of the columns what it is called there, None if it is NULL in these rows. There are no columns as long as not all of
-    their types are known.
+    their types are known. `front_of`: see `Split`.
     """
 
     outputs: ClassVar[tuple[str, ...]] = (MAIN,)
@@ -23,3 +23,4 @@ class Reunion:
     columns: tuple[ComputedColumn, ...] = ()
     origins: tuple[tuple[str | None, ...], ...] = ()
     is_described: bool = False
+    front_of: int | None = None

@@ -12,7 +12,7 @@ from headrace.model.row_query import RowQuery
 class Split:
     """`conditions`: as they are written, by output; `outputs`: their names in the order of their numbers, the rest
     behind them. `rows`: the query that gives the number of the output of each row, None as long as it is not known what
-    it reads.
+    it reads. `front_of`: the number of the source in front of whose meeting with others it stands, None behind that.
     """
 
     name: str
@@ -20,6 +20,7 @@ class Split:
     conditions: dict[str, str]
     outputs: tuple[str, ...]
     rows: RowQuery | None
+    front_of: int | None = None
 
     @property
     def inputs(self) -> tuple[FlowRows, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from headrace.model.bound_query import embedded_query, read_query
 from headrace.model.embedded_query import EmbeddedQuery
-from headrace.model.flow_graph import outputs_of
 from headrace.model.flow_rows import rows_of
+from headrace.model.flow_steps import outputs_of
 from headrace.model.problems import ProblemCollector
 from headrace.model.row_query import RowColumnType, RowQuery, described_rows
 from headrace.model.row_query_error import RowQueryError

@@ -34,7 +34,7 @@ class ComputedColumn:
 class SqlTransform:
     """A query that each row goes through by itself. `rows`: None as long as it is not known what it reads, because a
     table before it was not looked at; then there are no `columns` either. `gathered`: set in
-    its place for one that needs all rows.
+    its place for one that needs all rows. `front_of`: see `Split`.
     """
 
     outputs: ClassVar[tuple[str, ...]] = (MAIN,)
@@ -45,6 +45,7 @@ class SqlTransform:
     rows: RowQuery | None
     columns: tuple[ComputedColumn, ...] = ()
     gathered: GatheredQuery | None = None
+    front_of: int | None = None
 
     @property
     def inputs(self) -> tuple[FlowRows, ...]:

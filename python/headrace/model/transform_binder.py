@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.model.annotations import value_at
-from headrace.model.bound import Lookup, Transform
+from headrace.model.bound import Lookup, Source, Together, Transform
 from headrace.model.data_type import DataType
-from headrace.model.flow_graph import FlowGraph, Reader, Step, inputs_of, outputs_of
+from headrace.model.flow_graph import FlowGraph, Reader
 from headrace.model.flow_rows import FlowRows
+from headrace.model.flow_steps import Step, inputs_of, outputs_of
+from headrace.model.fronts import Fronts
 from headrace.model.literals import default_text
 from headrace.model.lookup import NOT_DESCRIBED, AddedColumn, LookupColumn, LookupKey, LookupTable
 from headrace.model.lookup_keys import is_text, key_family, key_types
@@ -26,6 +28,7 @@ from headrace.model.spec_transforms import (
     NoMatchSpec,
     SplitTransformSpec,
     SqlTransformSpec,
+    TogetherSpec,
     TransformSpec,
 )
 from headrace.model.spec_unions import ReunionTransformSpec
@@ -33,6 +36,8 @@ from headrace.model.split_binder import SplitBinder
 from headrace.model.sql_transform import SqlTransform
 from headrace.model.sql_transform_binder import FlowColumn, SqlTransformBinder
 from headrace.model.suggest import did_you_mean, one_of, quote, show_name, show_value
+from headrace.model.together_binder import TogetherBinder
+from headrace.model.union import UnitedColumn
 from headrace.model.validation import place_name
 from headrace.model.yaml_reader import Document, DocumentPath
 
@@ -41,13 +46,22 @@ _Columns = dict[str, FlowColumn]
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where the rows come from that pass the transforms of a flow: its source, its join, or its union. `columns`:
-    theirs, None if one of it is wrong; `sources`: the names of all sources.
+    """Where the rows of a flow come from. `sources`: None for one that is wrong itself; `fronts`: where their rows come
+    together, None with one source.
     """
 
-    name: str
-    sources: tuple[str, ...]
-    columns: Mapping[str, FlowColumn] | None
+    sources: Mapping[str, Source | None]
+    fronts: Fronts | None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundWays:
+    """For each destination what rows may pass on their way to it, each behind what it reads; those in front of
+    `together` come first, by their sources.
+    """
+
+    transforms: Mapping[str, tuple[Transform, ...]]
+    together: Together | None
 
 
 class TransformBinder:
@@ -61,6 +75,7 @@ class TransformBinder:
         self._queries = SqlTransformBinder(document, problems)
         self._splits = SplitBinder(document, problems)
         self._reunions = ReunionBinder(document, problems)
+        self._together = TogetherBinder(document, problems, names)
 
     def bind(
         self,
@@ -70,30 +85,62 @@ class TransformBinder:
         readers: Sequence[Reader],
         scope: Scope,
         tables: Mapping[str, LookupTable],
-    ) -> dict[str, tuple[Transform, ...]] | None:
-        """For each destination what rows may pass on their way to it, each behind what it reads; None with a problem,
-        or if a value in them is not known yet. `path` is that of the data flow, `readers` the destinations, `tables`
-        those that lookups read, as far as they are known.
+    ) -> BoundWays | None:
+        """None with a problem, or if a value in them is not known yet. `path` is that of the data flow, `readers` the
+        destinations, `tables` those that lookups read, as far as they are known.
         """
-        graph = FlowGraph(self._document, self._problems, path, beginning.name, beginning.sources, transforms, readers)
-        order = graph.order()
-        if order is None or beginning.columns is None:
+        sources, fronts = beginning.sources, beginning.fronts
+        if fronts is not None and not self._together.are_right(fronts.together, transforms, sources, path):
             return None
-        first: _Columns = dict(beginning.columns)
-        behind: dict[FlowRows, _Columns | None] = {}
+        graph = FlowGraph(self._document, self._problems, path, fronts, tuple(sources), transforms, readers)
+        order = graph.order()
+        if order is None or None in sources.values():
+            return None
+        behind: dict[FlowRows, _Columns | None] = {
+            FlowRows(name): _first_columns(source) for name, source in sources.items() if source is not None
+        }
         bound: dict[str, Transform] = {}
+        together: Together | None = None
         for name, spec in order.items():
-            columns = [behind.get(rows, first) for rows in inputs_of(spec)]
+            columns = [behind.get(rows) for rows in inputs_of(spec)]
+            if fronts is not None and name == fronts.together:
+                place = (*path, "transforms", name)
+                together = self._together.bind(fronts, spec, place, sources, columns)
+                if together is None:
+                    return None
+                behind[FlowRows(name)] = _together_columns(together)
+                continue
+            assert not isinstance(spec, TogetherSpec)
             own = self._transform(name, spec, columns, (*path, "transforms", name), scope, tables)
-            if own is None:
+            if own is None or not self._may_stand_there(own, fronts, path):
                 return None
-            bound[name] = own
+            front_of = None if fronts is None else fronts.places.get(name)
+            bound[name] = own if front_of is None else replace(own, front_of=front_of)
             behind |= dict.fromkeys((FlowRows(name, output) for output in outputs_of(spec)), columns[0])
             if isinstance(own, SqlTransform | Reunion):
                 behind[FlowRows(name)] = _computed(own)
             elif isinstance(own, Lookup):
                 behind[FlowRows(name)] = None if columns[0] is None else columns[0] | _added(own)
-        return {reader.name: tuple(bound[name] for name in graph.way(reader.input)) for reader in readers}
+        ways = {
+            reader.name: tuple(bound[name] for name in graph.way(reader.input) if name in bound) for reader in readers
+        }
+        return BoundWays({name: tuple(sorted(way, key=_place_of_front)) for name, way in ways.items()}, together)
+
+    def _may_stand_there(self, own: Transform, fronts: Fronts | None, path: DocumentPath) -> bool:
+        """Whether it is not a query over all rows in front of what brings rows together."""
+        is_gathered = isinstance(own, SqlTransform) and own.gathered is not None
+        if not is_gathered or fronts is None or own.name not in fronts.places:
+            return True
+        self._problems.add(
+            self._document,
+            (*path, "transforms", own.name),
+            f"the query `{show_name(own.name)}` needs all rows, and stands in front of "
+            f"`{show_name(fronts.together)}`, which is not possible in this version",
+            expected="a query that each row goes through by itself",
+            hint="Put it behind, or load its rows into a table by a data flow of its own.",
+            at_key=True,
+        )
+        return False
 
     def _transform(
         self,
@@ -320,6 +367,29 @@ class TransformBinder:
                 at_key=at_key,
             )
         return name in columns
+
+
+def _place_of_front(own: Transform) -> float:
+    return float("inf") if own.front_of is None else own.front_of
+
+
+def _first_columns(source: Source) -> _Columns:
+    """Those that the rows of a source have."""
+    ignoring = source.layout.ignoring
+    return {
+        own.name: FlowColumn(own.type, (own.nullable or own.name in ignoring) and own.from_ is None, own.name)
+        for own in source.layout.columns
+    }
+
+
+def _together_columns(together: Together) -> _Columns | None:
+    """Those of the rows that have come together; None if they are not known."""
+    if not together.is_described:
+        return None
+    return {
+        own.name: FlowColumn(own.type, own.may_be_null if isinstance(own, UnitedColumn) else own.nullable, own.name)
+        for own in together.columns
+    }
 
 
 def _computed(query: SqlTransform | Reunion) -> dict[str, FlowColumn] | None:

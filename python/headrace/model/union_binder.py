@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from headrace.model.bound import FileSource, Source, Union
+from headrace.model.bound import FileSource, Union
 from headrace.model.layout_column import Column
-from headrace.model.named_things import NamedThings
+from headrace.model.meeting_rows import MeetingRows
 from headrace.model.problems import ProblemCollector
-from headrace.model.sources_read import SourcesRead
-from headrace.model.spec_unions import UnionSpec
+from headrace.model.reunion import Reunion
+from headrace.model.reunion_binder import ReunionBinder
+from headrace.model.spec_unions import ReunionSpec, UnionSpec
 from headrace.model.suggest import show_name
 from headrace.model.union import UnitedColumn
 from headrace.model.yaml_reader import Document, DocumentPath
@@ -17,62 +18,37 @@ from headrace.model.yaml_reader import Document, DocumentPath
 # The columns of a source by their names, without regard to case.
 _Own = Mapping[str, Column]
 
-_OF_TRANSFORMS = "Write `inputs` in the place of `sources` for rows of transforms alone."
-
 
 class UnionBinder:
     """Binds the unions of one package's data flows. Problems are noted."""
 
-    def __init__(self, document: Document, problems: ProblemCollector, names: NamedThings) -> None:
+    def __init__(self, document: Document, problems: ProblemCollector) -> None:
         self._document = document
         self._problems = problems
-        self._read = SourcesRead(
-            document,
-            problems,
-            names,
-            "union",
-            "united",
-            _OF_TRANSFORMS,
-        )
+        self._reunions = ReunionBinder(document, problems)
 
-    def bind(
-        self,
-        name: str,
-        spec: UnionSpec,
-        path: DocumentPath,
-        sources: Mapping[str, Source | None],
-        transforms: Collection[str],
-    ) -> Union | None:
-        """`path` is that of `union`; `sources`: those of the flow, None for one that is wrong itself; `transforms`: the
-        names of those.
-        """
-        places: dict[DocumentPath, str] = {(*path, "sources", number): own for number, own in enumerate(spec.sources)}
-        if not self._read.are_sources(places, sources, transforms):
-            return None
-        found = [self._read.find(own, place, sources) for place, own in places.items()]
-        united = tuple(own for own in found if own is not None)
-        if len(united) < len(found) or not self._reads_all(name, spec, path, sources):
-            return None
+    def of_sources(self, name: str, spec: UnionSpec, path: DocumentPath, rows: Sequence[MeetingRows]) -> Union | None:
+        """`path` is that of `union`; `rows`: of each source. None with a problem."""
+        united = tuple(own.source for own in rows)
         columns = [{column.name.lower(): column for column in own.layout.columns} for own in united]
-        paths = list(places)
+        paths: list[DocumentPath] = [(*path, "sources", number) for number in range(len(rows))]
         if not self._have_equal_types(united, columns, paths):
             return None
         if spec.missing == "error" and not self._have_all(united, columns, paths):
             return None
         names = dict.fromkeys(key for own in columns for key in own)
-        return Union(name, united, tuple(_united(key, united, columns) for key in names))
+        inputs = tuple(own.rows for own in rows)
+        return Union(name, united, tuple(_united(key, united, columns) for key in names), inputs)
 
-    def _reads_all(self, name: str, spec: UnionSpec, path: DocumentPath, sources: Mapping[str, Source | None]) -> bool:
-        others = [f"`{show_name(own)}`" for own in sources if own not in spec.sources]
-        if others:
-            self._problems.add(
-                self._document,
-                (*path, "sources"),
-                f"the union `{show_name(name)}` does not read {' and '.join(others)}, and nothing else does",
-                expected="all sources of the data flow",
-                hint="Add what is missing, or remove the source.",
-            )
-        return not others
+    def of_inputs(self, name: str, spec: ReunionSpec, path: DocumentPath, rows: Sequence[MeetingRows]) -> Union | None:
+        """The same of rows that have passed transforms in front of it, some of them at least."""
+        bound = self._reunions.bind(name, spec, [own.columns for own in rows], path)
+        if bound is None:
+            return None
+        sources, inputs = tuple(own.source for own in rows), tuple(own.rows for own in rows)
+        if not bound.is_described:
+            return Union(name, sources, (), inputs, is_described=False)
+        return Union(name, sources, _of_reunion(bound, rows), inputs)
 
     def _have_equal_types(
         self, sources: Sequence[FileSource], columns: Sequence[_Own], paths: Sequence[DocumentPath]
@@ -143,3 +119,12 @@ def _united(key: str, sources: Sequence[FileSource], columns: Sequence[_Own]) ->
         from_=made[0] if made else None,
         is_made_alike=len(made) == len(there) and len(set(made)) == 1,
     )
+
+
+def _of_reunion(bound: Reunion, rows: Sequence[MeetingRows]) -> tuple[UnitedColumn, ...]:
+    columns = []
+    for place, own in enumerate(bound.columns):
+        origins = tuple(of_input[place] for of_input in bound.origins)
+        lacking = tuple(item.source.name for item, origin in zip(rows, origins, strict=True) if origin is None)
+        columns.append(UnitedColumn(own.name, own.type, own.nullable, own.nullable, origins, lacking))
+    return tuple(columns)

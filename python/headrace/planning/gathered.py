@@ -72,6 +72,7 @@ class GatheredSqlPlan:
     source: GatheredSource
     memory_bytes: int
     outputs: ClassVar[tuple[str, ...]] = (MAIN,)
+    front_of: ClassVar[None] = None
 
     @property
     def name(self) -> str:

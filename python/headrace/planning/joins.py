@@ -8,10 +8,10 @@ from os.path import basename
 from typing import Any, Final
 
 from headrace.errors import SourceError
-from headrace.model import SIDES, DataType, Join, Side
+from headrace.model import SIDES, DataType, FlowRows, Join, Side
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
-from headrace.planning.together import one_behind_the_other, source_number
+from headrace.planning.together import as_declared, one_behind_the_other, source_number
 from headrace.planning.wording import counted
 
 _LISTED: Final = 3
@@ -54,6 +54,13 @@ def _pairs_note(join: Join, left: SourceSnapshot, right: SourceSnapshot) -> str:
     return f"join {join.name}: {', '.join(pairs[:_LISTED])}{more}; each pair is read by one stream"
 
 
+def _shown(join: Join) -> list[str]:
+    """Whose rows meet."""
+    if join.has_fronts:
+        return [rows.shown for rows in join.inputs]
+    return [own.name for own in join.sources]
+
+
 @dataclass(frozen=True)
 class JoinPlan:
     """The join of a data flow. `layouts`: of the left and the right files, as the core reads them; `first_right_file`:
@@ -73,6 +80,11 @@ class JoinPlan:
     def source_names(self) -> tuple[str, ...]:
         """The names of its sources, in the order of their files."""
         return self.join.left.name, self.join.right.name
+
+    @property
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it takes of each source, if any of them have passed transforms."""
+        return self.join.inputs if self.join.has_fronts else ()
 
     @property
     def column_names(self) -> list[str]:
@@ -113,24 +125,29 @@ class JoinPlan:
             "type": join.kind,
             "left": join.left.name,
             "right": join.right.name,
+            **({"inputs": _shown(join)} if self.inputs else {}),
             "on": {key.left: key.right for key in join.keys},
             "columns": [
                 {"name": own.name, "side": own.side, "from": own.column, "type": str(own.type)} for own in join.columns
             ],
-            "text": f"{join.name}: {join.left.name} {join.kind} join {join.right.name} on "
+            "text": f"{join.name}: {_shown(join)[0]} {join.kind} join {_shown(join)[1]} on "
             + ", ".join(f"{key.left} = {key.right}" for key in join.keys),
         }
 
 
 def plan_join(join: Join, types: Mapping[str, DataType], not_null: Collection[str], source: SourceSnapshot) -> JoinPlan:
-    """With the types and the NOT NULL of the joined columns that the destination has."""
+    """With the types and the NOT NULL of the joined columns that the destination has; behind transforms as layouts have
+    them.
+    """
 
     def layout(side: Side) -> dict[str, Any]:
+        side_source = join.left if side == "left" else join.right
+        if join.has_fronts:
+            return as_declared(side_source)
         own = [column for column in join.columns if column.side == side]
         # Where rows lack this side, a column that may not be NULL was refused.
         never_null = {column.column for column in own if column.name in not_null}
         read_as = {column.column: types.get(column.name, column.type) for column in own}
-        side_source = join.left if side == "left" else join.right
         return side_source.layout.to_core(never_null, read_as)
 
     return JoinPlan(join, tuple(layout(side) for side in SIDES), source.parts[1].first_file)

@@ -52,6 +52,11 @@ class LookupPlan:
         return self.lookup.inputs
 
     @property
+    def front_of(self) -> int | None:
+        """The number of the source in front of whose meeting with others it stands, None behind that."""
+        return self.lookup.front_of
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """Its outputs, in the order of their numbers."""
         return self.lookup.outputs

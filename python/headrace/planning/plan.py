@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from headrace.machine.affinity import Affinity
-from headrace.model import FIRST, MAIN, DataType, FlowRows, LoadOptions, RejectLimits
+from headrace.model import FIRST, DataType, FlowRows, LoadOptions, RejectLimits
 from headrace.planning.gathered import GatheredSqlPlan, GatherPlan
 from headrace.planning.joins import JoinPlan
 from headrace.planning.lookups import LookupPlan
@@ -15,13 +15,19 @@ from headrace.planning.memory import MemorySplit
 from headrace.planning.partitioning import CommitSize, Partitioning
 from headrace.planning.reject_table import RejectTable
 from headrace.planning.replay import ReplayPlan
-from headrace.planning.reunions import ReunionPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
-from headrace.planning.transforms import TransformPlan, core_rows, transform_specs
+from headrace.planning.transforms import (
+    TransformPlan,
+    core_rows,
+    in_front,
+    names_behind,
+    together_spec,
+    transform_specs,
+)
 from headrace.planning.unions import UnionPlan
 from headrace.planning.wording import counted
 
@@ -295,17 +301,13 @@ class DataFlowPlan:
             if self.together is None
             else self.together.column_names
         )
-        known = {plan.name: plan for plan in self.transforms}
-        rows, added = self.end, list[str]()
-        while (plan := known.get(rows.name)) is not None:
-            if isinstance(plan, SqlPlan):
-                return [*(column.name for column in plan.transform.columns), *added]
-            if isinstance(plan, ReunionPlan):
-                return [*(column.name for column in plan.reunion.columns), *added]
-            if isinstance(plan, LookupPlan) and rows.output == MAIN:
-                added = [*(column.name for column in plan.lookup.added), *added]
-            rows = plan.inputs[0]
-        return [*names, *added]
+        return names_behind(names, self.transforms, self.end)
+
+    @property
+    def rows_read(self) -> set[FlowRows]:
+        """The rows that go on somewhere on the way."""
+        taken = () if self.together is None else self.together.inputs
+        return {self.end, *taken, *(rows for own in self.transforms for rows in own.inputs)}
 
     @property
     def keeps_accounts(self) -> bool:
@@ -348,7 +350,7 @@ class DataFlowPlan:
                 "committed": {str(number): known.to_dict() for number, known in sorted(self.committed.items())},
                 **({} if self.epochs is None else {"epochs": [list(epoch) for epoch in self.epochs]}),
             },
-            **({} if self.together is None else self.together.core_spec(self.run)),
+            **together_spec(self.together, self.transforms, self.run),
             **({"transforms": transform_specs(self.transforms)} if self.transforms else {}),
             **self.end_spec(),
             # Rows that do not fit it are told with its name.
@@ -369,8 +371,7 @@ class DataFlowPlan:
         return {**({} if is_last else {"input": rows}), **({"fit": fit} if fit else {})}
 
     def _rejects_spec(self, folder: str) -> dict[str, Any]:
-        run = self.rejects.run
-        per_file = self.rejects.per_file
+        run, per_file = self.rejects.run, self.rejects.per_file
         return {
             **self.rejects.flow.to_dict(),
             **({} if per_file is None else {"per_file": per_file.to_dict()}),
@@ -405,7 +406,7 @@ class DataFlowPlan:
             "columns": [column.to_dict() for column in self.columns],
             **({} if told.join is None else {"join": told.join.to_dict()}),
             **({} if told.union is None else {"union": told.union.to_dict()}),
-            "transforms": [plan.to_dict() for plan in told.transforms],
+            "transforms": [{**plan.to_dict(), **in_front(plan, told.together)} for plan in told.transforms],
             **({} if self.gather is None else {"gathered": self.gather.to_dict()}),
             "steps": [step.to_dict() for step in self.steps],
             "notes": list(self.notes),

@@ -88,7 +88,7 @@ def plan_data_flow(
         check_tablespaces(destination, capabilities, table.name)
     _note_index_memory(table, notes)
     # What one table holds is not what the rows have: they have to fit it, one by one.
-    fits = bool(task.flow) or is_gathered or task.reunites
+    fits = bool(task.flow) or is_gathered or task.reunites or task.has_fronts
     rows = rows_as_declared(task) if fits else task.rows
     mapping = map_columns(
         table.name,
@@ -109,8 +109,7 @@ def plan_data_flow(
     notes += notes_of_made(task, types, source)
     read_as = {column.name: types.get(column.name, column.type) for column in task.columns}
     transforms = plan_transforms(
-        task.transforms,
-        task.end,
+        task,
         source.lookups,
         read_as,
         # What one of several destinations holds is checked at the end of its way alone, and so it is where several
@@ -151,7 +150,7 @@ def plan_data_flow(
         decoding_bytes=source.decoding_bytes(working_streams),
         lookups=_needs([*lookups, *beside]),
         computed=computed_types((*task.transforms, *task.others))
-        if task.flow or task.reunites
+        if task.flow or task.reunites or task.has_fronts
         else _computed(task, queries),
         copied=copied_types(task),
         slab_of=slab_of_sources(task),
@@ -188,6 +187,7 @@ def plan_data_flow(
             rejects=reject_table,
             joins=task.join is not None,
             filters=task.filters,
+            has_fronts=task.has_fronts,
         ),
         notes=tuple(notes),
         memory=memory,

@@ -25,6 +25,11 @@ class ReunionPlan:
         """The rows that it reads."""
         return self.reunion.inputs
 
+    @property
+    def front_of(self) -> int | None:
+        """The number of the source in front of whose meeting with others it stands, None behind that."""
+        return self.reunion.front_of
+
     def transform_spec(self) -> dict[str, Any]:
         """The member of `transforms` of a flow spec."""
         columns = [

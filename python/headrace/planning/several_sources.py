@@ -24,7 +24,7 @@ def plan_together(
         return None
     if isinstance(task.together, Join):
         return plan_join(task.together, types, not_null, source)
-    return plan_union(task.together, types, not_null, source)
+    return plan_union(task.together, task.transforms, types, not_null, source)
 
 
 def slab_of_sources(task: DataFlowTask) -> SlabOf | None:

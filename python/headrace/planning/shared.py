@@ -20,6 +20,7 @@ from headrace.model import (
     UnitedColumn,
 )
 from headrace.planning.column_mapping import ColumnMapping
+from headrace.planning.memory import value_bytes
 from headrace.planning.plan import FitColumn
 
 # As which the number of an output comes.
@@ -77,9 +78,15 @@ def copied_types(task: DataFlowTask) -> tuple[DataType, ...]:
     """The types of columns that are copied where rows go different ways, while what came may be held by another
     destination, or waits for a union: all columns, once for each such place. Every way of a flow gives the same.
     """
-    if not (task.flow or task.reunites):
+    if not (task.flow or task.reunites or task.has_fronts):
         return ()
     lookups = (*task.lookups, *task.lookups_beside)
-    rows = (*(own.type for own in task.columns), *(column.type for own in lookups for column in own.added))
+    # In front of a meeting of sources they are those of one of these.
+    of_sources = [own.layout.columns for own in task.sources] if task.has_fronts else []
+    of_rows = [[column.type for column in own] for own in (task.columns, *of_sources)]
+    rows = (
+        *max(of_rows, key=lambda types: sum(map(value_bytes, types))),
+        *(column.type for own in lookups for column in own.added),
+    )
     splits = sum(isinstance(own, Split) for own in (*task.transforms, *task.others))
     return rows * (splits + sum(own.sends_misses or own.rejects_misses for own in lookups))

@@ -108,10 +108,12 @@ class SharedPlan:
         """What is told once of a flow, not of each way: rejects, and rows that were left out on some way or discarded.
         They may stand in the table of another destination, and count twice if two queries leave them out.
         """
-        read = {way.end for way in self.ways} | {rows for plan in self.whole.transforms for rows in plan.inputs}
+        read = {way.end for way in self.ways} | self.whole.rows_read
         filtered = 0
         for item in result["slices"]:
             for plan, counts in zip(self.whole.transforms, item.get("transforms", []), strict=False):
+                if self.whole.join is not None and plan.front_of is not None:
+                    continue  # of a join that is told of its sides
                 filtered += int(counts["filtered"])
                 outputs = counts.get("outputs", [])
                 # Of what comes out by the first output somebody has counted it all, unless nobody reads it.

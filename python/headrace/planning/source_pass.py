@@ -52,9 +52,7 @@ def plan_source_pass(
     types = {own.name: own.type for own in made_columns(task)} if task.flow else mapping.types
     not_null = set() if task.flow else mapping.not_null_sources
     read_as = {column.name: types.get(column.name, column.type) for column in task.columns}
-    transforms = plan_transforms(
-        task.transforms, task.end, (), read_as, {}, streams, budget.total_bytes, table_name, ()
-    )
+    transforms = plan_transforms(task, (), read_as, {}, streams, budget.total_bytes, table_name, ())
     together = plan_together(task, types, not_null, source)
     working_streams = streams_at_work(source, streams, [])
     return DataFlowPlan(

@@ -27,6 +27,11 @@ class SplitPlan:
         return self.split.inputs
 
     @property
+    def front_of(self) -> int | None:
+        """The number of the source in front of whose meeting with others it stands, None behind that."""
+        return self.split.front_of
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """Its outputs, in the order of their numbers."""
         return self.split.outputs

@@ -33,6 +33,11 @@ class SqlPlan:
         return self.transform.inputs
 
     @property
+    def front_of(self) -> int | None:
+        """The number of the source in front of whose meeting with others it stands, None behind that."""
+        return self.transform.front_of
+
+    @property
     def rows(self) -> RowQuery:
         """The query. Plans are made when it is known."""
         if self.transform.rows is None:

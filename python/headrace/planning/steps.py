@@ -18,6 +18,9 @@ _CHECK_JOIN = Step(
     "every slice once, lines = rows + skipped, rows = joined + rejected, rows out of the join = loaded + filtered + "
     "rejected behind it",
 )
+_CHECK_JOIN_OF_FRONTS = Step(
+    "check_accounts", _CHECK_JOIN.text.replace("rows = joined + rejected", "rows = joined + filtered before + rejected")
+)
 
 
 def plan_steps(
@@ -30,11 +33,13 @@ def plan_steps(
     rejects: RejectTable | None = None,
     joins: bool = False,
     filters: bool = False,
+    has_fronts: bool = False,
 ) -> tuple[Step, ...]:
     """The steps of one data flow. `rejects`: the table that takes them, if any does; `joins`: rows are joined;
-    `filters`: a query may leave some out.
+    `filters`: a query may leave some out; `has_fronts`: some pass transforms before they meet.
     """
-    check_accounts = _CHECK_JOIN if joins else _CHECK_FILTERED if filters else _CHECK_ACCOUNTS
+    of_join = _CHECK_JOIN_OF_FRONTS if has_fronts else _CHECK_JOIN
+    check_accounts = of_join if joins else _CHECK_FILTERED if filters else _CHECK_ACCOUNTS
     if not table.capabilities.stores_tables:
         return Step("insert", "parse, convert and aggregate every row, then discard it"), check_accounts
     if not table.capabilities.hidden_tables:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from headrace.model import DataType, FileSource
 from headrace.planning.memory import slab_bytes
@@ -38,6 +39,11 @@ def _row_bytes(snapshots: Sequence[SourceSnapshot]) -> float:
     sizes = [sum(int(file["size_bytes"]) for file in own.files) for own in snapshots]
     rows = sum(size / own.row_bytes for size, own in zip(sizes, snapshots, strict=True))
     return sum(sizes) / rows if rows else 1.0
+
+
+def as_declared(source: FileSource) -> dict[str, Any]:
+    """A layout for the core with all of its columns, as transforms read them: made ones, too."""
+    return source.layout.to_core((), {column.name: column.type for column in source.layout.columns})
 
 
 def source_number(first_files: Sequence[int], file: int) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.errors import SourceError
-from headrace.model import DataType, Union, UnitedColumn
+from headrace.model import DataType, FlowRows, Transform, Union, UnitedColumn, columns_of
 from headrace.planning.made_columns import made_notes
 from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
-from headrace.planning.together import one_behind_the_other, source_number
+from headrace.planning.together import as_declared, one_behind_the_other, source_number
 
 
 def united(union: Union, snapshots: Sequence[SourceSnapshot]) -> SourceSnapshot:
@@ -35,7 +35,7 @@ def united(union: Union, snapshots: Sequence[SourceSnapshot]) -> SourceSnapshot:
 class UnionPlan:
     """The union of a data flow. `layouts`: of its sources, as the core reads them; `first_files`: the number of the
     first file of each, of one without files that of the next one; `columns`: those of the rows; `types`: as which they
-    are read.
+    are read; `arriving`: for each source the names of the columns that its rows have when they come together.
     """
 
     union: Union
@@ -43,6 +43,7 @@ class UnionPlan:
     first_files: tuple[int, ...]
     columns: tuple[UnitedColumn, ...]
     types: tuple[DataType, ...]
+    arriving: tuple[tuple[str, ...], ...]
 
     @property
     def name(self) -> str:
@@ -53,6 +54,11 @@ class UnionPlan:
     def source_names(self) -> tuple[str, ...]:
         """The names of its sources, in the order of their files."""
         return tuple(source.name for source in self.union.sources)
+
+    @property
+    def inputs(self) -> tuple[FlowRows, ...]:
+        """The rows that it takes of each source, if any of them have passed transforms."""
+        return self.union.inputs if self.union.has_fronts else ()
 
     @property
     def column_names(self) -> list[str]:
@@ -82,12 +88,13 @@ class UnionPlan:
         return {"union": {"name": self.name, "columns": columns, "sources": sources}}
 
     def _places(self, number: int) -> list[int | None]:
-        """For each column the one of the source's layout, made ones behind those that are read."""
-        layout = self.layouts[number]
-        names = [own["name"] for own in (*layout["columns"], *layout.get("made", ()))]
+        """For each column which one of the source's rows it is."""
+        names = self.arriving[number]
         return [None if (own := column.columns[number]) is None else names.index(own) for column in self.columns]
 
     def _may_be_null(self, column: int, places: Sequence[Sequence[int | None]]) -> bool:
+        if self.union.has_fronts:
+            return self.columns[column].may_be_null
         for layout, own in zip(self.layouts, places, strict=True):
             place = own[column]
             if place is None:
@@ -103,9 +110,11 @@ class UnionPlan:
         lacking = [
             f"{own.name} is NULL in the rows of {' and '.join(own.lacking)}" for own in self.columns if own.lacking
         ]
+        inputs = [rows.shown for rows in self.inputs]
         return {
             "name": self.name,
             "sources": list(names),
+            **({"inputs": inputs} if inputs else {}),
             "columns": [
                 {
                     "name": own.name,
@@ -114,31 +123,48 @@ class UnionPlan:
                 }
                 for own in self.columns
             ],
-            "text": "; ".join([f"{self.name}: the rows of {', then '.join(names)}", *lacking]),
+            "text": "; ".join([f"{self.name}: the rows of {', then '.join(inputs or names)}", *lacking]),
         }
 
 
 def plan_union(
-    union: Union, types: Mapping[str, DataType], not_null: Collection[str], source: SourceSnapshot
+    union: Union,
+    transforms: Sequence[Transform],
+    types: Mapping[str, DataType],
+    not_null: Collection[str],
+    source: SourceSnapshot,
 ) -> UnionPlan:
-    """With the types and the NOT NULL of columns that the destination has. Columns that are made are there if they are
-    among `types`.
+    """With the types and the NOT NULL of columns that the destination has; behind transforms as layouts have them.
+    Columns that are made are there if they are among `types`. `transforms`: of the flow.
     """
     columns = tuple(own for own in union.columns if own.from_ is None or own.name in types)
 
     def layout(number: int) -> dict[str, Any]:
+        if union.has_fronts:
+            return as_declared(union.sources[number])
         own = [(name, column) for column in columns if (name := column.columns[number]) is not None]
         # Where rows lack it, a column that may not be NULL was refused.
         never_null = {name for name, column in own if column.name in not_null}
         read_as = {name: types.get(column.name, column.type) for name, column in own}
         return union.sources[number].layout.to_core(never_null, read_as)
 
+    def arriving(number: int) -> tuple[str, ...]:
+        # As the core has them: made ones behind those that are read.
+        read = [*layouts[number]["columns"], *layouts[number].get("made", ())]
+        if not union.has_fronts:
+            return tuple(own["name"] for own in read)
+        declared = {own.name: own for own in union.sources[number].layout.columns}
+        first = [declared[own["name"]] for own in read]
+        return tuple(own.name for own in columns_of(first, transforms, union.inputs[number]))
+
+    layouts = tuple(layout(number) for number in range(len(union.sources)))
     return UnionPlan(
         union,
-        tuple(layout(number) for number in range(len(union.sources))),
+        layouts,
         tuple(part.first_file for part in source.parts),
         columns,
         tuple(types.get(own.name, own.type) for own in columns),
+        tuple(arriving(number) for number in range(len(layouts))),
     )
 
 

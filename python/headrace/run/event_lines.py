@@ -155,7 +155,8 @@ EVENT_LINES: Final[dict[str, EventLine]] = {
                 "rows_read": "rows of the source",
                 "rows_skipped": "header, footer, comments, blank rows",
                 "rows_rejected": "rows that were rejected",
-                "rows_filtered": "rows that queries of the flow have left out, or that have gone another way",
+                "rows_filtered": "rows that queries of the flow have left out, or that have gone another way; with a "
+                "join those behind it: `join` has those of its sides",
                 "flow_of": "of one of several destinations the id of their data flow, or null",
                 "rows_loaded": "rows that are committed",
                 "bytes_read": "bytes of text",

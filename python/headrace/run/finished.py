@@ -104,7 +104,12 @@ class FinishedTable:
         came = (
             self.sums.passed
             if self.join is None
-            else sum(int(self.join[side]["rows"]) - int(self.join[side]["rejected_behind"]) for side in SIDES)
+            else sum(
+                int(self.join[side]["rows"])
+                + int(self.join[side].get("filtered_in_front", 0))
+                - int(self.join[side]["rejected_behind"])
+                for side in SIDES
+            )
         )
         return came + self.sums.rejected
 

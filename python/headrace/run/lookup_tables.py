@@ -56,9 +56,10 @@ def described(
         if is_changed_before:
             notes[source.name] = "a task before may change its table: it is read as it is when the flow starts"
         found[source.name] = replace(own, is_remote=is_remote)
-    transforms, others = task.describe(found)
+    known = task.describe(found)
     own_notes = {lookup.name: notes[lookup.name] for lookup in task.lookups if lookup.name in notes}
-    return replace(task, transforms=transforms, others=others), own_notes
+    together = known.together or task.together
+    return replace(task, transforms=known.transforms, others=known.others, together=together), own_notes
 
 
 def database_sources(task: DataFlowTask) -> list[DatabaseSource]:

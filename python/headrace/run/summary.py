@@ -320,7 +320,8 @@ class Summary:
             "rows_loaded": sum(table["rows_loaded"] for table in tables),
             "rows_rejected": sum(_of_flow(table, "rows_rejected") for table in sources_of(tables)),
             "rows_filtered": sum(
-                _of_flow(table, "rows_filtered") + sum(own["filtered"] for own in _sides(table))
+                _of_flow(table, "rows_filtered")
+                + sum(own["filtered"] + own.get("filtered_in_front", 0) for own in _sides(table))
                 for table in sources_of(tables)
             ),
             "tables": tables,

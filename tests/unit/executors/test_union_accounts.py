@@ -24,7 +24,7 @@ def with_union() -> tuple[DataFlowPlan, dict[str, Any]]:
     names = ("old", "none", "new")
     union = Union("all", tuple(replace(own, name=name) for name in names), ())
     plan = fake_flow.plan(2)
-    together = UnionPlan(union, (plan.layout,) * 3, (0, 1, 1), (), ())
+    together = UnionPlan(union, (plan.layout,) * 3, (0, 1, 1), (), (), ())
     parts = tuple(SourcePart(name, first, name == "none") for name, first in zip(names, (0, 1, 1), strict=True))
     files = [{"path": f"/inbox/{number}"} for number in range(2)]
     plan = replace(plan, together=together, source=replace(plan.source, parts=parts, files=files))

@@ -174,7 +174,7 @@ def test_a_query_behind_a_table_is_described_when_the_table_is_known(tmp_path: P
     assert [own.is_described for own in flow.transforms] == [False, False, True]
     assert flow.describe is not None
     columns = tuple(TableColumn(name, DataType.parse("int64"), "BIGINT", True) for name in ("p_key", "p_sk"))
-    (_, query_, again_), _ = flow.describe({"keyed": LookupTable(columns, 7)})
+    _, query_, again_ = flow.describe({"keyed": LookupTable(columns, 7)}).transforms
     assert isinstance(query_, SqlTransform) and query_.is_described and again_.is_described
     assert [str(own.type) for own in query_.columns] == ["int64", "int64"]
     wrong = keyed(FILES, "connection: warehouse, table: parts").replace("part_sk: p_sk", "sk: p_sk")

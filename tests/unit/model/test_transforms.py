@@ -228,7 +228,7 @@ def test_a_table_is_described_when_it_is_known(tmp_path: Path) -> None:
             for name, own in types.items()
         )
         assert flow.describe is not None
-        bound, _ = flow.describe({"keyed": LookupTable(tuple(columns), 7)})
+        bound = flow.describe({"keyed": LookupTable(tuple(columns), 7)}).transforms
         return tuple(own for own in bound if isinstance(own, Lookup))
 
     keyed_by, _ = described(p_key="int64", p_sk="int32", other="list")

@@ -4,10 +4,10 @@ use headrace_transform::join;
 use headrace_types::{ColumnType, Layout, RowColumn, RowSchema};
 use serde::Deserialize;
 
-use super::{FlowSpec, SinkSpec, SliceSpec, SourceSpec};
+use super::{FlowSpec, RowFields, RowsOf, SinkSpec, SliceSpec, SourceSpec};
 use crate::queue::Group;
 
-/// A join in front of the transforms of a flow. Its layout is that of the left files.
+/// A join in front of the transforms of a flow, but for those in front of its sides. Its layout is that of the left files.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JoinSpec {
@@ -21,10 +21,17 @@ pub struct JoinSpec {
     pub first_right_file: usize,
     /// Which rows go on.
     pub kind: JoinKind,
+    /// Which rows of the left and of the right source meet; those of their parsers if that is not said.
+    #[serde(default)]
+    pub inputs: Vec<RowsOf>,
     /// Columns of the key: the left and the right one of each.
     pub keys: Vec<[String; 2]>,
     /// Columns of the rows that go on, in their order.
     pub columns: Vec<JoinColumn>,
+    /// How many columns, the last ones of each side that are made, go past what stands in front of it: a pass that looks for the places of
+    /// rows has them.
+    #[serde(skip)]
+    pub beside: usize,
 }
 
 /// Which rows go on.
@@ -47,7 +54,7 @@ pub enum JoinKind {
 pub struct JoinColumn {
     /// Where it is from.
     pub side: JoinSide,
-    /// Its name there.
+    /// Its name there, behind what stands in front of the side.
     pub column: String,
     /// Its name behind the join.
     pub name: String,
@@ -97,14 +104,13 @@ impl JoinSpec {
         }
     }
 
-    /// The columns of the key on a side, with their types.
+    /// The columns of the key on a side, with their types; `rows`: those of the side that meet others.
     ///
     /// # Errors
     /// A sentence that names a column which is not there.
-    pub fn key_columns(&self, left: &Layout, side: join::Side) -> Result<Vec<(usize, RowColumn)>, String> {
-        let rows = RowSchema::of(self.layout(left, side));
+    pub fn key_columns(&self, rows: &RowSchema, side: join::Side) -> Result<Vec<(usize, RowColumn)>, String> {
         let keys = self.keys.iter().map(|names| &names[side.index()]);
-        keys.map(|name| self.column(&rows, side, name)).collect()
+        keys.map(|name| self.column(rows, side, name)).collect()
     }
 
     fn column(&self, rows: &RowSchema, side: join::Side, name: &str) -> Result<(usize, RowColumn), String> {
@@ -113,24 +119,23 @@ impl JoinSpec {
         found.ok_or_else(|| format!("its {side} rows have no column `{name}`"))
     }
 
-    /// What is joined; `left`: the layout of the flow.
+    /// What is joined, and the rows that come out; `sides`: the rows that meet.
     ///
     /// # Errors
     /// A sentence about columns that are not there, stand twice, or cannot be compared.
-    pub fn resolved(&self, left: &Layout) -> Result<(join::JoinSpec, RowSchema), String> {
+    pub fn resolved(&self, sides: &[RowFields; 2]) -> Result<(join::JoinSpec, RowSchema), String> {
         let refuse = |text: String| format!("join `{}`: {text}", self.name);
-        let [left_keys, right_keys] = join::Side::BOTH.map(|side| self.key_columns(left, side));
+        let [left_keys, right_keys] = join::Side::BOTH.map(|side| self.key_columns(&sides[side.index()].schema, side));
         let keys = left_keys.map_err(refuse)?.into_iter().zip(right_keys.map_err(refuse)?);
         let key = |((left, left_column), (right, right_column)): ((usize, RowColumn), (usize, RowColumn))| {
             let [left_type, right_type]: [ColumnType; 2] = [left_column.column_type, right_column.column_type];
             join::JoinKey { left, left_type, right, right_type }
         };
-        let sides = join::Side::BOTH.map(|side| RowSchema::of(self.layout(left, side)));
         let kind = join::JoinKind::from(self.kind);
         let (mut columns, mut schema) = (Vec::new(), RowSchema::empty());
         for own in &self.columns {
             let side = join::Side::from(own.side);
-            let (column, found) = self.column(&sides[side.index()], side, &own.column).map_err(refuse)?;
+            let (column, found) = self.column(&sides[side.index()].schema, side, &own.column).map_err(refuse)?;
             columns.push(join::OutputColumn { side, column });
             let nullable = found.nullable || kind.keeps(side.other());
             schema.add(RowColumn { name: own.name.clone(), nullable, ..found }).map_err(refuse)?;

@@ -11,6 +11,9 @@ use super::{ReunionSpec, RowFields, RowsOf};
 pub struct TransformSpec {
     /// Name, unique in its flow.
     pub name: String,
+    /// The number of the source in whose front it stands, if it stands in front of a join or a union: the rows of that source pass it
+    /// before they meet others. None of what stands behind, and where there is neither.
+    pub source: Option<usize>,
     /// Which rows it gets, of a reunion more than one; those of the transform before it if none are said.
     pub inputs: Vec<RowsOf>,
     /// What it does.
@@ -45,6 +48,7 @@ impl Operation {
 #[serde(deny_unknown_fields)]
 struct Written {
     name: String,
+    source: Option<usize>,
     #[serde(default)]
     inputs: Vec<RowsOf>,
     lookup: Option<ProbeSpec>,
@@ -57,7 +61,7 @@ impl TryFrom<Written> for TransformSpec {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { name, inputs, lookup, query, split, reunion } = written;
+        let Written { name, source, inputs, lookup, query, split, reunion } = written;
         let operation = match (lookup, query, split, reunion) {
             (Some(probe), None, None, None) => Operation::Lookup(probe),
             (None, Some(query), None, None) => Operation::Query(query),
@@ -69,7 +73,7 @@ impl TryFrom<Written> for TransformSpec {
         if inputs.len() > most {
             return Err(format!("transform `{name}` has {} inputs", inputs.len()));
         }
-        Ok(TransformSpec { name, inputs, operation })
+        Ok(TransformSpec { name, source, inputs, operation })
     }
 }
 

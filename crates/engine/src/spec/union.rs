@@ -3,9 +3,9 @@
 use headrace_types::{Layout, RowColumn, RowSchema};
 use serde::Deserialize;
 
-use super::FlowSpec;
+use super::{FlowSpec, RowFields, RowsOf};
 
-/// A union in front of the transforms of a flow.
+/// A union in front of the transforms of a flow, but for those in front of its sources.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnionSpec {
@@ -15,6 +15,9 @@ pub struct UnionSpec {
     pub columns: Vec<RowColumn>,
     /// The sources, in the order of their files; the layout of the first one is that of the flow.
     pub sources: Vec<UnionSource>,
+    /// Which rows of each source go on together; those of their parsers if that is not said.
+    #[serde(default)]
+    pub inputs: Vec<RowsOf>,
 }
 
 /// A source of a union.
@@ -28,7 +31,8 @@ pub struct UnionSource {
     pub layout: Option<Layout>,
     /// Index of its first file; of a source without files that of the next one.
     pub first_file: usize,
-    /// For each column of the union which one of the layout it is, made ones behind the others; none if the source lacks it.
+    /// For each column of the union which one of the rows of the source it is; none if they lack it. Without anything in front these are
+    /// the columns of the layout, made ones behind the others.
     pub places: Vec<Option<usize>>,
 }
 
@@ -64,9 +68,18 @@ impl UnionSpec {
             if own.places.len() != self.columns.len() {
                 return refuse(&format!("source `{name}` has not a place for each column"));
             }
-            let rows = RowSchema::of(self.layout(&spec.layout, number));
+        }
+        None
+    }
+
+    /// The rows that go on, each column its own field. `sources`: the rows of each source that go on together.
+    ///
+    /// # Errors
+    /// A sentence about a column that is not what a source has for it.
+    pub fn behind(&self, sources: &[RowFields]) -> Result<RowFields, String> {
+        for (own, rows) in self.sources.iter().zip(sources) {
             for (column, place) in self.columns.iter().zip(&own.places) {
-                let found = place.map(|place| rows.columns().get(place));
+                let found = place.map(|place| rows.schema.columns().get(place));
                 let fits = match found {
                     None => column.nullable,
                     Some(None) => false,
@@ -75,11 +88,13 @@ impl UnionSpec {
                     }
                 };
                 if !fits {
-                    let column = &column.name;
-                    return refuse(&format!("column `{column}` is not what stands in its place in source `{name}`"));
+                    let (union, column, name) = (&self.name, &column.name, &own.name);
+                    return Err(format!(
+                        "union `{union}`: column `{column}` is not what stands in its place in source `{name}`"
+                    ));
                 }
             }
         }
-        None
+        Ok(RowFields::of_own(RowSchema::of_stream(self.columns.clone())))
     }
 }

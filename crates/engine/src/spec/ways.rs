@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use headrace_types::{CoreError, ErrorKind, RowColumn, RowSchema};
+use headrace_types::{CoreError, Layout, RowColumn, RowSchema};
 use serde::Deserialize;
 
 use super::{CommittedSlice, FlowSpec, RoutingSpec, SinkSpec, SliceSpec, TransformSpec};
@@ -12,7 +12,8 @@ use crate::report::{DestinationCounts, SliceReport};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RowsOf {
-    /// Place of the transform that they come from; none for rows as the parser, or the join, gives them.
+    /// Place of the transform that they come from; none for rows as the parser, the join or the union gives them. In front of a join or a
+    /// union these are the rows of the parser of the own source.
     pub transform: Option<usize>,
     /// By which of its outputs.
     #[serde(default)]
@@ -55,7 +56,7 @@ pub struct DestinationSpec {
 }
 
 /// Columns of rows somewhere on their way, and the column in front of the transforms that each of them is; none for those that stand
-/// in no file.
+/// in no file. In front of a join or a union that is the column of the own source.
 #[derive(Debug, Clone)]
 pub struct RowFields {
     /// The columns.
@@ -64,9 +65,46 @@ pub struct RowFields {
     pub fields: Vec<Option<usize>>,
 }
 
+impl RowFields {
+    /// Of rows as the parser gives them: columns that are made stand in no file.
+    pub fn of_layout(layout: &Layout) -> Self {
+        let schema = RowSchema::of(layout);
+        let fields = (0..schema.columns().len()).map(|column| (column < layout.columns.len()).then_some(column));
+        RowFields { fields: fields.collect(), schema }
+    }
+
+    /// Of rows that have come together, each column its own field: which one it is in the file of a row, who has brought them together
+    /// knows.
+    pub fn of_own(schema: RowSchema) -> Self {
+        RowFields { fields: (0..schema.columns().len()).map(Some).collect(), schema }
+    }
+
+    /// These columns without the last ones, and those.
+    pub fn without_last(&self, count: usize) -> (Self, Self) {
+        let at = self.fields.len().saturating_sub(count);
+        let part = |columns: &[RowColumn], fields: &[Option<usize>]| RowFields {
+            schema: RowSchema::of_stream(columns.to_vec()),
+            fields: fields.to_vec(),
+        };
+        let (columns, last) = self.schema.columns().split_at(at);
+        let (fields, last_fields) = self.fields.split_at(at);
+        (part(columns, fields), part(last, last_fields))
+    }
+
+    /// These columns, and others behind them.
+    pub fn and(&self, others: &Self) -> Self {
+        RowFields {
+            schema: RowSchema::of_stream([self.schema.columns(), others.schema.columns()].concat()),
+            fields: [&self.fields[..], &others.fields].concat(),
+        }
+    }
+}
+
 /// Columns of the rows of a flow wherever they are.
 pub struct FlowFields {
-    /// In front of the transforms.
+    /// As the parser of each source gives them, where several come together.
+    sources: Vec<RowFields>,
+    /// In front of the transforms, but for those in front of a join or a union.
     first: RowFields,
     /// Before and behind each transform.
     stages: Vec<(RowFields, RowFields)>,
@@ -75,8 +113,13 @@ pub struct FlowFields {
 impl FlowFields {
     /// Those of rows that come from somewhere. Outputs of a transform that are not its first have the columns that came.
     pub fn of(&self, rows: RowsOf) -> &RowFields {
+        self.of_source(rows, None)
+    }
+
+    /// The same in front of the source of this number.
+    pub fn of_source(&self, rows: RowsOf, source: Option<usize>) -> &RowFields {
         match rows.transform.and_then(|place| self.stages.get(place)) {
-            None => &self.first,
+            None => source.and_then(|source| self.sources.get(source)).unwrap_or(&self.first),
             Some((_, behind)) if rows.output == 0 => behind,
             Some((before, _)) => before,
         }
@@ -101,29 +144,44 @@ impl FlowSpec {
 
     /// Which rows arrive at a transform.
     pub fn inputs_of(&self, place: usize) -> Vec<RowsOf> {
-        let before = RowsOf { transform: place.checked_sub(1), output: 0 };
+        let before = RowsOf { transform: self.last_before(place, self.source_of_transform(place)), output: 0 };
         let said = self.transforms.get(place).map(|own| &own.inputs).filter(|own| !own.is_empty());
         said.cloned().unwrap_or_else(|| vec![before])
     }
 
     /// Which rows arrive at a destination.
     pub fn input_of_destination(&self, number: usize) -> RowsOf {
-        let last = RowsOf { transform: self.transforms.len().checked_sub(1), output: 0 };
+        let last = RowsOf { transform: self.last_before(self.transforms.len(), None), output: 0 };
         match number.checked_sub(1) {
             None => self.input.unwrap_or(last),
             Some(other) => self.others.get(other).map_or(last, |other| other.input),
         }
     }
 
-    /// The places of the transforms that rows may pass to a destination, in order.
+    /// The transform that stands right before a place, if it stands in front of the same source, or of none.
+    fn last_before(&self, place: usize, source: Option<usize>) -> Option<usize> {
+        place.checked_sub(1).filter(|&before| self.source_of_transform(before) == source)
+    }
+
+    fn source_of_transform(&self, place: usize) -> Option<usize> {
+        self.transforms.get(place).and_then(|own| own.source)
+    }
+
+    /// The places of the transforms that rows may pass to a destination, in order; what stands in front of a join or a union among them.
     pub fn passed(&self, number: usize) -> Vec<usize> {
+        let fronts = (0..self.sources()).map(|source| self.input_of_source(source));
+        self.leading_to(fronts.chain([self.input_of_destination(number)]))
+    }
+
+    /// The places of the transforms that rows may pass that arrive somewhere, in order.
+    pub fn leading_to(&self, ends: impl IntoIterator<Item = RowsOf>) -> Vec<usize> {
         let mut is_passed = vec![false; self.transforms.len()];
         let pass = |rows: RowsOf, is_passed: &mut [bool]| {
             if let Some(own) = rows.transform.and_then(|place| is_passed.get_mut(place)) {
                 *own = true;
             }
         };
-        pass(self.input_of_destination(number), &mut is_passed);
+        ends.into_iter().for_each(|rows| pass(rows, &mut is_passed));
         // Each reads what stands before it.
         for place in (0..self.transforms.len()).rev() {
             if is_passed[place] {
@@ -146,6 +204,7 @@ impl FlowSpec {
             .collect();
         let rows = self.input_of_destination(number).among(&passed);
         way.input = Some(rows);
+        way.inputs_of_sources_mut().into_iter().flatten().for_each(|rows| *rows = rows.among(&passed));
         if let Some(other) = number.checked_sub(1).and_then(|other| self.others.get(other)) {
             let DestinationSpec { name, fit, routing, sink, committed, left_out, .. } = other.clone();
             (way.destination, way.source.left_out) = (name, left_out);
@@ -208,29 +267,54 @@ impl FlowSpec {
     /// # Errors
     /// `Specification` for transforms that do not fit the rows before them, or read what does not stand before them.
     pub fn fields(&self) -> Result<FlowFields, CoreError> {
-        let refused = |text: String| CoreError::new(ErrorKind::Specification, format!("flow {}: {text}", self.name));
-        let schema = self.first_schema()?;
-        let first = RowFields { fields: self.first_fields(&schema), schema };
-        let mut known = FlowFields { first, stages: Vec::new() };
-        for (place, transform) in self.transforms.iter().enumerate() {
-            let inputs = self.inputs_of(place);
-            inputs.iter().try_for_each(|rows| self.check_rows(*rows, place)).map_err(refused)?;
-            self.check_apart(&transform.name, &inputs).map_err(refused)?;
-            let before: Vec<&RowFields> = inputs.iter().map(|rows| known.of(*rows)).collect();
-            let behind = transform.behind(&before).map_err(refused)?;
-            known.stages.push((known.of(inputs[0]).clone(), behind));
+        self.known_fields().map_err(|text| self.refused(text))
+    }
+
+    fn known_fields(&self) -> Result<FlowFields, String> {
+        self.check_fronts()?;
+        let first = RowFields::of_layout(&self.layout);
+        let mut known = FlowFields { sources: self.rows_of_sources(), first, stages: Vec::new() };
+        let fronts = self.fronts();
+        for place in 0..fronts {
+            let around = self.fields_around(place, &known)?;
+            known.stages.push(around);
+        }
+        for source in 0..self.sources() {
+            self.check_rows(self.input_of_source(source), fronts, Some(source))?;
+        }
+        if let Some(first) = self.rows_together(&known)? {
+            known.first = first;
+        }
+        for place in fronts..self.transforms.len() {
+            let around = self.fields_around(place, &known)?;
+            known.stages.push(around);
         }
         for number in 0..self.destinations() {
-            self.check_rows(self.input_of_destination(number), self.transforms.len()).map_err(refused)?;
+            self.check_rows(self.input_of_destination(number), self.transforms.len(), None)?;
         }
         Ok(known)
     }
 
-    /// Whether rows come from what stands before a place, and by an output that it has.
-    fn check_rows(&self, rows: RowsOf, place: usize) -> Result<(), String> {
+    /// Columns of the rows before and behind a transform.
+    fn fields_around(&self, place: usize, known: &FlowFields) -> Result<(RowFields, RowFields), String> {
+        let transform = &self.transforms[place];
+        let inputs = self.inputs_of(place);
+        inputs.iter().try_for_each(|rows| self.check_rows(*rows, place, transform.source))?;
+        self.check_apart(&transform.name, &inputs)?;
+        let before: Vec<&RowFields> = inputs.iter().map(|rows| known.of_source(*rows, transform.source)).collect();
+        let behind = transform.behind(&before)?;
+        Ok((before[0].clone(), behind))
+    }
+
+    /// Whether rows come from what stands before a place, and by an output that it has. `source`: in whose front that place is.
+    fn check_rows(&self, rows: RowsOf, place: usize, source: Option<usize>) -> Result<(), String> {
         let outputs = match rows.transform {
             None => 1,
             Some(from) if from >= place => return Err(format!("transform {from} is read before it has any rows")),
+            Some(from) if self.transforms[from].source != source => {
+                let name = &self.transforms[from].name;
+                return Err(format!("the rows of transform `{name}` are read on the other side of a join or union"));
+            }
             Some(from) => self.transforms[from].operation.outputs(),
         };
         match rows.output < outputs {
@@ -238,6 +322,7 @@ impl FlowSpec {
             false => Err(format!("there is no output {} of {outputs}", rows.output)),
         }
     }
+
     /// Whether no row comes by two inputs of a transform.
     fn check_apart(&self, name: &str, inputs: &[RowsOf]) -> Result<(), String> {
         for (number, own) in inputs.iter().enumerate() {

@@ -9,6 +9,7 @@ use headrace_transform::lookup::KeyValue;
 use headrace_types::{CoreError, ErrorKind, Layout, Location, RowColumn, Rule};
 
 use super::Sending;
+use super::front::Front;
 use super::ranges::JoinedRange;
 use super::reader::{Counts, Gone, Progress, Reader, Rows};
 use crate::flow::{Flow, Shared};
@@ -18,7 +19,7 @@ use crate::report::{DestinationCounts, JoinCounts, TransformCounts};
 use crate::row_position::RowPosition;
 use crate::sink::Origin;
 use crate::sink::locate::LocateSink;
-use crate::spec::{FileSpec, FlowSpec, JoinSpec, KeepRejects, RejectSpec, SinkSpec, SliceSpec};
+use crate::spec::{FileSpec, FlowSpec, JoinSpec, KeepRejects, RejectSpec, RowFields, SinkSpec, SliceSpec};
 use crate::transforms::{Refusal, Remaining};
 
 /// Joins the slices of one pair after the other.
@@ -28,10 +29,14 @@ pub struct Pair<'a> {
     spec: &'a JoinSpec,
     join: join::JoinSpec,
     readers: [Reader<'a>; 2],
+    /// What the rows of each side pass before they meet.
+    fronts: [Option<Front<'a>>; 2],
+    /// Columns of the rows that meet.
+    sides: [RowFields; 2],
     notes: Vec<NoteOfOther>,
 }
 
-/// What is said of rows because of a column of those that they have met: made once, and not for each of them.
+/// What is said of rows because of a column that they do not have in their file: made once, and not for each of them.
 struct NoteOfOther {
     rule: Rule,
     /// What is said of the column itself.
@@ -54,8 +59,10 @@ struct Opened<'s> {
     /// None of a side whose file has no slice.
     progress: [Option<Progress<'s>>; 2],
     join: MergeJoin,
-    /// Rows of the batches at hand that do not go on, in their order.
-    refused: [Vec<RefusedRow>; 2],
+    /// The batches at hand.
+    at_hand: [AtHand; 2],
+    /// How many rows of the parsers have come before them.
+    before: [u64; 2],
     /// How many rows of the sides were refused.
     rejected: [u64; 2],
     out: u64,
@@ -66,6 +73,35 @@ struct Opened<'s> {
     refused_on_ways: Vec<[u64; 2]>,
 }
 
+/// What is known of the rows of a parser's batch.
+#[derive(Default)]
+struct AtHand {
+    rows: u64,
+    /// The numbers of those that its front has left; none as long as it has left all.
+    left: Option<Vec<u32>>,
+    /// Those that it has refused, in their order.
+    refused_in_front: Vec<RefusedRow>,
+    /// Those that do not go on behind the join, in their order.
+    refused: Vec<RefusedRow>,
+}
+
+impl AtHand {
+    /// The number, among those of the parser, of a row that meets others.
+    fn number(&self, row: u32) -> u32 {
+        self.left.as_ref().map_or(row, |left| left[row as usize])
+    }
+
+    /// All refused rows, in their order.
+    fn into_refused(self) -> Vec<RefusedRow> {
+        let AtHand { mut refused, refused_in_front, .. } = self;
+        if !refused_in_front.is_empty() {
+            refused.extend(refused_in_front);
+            refused.sort_by_key(|own| own.number);
+        }
+        refused
+    }
+}
+
 impl<'a> Pair<'a> {
     /// For a flow of this join.
     ///
@@ -74,11 +110,15 @@ impl<'a> Pair<'a> {
     pub fn new(shared: &'a Arc<Shared>, meter: &'a StreamMeter, spec: &'a JoinSpec) -> Result<Self, CoreError> {
         let left = &shared.spec.layout;
         let refused = |text: String| CoreError::new(ErrorKind::Specification, text);
+        let fields = shared.spec.fields()?;
+        let sides = [0, 1].map(|side| shared.spec.rows_into(&fields, side));
         Ok(Pair {
             shared,
             meter,
             spec,
-            join: spec.resolved(left).map_err(refused)?.0,
+            join: spec.resolved(&sides).map_err(refused)?.0,
+            fronts: Side::BOTH.map(|side| Front::new(&shared.transforms, spec, side.index(), &sides)),
+            sides,
             readers: [Reader::new(shared, meter, left, None)?, Reader::new(shared, meter, &spec.right, None)?],
             notes: Vec::new(),
         })
@@ -110,7 +150,8 @@ impl<'a> Pair<'a> {
         let mut opened = Opened {
             progress: [None, None],
             join,
-            refused: Default::default(),
+            at_hand: Default::default(),
+            before: [0; 2],
             rejected: [0; 2],
             out: 0,
             transforms: self.shared.transforms.no_counts(),
@@ -172,6 +213,7 @@ impl<'a> Pair<'a> {
         sending: &mut Sending<'_>,
     ) -> Result<(), CoreError> {
         let Opened { progress, join, rejected, out, transforms, ends, refused_on_ways, .. } = opened;
+        let have_fronts = self.fronts.iter().any(Option::is_some);
         let mut came_out = Some((out, transforms, ends));
         let mut ended = Vec::new();
         for (side, progress) in Side::BOTH.into_iter().zip(progress) {
@@ -181,8 +223,13 @@ impl<'a> Pair<'a> {
             let filtered = if self.join.kind.keeps(side) { 0 } else { unmatched };
             let rejected = rejected[side.index()];
             progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys, rejected });
-            progress.account.transforms.clear();
-            if let Some((out, transforms, ends)) = came_out.take() {
+            if !have_fronts {
+                progress.account.transforms.clear();
+            }
+            if let Some((out, mut transforms, ends)) = came_out.take() {
+                // What stands in front has counted there, and all others here.
+                let in_front = std::mem::take(&mut progress.account.transforms);
+                transforms.iter_mut().zip(in_front).filter(|(_, own)| own.rows > 0).for_each(|(all, own)| *all = own);
                 (progress.account.out, progress.account.transforms, progress.ends) = (out, transforms, ends);
             }
             let behind = refused_on_ways.iter().map(|own| own[side.index()]).collect();
@@ -209,10 +256,13 @@ impl<'a> Pair<'a> {
         loop {
             self.meter.turn_to(Doing::Transform);
             match opened.join.step().map_err(|error| self.internal(&error))? {
-                Step::Needs(side) => match self.next(side, opened)? {
+                Step::Needs(side) => match self.next(first, side, opened)? {
                     Given::Batch(batch) => {
                         self.meter.turn_to(Doing::Transform);
-                        opened.join.push(side, batch).map_err(|error| self.refused(error, opened))?;
+                        let Opened { join, at_hand, before, .. } = opened;
+                        let (own, before) = (&at_hand[side.index()], before[side.index()]);
+                        let number = |row: usize| before + u64::from(own.number(row as u32));
+                        join.push_numbered(side, batch, &number).map_err(|error| self.refused(error, opened))?;
                     }
                     Given::Nothing => opened.join.end(side),
                     Given::Stopped => return Ok(false),
@@ -228,26 +278,39 @@ impl<'a> Pair<'a> {
     }
 
     /// The next batch of a side, all rows of which have gone.
-    fn next(&mut self, side: Side, opened: &mut Opened<'_>) -> Result<Given, CoreError> {
-        self.end_batch(side, opened)?;
-        let is_kept = self.readers[side.other().index()].holds_block();
-        let Some(progress) = &mut opened.progress[side.index()] else { return Ok(Given::Nothing) };
-        let reader = &mut self.readers[side.index()];
-        reader.is_memory_kept = is_kept;
-        match reader.next_batch(progress)? {
-            Some(batch) => Ok(Given::Batch(batch)),
-            None if self.shared.outcome.stopped() => Ok(Given::Stopped),
-            None => Ok(Given::Nothing),
+    fn next(&mut self, first: &SliceSpec, side: Side, opened: &mut Opened<'_>) -> Result<Given, CoreError> {
+        loop {
+            self.end_batch(side, opened)?;
+            let is_kept = self.readers[side.other().index()].holds_block();
+            let Some(progress) = &mut opened.progress[side.index()] else { return Ok(Given::Nothing) };
+            let reader = &mut self.readers[side.index()];
+            reader.is_memory_kept = is_kept;
+            let Some(batch) = reader.next_batch(progress)? else {
+                return Ok(if self.shared.outcome.stopped() { Given::Stopped } else { Given::Nothing });
+            };
+            let own = &mut opened.at_hand[side.index()];
+            own.rows = batch.num_rows() as u64;
+            let Some(front) = &self.fronts[side.index()] else { return Ok(Given::Batch(batch)) };
+            self.meter.turn_to(Doing::Transform);
+            let mut remaining = Remaining::default();
+            let left = front.apply(batch, &mut progress.account.transforms, &mut remaining)?;
+            own.left = remaining.numbers().map(<[u32]>::to_vec);
+            own.refused_in_front = remaining.into_refused(&progress.file, |by| self.shared.lacking(by, first.number));
+            progress.rejected_before += own.refused_in_front.len() as u64;
+            if let Some(batch) = left {
+                return Ok(Given::Batch(batch));
+            }
         }
     }
 
     /// Says which rows of the last batch of a side were refused.
     fn end_batch(&mut self, side: Side, opened: &mut Opened<'_>) -> Result<(), CoreError> {
-        let refused = std::mem::take(&mut opened.refused[side.index()]);
+        let own = std::mem::take(&mut opened.at_hand[side.index()]);
         let Some(progress) = &mut opened.progress[side.index()] else { return Ok(()) };
-        opened.rejected[side.index()] += refused.len() as u64;
+        opened.before[side.index()] += own.rows;
+        opened.rejected[side.index()] += own.refused.len() as u64;
         let gone = Gone { out: 0, is_transformed: true }; // what comes out, the join tells
-        self.readers[side.index()].end_batch(progress, refused, &gone).map(drop)
+        self.readers[side.index()].end_batch(progress, own.into_refused(), &gone).map(drop)
     }
 
     /// Sends joined rows on. False when the flow was stopped.
@@ -270,10 +333,11 @@ impl<'a> Pair<'a> {
         for (number, refusal, by) in remaining.into_refusals() {
             let (side, row) = opened.join.stands_for(number as usize);
             let Some(progress) = &opened.progress[side.index()] else { continue };
+            let row = opened.at_hand[side.index()].number(row);
             let lacking = self.shared.lacking(&by, first.number);
             let refused = self.refused_row(side, row, refusal, &progress.file);
             let refused = RefusedRow { lacking, ..refused };
-            opened.refused[side.index()].push(refused);
+            opened.at_hand[side.index()].refused.push(refused);
         }
         let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum();
         if out == 0 {
@@ -290,17 +354,20 @@ impl<'a> Pair<'a> {
 
     /// A row of a side that stands for a joined one. What is wrong may stand in the other one.
     fn refused_row(&mut self, side: Side, number: u32, refusal: Refusal, file: &FileSpec) -> RefusedRow {
-        let fields = self.spec.layout(&self.shared.spec.layout, side).columns.len();
         let found = refusal.column.and_then(|column| Some((column, self.join.columns.get(column)?)));
-        let (own, note) = match found {
-            Some((_, found)) if found.side == side => (Some(found.column).filter(|&own| own < fields), refusal.note),
-            Some((column, _)) => (None, Some(self.note_of_other(refusal.rule, refusal.note, column))),
+        let field = |own: &join::OutputColumn| {
+            let fields = &self.sides[side.index()].fields;
+            Some(own).filter(|own| own.side == side).and_then(|own| fields.get(own.column).copied().flatten())
+        };
+        let (own, note) = match found.map(|(column, found)| (column, field(found))) {
+            Some((_, Some(field))) => (Some(field), refusal.note),
+            Some((column, None)) => (None, Some(self.note_of_other(refusal.rule, refusal.note, column))),
             None => (None, refusal.note),
         };
         Refusal { note, ..refusal }.of_row(number, None, |_| own.map(|column| file.field(column)))
     }
 
-    /// What is said of rows because of a column behind the join that their other ones have.
+    /// What is said of rows because of a column behind the join that their other ones have, or that stands in no file.
     fn note_of_other(&mut self, rule: Rule, note: Option<Arc<str>>, column: usize) -> Arc<str> {
         let is_known = |known: &&NoteOfOther| known.column == column && known.rule == rule && known.note == note;
         if let Some(known) = self.notes.iter().find(is_known) {
@@ -310,13 +377,7 @@ impl<'a> Pair<'a> {
             let source = &self.spec.sources[join::Side::from(named.side).index()];
             format!("`{}` of `{source}`", named.column)
         });
-        let text: Arc<str> = match (rule, &note) {
-            (Rule::NullNotAllowed, Some(note)) => format!("column {of}, which {note}"),
-            (Rule::TooLong, Some(note)) => format!("a value for column {of} is longer than {note}"),
-            (_, Some(note)) => format!("{note} by {of}"),
-            (_, None) => format!("by {of}"),
-        }
-        .into();
+        let text = Refusal { column: None, rule, note: note.clone() }.elsewhere(&of).note.unwrap_or_default();
         self.notes.push(NoteOfOther { rule, note, column, text: text.clone() });
         text
     }
@@ -365,7 +426,7 @@ impl<'a> Pair<'a> {
 
     /// A key with the names of its columns on a side.
     fn shown(&self, side: Side, key: &[KeyValue]) -> String {
-        let columns = self.spec.key_columns(&self.shared.spec.layout, side).unwrap_or_default();
+        let columns = self.spec.key_columns(&self.sides[side.index()].schema, side).unwrap_or_default();
         let value = |((_, column), value): (&(usize, RowColumn), _)| {
             format!("{} = {}", column.name, key_text(column.column_type, value))
         };

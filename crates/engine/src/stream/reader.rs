@@ -19,7 +19,7 @@ use crate::report::{DestinationCounts, Dialect, SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed};
 use crate::source::{ByteSource, Footer, Hashing, OpenLine, Opened, open};
 use crate::spec::{Compression, FileSpec, Margin, SliceSpec};
-use crate::transforms::{Refuser, Remaining};
+use crate::transforms::{Refuser, Remaining, Transforms};
 use crate::unified::Unified;
 
 /// Memory of a block beyond its text: padding on both sides, and room for the row end that a last line may lack.
@@ -67,6 +67,8 @@ pub struct Reader<'a> {
     fields: Option<Vec<Option<usize>>>,
     /// Columns of the layout that batches have.
     wanted: Vec<usize>,
+    /// Of a source of a union: what its rows pass before they are rows of the union.
+    front: Option<&'a Transforms>,
     /// Of a source of a union: makes rows of the union of them.
     unified: Option<Unified>,
     /// Bytes behind the last row end of the block before.
@@ -99,8 +101,8 @@ pub struct Progress<'a> {
     pub ends: Vec<DestinationCounts>,
     /// Of each way, its rows that stand for joined ones which were refused; none without a join.
     pub refused_behind_join: Option<Vec<u64>>,
-    /// Rows that were rejected before the first transform.
-    rejected_before: u64,
+    /// Rows that were rejected before they were rows of the flow: by the parser, or in front of a join.
+    pub rejected_before: u64,
     has_ended: bool,
 }
 
@@ -181,6 +183,7 @@ impl<'a> Reader<'a> {
             parser,
             fields: None,
             wanted,
+            front: None,
             unified: None,
             carry: Vec::new(),
             block: None,
@@ -198,9 +201,9 @@ impl<'a> Reader<'a> {
         let Some(union) = &spec.union else { return Ok(vec![Reader::new(shared, meter, &spec.layout, wanted)?]) };
         let reader = |source: usize| {
             let layout = union.layout(&spec.layout, source);
-            let unified = Unified::new(union, source, layout, wanted.as_deref());
+            let unified = Unified::new(spec, union, source, wanted.as_deref())?;
             let reader = Reader::new(shared, meter, layout, Some(unified.wanted().to_vec()))?;
-            Ok(Reader { unified: Some(unified), ..reader })
+            Ok(Reader { front: shared.transforms.front(source), unified: Some(unified), ..reader })
         };
         (0..union.sources.len()).map(reader).collect()
     }
@@ -305,17 +308,28 @@ impl<'a> Reader<'a> {
         batch: Option<RecordBatch>,
         rows: &mut dyn Rows,
     ) -> Result<bool, CoreError> {
-        let mut remaining = Remaining::default();
-        let counts = Counts { transforms: &mut progress.account.transforms, destinations: &mut progress.ends };
+        let (mut in_front, mut remaining) = (Remaining::default(), Remaining::default());
+        let transforms = &mut progress.account.transforms;
+        let batch = match (batch, self.front) {
+            (Some(batch), Some(front)) => {
+                let _transforming = self.meter.pause(Doing::Transform);
+                front.apply(batch, transforms, &mut in_front)?
+            }
+            (batch, _) => batch,
+        };
         let batch = match (batch, &self.unified) {
             (Some(batch), Some(unified)) => Some(unified.rows(&batch)?),
             (batch, _) => batch,
         };
+        let counts = Counts { transforms, destinations: &mut progress.ends };
         let placed = batch.map(|batch| rows.place(batch, counts, &mut remaining)).transpose()?.unwrap_or_default();
         let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum();
-        let column = |own: usize| self.unified.as_ref().map_or(Some(own), |unified| unified.field(own));
+        let remaining = match &self.unified {
+            Some(unified) => in_front.behind(remaining, |refusal| unified.refusal(refusal)),
+            None => remaining,
+        };
         let lacking = |by: &[Refuser]| self.shared.lacking(by, progress.slice.number);
-        let refused = remaining.into_refused(&progress.file, column, lacking);
+        let refused = remaining.into_refused(&progress.file, lacking);
         let origin = self.end_batch(progress, refused, &Gone { out, is_transformed: rows.is_transformed() })?;
         progress.account.out += out;
         let Some(origin) = origin.filter(|_| out > 0 && !progress.is_committed) else { return Ok(true) };

@@ -1,5 +1,6 @@
 //! Transforms: what happens to the rows of a stream between parsing and their places. They are a graph: rows come from the parser, or
 //! the join, go by the outputs of transforms, come together in reunions, and arrive at the destinations.
+//! In front of a join or a union each source has a graph of its own, with one end: there its rows meet those of others.
 
 mod fit;
 mod probe;
@@ -31,10 +32,13 @@ pub use windows::{Failure, FailureKind, Window, Windows};
 /// The transforms of a flow. They keep nothing of rows, so that all streams share them.
 pub struct Transforms {
     stages: Vec<Arc<Stage>>,
-    /// Which rows arrive at each, which reads what stands before it.
+    /// Which rows arrive at each, which reads what stands before it; none at those that stand on the other side of a join or a union.
     inputs: Vec<Vec<RowsOf>>,
     ends: Vec<End>,
     windows: Arc<Windows>,
+    /// In front of each source of a join or a union the transforms that its rows pass before they meet others, if any. They are the same
+    /// stages, with the same places; the one end is where rows leave for the join or the union.
+    fronts: Vec<Option<Arc<Transforms>>>,
 }
 
 struct Stage {
@@ -108,15 +112,29 @@ pub struct Sent {
     pub refused: Remaining,
 }
 
+impl End {
+    /// Of rows that no transform has seen.
+    const FIRST: End = End { rows: RowsOf::FIRST, passed: Vec::new(), fit: None };
+
+    /// The same where there are only these transforms, in this order.
+    fn among(&self, own: &[usize]) -> End {
+        let passed = self.passed.iter().filter_map(|Passed { stage, outputs }| {
+            let stage = own.iter().position(|own| own == stage)?;
+            Some(Passed { stage, outputs: outputs.clone() })
+        });
+        End { rows: self.rows.among(own), passed: passed.collect(), fit: self.fit.clone() }
+    }
+}
+
 impl Default for Transforms {
     /// None.
     fn default() -> Self {
-        let end = End { rows: RowsOf::FIRST, passed: Vec::new(), fit: None };
         Transforms {
             stages: Vec::new(),
             inputs: Vec::new(),
-            ends: vec![end],
+            ends: vec![End::FIRST],
             windows: Arc::new(Windows::new(Arc::default())),
+            fronts: Vec::new(),
         }
     }
 }
@@ -152,7 +170,9 @@ impl Transforms {
                 }
                 Operation::Split(split) => Split::new(own, split, &before.schema, limit).map(Work::Split),
                 Operation::Reunion(reunion) => {
-                    let inputs: Vec<_> = spec.inputs_of(place).iter().map(|rows| &all.of(*rows).schema).collect();
+                    let of = |rows: &RowsOf| &all.of_source(*rows, transform.source).schema;
+                    let read = spec.inputs_of(place);
+                    let inputs: Vec<_> = read.iter().map(of).collect();
                     Ok(Work::Reunion(Reunion::new(reunion, &inputs, &behind.schema)))
                 }
             };
@@ -160,6 +180,29 @@ impl Transforms {
             stages.push(Arc::new(Stage { name: name.clone(), work, busy_nanoseconds: AtomicU64::new(0) }));
         }
         let inputs: Vec<_> = (0..stages.len()).map(|place| spec.inputs_of(place)).collect();
+        let windows = Arc::new(Windows::new(outcome));
+        let part = |source: Option<usize>| {
+            let is_own = |place: &usize| spec.transforms[*place].source == source;
+            let own = |place: usize| Some(place).filter(is_own).map(|place| inputs[place].clone()).unwrap_or_default();
+            (0..stages.len()).map(own).collect::<Vec<_>>()
+        };
+        let front = |source: usize| {
+            let rows = Some(spec.input_of_source(source)).filter(|rows| *rows != RowsOf::FIRST)?;
+            let end = End { rows, passed: passed(&inputs, spec.leading_to([rows]), rows), fit: None };
+            Some(Arc::new(Transforms {
+                stages: stages.clone(),
+                inputs: part(Some(source)),
+                ends: vec![end],
+                windows: windows.clone(),
+                fronts: Vec::new(),
+            }))
+        };
+        let fronts: Vec<_> = (0..spec.sources()).map(front).collect();
+        // Rows of a union are those of its sources; rows of a join are others.
+        let of_fronts: Vec<Passed> = match &spec.union {
+            Some(_) => fronts.iter().flatten().flat_map(|front| front.ends[0].passed.iter().cloned()).collect(),
+            None => Vec::new(),
+        };
         let mut ends = Vec::new();
         for number in 0..spec.destinations() {
             let rows = spec.input_of_destination(number);
@@ -171,21 +214,50 @@ impl Transforms {
                     Some(Arc::new(fit.map_err(|text| refused(format!("destination {number}: {text}")))?))
                 }
             };
-            ends.push(End { rows, passed: passed(&inputs, spec.passed(number), rows), fit });
+            let own = passed(&inputs, spec.leading_to([rows]), rows);
+            ends.push(End { rows, passed: of_fronts.iter().cloned().chain(own).collect(), fit });
         }
-        Ok(Transforms { stages, inputs, ends, windows: Arc::new(Windows::new(outcome)) })
+        Ok(Transforms { inputs: part(None), stages, ends, windows, fronts })
     }
 
     /// Those on the way to one of the destinations, alone.
     pub fn way(&self, number: usize) -> Self {
         let Some(end) = self.ends.get(number) else { return Self::default() };
-        let own: Vec<usize> = end.passed.iter().map(|own| own.stage).collect();
-        let stages = own.iter().filter_map(|place| self.stages.get(*place).cloned()).collect();
-        let among = |inputs: &Vec<RowsOf>| inputs.iter().map(|rows| rows.among(&own)).collect();
-        let inputs: Vec<_> = own.iter().filter_map(|place| self.inputs.get(*place).map(among)).collect();
-        let rows = end.rows.among(&own);
-        let end = End { rows, passed: passed(&inputs, (0..own.len()).collect(), rows), fit: end.fit.clone() };
-        Transforms { stages, inputs, ends: vec![end], windows: self.windows.clone() }
+        let ends = self.fronts.iter().flatten().flat_map(|front| &front.ends).chain([end]);
+        let mut own: Vec<usize> = ends.flat_map(|end| end.passed.iter().map(|own| own.stage)).collect();
+        own.sort_unstable();
+        own.dedup();
+        let among = |front: &Arc<Transforms>| Arc::new(front.among(&own, &front.ends));
+        let fronts = self.fronts.iter().map(|front| front.as_ref().map(among)).collect();
+        Transforms { fronts, ..self.among(&own, std::slice::from_ref(end)) }
+    }
+
+    /// Some of them, with some of the ends.
+    fn among(&self, own: &[usize], ends: &[End]) -> Self {
+        let among = |inputs: &Vec<RowsOf>| inputs.iter().map(|rows| rows.among(own)).collect();
+        Transforms {
+            stages: own.iter().filter_map(|place| self.stages.get(*place).cloned()).collect(),
+            inputs: own.iter().filter_map(|place| self.inputs.get(*place).map(among)).collect(),
+            ends: ends.iter().map(|end| end.among(own)).collect(),
+            windows: self.windows.clone(),
+            fronts: Vec::new(),
+        }
+    }
+
+    /// Those in front of a source of a join or a union, if there are any.
+    pub fn front(&self, source: usize) -> Option<&Transforms> {
+        self.fronts.get(source)?.as_deref()
+    }
+
+    /// Those in front of sources alone: what comes together goes on as it is.
+    pub fn fronts_alone(&self) -> Self {
+        Transforms {
+            stages: self.stages.clone(),
+            inputs: vec![Vec::new(); self.stages.len()],
+            ends: vec![End::FIRST],
+            windows: self.windows.clone(),
+            fronts: self.fronts.clone(),
+        }
     }
 
     /// The rows that queries wait for.
@@ -198,14 +270,15 @@ impl Transforms {
         self.stages.is_empty() && self.ends.iter().all(|end| end.fit.is_none())
     }
 
-    /// Whether there may be rows that do not go on.
+    /// Whether there may be rows that do not go on, behind a join or a union.
     pub fn drop_rows(&self) -> bool {
-        let drops = |stage: &Arc<Stage>| match &stage.work {
+        let drops = |(stage, inputs): (&Arc<Stage>, &Vec<RowsOf>)| match &stage.work {
+            _ if inputs.is_empty() => false,
             Work::Probe(probe) => probe.drops_rows(),
             Work::Query(_) | Work::Split(_) => true,
             Work::Reunion(_) => false,
         };
-        self.stages.iter().any(drops) || self.ends.iter().any(|end| end.fit.is_some())
+        self.stages.iter().zip(&self.inputs).any(drops) || self.ends.iter().any(|end| end.fit.is_some())
     }
 
     /// Counts of no rows, one for each transform.
@@ -214,7 +287,7 @@ impl Transforms {
     }
 
     /// What has become of rows on the way to a destination that are not given to it: how many were rejected, and how many left out or
-    /// sent another way.
+    /// sent another way. In front of a union that is on every way; in front of a join rows are not those that come out of it.
     pub fn left_out(&self, number: usize, counts: &[TransformCounts]) -> DestinationCounts {
         let mut sum = DestinationCounts::default();
         let passed = self.ends.get(number).map_or(&[][..], |end| &end.passed);
@@ -228,12 +301,15 @@ impl Transforms {
         sum
     }
 
-    /// Whether what somebody has refused is missing on the way to a destination.
+    /// Whether what somebody has refused is missing on the way to a destination. What was refused in front of a join or a union is
+    /// missing on all.
     pub fn is_on_way(&self, refuser: Refuser, number: usize) -> bool {
         match refuser {
             Refuser::Destination(own) => own == number,
             Refuser::Transform(place) => {
-                self.ends.get(number).is_some_and(|end| end.passed.iter().any(|own| own.stage == place))
+                let is_in = |front: &Arc<Transforms>| front.inputs.get(place).is_some_and(|inputs| !inputs.is_empty());
+                self.fronts.iter().flatten().any(is_in)
+                    || self.ends.get(number).is_some_and(|end| end.passed.iter().any(|own| own.stage == place))
             }
         }
     }

@@ -19,6 +19,18 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// The same of a row that is told of where the column does not stand, so that its name is a part of what is said.
+    pub fn elsewhere(self, column: &str) -> Refusal {
+        let note: Arc<str> = match (self.rule, &self.note) {
+            (Rule::NullNotAllowed, Some(note)) => format!("column {column}, which {note}"),
+            (Rule::TooLong, Some(note)) => format!("a value for column {column} is longer than {note}"),
+            (_, Some(note)) => format!("{note} by {column}"),
+            (_, None) => format!("by {column}"),
+        }
+        .into();
+        Refusal { column: None, note: Some(note), ..self }
+    }
+
     /// Of a row of the parser. `lacking`: the destinations that lack it; `field`: in which field of it a column stands.
     pub fn of_row(
         self,
@@ -130,6 +142,19 @@ impl Remaining {
         (whole, Order::Mixed(rows.into_iter().map(|(_, part, row)| (part, row)).collect()))
     }
 
+    /// What has become of the rows that are left, which went on as a batch of their own; `of`: what is said of them here.
+    pub fn behind(mut self, behind: Remaining, of: impl Fn(Refusal) -> Refusal) -> Remaining {
+        let place = |row: u32| self.numbers.as_ref().map_or(row, |numbers| numbers[row as usize]);
+        let refused = behind.refused.iter().map(|&(row, refusal)| (place(row), refusal)).collect();
+        let numbers = match behind.numbers {
+            Some(rows) => Some(rows.into_iter().map(place).collect()),
+            None => self.numbers.take(),
+        };
+        let refusals = behind.refusals.into_iter().map(|(refusal, by)| (of(refusal), by)).collect();
+        self.absorb(Remaining { numbers: None, refused, refusals });
+        Remaining { numbers, ..self }
+    }
+
     /// How many rows were refused, on any of its ways.
     pub fn refused(&self) -> u64 {
         self.refused.len() as u64
@@ -157,15 +182,14 @@ impl Remaining {
         rows.filter_map(row).collect()
     }
 
-    /// The refused rows, in the order of the batch, as the parser of a file wants them. `column`: of which column of its layout one in
-    /// front of the transforms is; `lacking`: which destinations lack what these have refused.
+    /// The refused rows, in the order of the batch, as the parser of a file wants them: the columns are those of its layout. `lacking`:
+    /// which destinations lack what these have refused.
     pub fn into_refused(
         self,
         file: &FileSpec,
-        column: impl Fn(usize) -> Option<usize>,
         lacking: impl Fn(&[Refuser]) -> Option<Arc<[usize]>>,
     ) -> Vec<RefusedRow> {
-        let field = |own: usize| column(own).map(|own| file.field(own));
+        let field = |own: usize| Some(file.field(own));
         let rows = self.into_refusals().into_iter();
         rows.map(|(number, refusal, by)| refusal.of_row(number, lacking(&by), field)).collect()
     }
@@ -185,11 +209,8 @@ mod tests {
         remaining.refuse([0], &refusal(9));
         remaining.keep(&[false, true, false]);
         assert_eq!((remaining.refused.len(), remaining.numbers.clone()), (3, Some(vec![2])));
-        let refused: Vec<_> = remaining
-            .into_refused(&FileSpec::default(), Some, |_| None)
-            .iter()
-            .map(|row| (row.number, row.column))
-            .collect();
+        let refused: Vec<_> =
+            remaining.into_refused(&FileSpec::default(), |_| None).iter().map(|row| (row.number, row.column)).collect();
         assert_eq!(refused, [(0, Some(9)), (1, Some(7)), (3, Some(8))]);
     }
 

@@ -37,39 +37,39 @@ fn right_layout() -> Layout {
 }
 
 /// Left ids of a text.
-fn left(ids: impl IntoIterator<Item = Option<u64>>) -> String {
+pub fn left(ids: impl IntoIterator<Item = Option<u64>>) -> String {
     ids.into_iter().map(|id| id.map_or("|nobody\n".to_owned(), |id| format!("{id}|name of {id}\n"))).collect()
 }
 
 /// Right rows of a text: what they are of, and their numbers.
-fn right(rows: impl IntoIterator<Item = (Option<u64>, u64)>) -> String {
+pub fn right(rows: impl IntoIterator<Item = (Option<u64>, u64)>) -> String {
     let line = |(of, line): (Option<u64>, u64)| format!("{},{line}\n", of.map_or(String::new(), |of| of.to_string()));
     format!("of,line\n{}", rows.into_iter().map(line).collect::<String>())
 }
 
 /// Files in pairs, and what is done with them.
-struct Job {
-    folder: TempDir,
-    pairs: Vec<(String, String)>,
-    kind: &'static str,
-    streams: usize,
-    memory: MemorySpec,
-    limit: u64,
-    is_null: bool,
-    transforms: Value,
-    routing: Option<Value>,
+pub struct Job {
+    pub folder: TempDir,
+    pub pairs: Vec<(String, String)>,
+    pub kind: &'static str,
+    pub streams: usize,
+    pub memory: MemorySpec,
+    pub limit: u64,
+    pub is_null: bool,
+    pub transforms: Value,
+    pub routing: Option<Value>,
     /// Rows, rejects, skipped lines and rows left out of slices that an earlier attempt has committed.
-    committed: Vec<(u32, [u64; 4])>,
+    pub committed: Vec<(u32, [u64; 4])>,
 }
 
-fn committed([loaded, rejected, skipped, filtered]: [u64; 4]) -> CommittedSlice {
+pub fn committed([loaded, rejected, skipped, filtered]: [u64; 4]) -> CommittedSlice {
     CommittedSlice { loaded, rejected, skipped, filtered, ..CommittedSlice::default() }
 }
 
-type Row = (Option<i64>, Option<String>, Option<i64>);
+pub type Row = (Option<i64>, Option<String>, Option<i64>);
 
 impl Job {
-    fn of(pairs: Vec<(String, String)>) -> Self {
+    pub fn of(pairs: Vec<(String, String)>) -> Self {
         Job {
             folder: TempDir::new().unwrap(),
             pairs,
@@ -93,7 +93,7 @@ impl Job {
         serde_json::from_value(json!({"files": slicing.files, "slices": slicing.slices})).unwrap()
     }
 
-    fn plan(&self) -> FlowSpec {
+    pub fn plan(&self) -> FlowSpec {
         let mut source = self.side("left", self.pairs.iter().map(|pair| &pair.0).collect(), left_layout());
         let other = self.side("right", self.pairs.iter().map(|pair| &pair.1).collect(), right_layout());
         let (files, slices) = (source.files.len(), source.slices.len() as u32);
@@ -159,7 +159,7 @@ impl Job {
     }
 }
 
-fn rows_of(batch: &RecordBatch) -> Vec<Row> {
+pub fn rows_of(batch: &RecordBatch) -> Vec<Row> {
     let [ids, lines] = [0, 2].map(|column| batch.column(column).as_primitive::<Int64Type>().clone());
     let names = batch.column(1).as_string_view();
     let row = |row: usize| {
@@ -225,7 +225,7 @@ fn sum(report: &FlowReport, value: fn(&headrace_engine::report::SliceReport) -> 
 }
 
 /// Of all slices of a side.
-fn counts(report: &FlowReport, pairs: usize, is_right: bool) -> JoinCounts {
+pub fn counts(report: &FlowReport, pairs: usize, is_right: bool) -> JoinCounts {
     let slices = report.slices.iter().filter(|slice| (slice.file >= pairs) == is_right);
     slices.map(|slice| slice.join.unwrap()).fold(JoinCounts::default(), |sum, own| JoinCounts {
         rows: sum.rows + own.rows,
@@ -237,7 +237,7 @@ fn counts(report: &FlowReport, pairs: usize, is_right: bool) -> JoinCounts {
 }
 
 /// Ids of a pair, of which each third has no right row, and right rows, of which some are of nobody.
-fn pair(number: u64, ids: u64) -> (String, String) {
+pub fn pair(number: u64, ids: u64) -> (String, String) {
     let begin = number * 100_000;
     let lefts = (begin..begin + ids).flat_map(|id| if id % 50 == 7 { vec![None, Some(id)] } else { vec![Some(id)] });
     let rights = (begin..begin + ids + 5).filter(|id| id % 3 != 0).flat_map(|id| {
@@ -248,7 +248,7 @@ fn pair(number: u64, ids: u64) -> (String, String) {
 }
 
 /// The same by a map.
-fn expected(pair: &(String, String), kind: &str) -> Vec<Row> {
+pub fn expected(pair: &(String, String), kind: &str) -> Vec<Row> {
     let number = |text: &str| text.parse::<i64>().ok();
     let mut lines: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     let mut rows = Vec::new();
@@ -274,7 +274,7 @@ fn expected(pair: &(String, String), kind: &str) -> Vec<Row> {
     rows
 }
 
-fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+pub fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort();
     rows
 }

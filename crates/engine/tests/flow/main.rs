@@ -5,8 +5,10 @@
 mod back_pressure;
 mod changing_files;
 mod footers;
+mod fronts;
 mod gathered;
 mod hashes;
+mod joined_fronts;
 mod joins;
 mod long_rows;
 mod lookups;

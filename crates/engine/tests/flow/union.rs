@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Job, check_report, join, row, rows, sorted, values};
 
-const FIRST: u64 = 1000;
-const ROWS: u64 = 2300;
+pub const FIRST: u64 = 1000;
+pub const ROWS: u64 = 2300;
 
 /// name;extra;amount;id: the columns of the other source in another order, one more, and no day.
 fn second_layout() -> Layout {
@@ -39,12 +39,12 @@ fn without_day(id: u64) -> String {
     row.rsplit_once('|').map(|(front, _)| format!("{front}|")).unwrap()
 }
 
-fn second_rows(from: u64, to: u64) -> String {
+pub fn second_rows(from: u64, to: u64) -> String {
     (from..to).map(|id| second_row(id) + "\n").collect()
 }
 
 /// Two files for each source; the jobs keep them.
-fn jobs(second: &[&str], streams: usize) -> [Job; 2] {
+pub fn jobs(second: &[&str], streams: usize) -> [Job; 2] {
     let first = [rows(0, 400), rows(400, FIRST)];
     let mut first = Job::of_files(&first.each_ref().map(|text| text.as_bytes())).arrow();
     let mut other = Job::of_files(&second.iter().map(|text| text.as_bytes()).collect::<Vec<_>>()).arrow();
@@ -73,7 +73,7 @@ fn union_of(first_file: usize, second: &Layout) -> Value {
 }
 
 /// The flow over the files of both.
-fn spec(jobs: &[Job; 2]) -> FlowSpec {
+pub fn spec(jobs: &[Job; 2]) -> FlowSpec {
     let [mut spec, second] = jobs.each_ref().map(|job| job.plan().unwrap());
     let (files, slices) = (spec.source.files.len(), spec.source.slices.len());
     spec.source.files.extend(second.source.files);

@@ -16,14 +16,15 @@ pub enum JoinError {
     NotNeeded(Side),
 }
 
-/// The first row of a side that is against its order. Rows are counted from 0, as they were pushed, rows without a key included.
+/// The first row of a side that is against its order. Rows are counted from 0, as they were pushed, rows without a key included, unless
+/// the caller has numbered them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disorder {
     /// Its side.
     pub side: Side,
     /// What is wrong.
     pub reason: Reason,
-    /// The row, counted from the beginning of its side.
+    /// The row, counted from the beginning of its side, or as the caller has numbered it.
     pub row: u64,
     /// The row, counted from the beginning of its batch.
     pub row_in_batch: usize,

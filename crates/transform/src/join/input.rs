@@ -87,29 +87,28 @@ impl Input {
         self.batch.as_ref().map_or(0, RecordBatch::num_rows)
     }
 
-    /// Takes the next batch, whose order is proven here.
-    pub fn push(&mut self, plan: &KeyPlan, batch: RecordBatch) -> Result<(), JoinError> {
+    /// Takes the next batch, whose order is proven here. `number`: of each of its rows, for errors.
+    pub fn push(&mut self, plan: &KeyPlan, batch: RecordBatch, number: &dyn Fn(usize) -> u64) -> Result<(), JoinError> {
         if !self.is_needed() {
             return Err(JoinError::NotNeeded(self.side));
         }
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let before = self.counts.rows;
         let arrays: Vec<ArrayRef> = self.keys.iter().map(|&key| batch.column(key).clone()).collect();
         let keys = plan.read(keys::Side::Input, &arrays)?;
         let union = |nulls: Option<NullBuffer>, array: &ArrayRef| NullBuffer::union(nulls.as_ref(), array.nulls());
         self.nulls = arrays.iter().fold(None, union).filter(|nulls| nulls.null_count() > 0);
         self.codes = std::mem::take(&mut self.codes).read(plan, &keys, |row| is_null(self.nulls.as_ref(), row));
         if let Some(at) = self.against_order() {
-            let place = |row: usize| (before + row as u64, Some(row), keys.values(row));
+            let place = |row: usize| (number(row), Some(row), keys.values(row));
             let of_last = |last: &Last| (last.row, None, last.end.key.clone());
             let previous = at.previous.map(place).or(self.last.as_ref().map(of_last)).unwrap_or_default();
             let (previous_row, previous_in_batch, previous_key) = previous;
             return Err(JoinError::Disorder(Box::new(Disorder {
                 side: self.side,
                 reason: at.reason,
-                row: before + at.row as u64,
+                row: number(at.row),
                 row_in_batch: at.row,
                 key: keys.values(at.row),
                 previous_row,
@@ -123,7 +122,7 @@ impl Input {
             self.first = (0..batch.num_rows()).find(has_key).map(end);
         }
         if let Some(row) = (0..batch.num_rows()).rev().find(has_key) {
-            self.last = Some(Last { row: before + row as u64, end: end(row) });
+            self.last = Some(Last { row: number(row), end: end(row) });
         }
         self.counts.rows += batch.num_rows() as u64;
         self.counts.null_keys += self.nulls.as_ref().map_or(0, NullBuffer::null_count) as u64;

@@ -90,7 +90,21 @@ impl MergeJoin {
     /// The first row of the batch that is against the order of its side; a batch that is not of the specification, or was
     /// not asked for.
     pub fn push(&mut self, side: Side, batch: RecordBatch) -> Result<(), JoinError> {
-        self.inputs[side.index()].push(&self.plans[side.index()], batch)
+        let before = self.counts(side).rows;
+        self.push_numbered(side, batch, &|row| before + row as u64)
+    }
+
+    /// The same of rows that the caller has numbers of: errors tell these.
+    ///
+    /// # Errors
+    /// Those of [`MergeJoin::push`].
+    pub fn push_numbered(
+        &mut self,
+        side: Side,
+        batch: RecordBatch,
+        number: &dyn Fn(usize) -> u64,
+    ) -> Result<(), JoinError> {
+        self.inputs[side.index()].push(&self.plans[side.index()], batch, number)
     }
 
     /// Says that a side has no more rows.

@@ -83,7 +83,7 @@ def _lead(flows: list[FlowAccount]) -> str:
     if any(flow.into_join is not None for flow in flows):
         return (
             "Every row is accounted for: lines = skipped + rows read, rows read = rejected + loaded; of a join rows "
-            "read = rejected + joined, rows out of it = loaded, and rejected behind it."
+            "read = rejected + left out in front + joined, rows out of it = loaded, and rejected behind it."
         )
     filtered = " + filtered" if any(flow.filtered for flow in flows) else ""
     return f"Every row is accounted for: lines = skipped + rows read, rows read = rejected{filtered} + loaded."

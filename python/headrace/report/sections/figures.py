@@ -30,7 +30,7 @@ class FlowAccount:
     bytes: int | None
     seconds: float | None
     notes: tuple[str, ...] = ()
-    # Rows that came to a join, and that came out; None without a join.
+    # Rows that came to a join, those left out in front of it included, and that came out; None without a join.
     into_join: int | None = None
     out_of_join: int | None = None
     # Of the rejects, rows that had come out of it.
@@ -144,7 +144,8 @@ def _lost_between(queries: Sequence[Document]) -> int:
 
 def _into_join(data: Document) -> int | None:
     sides = [whole(data, "join", side, "rows") for side in SIDES]
-    return _whole_sum(sides) if None not in sides else None
+    left_out = sum(whole(data, "join", side, "filtered_in_front") or 0 for side in SIDES)
+    return _whole_sum([*sides, left_out]) if None not in sides else None
 
 
 def _of_measures(run: RunFiles, attempt: int, task: str, table: str) -> FlowAccount:

@@ -16,6 +16,7 @@ _COLUMNS: Final = (
     Column("table: join: source", words=True),
     Column("rows"),
     Column("rejected"),
+    Column("left out in front"),
     Column("to the join"),
     Column("matched"),
     Column("without a match"),
@@ -44,11 +45,13 @@ def _row(of_table: Document, side: str) -> list[str]:
     name = ": ".join((whose(of_table), text(join, "name") or "?", text(own, "source") or "?"))
     rejected, behind = whole(own, "rows_rejected"), whole(own, "rejected_behind") or 0
     came = whole(own, "rows")
-    read = None if rejected is None or came is None else rejected - behind + came
+    left_out = whole(own, "filtered_in_front") or 0
+    read = None if rejected is None or came is None else rejected - behind + left_out + came
     of_all = whole(of_table, "shared", f"{side}_rejected")
     return [
         name,
         count(read),
         count(rejected if of_all is None else of_all),
+        count(left_out),
         *(count(whole(own, each)) for each in _COUNTS),
     ]

@@ -1,0 +1,91 @@
+//! Fronts: transforms in front of a join or a union, through which the rows of one source go before they meet those of others. They are
+//! the first ones of a flow, those of each source together, and each says of which source it is.
+
+use super::FlowSpec;
+use super::ways::{FlowFields, RowFields, RowsOf};
+
+impl FlowSpec {
+    /// How many sources come together in its join or union; none if it has neither.
+    pub fn sources(&self) -> usize {
+        let of_union = self.union.as_ref().map_or(0, |union| union.sources.len());
+        if self.join.is_some() { 2 } else { of_union }
+    }
+
+    /// How many of its transforms stand in front of a join or a union: they are its first ones.
+    pub fn fronts(&self) -> usize {
+        self.transforms.iter().take_while(|own| own.source.is_some()).count()
+    }
+
+    /// Which rows of a source meet those of others.
+    pub fn input_of_source(&self, source: usize) -> RowsOf {
+        self.inputs_of_sources().and_then(|inputs| inputs.get(source)).copied().unwrap_or(RowsOf::FIRST)
+    }
+
+    fn inputs_of_sources(&self) -> Option<&Vec<RowsOf>> {
+        let of_union = self.union.as_ref().map(|union| &union.inputs);
+        self.join.as_ref().map(|join| &join.inputs).or(of_union)
+    }
+
+    pub(super) fn inputs_of_sources_mut(&mut self) -> Option<&mut Vec<RowsOf>> {
+        let of_union = self.union.as_mut().map(|union| &mut union.inputs);
+        self.join.as_mut().map(|join| &mut join.inputs).or(of_union)
+    }
+
+    /// Columns of the rows of each source, as its parser gives them, but for those that go past its front.
+    pub(super) fn rows_of_sources(&self) -> Vec<RowFields> {
+        let rows = |source: usize| self.rows_of_source(source).without_last(self.beside()).0;
+        (0..self.sources()).map(rows).collect()
+    }
+
+    fn rows_of_source(&self, source: usize) -> RowFields {
+        let layout = match (&self.join, &self.union) {
+            (Some(join), _) if source > 0 => &join.right,
+            (None, Some(union)) => union.layout(&self.layout, source),
+            _ => &self.layout,
+        };
+        RowFields::of_layout(layout)
+    }
+
+    /// How many columns of each source go past its front.
+    fn beside(&self) -> usize {
+        self.join.as_ref().map_or(0, |join| join.beside)
+    }
+
+    /// Columns of the rows of a source that meet those of others.
+    pub fn rows_into(&self, known: &FlowFields, source: usize) -> RowFields {
+        let own = known.of_source(self.input_of_source(source), Some(source));
+        own.and(&self.rows_of_source(source).without_last(self.beside()).1)
+    }
+
+    /// Columns of the rows that come out of the join or the union, if it has one.
+    pub(super) fn rows_together(&self, known: &FlowFields) -> Result<Option<RowFields>, String> {
+        match (&self.join, &self.union) {
+            (Some(join), _) => {
+                let sides = [0, 1].map(|side| self.rows_into(known, side));
+                Ok(Some(RowFields::of_own(join.resolved(&sides)?.1)))
+            }
+            (None, Some(union)) => {
+                let sources: Vec<_> = (0..self.sources()).map(|source| self.rows_into(known, source)).collect();
+                union.behind(&sources).map(Some)
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Whether what stands in front of sources stands before all else, and of sources that there are.
+    pub(super) fn check_fronts(&self) -> Result<(), String> {
+        let (sources, fronts) = (self.sources(), self.fronts());
+        if let Some(own) = self.transforms[fronts..].iter().find(|own| own.source.is_some()) {
+            return Err(format!("transform `{}` in front of a source stands behind others", own.name));
+        }
+        let is_there = |source: usize| source < sources;
+        if let Some(own) = self.transforms.iter().find(|own| own.source.is_some_and(|source| !is_there(source))) {
+            return Err(format!("transform `{}` stands in front of a source that is not there", own.name));
+        }
+        let inputs = self.inputs_of_sources().map_or(0, Vec::len);
+        if inputs > 0 && inputs != sources {
+            return Err(format!("{inputs} inputs are not those of {sources} sources"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! What the rows of one side of a join pass before they meet those of the other one.
+
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::{ArrowError, SchemaRef};
+use arrow_select::take::take;
+use headrace_types::{CoreError, ErrorKind};
+
+use crate::report::TransformCounts;
+use crate::spec::{JoinSpec, RowFields};
+use crate::transforms::{Remaining, Transforms};
+
+/// The transforms in front of a side, and the columns that go past them: places of rows are none of the columns of a query.
+pub struct Front<'a> {
+    transforms: &'a Transforms,
+    /// How many columns of the parser, the last ones.
+    beside: usize,
+    /// Of the rows behind, with these columns.
+    schema: SchemaRef,
+}
+
+impl<'a> Front<'a> {
+    /// That of a side of a join, if there is anything. `sides`: the rows that meet.
+    pub fn new(transforms: &'a Transforms, join: &JoinSpec, side: usize, sides: &[RowFields; 2]) -> Option<Self> {
+        let transforms = transforms.front(side)?;
+        Some(Front { transforms, beside: join.beside, schema: sides[side].schema.arrow() })
+    }
+
+    /// The rows of a batch of the parser that are left; none if there are none. `remaining` is told of the others.
+    ///
+    /// # Errors
+    /// Those of [`Transforms::apply`].
+    pub fn apply(
+        &self,
+        batch: RecordBatch,
+        counts: &mut [TransformCounts],
+        remaining: &mut Remaining,
+    ) -> Result<Option<RecordBatch>, CoreError> {
+        if self.beside == 0 {
+            return self.transforms.apply(batch, counts, remaining);
+        }
+        let internal =
+            |error: ArrowError| CoreError::new(ErrorKind::Internal, format!("columns beside transforms: {error}"));
+        let at = batch.num_columns().saturating_sub(self.beside);
+        let [own, beside] = [0..at, at..batch.num_columns()].map(|columns| batch.project(&columns.collect::<Vec<_>>()));
+        let (own, beside) = (own.map_err(internal)?, beside.map_err(internal)?);
+        let Some(left) = self.transforms.apply(own, counts, remaining)? else { return Ok(None) };
+        let numbers = remaining.numbers().map(|numbers| UInt32Array::from(numbers.to_vec()));
+        let part = |column: &ArrayRef| match &numbers {
+            Some(numbers) => take(column, numbers, None),
+            None => Ok(column.clone()),
+        };
+        let beside = beside.columns().iter().map(part).collect::<Result<Vec<_>, _>>().map_err(internal)?;
+        let columns = [left.columns(), &beside].concat();
+        RecordBatch::try_new(self.schema.clone(), columns).map(Some).map_err(internal)
+    }
+}

@@ -1,0 +1,69 @@
+"""Where rows of several sources come together in a data flow, and which transforms stand in front of that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from headrace.model.flow_rows import FlowRows
+from headrace.model.flow_steps import inputs_of
+from headrace.model.spec_transforms import TogetherSpec, TransformSpec
+from headrace.model.spec_unions import ReunionTransformSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Fronts:
+    """`together`: the name of the transform that brings rows of several sources together; `inputs`: what it takes of
+    them; `sources`: for each of these rows the source that they are of, None if there is none; `places`: the transforms
+    in front of it, each with the number of its input.
+    """
+
+    together: str
+    inputs: tuple[FlowRows, ...]
+    sources: tuple[str | None, ...]
+    places: Mapping[str, int] = field(default_factory=dict)
+
+
+def bring_together(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> list[str]:
+    """The transforms that bring rows of several sources together: joins and unions of sources, and unions of inputs
+    that are of different ones.
+    """
+    origins = _origins(transforms, sources)
+    return [
+        name
+        for name, own in transforms.items()
+        if isinstance(own, TogetherSpec) or (isinstance(own, ReunionTransformSpec) and origins[name] == {name})
+    ]
+
+
+def fronts_of(together: str, transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> Fronts:
+    """What stands in front of the one that brings rows together."""
+    inputs, origins = inputs_of(transforms[together]), _origins(transforms, sources)
+    places: dict[str, int] = {}
+    for number, rows in enumerate(inputs):
+        pending = [rows.name]
+        while pending:
+            name = pending.pop()
+            own = transforms.get(name)
+            if own is not None and name != together and name not in places:
+                places[name] = number
+                pending += [before.name for before in inputs_of(own)]
+    of_inputs = [origins.get(rows.name, frozenset()) & set(sources) for rows in inputs]
+    return Fronts(together, inputs, tuple(next(iter(own), None) for own in of_inputs), places)
+
+
+def _origins(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> dict[str, frozenset[str]]:
+    """By the name of a transform what its rows are of: sources, or a transform that has brought those together."""
+    nothing = frozenset[str]()
+    origins = {name: frozenset({name}) for name in sources}
+    # As often as they can stand one behind the other; inputs that go in a circle are told elsewhere.
+    for _ in transforms:
+        before = dict(origins)
+        for name, own in transforms.items():
+            found = nothing.union(*(origins.get(rows.name, nothing) for rows in inputs_of(own)))
+            meets = isinstance(own, TogetherSpec) or (isinstance(own, ReunionTransformSpec) and len(found) > 1)
+            if name not in sources:
+                origins[name] = frozenset({name}) if meets else found
+        if origins == before:
+            break
+    return {name: origins.get(name, nothing) for name in (*sources, *transforms)}

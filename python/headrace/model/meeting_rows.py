@@ -1,0 +1,37 @@
+"""Rows that a join or a union takes of one source, as far as they are known when it is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headrace.model.bound import FileSource
+from headrace.model.flow_rows import FlowRows
+from headrace.model.sql_transform_binder import FlowColumn
+from headrace.model.suggest import show_name
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingRows:
+    """`rows`: those of `source` itself, or behind the transforms in front of the meeting; `columns`: theirs, None if
+    not even their names are known yet.
+    """
+
+    source: FileSource
+    rows: FlowRows
+    columns: Mapping[str, FlowColumn] | None
+
+    @property
+    def has_front(self) -> bool:
+        """Whether they pass a transform before."""
+        return self.rows.name != self.source.name
+
+    @property
+    def are_described(self) -> bool:
+        """Whether the types of all their columns are known."""
+        return self.columns is not None and all(own.type is not None for own in self.columns.values())
+
+    @property
+    def shown(self) -> str:
+        """Whose columns they have, for messages."""
+        return f"the rows of `{show_name(self.rows.shown)}` have"
