@@ -94,8 +94,8 @@ Source = FileSource | GenerateSource | GatheredSource
 class Join:
     """Rows of two sources that meet. `name`: that of the transform; `kind`: inner, left, right or full; `columns`:
     those of the rows that come out. `inputs`: the rows that it takes, those of the sources themselves or behind
-    transforms in front of it; empty stands for the former. Without `is_described` its columns are not known yet, nor
-    were its keys looked at, because a table that a lookup in front of it reads was not.
+    transforms in front of it; empty stands for the former. Without `is_described` not all of its columns are known yet,
+    nor were its keys looked at, because a table that a lookup in front of it reads was not.
     """
 
     name: str

@@ -141,7 +141,7 @@ class FlowBinder:
             is_described = is_known and all(own.is_described for own in whole)
             if is_described or (is_known and not any(isinstance(own, SqlTransform | Reunion) for own in whole)):
                 self._check_columns(destination, columns, (*place, "columns"))
-            if gathered is None and together is not None and not self._divides(own, together, place):
+            if gathered is None and together is not None and not self._divides(own, destination, together, place):
                 return None
             shared = len(destinations) > 1
             is_whole = is_described and all(item.is_described for item in others)
@@ -210,18 +210,18 @@ class FlowBinder:
         )
         return False
 
-    def _divides(self, spec: DestinationSpec, together: Together, path: DocumentPath) -> bool:
+    def _divides(self, spec: DestinationSpec, destination: Destination, together: Together, path: DocumentPath) -> bool:
         """Whether rows of several sources can be divided as the destination says: nobody looks at their keys before."""
         clause = spec.partition
         if clause is None:
             return True
-        if not together.is_described:
+        if not together.is_described and not _is_key_known(clause.column, destination, together):
             self._problems.add(
                 self._document,
                 (*path, "partition"),
-                f"a table cannot be divided yet whose rows pass a lookup of a database in front of "
-                f"`{show_name(together.name)}`: their columns are not known before the run",
-                hint=f"Put the lookup behind `{show_name(together.name)}`, or leave `partition` out.",
+                f"a table cannot be divided yet by a column whose type is not known before the run: rows pass a lookup "
+                f"of a database in front of `{show_name(together.name)}`",
+                hint=f"Put the lookup behind `{show_name(together.name)}`, or divide by another column.",
                 at_key=True,
             )
             return False
@@ -443,3 +443,11 @@ def _by_connection(ways: Sequence[DataFlowTask]) -> tuple[DataFlowTask, ...]:
         return connection.type == "null", names.index(connection.name), isinstance(way.source, GatheredSource)
 
     return tuple(sorted(ways, key=place))
+
+
+def _is_key_known(name: str | None, destination: Destination, together: Together) -> bool:
+    """Whether rows that come together are known to have the column that goes into the column `name` of the table."""
+    if name is None:
+        return False
+    mapping = {target.lower(): own for target, own in (destination.columns or {}).items()} or {name.lower(): name}
+    return mapping.get(name.lower(), "").lower() in {column.name.lower() for column in together.columns}

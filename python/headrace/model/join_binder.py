@@ -38,7 +38,8 @@ class JoinBinder:
         sources, inputs = (left.source, right.source), (left.rows, right.rows)
         if not (left.are_described and right.are_described):
             keys = tuple(JoinKey(own, theirs) for own, theirs in spec.on.items())
-            return Join(name, spec.type, *sources, keys, (), inputs, is_described=False)
+            so_far = (*_known_so_far(spec, "left", left), *_known_so_far(spec, "right", right))
+            return Join(name, spec.type, *sources, keys, so_far, inputs, is_described=False)
         found = [self._key(own, theirs, left, right, (*path, "on", own)) for own, theirs in spec.on.items()]
         taken: dict[str, JoinedColumn] = {}
         columns = (
@@ -150,6 +151,17 @@ class JoinBinder:
                 at_key=at_key,
             )
         return name in columns
+
+
+def _known_so_far(spec: JoinSpec, side: Side, rows: MeetingRows) -> list[JoinedColumn]:
+    """Columns of a side whose types are known, as long as not all are: then it is said what is wrong with them."""
+    known = {} if rows.columns is None else _columns(rows)
+    chosen: Mapping[str, str] = getattr(spec, f"{side}_columns") or {own: own for own in known}
+    return [
+        JoinedColumn(new, found.type, side, rows.source.name, own, found.nullable, side in _MISSING[spec.type])
+        for new, own in chosen.items()
+        if (found := known.get(own)) is not None and found.type is not None
+    ]
 
 
 def _columns(rows: MeetingRows) -> Mapping[str, FlowColumn]:

@@ -116,8 +116,8 @@ CASES: dict[str, str] = {
         "{connection: inbox, files: lines.*, layout: lines}", "{generate: {tpch: region}, layout: lines}"
     ),
     "divided_behind_a_table": joined(
-        OPEN, TABLE, join=JOIN.replace("cheap.cheap", "keyed"),
-        destination="connection: server, load: staged, partition: {hash: {column: o_key, parts: 2}}",
+        OPEN, TABLE, join=JOIN.replace("cheap.cheap", "keyed").replace("[price]", "[label]"),
+        destination="connection: server, load: staged, partition: {hash: {column: label, parts: 2}}",
     ),
     "divided_by_what_is_looked_for": joined(
         OPEN, CHEAP, destination="connection: server, load: staged, partition: {range: {column: o_key, parts: 2}}"
@@ -195,3 +195,16 @@ def test_what_meets_behind_a_table_is_known_when_the_table_is(tmp_path: Path) ->
     assert [(own.name, str(own.type)) for own in known.together.columns][-1] == ("label", "varchar(9)")
     query = known.transforms[-1]
     assert isinstance(query, SqlTransform) and [own.name for own in query.columns] == ["label", "o_day"]
+
+
+def test_a_table_is_divided_by_a_column_that_no_table_in_front_has_added(tmp_path: Path) -> None:
+    """As behind a join: what a lookup of a database adds is known when the run begins, all else is before."""
+    for join, key, mapping in (
+        (JOIN, "o_key", ""),
+        (JOIN.replace("[price]", "{cost: price, label: label}"), "amount", ", columns: {O_KEY: o_key, amount: cost}"),
+    ):
+        destination = f"connection: server, load: staged, partition: {{list: {{column: {key}, values: {{a: [1]}}}}}}"
+        text = joined(OPEN, TABLE, join=join.replace("cheap.cheap", "keyed"), destination=destination + mapping)
+        (flow,) = load(tmp_path, text).flows
+        assert flow.join is not None and not flow.join.is_described
+        assert flow.destination.partition is not None and flow.destination.partition.column == key
