@@ -167,3 +167,31 @@ def test_a_replay_that_is_killed(orders: Project, event: str) -> None:
     again = replayed(orders, run, "repair.txt")
     assert again.exit_code in (0, 1), again.stderr
     assert loaded(orders) == mended(orders)
+
+
+def test_repaired_rows_pass_what_stands_in_front_of_their_source(orders: Project) -> None:
+    """A row that a query refuses is a reject as any other; the mended one passes the query again."""
+    text = package()
+    before = 'united: {union: {sources: [old, new, placed], missing: "null"}}'
+    assert before in text
+    doubled = (
+        'doubled: {input: new, sql: "SELECT id, CAST(amount * 2 AS DECIMAL(9,2)) AS amount, day, '
+        'CAST(CAST(channel AS INTEGER) AS VARCHAR) AS channel FROM new WHERE id <> 7"}'
+    )
+    text = text.replace(
+        before, f'{doubled}\n        united: {{union: {{inputs: [old, doubled, placed], missing: "null"}}}}'
+    )
+    orders.package(text.replace("varchar(8)", "string"))
+    for path in orders.inbox.glob("new.*"):
+        path.unlink()
+    orders.file("new.1", "id|day|channel|amount\n5|2024-01-05|55|5.00\n6|2024-01-06|web|6.00\n7|2024-01-07|77|7.00\n")
+    ended = orders.run(limit=6)
+    assert sources(ended)["new"] == (4, 1, 3, 1)
+    run = str(ended.summary["run_id"])
+    copy = copied(orders, run)
+    assert copy.read_bytes() == "".join((*BAD_OLD, "6|2024-01-06|web|6.00\n", BAD_PLACED)).encode("cp1252")
+    copy.write_bytes("".join((*GOOD_OLD, "6|2024-01-06|66|6.00\n", GOOD_PLACED)).encode("cp1252"))
+    ended = replayed(orders, run, "repair.txt")
+    assert {name: own[2:] for name, own in sources(ended).items()} == {"old": (2, 0), "new": (1, 0), "placed": (1, 0)}
+    found = [row for row in loaded(orders) if row[4] is not None]
+    assert found == [("5", "10.00", "2024-01-05", None, "55"), ("6", "12.00", "2024-01-06", None, "66")]
