@@ -58,6 +58,7 @@ def test_rejects_are_not_replayed(orders: Project) -> None:
     replayed = orders.command([*HEADRACE, "replay", "--runs-dir", "runs", "last"])
     assert replayed.exit_code == 1
     assert "needs all rows: one more changes what was loaded" in " ".join(replayed.stderr.split())
+    assert "replay" not in orders.command([*HEADRACE, "rejects", "--runs-dir", "runs", "last"]).stdout
 
 
 def test_raw_rows_are_compared_and_results_are_not(orders: Project) -> None:

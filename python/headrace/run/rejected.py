@@ -183,7 +183,7 @@ def _table(
         by_rule={rule: int(count) for rule, count in rejects["by_rule"].items()},
         by_column=[kind for kind in rejects.get("by_column", []) if choice.takes(kind)],
         files=RejectFiles(folder, table),
-        is_replayable=not {"join", "union", "gathered"} & table.keys(),
+        is_replayable=not any({"join", "union", "gathered"} & own.keys() for own in (table, *ways)),
         flow=flow,
         ways=tuple(str(own["task"]) for own in ways),
         others=frozenset(str(name) for own in ways for name in (own["task"], own["table"], flow)),
