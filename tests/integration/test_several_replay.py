@@ -130,6 +130,7 @@ def test_each_row_goes_to_the_tables_that_lack_it(orders: Project) -> None:
     repaired(orders, run)
     ended = orders.command(command("replay", run, "repair.tbl"))
     accounts = ended.succeeded()["replay"]
+    assert ended.summary["rows_read"] == len(REJECTED)
     for table in TABLES:
         assert loaded(orders, table) == rows_of(table, mended), table
     told = {own["table"]: (own["numbers"], own["loaded"]) for own in accounts["tables"]}

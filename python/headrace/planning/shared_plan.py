@@ -21,6 +21,9 @@ NO_REJECTS: Final[Mapping[str, Any]] = {
     "count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0
 }  # fmt: skip
 
+# What is read, as summaries and as the core call it.
+_READ: Final = (("lines", "lines"), ("rows_skipped", "skipped"), ("rows_read", "rows"))
+
 
 @dataclass(frozen=True)
 class SharedPlan:
@@ -124,8 +127,15 @@ class SharedPlan:
         return {
             "rows_rejected": int(result["rejects"]["count"]),
             "rows_filtered": filtered,
+            **self._read_by_replay(result),
             **self._rejected_by_side(result),
         }
+
+    def _read_by_replay(self, result: Mapping[str, Any]) -> dict[str, int]:
+        """Each way of a replay has read the rows that its table lacks: of all of them what was read at all."""
+        if self.whole.replay is None:
+            return {}
+        return {told: sum(int(item[own]) for item in result["slices"]) for told, own in _READ}
 
     def _rejected_by_side(self, result: Mapping[str, Any]) -> dict[str, int]:
         """Of a join: the rejects of each side, and those of them that have come out of it."""

@@ -178,7 +178,7 @@ def _table(
         task=str(table["task"]),
         table=str(table["table"]),
         status=str(table["status"]),
-        rows=int(table["rows_read"]) if table["status"] == "success" else None,
+        rows=int({**table, **(table.get("shared") or {})}["rows_read"]) if table["status"] == "success" else None,
         rejected=_count(table),
         by_rule={rule: int(count) for rule, count in rejects["by_rule"].items()},
         by_column=[kind for kind in rejects.get("by_column", []) if choice.takes(kind)],
