@@ -28,7 +28,7 @@ from headrace.run.redact import Redactor
 from headrace.run.reject_accounts import open_beside
 from headrace.run.rejected import Choice, RejectedTable, rejected_run
 from headrace.run.replay_groups import RowGroups, core_files, repeat_place, row_groups
-from headrace.run.replay_rows import loaded_and_dropped, repaired
+from headrace.run.replay_rows import loaded_and_dropped, noted_task, repaired
 from headrace.run.replay_ways import WayOfReplay, ways_of_replay
 from headrace.run.tasks import nameable_flows
 from headrace.targets import Target, capabilities_of, files_of
@@ -264,7 +264,7 @@ def begin_replay(
     names: dict[str, str] = {}
     try:
         requests.check_package(of, package, REPLAY)
-        table = _rejected_table(of, options.table)
+        table = _rejected_table(of, options)
         tasks = flows_to_replay(package, of, table.flow or table.task, _names(table))
         task = _replayable(of, tasks, table)
         said = repaired(of.run_id, table.task, table.rejected, options.file, options.rows, options.drop)
@@ -341,8 +341,11 @@ def check_replay(
     refuse_taken(run_id, claim, target.replays(claim.of_run, plan.task))
 
 
-def _rejected_table(of: RunFolder, name: str | None) -> RejectedTable:
-    tables = rejected_run(of, Choice(table=name)).tables
+def _rejected_table(of: RunFolder, options: ReplayOptions) -> RejectedTable:
+    tables = rejected_run(of, Choice(table=options.table)).tables
+    if len(tables) > 1:
+        noted = noted_task(of.run_id, options.file)
+        tables = [table for table in tables if table.task == noted] or tables
     if len(tables) == 1:
         return tables[0]
     names = [table.table for table in tables]
