@@ -326,14 +326,23 @@ class DataFlowPlan:
         left = len(self.source.slices) - len(committed)
         note = f"{counted(len(committed), 'slice')} of {len(self.source.slices)} were committed before; {left} are left"
         plan = replace(self, committed=committed, notes=(*self.notes, note))
-        is_shared = self.partitioning is not None and self.partitioning.way == "shared"
-        owners = () if is_shared else self.staging
+        owners = () if self._shares_writers else self.staging
         source = self.source
         groups = {_group(owners, item["number"], source.unit_of(item)) for item in plan.slices_to_load}
         known = [item for item in source.slices if item["number"] in committed]
         again = [item for item in known if self.keeps_accounts or committed[item["number"]].needs_reading]
         read_again = len({source.unit_of(item) for item in again})
-        return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
+        return plan.with_streams(max(1, min(self.streams, len(groups) + read_again)))
+
+    def with_streams(self, streams: int) -> DataFlowPlan:
+        """The plan with so many streams, each of which has the connections that it had."""
+        connections = self.connections if self._shares_writers else self.connections * streams // self.streams
+        return replace(self, streams=streams, connections=connections)
+
+    @property
+    def _shares_writers(self) -> bool:
+        """Whether partitions have writers, and not streams."""
+        return self.partitioning is not None and self.partitioning.way == "shared"
 
     def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:
         """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder; `sink` is the target's,

@@ -191,7 +191,7 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
             transforms.setdefault(plan.name, plan)
     # What is read again for what an earlier attempt has committed, the core decides by all of them.
     streams = min(way.streams for way in ways)
-    equal = tuple(replace(way, streams=streams) for way in ways)
+    equal = tuple(way.with_streams(streams) for way in ways)
     # Each was planned with what all of them need; the fewest streams have the fewest blocks.
     narrow = min(ways, key=lambda way: way.streams)
     memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
