@@ -21,6 +21,7 @@ from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
+from headrace.planning.staging_table import StagingTable, taken_together
 from headrace.planning.transforms import TransformPlan, core_rows, transform_specs
 from headrace.planning.unions import UnionPlan
 from headrace.planning.wording import counted
@@ -91,32 +92,6 @@ class Step:
     def to_dict(self) -> dict[str, str]:
         """JSON-ready form."""
         return {"kind": self.kind, "text": self.text}
-
-
-@dataclass(frozen=True)
-class StagingTable:
-    """One table that writers fill.
-
-    `partition`: its name in the ledger, WHOLE_TABLE, that of a partition, STRAYS or ALL_PARTITIONS. `table`: its name
-    in the schema of the target once it is switched in (of STRAYS and ALL_PARTITIONS the target's, as nothing is); its
-    name before is the target's business. `slices`: numbers of the slices whose rows are expected there. `owned`: one
-    writer fills it in one transaction, in which it is made: that of the one stream which takes all of its slices, or
-    that to which all streams give their rows. Otherwise it is made before, and filled in any number of transactions.
-    """
-
-    partition: str
-    table: str
-    slices: tuple[int, ...]
-    owned: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {
-            "partition": self.partition,
-            "table": self.table,
-            "slices": list(self.slices),
-            "owned": self.owned,
-        }
 
 
 @dataclass(frozen=True)
@@ -328,7 +303,7 @@ class DataFlowPlan:
         plan = replace(self, committed=committed, notes=(*self.notes, note))
         owners = () if self._shares_writers else self.staging
         source = self.source
-        groups = {_group(owners, item["number"], source.unit_of(item)) for item in plan.slices_to_load}
+        groups = {taken_together(owners, item["number"], source.unit_of(item)) for item in plan.slices_to_load}
         known = [item for item in source.slices if item["number"] in committed]
         again = [item for item in known if self.keeps_accounts or committed[item["number"]].needs_reading]
         read_again = len({source.unit_of(item) for item in again})
@@ -425,12 +400,6 @@ class DataFlowPlan:
             },
             "flow": self.flow_spec("(run folder)/rejects", {"kind": self.sink_kind}),
         }
-
-
-def _group(staging: tuple[StagingTable, ...], number: int, unit: int) -> tuple[str, int]:
-    """What one stream has to take together: the slices of a table that it owns, or a unit of them."""
-    owner = next((table for table in staging if table.owned and number in table.slices), None)
-    return ("unit", unit) if owner is None else (owner.partition, 0)
 
 
 @dataclass(frozen=True)
