@@ -120,6 +120,9 @@ def test_repaired_rows_are_loaded_once(headrace: CommandLine, copied: Path) -> N
     assert headrace("replay", run, "repair.csv", "--quiet").exit_code == 1, "a changed file is the same rejects"
     assert rows() == loaded
     assert_snapshot("replay_nothing_to_verify", shown(headrace("verify", "--quiet"), copied))
+    refused = headrace("verify", begun_runs(copied)[1], "--quiet").stderr
+    assert "is a replay: its rows are beside those of another run" in refused
+    assert "resume" not in refused
     assert headrace("rejects", run, "--copy", "left.csv").exit_code == 0
     assert (copied / "left.csv").read_bytes() == b"", "nothing is open"
 
