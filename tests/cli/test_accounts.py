@@ -37,6 +37,18 @@ def test_a_run_that_ended_before_any_table() -> None:
     assert render_summary(document, width=80).startswith("run 20260102T030405-abcd: cancelled in 8.51 s")
 
 
+def test_rows_that_have_gone_another_way_are_shown_although_none_was_left_out_of_all() -> None:
+    """rows = rejected + filtered + loaded, in each line."""
+    first, second = summary()["tables"][0], summary()["tables"][0]
+    for own, filtered in ((first, 400), (second, first["rows_read"] - 400)):
+        own.update(flow_of="load", shared=None, rows_rejected=0, rows_filtered=filtered)
+        own["rows_loaded"] = own["rows_read"] - filtered
+    first["shared"] = {"rows_rejected": 0, "rows_filtered": 0}
+    head, one, *_ = render_accounts([first, second], width=120).splitlines()
+    assert "filtered" in head
+    assert " 400 " in one
+
+
 def test_transforms_say_what_became_of_the_rows() -> None:
     document = summary()
     counts = {"rows": 1_499_997, "matched": 1_499_000, "defaulted": 997, "rejected": 0, "null_keys": 12}

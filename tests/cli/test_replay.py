@@ -120,8 +120,22 @@ def test_repaired_rows_are_loaded_once(headrace: CommandLine, copied: Path) -> N
     assert headrace("replay", run, "repair.csv", "--quiet").exit_code == 1, "a changed file is the same rejects"
     assert rows() == loaded
     assert_snapshot("replay_nothing_to_verify", shown(headrace("verify", "--quiet"), copied))
+    refused = headrace("verify", begun_runs(copied)[1], "--quiet").stderr
+    assert "is a replay: its rows are beside those of another run" in refused
+    assert "resume" not in refused
     assert headrace("rejects", run, "--copy", "left.csv").exit_code == 0
     assert (copied / "left.csv").read_bytes() == b"", "nothing is open"
+
+
+def test_the_note_of_a_copy_says_of_which_table_it_is(headrace: CommandLine, folder: Path) -> None:
+    """The commands of the how-to, with rejects of a second table in the run."""
+    more = PACKAGE.partition("tasks:\n")[2].replace("load:", "again:", 1).replace("${table}", "others")
+    (folder / "load.yaml").write_text(PACKAGE + more)
+    assert headrace("run", "load.yaml", "--quiet").exit_code == 0
+    assert headrace("rejects", "last", "--table", "others", "--copy", "repair.csv").exit_code == 0
+    (folder / "repair.csv").write_text(REPAIRED)
+    assert document(headrace("replay", "last", "repair.csv", "--json"))["replay"]["loaded"] == 3
+    assert rows("SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM others)") == [(1, 4)]
 
 
 def test_rows_that_are_rejected_again_and_replayed_again(headrace: CommandLine, copied: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from tests.integration.driver import Project
 from tests.integration.postgres import PostgresProject
-from tests.integration.query_scenes import write_files
+from tests.integration.query_scenes import package, write_files
 from tests.integration.slow_commit import kill_at_the_switch
-from tests.integration.test_gathered_beside import accounts, found, mixed, orders, raw_and_sums, wanted
-from tests.integration.test_gathered_destinations import with_rejects
+from tests.integration.test_gathered_beside import SUMS, accounts, found, mixed, orders, raw_and_sums, wanted
+from tests.integration.test_gathered_destinations import to_tables, with_rejects
 
 __all__ = ["orders"]
 
@@ -58,6 +58,7 @@ def test_rejects_are_not_replayed(orders: Project) -> None:
     replayed = orders.command([*HEADRACE, "replay", "--runs-dir", "runs", "last"])
     assert replayed.exit_code == 1
     assert "needs all rows: one more changes what was loaded" in " ".join(replayed.stderr.split())
+    assert "replay" not in orders.command([*HEADRACE, "rejects", "--runs-dir", "runs", "last"]).stdout
 
 
 def test_raw_rows_are_compared_and_results_are_not(orders: Project) -> None:
@@ -92,6 +93,26 @@ def test_as_a_part_of_a_transaction(orders: Project, moment: str | None) -> None
         name: len(own) for name, own in rows.items()
     }
     assert orders.leftovers() == []
+
+
+@pytest.mark.parametrize("before", ["dim", "other"])
+def test_a_lookup_behind_a_query_is_not_to_miss_what_a_member_before_changes(orders: Project, before: str) -> None:
+    """It reads tables as they are before the transaction, on either way of staging."""
+    orders.execute("CREATE TABLE dim (key INTEGER, sk INTEGER)", "INSERT INTO dim VALUES (2, 20)")
+    lookup = "lookup: {connection: warehouse, table: dim, on: {quantity: key}, add: [sk], no_match: {default: {sk: 9}}}"
+    transforms = (f'q1: {{input: orders, sql: "{SUMS}"}}', f"keyed: {{input: q1, {lookup}}}")
+    text = in_transaction(to_tables(package(transforms=transforms), {"sums": "keyed", "raw": "orders"}))
+    source = "sources: {parts: {connection: inbox, files: parts.csv, layout: parts}}"
+    load = f"destinations: {{own: {{input: parts, connection: warehouse, table: {before}, target: replace}}}}"
+    member = f"        first:\n          data_flow:\n            {source}\n            {load}\n"
+    orders.package(text.replace("      tasks:\n", f"      tasks:\n{member}"))
+    ended = orders.run("--streams", "2")
+    if before == "dim":
+        assert "would not see what task all.first of its transaction changes" in ended.error
+        assert orders.query("SELECT count(*) FROM dim WHERE sk = 20") in ([(1,)], [("1",)])
+    else:
+        ended.succeeded()
+        assert {str(sk) for (sk,) in orders.query("SELECT DISTINCT sk FROM sums")} == {"9", "20"}
 
 
 def test_a_transaction_whose_statement_fails_leaves_nothing(orders: Project) -> None:

@@ -130,6 +130,7 @@ def test_each_row_goes_to_the_tables_that_lack_it(orders: Project) -> None:
     repaired(orders, run)
     ended = orders.command(command("replay", run, "repair.tbl"))
     accounts = ended.succeeded()["replay"]
+    assert ended.summary["rows_read"] == len(REJECTED)
     for table in TABLES:
         assert loaded(orders, table) == rows_of(table, mended), table
     told = {own["table"]: (own["numbers"], own["loaded"]) for own in accounts["tables"]}
@@ -320,6 +321,30 @@ def test_a_flow_of_a_loop(orders: Project) -> None:
     orders.command(command("replay", run, "repair.tbl", "--table", "archive_3")).succeeded()
     for table in TABLES:
         assert loaded(orders, f"{table}_3") == [row_of(mended(BAD))], table
+
+
+def test_a_secret_in_the_name_of_a_destination(project: Project) -> None:
+    """What is stored calls it otherwise; its rows are not to be forgotten. The flow is bound when it starts."""
+    statement = "SELECT 'orders.*' AS files"
+    before = f'  before:\n    sql: {{connection: warehouse, text: "{statement}", row: {{files: files}}}}\n'
+    late = text().replace("connections:\n", "variables:\n  files: {type: string}\nconnections:\n", 1)
+    late = late.replace('files: "orders.*"', 'files: "${files}"').replace("path: inbox", 'path: "inbox_${env:WORD}"')
+    project.package(late.replace("tasks:\n  load:\n", f"tasks:\n{before}  load:\n    after: before\n"))
+    (project.folder / "inbox_strict").symlink_to(project.inbox)
+    write(project)
+    project.execute(*CREATE)
+    word = {"WORD": "strict"}
+    run = str(project.run(environment=word).succeeded()["run_id"])
+    copied = project.command(command("rejects", run, "--copy", "repair.tbl"), word)
+    assert copied.exit_code == 0, copied.stderr
+    path = project.folder / "repair.tbl"
+    path.write_text("".join(map(mended, path.read_text().splitlines(keepends=True))))
+    accounts = project.command(command("replay", run, "repair.tbl"), word).succeeded()["replay"]
+    for table in TABLES:
+        assert loaded(project, table) == rows_of(table, mended), table
+    told = {own["table"]: own["numbers"] for own in accounts["tables"]}
+    assert told == {table.replace("strict", "***"): lacking(table) for table in TABLES}
+    assert accounts["numbers"] == len(REJECTED)
 
 
 def test_rejects_of_an_earlier_version(project: Project) -> None:

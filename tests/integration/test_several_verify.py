@@ -103,3 +103,24 @@ def test_a_flow_behind_a_statement(project: Project) -> None:
     replay = [sys.executable, "-m", "headrace", "replay", "--runs-dir", "runs", "--json", "last", "repair.tbl"]
     accounts_of_replay = project.command(replay).succeeded()["replay"]
     assert (accounts_of_replay["numbers"], accounts_of_replay["loaded"], accounts_of_replay["filtered"]) == (1, 2, 1)
+
+
+def test_why_a_table_is_not_compared(project: Project) -> None:
+    write_files(project)
+    transforms = f"""{KEYED}
+        parted: {{input: keyed, split: {{big: "amount > 500"}}, discard: [rest]}}
+        priced: {{input: parted.big, sql: "SELECT *, amount + 1 AS more FROM parted"}}
+        halves: {{input: orders, split: {{odd: "id % 2 = 1"}}}}
+        whole: {{union: {{inputs: [halves.odd, halves.rest]}}}}
+"""
+    ends = {"missed": "keyed.no_match", "big": "parted.big", "priced": "priced", "odd": "halves.odd", "whole": "whole"}
+    project.package(package(transforms, ends))
+    project.run().succeeded()
+    reasons = {table["table"]: table["reason"] for table in verified(project).summary["tables"]}
+    assert reasons == {
+        "missed": "its rows have passed a lookup, whose rows may be other ones by now",
+        "big": "its rows have passed a lookup, whose rows may be other ones by now",
+        "priced": "its rows have passed a query",
+        "odd": None,
+        "whole": "its rows have gone different ways and come together again",
+    }

@@ -100,7 +100,7 @@ def render_accounts(tables: Sequence[Document], *, width: int) -> str:
     total = _account_cells({"table": "total", "status": "success", **sums})
     rows = [_account_cells(table) for table in tables]
     columns = list(_COLUMNS)
-    if not sums["rows_filtered"]:
+    if not any(part.get("rows_filtered") for part in (sums, *loaded)):
         del columns[_FILTERED]
         for cells in (total, *rows):
             del cells[_FILTERED]

@@ -34,7 +34,6 @@ from headrace.planning.plan import (
     RowsBefore,
     RunPlan,
     SkippedTask,
-    StagingTable,
     Step,
 )
 from headrace.planning.planner import plan_data_flow, table_after
@@ -55,6 +54,7 @@ from headrace.planning.source_pass import plan_source_pass
 from headrace.planning.source_snapshot import SourcePart, SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
+from headrace.planning.staging_table import StagingTable
 from headrace.planning.tablespaces import check_tablespaces
 from headrace.planning.target_table import display_name, own_tables
 from headrace.planning.transforms import TransformPlan

@@ -20,6 +20,7 @@ from headrace.planning.run_facts import RunFacts, layout_of_run
 from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.splits import SplitPlan
 from headrace.planning.sql_transforms import SqlPlan
+from headrace.planning.staging_table import StagingTable, taken_together
 from headrace.planning.transforms import (
     TransformPlan,
     core_rows,
@@ -97,32 +98,6 @@ class Step:
     def to_dict(self) -> dict[str, str]:
         """JSON-ready form."""
         return {"kind": self.kind, "text": self.text}
-
-
-@dataclass(frozen=True)
-class StagingTable:
-    """One table that writers fill.
-
-    `partition`: its name in the ledger, WHOLE_TABLE, that of a partition, STRAYS or ALL_PARTITIONS. `table`: its name
-    in the schema of the target once it is switched in (of STRAYS and ALL_PARTITIONS the target's, as nothing is); its
-    name before is the target's business. `slices`: numbers of the slices whose rows are expected there. `owned`: one
-    writer fills it in one transaction, in which it is made: that of the one stream which takes all of its slices, or
-    that to which all streams give their rows. Otherwise it is made before, and filled in any number of transactions.
-    """
-
-    partition: str
-    table: str
-    slices: tuple[int, ...]
-    owned: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready form."""
-        return {
-            "partition": self.partition,
-            "table": self.table,
-            "slices": list(self.slices),
-            "owned": self.owned,
-        }
 
 
 @dataclass(frozen=True)
@@ -328,14 +303,23 @@ class DataFlowPlan:
         left = len(self.source.slices) - len(committed)
         note = f"{counted(len(committed), 'slice')} of {len(self.source.slices)} were committed before; {left} are left"
         plan = replace(self, committed=committed, notes=(*self.notes, note))
-        is_shared = self.partitioning is not None and self.partitioning.way == "shared"
-        owners = () if is_shared else self.staging
+        owners = () if self._shares_writers else self.staging
         source = self.source
-        groups = {_group(owners, item["number"], source.unit_of(item)) for item in plan.slices_to_load}
+        groups = {taken_together(owners, item["number"], source.unit_of(item)) for item in plan.slices_to_load}
         known = [item for item in source.slices if item["number"] in committed]
         again = [item for item in known if self.keeps_accounts or committed[item["number"]].needs_reading]
         read_again = len({source.unit_of(item) for item in again})
-        return replace(plan, streams=max(1, min(self.streams, len(groups) + read_again)))
+        return plan.with_streams(max(1, min(self.streams, len(groups) + read_again)))
+
+    def with_streams(self, streams: int) -> DataFlowPlan:
+        """The plan with so many streams, each of which has the connections that it had."""
+        connections = self.connections if self._shares_writers else self.connections * streams // self.streams
+        return replace(self, streams=streams, connections=connections)
+
+    @property
+    def _shares_writers(self) -> bool:
+        """Whether partitions have writers, and not streams."""
+        return self.partitioning is not None and self.partitioning.way == "shared"
 
     def flow_spec(self, rejects_folder: str, sink: dict[str, Any]) -> dict[str, Any]:
         """The spec of `core.Flow`. `rejects_folder` is an absolute path inside the run folder; `sink` is the target's,
@@ -417,12 +401,6 @@ class DataFlowPlan:
             },
             "flow": self.flow_spec("(run folder)/rejects", {"kind": self.sink_kind}),
         }
-
-
-def _group(staging: tuple[StagingTable, ...], number: int, unit: int) -> tuple[str, int]:
-    """What one stream has to take together: the slices of a table that it owns, or a unit of them."""
-    owner = next((table for table in staging if table.owned and number in table.slices), None)
-    return ("unit", unit) if owner is None else (owner.partition, 0)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ NO_REJECTS: Final[Mapping[str, Any]] = {
     "count": 0, "by_rule": {}, "by_column": [], "first": [], "files": [], "cut": 0
 }  # fmt: skip
 
+# What is read, as summaries and as the core call it.
+_READ: Final = (("lines", "lines"), ("rows_skipped", "skipped"), ("rows_read", "rows"))
+
 
 @dataclass(frozen=True)
 class SharedPlan:
@@ -126,8 +129,15 @@ class SharedPlan:
         return {
             "rows_rejected": int(result["rejects"]["count"]),
             "rows_filtered": filtered,
+            **self._read_by_replay(result),
             **self._rejected_by_side(result),
         }
+
+    def _read_by_replay(self, result: Mapping[str, Any]) -> dict[str, int]:
+        """Each way of a replay has read the rows that its table lacks: of all of them what was read at all."""
+        if self.whole.replay is None:
+            return {}
+        return {told: sum(int(item[own]) for item in result["slices"]) for told, own in _READ}
 
     def _rejected_by_side(self, result: Mapping[str, Any]) -> dict[str, int]:
         """Of a join: the rejects of each side, and those of them that have come out of it."""
@@ -183,7 +193,7 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
             transforms.setdefault(plan.name, plan)
     # What is read again for what an earlier attempt has committed, the core decides by all of them.
     streams = min(way.streams for way in ways)
-    equal = tuple(replace(way, streams=streams) for way in ways)
+    equal = tuple(way.with_streams(streams) for way in ways)
     # Each was planned with what all of them need; the fewest streams have the fewest blocks.
     narrow = min(ways, key=lambda way: way.streams)
     memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))

@@ -9,9 +9,10 @@ from headrace.errors import TargetError
 from headrace.planning.division import Division
 from headrace.planning.part_names import part_names
 from headrace.planning.partitioning import ALL_PARTITIONS, STRAYS, Partitioning
-from headrace.planning.plan import WHOLE_TABLE, StagingTable, SwitchMode
+from headrace.planning.plan import WHOLE_TABLE, SwitchMode
 from headrace.planning.slicing import text_bytes
 from headrace.planning.source_snapshot import SourceSnapshot
+from headrace.planning.staging_table import StagingTable
 from headrace.planning.target_table import TargetTable
 from headrace.planning.wording import counted
 

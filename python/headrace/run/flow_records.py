@@ -15,6 +15,7 @@ from headrace.model import BoundPackage, DataFlowTask, Scope, SharedFlow
 from headrace.run.control.stored_values import SECRET, from_stored
 from headrace.run.folder import RunFolder
 from headrace.run.json_lines import add_line, lines
+from headrace.run.redact import Redactor
 from headrace.run.tasks import nameable_flows
 
 
@@ -57,7 +58,8 @@ def with_late_flows(package: BoundPackage, folder: RunFolder, tasks: Collection[
     PackageError and LedgerError if one of them cannot be bound again.
     """
     # A record may also be of a flow that was known before, and was only planned when it started.
-    before = {flow.id for flow, _ in nameable_flows(package)}
+    redactor = Redactor(package.secrets)
+    before = {redactor.text(flow.id) for flow, _ in nameable_flows(package)}
     known = {record["task"]: record for record in records(folder) if tasks is None or record["task"] in tasks}
     late = [_bound(package, record) for task, record in known.items() if task not in before]
     return replace(package, flows=[*package.flows, *late])
@@ -77,7 +79,8 @@ def _bound(package: BoundPackage, record: Mapping[str, Any]) -> DataFlowTask:
         instance, _, destination = record["task"].rpartition("/")
         flow = package.binder.task(definition, scope, instance)
         assert isinstance(flow, SharedFlow)
-        flow = next(way for way in flow.ways if way.destination.name == destination)
+        redactor = Redactor(package.secrets)
+        flow = next(way for way in flow.ways if redactor.text(way.destination.name) == destination)
     assert isinstance(flow, DataFlowTask)
     return flow
 

@@ -10,7 +10,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -63,6 +63,13 @@ VERIFY: Final = Purpose(
     unfit="did not end with success",
     consequence="its tables are not all there",
     hint="Complete it first with `headrace resume`, or verify another run.",
+)
+# Of a replay that is complete, what verifying it says.
+_OF_REPLAY: Final = replace(
+    VERIFY,
+    unfit="is a replay",
+    consequence="its rows are beside those of another run",
+    hint="Verify a run that has loaded rows of files.",
 )
 REJECTS: Final = Purpose("looked at", fit=lambda _status, _is_replay: True)
 REPORT: Final = Purpose("reported", fit=lambda _status, _is_replay: True)
@@ -156,13 +163,13 @@ class RunFolder:
                 raise _all_followed(last, _followed(last, folders), purpose)
         if not fit:
             is_ended_replay = folders[-1].is_replay and folders[-1].status() == "success"
-            reason = "is a replay" if is_ended_replay and purpose is VERIFY else purpose.unfit
-            unfit = f"run {folders[-1].run_id} {reason}"
+            told = _OF_REPLAY if is_ended_replay and purpose is VERIFY else purpose
+            unfit = f"run {folders[-1].run_id} {told.unfit}"
             raise CommandLineError(
-                f"there is no {purpose.wanted} run" if run == "last" else f"{unfit}: {purpose.consequence}",
+                f"there is no {told.wanted} run" if run == "last" else f"{unfit}: {told.consequence}",
                 found=unfit if run == "last" else None,
                 at={"folder": str(folders[-1].path)},
-                hint=purpose.hint,
+                hint=told.hint,
             )
         if run != "last" and len(folders) > 1:
             raise CommandLineError(

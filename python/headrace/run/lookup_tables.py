@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 _MOST_PARTS: Final = 16
 Reading = Callable[[Connection], AbstractContextManager[Target]]
 
+_STAGED_FIRST: Final = "the rows of flows travel before the transaction begins"
+_BESIDE_TABLES: Final = (
+    "what stands behind a query over all rows that has tables beside it reads tables as they are before the transaction"
+)
+
 
 def described(
     task: DataFlowTask, targets: OpenTargets, after: Mapping[TableKey, CatalogTable | None]
@@ -90,8 +95,9 @@ def _table(
     columns = tuple(known.get(column.name) or _column(column) for column in later.columns)
     # What a flow makes stands in one table.
     is_plain = later.partitioning is None if present is None else present.is_plain
-    # How large it will be nobody knows.
-    return LookupTable(columns, None, is_plain=is_plain, parts=_MOST_PARTS if is_plain else 1), True
+    # How large it will be nobody knows; who reads it with several sessions has a server.
+    is_divided = is_plain and target.capabilities.memory_share == 0
+    return LookupTable(columns, None, is_plain=is_plain, parts=_MOST_PARTS if is_divided else 1), True
 
 
 def _query(source: DatabaseQuerySource, target: Target) -> LookupTable:
@@ -136,32 +142,40 @@ class MemberOfTransaction:
     plan: DataFlowPlan | None
 
 
-def refuse_unseen(members: Sequence[MemberOfTransaction], connection: Connection, default_schema: str | None) -> None:
-    """Of a transaction of `connection` whose flows are staged before it begins: raises TargetError for a lookup of what
-    a member before may change, because it would not see that.
+def refuse_unseen(
+    members: Sequence[MemberOfTransaction], connection: Connection, target: Target, *, stages_first: bool
+) -> None:
+    """Of a transaction of `connection`: raises TargetError for a lookup of what a member before may change, if it would
+    not see that. `stages_first`: none does, because the flows are staged before the transaction begins; else those
+    behind a query over all rows beside tables do not.
     """
     for number, member in enumerate(members):
-        for lookup in () if member.plan is None else member.plan.lookups:
+        plan = member.plan
+        if plan is None or not (stages_first or (plan.feeds and plan.gather is not None)):
+            continue
+        for lookup in plan.lookups:
             source = lookup.lookup.source
             if not isinstance(source, DatabaseSource) or target_key(source.connection) != target_key(connection):
                 continue
             before = (other for other in members[:number] if other.name != member.name)
-            changing = (other for other in before if _may_change(other, source, default_schema))
+            changing = (other for other in before if _may_change(other, source, target))
             other = next(changing, None)
             if other is not None:
-                raise _unseen(member, source, other)
+                raise _unseen(member, source, other, _STAGED_FIRST if stages_first else _BESIDE_TABLES)
 
 
-def _may_change(member: MemberOfTransaction, source: DatabaseSource, default_schema: str | None) -> bool:
+def _may_change(member: MemberOfTransaction, source: DatabaseSource, target: Target) -> bool:
     is_plain = isinstance(source, TableSource) and source.found is not None and source.found.is_plain
     if member.plan is None or not is_plain:
         return True  # nobody knows what it changes, or what is read
     assert isinstance(source, TableSource)
-    loaded = (member.plan.schema or default_schema, member.plan.table)
-    return loaded == (source.schema or default_schema, source.table)
+    schema, name_key = target.default_schema or "", target.capabilities.name_key
+    names = ((own.schema or schema, own.table) for own in (member.plan, source))
+    loaded, read = (tuple(map(name_key, own)) for own in names)
+    return loaded == read
 
 
-def _unseen(member: MemberOfTransaction, source: DatabaseSource, other: MemberOfTransaction) -> TargetError:
+def _unseen(member: MemberOfTransaction, source: DatabaseSource, other: MemberOfTransaction, why: str) -> TargetError:
     what = "a query"
     if isinstance(source, TableSource):
         is_plain = source.found is not None and source.found.is_plain
@@ -169,7 +183,7 @@ def _unseen(member: MemberOfTransaction, source: DatabaseSource, other: MemberOf
     does = "executes SQL" if other.plan is None else f"loads {other.plan.table}"
     return TargetError(
         f"lookup `{source.name}` of task {member.name} would not see what task {other.name} of its transaction changes",
-        found=f"{what}, behind a task that {does}: the rows of flows travel before the transaction begins",
+        found=f"{what}, behind a task that {does}: {why}",
         expected="a table that no task before it in the transaction may change",
         hint=f"Take task {other.name} out of the transaction, and let it run before.",
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace import core
-from headrace.errors import CommandLineError, HeadraceError, LedgerError
+from headrace.errors import CommandLineError, HeadraceError, InternalError, LedgerError
 from headrace.model import BoundPackage, DataFlowTask, FileSource, GatheredSource, RejectBounds, RejectLimits, Task
 from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourcePart, SourceSnapshot, counted, display_name
 from headrace.run import request as requests
@@ -28,7 +28,7 @@ from headrace.run.redact import Redactor
 from headrace.run.reject_accounts import open_beside
 from headrace.run.rejected import Choice, RejectedTable, rejected_run
 from headrace.run.replay_groups import RowGroups, core_files, repeat_place, row_groups
-from headrace.run.replay_rows import loaded_and_dropped, repaired
+from headrace.run.replay_rows import loaded_and_dropped, noted_task, repaired
 from headrace.run.replay_ways import WayOfReplay, ways_of_replay
 from headrace.run.tasks import nameable_flows
 from headrace.targets import Target, capabilities_of, files_of
@@ -130,6 +130,9 @@ class ReplayRun:
         tasks = flows_to_replay(package, of, self.task, taken)
         if self.ways:
             tasks = [task for task in tasks if task.destination.name in taken or task.reject_table is not None]
+            lost = sorted(taken - {task.destination.name for task in tasks})
+            if lost:  # its rows would count as loaded, and be nowhere
+                raise InternalError("a replay does not find a table that lacks rows", found=f"{self.task}/{lost[0]}")
         # One data flow and nothing around it, whatever its package says: it is called as it was inside of a loop.
         alone = Task(self.task, self.task, "data_flow", (), {"data_flow": {}})
         places = {task.destination.name for task in tasks}
@@ -204,16 +207,18 @@ class ReplayRun:
         claims = merged_claims(others) if self.ways else others[0]
         return open_beside(self.rejects, claims, union(self.loads, self.drops))
 
-    def accounts(self, tables: Sequence[Mapping[str, Any]], open_behind: int | None) -> dict[str, Any]:
+    def accounts(
+        self, tables: Sequence[Mapping[str, Any]], open_behind: int | None, redactor: Redactor
+    ) -> dict[str, Any]:
         """What became of the rejects: numbers + rows_added = loaded + rejected_again + filtered + dropped. `tables`: of
-        the summary; `open_behind`: as the method says, None if that is not known.
+        the summary, whose names are without secrets; `open_behind`: as the method says, None if that is not known.
 
         With several destinations that holds for each of them, and the counts of rows are sums over them.
         """
+        ways = {redactor.text(f"{self.task}/{way.name}"): way for way in self.ways}
         done = [table for table in tables if table["status"] == "success"]
-        own = [self._accounts_of(table) for table in done]
-        done_names = {str(table["task"]).rpartition("/")[2] for table in done}
-        is_done = bool(done) and all(way.name in done_names for way in self.ways)
+        own = [self._accounts_of(table, ways.get(table["task"], self._way(""))) for table in done]
+        is_done = bool(done) and ways.keys() <= {table["task"] for table in done}
         return {
             "of_run": self.of_run,
             "numbers": self.numbers if is_done else 0,
@@ -224,8 +229,7 @@ class ReplayRun:
             **({"tables": own} if self.ways else {}),
         }
 
-    def _accounts_of(self, table: Mapping[str, Any]) -> dict[str, Any]:
-        way = self._way(str(table["task"]).rpartition("/")[2])
+    def _accounts_of(self, table: Mapping[str, Any], way: WayOfReplay) -> dict[str, Any]:
         return {
             "table": table["table"],
             "numbers": way.numbers,
@@ -265,7 +269,7 @@ def begin_replay(
     names: dict[str, str] = {}
     try:
         requests.check_package(of, package, REPLAY)
-        table = _rejected_table(of, options.table)
+        table = _rejected_table(of, options)
         tasks = flows_to_replay(package, of, table.flow or table.task, _names(table))
         task = _replayable(of, tasks, table)
         said = repaired(of.run_id, table.task, table.rejected, options.file, options.rows, options.drop)
@@ -355,8 +359,11 @@ def _parts(task: DataFlowTask, sources: Sequence[int]) -> tuple[SourcePart, ...]
     )
 
 
-def _rejected_table(of: RunFolder, name: str | None) -> RejectedTable:
-    tables = rejected_run(of, Choice(table=name)).tables
+def _rejected_table(of: RunFolder, options: ReplayOptions) -> RejectedTable:
+    tables = rejected_run(of, Choice(table=options.table)).tables
+    if len(tables) > 1:
+        noted = noted_task(of.run_id, options.file)
+        tables = [table for table in tables if table.task == noted] or tables
     if len(tables) == 1:
         return tables[0]
     names = [table.table for table in tables]
@@ -376,7 +383,7 @@ def flows_to_replay(package: BoundPackage, of: RunFolder, name: str, names: Coll
     destinations, `names` among them, if there are several.
     """
     redactor = Redactor(package.secrets)
-    known = with_late_flows(package, of, {name, *(f"{name}/{own}" for own in names)})
+    known = with_late_flows(package, of, {name, *(f"{name}/{redactor.text(own)}" for own in names)})
     found = [flow for flow, _ in nameable_flows(known) if redactor.text(flow.flow or flow.id) == name]
     if not found:
         raise LedgerError(f"the package has no task `{name}` any more", hint="Give the parameters of the run.")

@@ -112,6 +112,16 @@ def _named(option: str, text: str | None, count: int) -> tuple[Stretch, ...]:
     return found
 
 
+def noted_task(run_id: str, file: Path | None) -> str | None:
+    """The task of whose rejects in this run a file is a copy, if a note beside it says so."""
+    try:
+        document = json.loads(Path(f"{file}{NUMBERS_ENDING}").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    is_own = isinstance(document, dict) and document.get("run") == run_id
+    return str(document["task"]) if is_own and "task" in document else None
+
+
 def _noted(run_id: str, task: str, count: int, file: Path) -> tuple[Stretch, ...]:
     """What stands beside a copy; empty without such a note."""
     path = Path(f"{file}{NUMBERS_ENDING}")

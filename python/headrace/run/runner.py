@@ -309,7 +309,7 @@ class _Run:
     def _write_summary(self) -> None:
         if self._attempt.replay is not None:
             tables = self._summary.to_dict()["tables"]
-            self._summary.replay = self._attempt.replay.accounts(tables, self._flows.open_behind)
+            self._summary.replay = self._attempt.replay.accounts(tables, self._flows.open_behind, self._redactor)
         self._folder.write_summary(self._summary.to_dict())
 
 

@@ -316,7 +316,7 @@ class Summary:
             "seconds": round(self.seconds, 6),
             "phases": {name: round(seconds, 6) for name, seconds in self.phases.items()},
             "bytes_read": int(of_passes(tables, "bytes_read")),
-            **{name: sum(table[name] for table in sources_of(tables)) for name in _OF_SOURCES},
+            **{name: sum(_of_flow(table, name) for table in sources_of(tables)) for name in _OF_SOURCES},
             "rows_loaded": sum(table["rows_loaded"] for table in tables),
             "rows_rejected": sum(_of_flow(table, "rows_rejected") for table in sources_of(tables)),
             "rows_filtered": sum(
@@ -371,7 +371,7 @@ def of_passes(tables: Sequence[Mapping[str, Any]], name: str) -> float:
 
 def _of_flow(table: Mapping[str, Any], name: str) -> int:
     """What all ways of its flow have of it together; what one way has alone, where nothing is told of the others."""
-    return int((table.get("shared") or table)[name])
+    return int({**table, **(table.get("shared") or {})}[name])
 
 
 def _sides(table: Mapping[str, Any]) -> list[Document]:

@@ -176,9 +176,8 @@ class Transaction:
         flows = [part for part in self._parts if part.plans]
         plans = [plan for part in flows for plan in part.plans]
         with self._target.transaction(self._run_id, self._name, plans, self._cancellation.is_set) as group:
-            if group.stages_first:
-                refuse_unseen(self._members(), self._connection, self._target.default_schema)
-            else:
+            refuse_unseen(self._members(), self._connection, self._target, stages_first=group.stages_first)
+            if not group.stages_first:
                 # The ledger is written before the transaction begins.
                 self._announce(flows)
             for part in flows if group.stages_first else ():

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from headrace import core
 from headrace.errors import CancelledError, HeadraceError, InternalError
 from headrace.executors import LocalExecutor
-from headrace.model import BoundPackage, DataFlowTask, GatheredSource, Split
+from headrace.model import BoundPackage, DataFlowTask, GatheredSource, Lookup, Reunion, Split, SqlTransform
 from headrace.planning import DataFlowPlan, MemoryBudget, Partitioning, RunFacts, SkippedTask, plan_source_pass
 from headrace.planning.wording import stream_name
 from headrace.run import request as requests
@@ -172,10 +172,8 @@ class _Verification:
             return "the destination stores nothing"
         if item.source.streams:
             return f"its rows came from {stream_name(item.source.streams[0])}, which cannot be read again"
-        if not _are_split_alone(item.task) and item.task.computes:
-            return "its rows have passed a query"
-        if not _are_split_alone(item.task) and item.task.transforms:
-            return "its rows have passed a lookup, whose rows may be other ones by now"
+        if not _are_split_alone(item.task) and (passed := _passed(item.task)):
+            return passed
         if self._loads[self._place(item)] > 1:
             return "several tasks of the run have loaded this table"
         if item.task.destination.target == "append":
@@ -220,6 +218,18 @@ class _Verification:
             if self._cancel.is_set():
                 raise CancelledError(_CANCELLED) from None
             raise
+
+
+def _passed(task: DataFlowTask) -> str | None:
+    """What makes other rows of those of the files; what nobody can repeat comes first."""
+    kinds = {type(own) for own in task.transforms}
+    if isinstance(task.source, GatheredSource) or SqlTransform in kinds:
+        return "its rows have passed a query"
+    if Lookup in kinds:
+        return "its rows have passed a lookup, whose rows may be other ones by now"
+    if Reunion in kinds:
+        return "its rows have gone different ways and come together again"
+    return "its rows have passed a split" if kinds else None
 
 
 def _are_split_alone(task: DataFlowTask) -> bool:

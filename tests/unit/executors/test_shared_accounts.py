@@ -109,6 +109,13 @@ def test_rows_of_an_output_that_nobody_reads_are_filtered_for_all() -> None:
     assert alone.result_of(0, core)["shared"] == {"rows_rejected": SLICES * BAD, "rows_filtered": SLICES * MISSED}
 
 
+def test_streams_that_do_not_work_need_no_connection() -> None:
+    """Of all ways as many work as of that which has the fewest."""
+    many, few = shared().ways
+    many, few = replace(many, streams=24, connections=48), replace(few, streams=4, connections=4)
+    assert [(way.streams, way.connections) for way in shared_plan([many, few]).ways] == [(4, 8), (4, 4)]
+
+
 def test_the_core_is_told_a_tree() -> None:
     spec = shared().core_spec("rejects", [{"kind": "null"}, {"kind": "null"}])
     assert [own["name"] for own in spec["transforms"]] == ["keyed"]

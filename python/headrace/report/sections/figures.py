@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any, Final
 
 from headrace.model import SIDES
 from headrace.report.run_files import RunFiles
 from headrace.report.task_spans import table_of
 from headrace.report.values import Document, document, documents, number, text, texts, whole
 from headrace.units import MEGABYTE
+
+# What is told once of several destinations, as summaries call it.
+_SHARED: Final = {
+    "lines": "lines",
+    "skipped": "rows_skipped",
+    "rows": "rows_read",
+    "rejected": "rows_rejected",
+    "filtered": "rows_filtered",
+}
 
 
 @dataclass(frozen=True)
@@ -42,9 +52,10 @@ class FlowAccount:
     lost_between_queries: int = 0
     # Of a join or such a query of an earlier attempt, nothing is known any more.
     is_unknown: bool = False
-    # Of one of several destinations their data flow; with the first one what all of them have rejected and filtered.
+    # Of one of several destinations their data flow; with the first one what all of them have rejected and filtered,
+    # and what a replay has read for all of them.
     flow: str = ""
-    shared: tuple[int, int] | None = None
+    shared: Mapping[str, int] = field(default_factory=dict)
 
     def difference(self) -> int | None:
         """By how many rows the accounts do not balance; None if that is not known, or nothing was loaded."""
@@ -113,9 +124,9 @@ def _of_document(data: Document, status: str) -> FlowAccount:
     )
 
 
-def _shared(data: Document) -> tuple[int, int] | None:
-    rejected, filtered = (whole(data, "shared", name) for name in ("rows_rejected", "rows_filtered"))
-    return None if rejected is None or filtered is None else (rejected, filtered)
+def _shared(data: Document) -> dict[str, int]:
+    found = {own: whole(data, "shared", name) for own, name in _SHARED.items()}
+    return {own: count for own, count in found.items() if count is not None}
 
 
 def sources(flows: Sequence[FlowAccount]) -> list[FlowAccount]:
@@ -126,8 +137,8 @@ def sources(flows: Sequence[FlowAccount]) -> list[FlowAccount]:
     for place, flow in enumerate(flows):
         first = told.setdefault(flow.flow or place, flow)
         if first is flow:
-            rejected, filtered = flow.shared or (flow.rejected, flow.filtered)
-            first = replace(flow, rejected=rejected, filtered=filtered)
+            told_once: dict[str, Any] = {**flow.shared}
+            first = replace(flow, **told_once)
         read = first if first.bytes or not flow.bytes else flow
         told[flow.flow or place] = replace(first, bytes=read.bytes, seconds=read.seconds)
     return list(told.values())

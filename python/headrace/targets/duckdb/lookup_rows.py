@@ -36,7 +36,7 @@ _MAIN = "main"
 def described_table(table: CatalogTable, rows: int | None) -> LookupTable:
     """A table or view; `rows`: about as many it has."""
     columns = (TableColumn(own.name, own.type, own.native_type, own.nullable) for own in table.columns)
-    return LookupTable(tuple(columns), rows)
+    return LookupTable(tuple(columns), rows, is_plain=table.kind == "table")
 
 
 def described_query(cursor: duckdb.DuckDBPyConnection, path: Path, query: DatabaseQuery) -> LookupTable:
