@@ -11,6 +11,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from tests.integration.driver import Ended
@@ -220,3 +221,29 @@ def test_a_run_with_a_join_that_is_killed_at_any_moment_goes_on(sales: PostgresP
         assert sales.leftovers() == []
         for path in sales.runs.iterdir():
             path.rename(sales.folder / f"{number}-{path.name}")
+
+
+def test_destinations_of_several_connections(orders: PostgresProject) -> None:
+    text = union_package(
+        PRICED,
+        'sorted: {input: united, split: {dear: "amount > 400"}}',
+        destinations="dear: {input: sorted.dear, connection: warehouse, table: dear, target: replace}\n"
+        "        rest: {input: sorted.rest, connection: lake, table: rest, target: create}\n"
+        "        none: {input: united, connection: nowhere, table: none, target: replace}",
+    )
+    others = "  lake: {type: duckdb, path: warehouse.duckdb}\n  nowhere: {type: 'null'}\n"
+    orders.package(text.replace("layouts:\n", f"{others}layouts:\n", 1))
+    ended = orders.run()
+    ended.succeeded()
+    dear = as_text(orders.query("SELECT id, amount, day, note, channel, season FROM dear"))
+    with duckdb.connect(str(orders.database)) as lake:
+        rest = as_text(lake.execute("SELECT id, amount, day, note, channel, season FROM rest").fetchall())
+    whole = rows(orders)
+    assert dear == as_text([row for row in whole if row[1] is not None and row[1] > 400])
+    assert sorted([*rest, *dear], key=repr) == as_text(whole)
+    tables = {table["table"]: table for table in ended.summary["tables"]}
+    assert set(tables) == {"dear", "rest", "none"}
+    for table in tables.values():
+        assert table["rows_read"] == sum(ROWS.values()) == table["rows_loaded"] + table["rows_filtered"]
+        assert [own["name"] for own in table["transforms"]][:3] == ["priced", "keyed", "parted"]
+    assert ended.summary["rows_filtered"] == sum(ROWS.values()) - len(whole)

@@ -34,14 +34,18 @@ def _check_keys(keys: object) -> object:
 class JoinSpec(SpecModel):
     """Rows of two sources of files, side by side where their keys are equal.
 
-    The files of both sources are in the order of the key, which is proven as they are read, and a left key comes once.
+    The rows of both sources are in the order of the key, which is proven as they are read, and a left key comes once.
     The files of the sources are pairs, in the order of their names, and a key stands in one pair only. Each pair is
     joined by one stream, in the memory of two blocks.
     """
 
-    left: str = setting("Name of the source in which each key comes once, such as orders.", kind=_SETTING)
+    left: str = setting(
+        "Name of the source in which each key comes once, such as orders; or of a transform, or one of its outputs, in "
+        "front of the join, whose rows are all of one source.",
+        kind=_SETTING,
+    )
     right: str = setting(
-        "Name of the source in which a key comes any number of times, such as their lines.", kind=_SETTING
+        "The same of the rows in which a key comes any number of times, such as the lines of orders.", kind=_SETTING
     )
     on: Annotated[dict[str, str], BeforeValidator(_check_keys)] = setting(
         "The key: column of the left rows: column of the right rows, in the order in which the files are sorted: by "
@@ -90,7 +94,7 @@ class JoinTransformSpec(SpecModel):
     def _check_no_input(cls, value: Any) -> Any:
         if isinstance(value, Mapping) and "input" in value:
             raise own_error(
-                "a join has no `input`: `left` and `right` name the sources that it reads",
+                "a join has no `input`: `left` and `right` name the rows that it reads",
                 expected="`join` alone",
                 hint="Remove `input`.",
                 path=("input",),

@@ -320,7 +320,7 @@ class SplitTransformSpec(SpecModel):
         return next((name for name, condition in self.split.items() if _is_else(condition)), REST)
 
 
-# Read sources, and stand in front of all others.
+# Bring rows of several sources together. What stands in front of one of them passes rows of one source alone.
 TogetherSpec = JoinTransformSpec | UnionTransformSpec
 
 

@@ -64,7 +64,7 @@ class UnionSpec(SpecModel):
 
 
 class ReunionSpec(SpecModel):
-    """Rows that have gone different ways behind splits and lookups.
+    """Rows that have gone different ways behind splits and lookups, or that are of different sources.
 
     Columns are matched by their names, without regard to case, and have the order and the names of the first input that
     has them.
@@ -72,8 +72,9 @@ class ReunionSpec(SpecModel):
 
     inputs: Annotated[list[str], AfterValidator(_check_inputs)] = setting(
         "Names of transforms, two or more, or `name.output` for one of several outputs. No row may come by two of "
-        "them: they part at different outputs of one split or lookup. Types of columns of one name are equal; of texts "
-        "the longest one is taken.",
+        "them: they part at different outputs of one split or lookup, or are of different sources, of each source one; "
+        "then a source itself may stand among them, too. Types of columns of one name are equal; of texts of one "
+        "source the longest one is taken.",
         kind=_SETTING,
     )
     missing: Annotated[Literal["error", "null"], BeforeValidator(_null_is_a_word)] = setting(
@@ -103,7 +104,7 @@ class UnionTransformSpec(SpecModel):
 
 
 class ReunionTransformSpec(SpecModel):
-    """Rows that have gone different ways go one way on again."""
+    """Rows that have gone different ways, or are of different sources, go one way on."""
 
     union: ReunionSpec = setting("Rows that have gone different ways, in the order in which they came.")
 
