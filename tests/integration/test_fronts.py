@@ -89,11 +89,10 @@ def test_a_join_has_the_rows_behind_what_stands_in_front(sales: Project, kind: s
     assert ended.summary["rows_filtered"] == left_out
 
 
-def test_texts_without_a_length(orders: Project) -> None:
-    """What is computed has none."""
+def test_texts_take_the_longest_type_of_what_comes_together(orders: Project) -> None:
+    """What is computed has no length; a source beside it has one."""
     fronts = """cut: {input: old, sql: "SELECT id, upper(note) AS channel FROM old"}
-        named: {input: new, sql: "SELECT id, CAST(channel AS VARCHAR) AS channel FROM new"}
-        united: {union: {inputs: [named, cut, placed], missing: "null"}}"""
+        united: {union: {inputs: [new, cut, placed], missing: "null"}}"""
     orders.package(union_package(fronts, more="columns: {id: id, channel: channel}"))
     orders.run().succeeded()
     sql = "SELECT id, channel FROM new UNION ALL SELECT id, upper(note) FROM old UNION ALL SELECT id, NULL FROM placed"

@@ -73,8 +73,8 @@ class ReunionSpec(SpecModel):
     inputs: Annotated[list[str], AfterValidator(_check_inputs)] = setting(
         "Names of transforms, two or more, or `name.output` for one of several outputs. No row may come by two of "
         "them: they part at different outputs of one split or lookup, or are of different sources, of each source one; "
-        "then a source itself may stand among them, too. Types of columns of one name are equal; of texts of one "
-        "source the longest one is taken.",
+        "then a source itself may stand among them, too. Types of columns of one name are equal; of texts "
+        "the longest one is taken.",
         kind=_SETTING,
     )
     missing: Annotated[Literal["error", "null"], BeforeValidator(_null_is_a_word)] = setting(

@@ -48,31 +48,7 @@ class UnionBinder:
         sources, inputs = tuple(own.source for own in rows), tuple(own.rows for own in rows)
         if not bound.is_described:
             return Union(name, sources, (), inputs, is_described=False)
-        paths: list[DocumentPath] = [(*path, "inputs", number) for number in range(len(rows))]
-        if not self._have_equal_lengths(bound, rows, paths):
-            return None
         return Union(name, sources, _of_reunion(bound, rows), inputs)
-
-    def _have_equal_lengths(self, bound: Reunion, rows: Sequence[MeetingRows], paths: Sequence[DocumentPath]) -> bool:
-        """Whether texts are as long in all inputs: behind the layouts of several sources nothing makes them longer."""
-        is_right = True
-        for own, origins, path in zip(rows, bound.origins, paths, strict=True):
-            for column, origin in zip(bound.columns, origins, strict=True):
-                known = None if origin is None or own.columns is None else own.columns[origin].type
-                if known is None or known == column.type:
-                    continue
-                is_right = False
-                self._problems.add(
-                    self._document,
-                    path,
-                    f"the column `{show_name(column.name)}` has different types in the inputs of the union",
-                    found=f"`{show_name(str(origin))}` of `{show_name(own.rows.shown)}` is {known}; of others it is "
-                    f"{column.type}",
-                    expected="one type",
-                    hint=f"Write `CAST({origin} AS VARCHAR) AS {origin}` in a query in front of the union: what is "
-                    "computed has no length.",
-                )
-        return is_right
 
     def _have_equal_types(
         self, sources: Sequence[FileSource], columns: Sequence[_Own], paths: Sequence[DocumentPath]

@@ -1,6 +1,6 @@
 //! Several sources whose rows go on together: the files of the flow are those of all, one source behind the other.
 
-use headrace_types::{Layout, RowColumn, RowSchema};
+use headrace_types::{ColumnType, Layout, RowColumn, RowSchema};
 use serde::Deserialize;
 
 use super::{FlowSpec, RowFields, RowsOf};
@@ -34,6 +34,15 @@ pub struct UnionSource {
     /// For each column of the union which one of the rows of the source it is; none if they lack it. Without anything in front these are
     /// the columns of the layout, made ones behind the others.
     pub places: Vec<Option<usize>>,
+}
+
+/// Whether a column has room for all values of another one: of texts it may be the longer one.
+fn holds(column: ColumnType, found: ColumnType) -> bool {
+    match (column, found) {
+        (ColumnType::String, ColumnType::Varchar { .. }) => true,
+        (ColumnType::Varchar { length: longest }, ColumnType::Varchar { length }) => length <= longest,
+        _ => column == found,
+    }
 }
 
 impl UnionSpec {
@@ -84,7 +93,7 @@ impl UnionSpec {
                     None => column.nullable,
                     Some(None) => false,
                     Some(Some(found)) => {
-                        found.column_type == column.column_type && (column.nullable || !found.nullable)
+                        holds(column.column_type, found.column_type) && (column.nullable || !found.nullable)
                     }
                 };
                 if !fits {

@@ -191,6 +191,27 @@ fn a_union_that_does_not_fit_is_refused() {
 }
 
 #[test]
+fn the_union_has_the_longest_of_texts() {
+    let run_with = |of_union: Value, of_second: ColumnType| {
+        let mut jobs = jobs(&[&second_rows(FIRST, FIRST + 2)], 2);
+        jobs[0].layout.columns[1].column_type = ColumnType::Varchar { length: 30 };
+        jobs[1].layout.columns[0].column_type = of_second;
+        let mut union = union_of(2, &jobs[1].layout);
+        union["columns"][1]["type"] = of_union;
+        let mut spec = spec(&jobs);
+        spec.union = serde_json::from_value(union).unwrap();
+        Flow::new(spec.clone()).map(|_| run(spec, jobs[0].memory.blocks).0.len() as u64)
+    };
+    let (shorter, string) = (ColumnType::Varchar { length: 28 }, json!({"kind": "string"}));
+    assert_eq!(run_with(string.clone(), shorter).unwrap(), FIRST + 2);
+    assert_eq!(run_with(json!({"kind": "varchar", "length": 30}), shorter).unwrap(), FIRST + 2);
+    let refused = "column `name` is not what stands in its place in source `old`";
+    assert!(run_with(json!({"kind": "varchar", "length": 29}), shorter).err().unwrap().what.contains(refused));
+    let refused = "column `name` is not what stands in its place in source `new`";
+    assert!(run_with(string, ColumnType::Char { length: 30 }).err().unwrap().what.contains(refused));
+}
+
+#[test]
 fn rows_are_numbered_in_each_file() {
     let mut jobs = jobs(&[&second_rows(FIRST, 1500), &second_rows(1500, ROWS)], 4);
     jobs[1].layout.made = serde_json::from_value(json!([{"name": "line", "from": "row_number"}])).unwrap();
