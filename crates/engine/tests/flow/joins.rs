@@ -595,15 +595,19 @@ fn a_flow_that_joins_can_be_cancelled() {
     let flow = Flow::new(job.plan()).unwrap();
     let reader = flow.take_reader().unwrap();
     let (sender, first) = mpsc::channel();
+    // Until it was cancelled nobody reads on, so that it cannot have ended before.
+    let (cancelled, go_on) = mpsc::channel();
     flow.start().unwrap();
     let consumer = std::thread::spawn(move || {
         let mut reader = reader;
         let _ = sender.send(reader.next().map(|batch| batch.is_ok()));
+        go_on.recv_timeout(PATIENCE).unwrap();
         // Behind an error it goes on with errors.
         reader.find(Result::is_err).is_some()
     });
     assert_eq!(first.recv_timeout(PATIENCE).unwrap(), Some(true));
     flow.cancel("enough");
+    cancelled.send(()).unwrap();
     let report = flow.join(PATIENCE).expect("the flow hangs");
     assert!(consumer.join().unwrap());
     assert_eq!(report.status, Status::Cancelled);
