@@ -195,3 +195,16 @@ def test_repaired_rows_pass_what_stands_in_front_of_their_source(orders: Project
     assert {name: own[2:] for name, own in sources(ended).items()} == {"old": (2, 0), "new": (1, 0), "placed": (1, 0)}
     found = [row for row in loaded(orders) if row[4] is not None]
     assert found == [("5", "10.00", "2024-01-05", None, "55"), ("6", "12.00", "2024-01-06", None, "66")]
+
+
+def test_a_qualifier_of_one_source_is_text_in_another(orders: Project) -> None:
+    """Rows are told apart by the layout of their own source: a quote that opens nothing there swallows no row."""
+    orders.package(package())
+    new = ("'web|1|{}|1.00\n", "shop|2|{}|2.00\n")
+    (orders.inbox / "new.9").write_text("channel|id|Day|amount\n" + "".join(own.format("2024-13-01") for own in new))
+    run = str(orders.run(limit=5).succeeded()["run_id"])
+    good = (*GOOD_OLD, *(own.format("2024-12-01") for own in new), GOOD_PLACED)
+    copied(orders, run).write_bytes("".join(good).encode("cp1252"))
+    ended = replayed(orders, run, "repair.txt")
+    assert {name: own[2:] for name, own in sources(ended).items()} == {"old": (2, 0), "new": (2, 0), "placed": (1, 0)}
+    assert ("1", "1.00", "2024-12-01", None, "'web") in loaded(orders)
