@@ -185,7 +185,7 @@ def plan_data_flow(
             len(source.slices),
             commits=commit is not None,
             rejects=reject_table,
-            joins=task.join is not None,
+            joins=task.join is not None and task.front is None,
             filters=task.filters,
             has_fronts=task.has_fronts,
         ),
@@ -206,6 +206,7 @@ def plan_data_flow(
         gather=gather,
         end=task.end,
         feeds=task.feeds,
+        front=task.front,
     )
 
 

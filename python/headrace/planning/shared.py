@@ -83,7 +83,8 @@ def copied_types(task: DataFlowTask) -> tuple[DataType, ...]:
     lookups = (*task.lookups, *task.lookups_beside)
     # In front of a meeting of sources they are those of one of these.
     of_sources = [own.layout.columns for own in task.sources] if task.has_fronts else []
-    of_rows = [[column.type for column in own] for own in (task.columns, *of_sources)]
+    together = task.columns if task.together is None else task.together.columns
+    of_rows = [[column.type for column in own] for own in (together, *of_sources)]
     rows = (
         *max(of_rows, key=lambda types: sum(map(value_bytes, types))),
         *(column.type for own in lookups for column in own.added),

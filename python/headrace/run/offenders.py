@@ -60,6 +60,7 @@ def name_offender(
     """
     if not isinstance(error, HeadraceError) or error.at is not None or not _stands_in_files(plan):
         return
+    plan = plan.alone
     try:
         search = None if cancel.is_set() else target.row_search(plan, error)
         if search is None or not search.constraints:

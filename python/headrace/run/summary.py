@@ -207,7 +207,7 @@ class TableResult:
             "mb_per_second": round(sums["bytes"] / 1e6 / seconds, 3) if seconds > 0 else 0.0,
             "rows_per_second": round(self._rows_read_now() / seconds, 1) if seconds > 0 else 0.0,
             "streams": self.plan.streams,
-            "slices": len(self.plan.source.slices),
+            "slices": len(self.plan.alone.source.slices),
             **({} if (join := self.join()) is None else {"join": join}),
             **({} if (union := self.union()) is None else {"union": union}),
             **({} if (gathered := self.gathered()) is None else {"gathered": gathered}),
@@ -320,8 +320,7 @@ class Summary:
             "rows_loaded": sum(table["rows_loaded"] for table in tables),
             "rows_rejected": sum(_of_flow(table, "rows_rejected") for table in sources_of(tables)),
             "rows_filtered": sum(
-                _of_flow(table, "rows_filtered")
-                + sum(own["filtered"] + own.get("filtered_in_front", 0) for own in _sides(table))
+                _of_flow(table, "rows_filtered") + sum(own["filtered"] for own in _sides(table)) + _in_front(table)
                 for table in sources_of(tables)
             ),
             "tables": tables,
@@ -377,6 +376,12 @@ def _of_flow(table: Mapping[str, Any], name: str) -> int:
 def _sides(table: Mapping[str, Any]) -> list[Document]:
     """The accounts of both sides of its join."""
     return [table["join"][side] for side in SIDES] if table.get("join") else []
+
+
+def _in_front(table: Mapping[str, Any]) -> int:
+    """Rows that are left out in front of its join."""
+    of_sides = sum(own.get("filtered_in_front", 0) for own in _sides(table))
+    return int((table.get("shared") or {}).get("filtered_in_front", of_sides))
 
 
 def _values(count: int) -> str:
