@@ -51,7 +51,9 @@ fn is_kept(id: i64) -> bool {
 }
 
 /// A flow whose first destination is behind both sources, and whose second one gets rows of the second source alone, behind a query.
+/// That has the `tables`, unless there are none: then the first one has one.
 fn flow(server: &Server, folder: &Path, is_join: bool, is_refused: bool, tables: &[Value]) -> Flow {
+    let is_behind = tables.is_empty();
     let texts = (0..FILES).map(left).chain((0..FILES).map(|file| right(file, is_refused)));
     let files: Vec<String> = (0..2 * FILES).map(|file| folder.join(file.to_string()).display().to_string()).collect();
     files.iter().zip(texts).for_each(|(file, text)| std::fs::write(file, text).unwrap());
@@ -76,6 +78,13 @@ fn flow(server: &Server, folder: &Path, is_join: bool, is_refused: bool, tables:
             "user": "headrace", "application_name": "headrace beside", "connect_timeout_seconds": 10},
         "columns": [{"source": "id", "form": "int8"}, {"source": "name", "form": "text"}],
         "tables": tables});
+    let all: Vec<u32> = slicing.slices.iter().map(|slice| slice.number).collect();
+    let copy = "COPY beside_c (name) FROM STDIN (FORMAT binary)";
+    let sink_behind = with(
+        &sink,
+        &json!({"way": "plain", "commit_slices": null, "columns": [{"source": "name", "form": "text"}],
+        "tables": [{"name": "beside_c", "partition": "", "slices": all, "owned": false, "begin": "BEGIN", "copy": copy}]}),
+    );
     let other = json!({"name": "kept", "input": {"transform": 0}, "input_source": 1, "sink": sink});
     let join = json!({"name": "joined", "sources": ["people", "lines"], "right": layout(), "first_right_file": FILES, "kind": "inner",
         "keys": [["id", "id"]], "columns": [{"side": "right", "column": "name", "name": "name"}]});
@@ -89,8 +98,9 @@ fn flow(server: &Server, folder: &Path, is_join: bool, is_refused: bool, tables:
         "transforms": [{"name": "kept", "source": 1, "inputs": [{"transform": null}], "query": {"number": "row", "columns": columns}}],
         "memory": {"block_bytes": 4096, "blocks": 12, "max_row_bytes": 1 << 20},
         "rejects": {"limit": 1000, "folder": folder, "file_stem": "rejected"},
-        "destination": "behind", "input": {"transform": null}, "sink": {"kind": "null"},
-        "others": [if is_shared { with(&other, &json!({"routing": routing})) } else { other }],
+        "destination": "behind", "input": {"transform": null},
+        "sink": if is_behind { sink_behind } else { json!({"kind": "null"}) },
+        "others": [if is_behind { with(&other, &json!({"sink": {"kind": "null"}})) } else if is_shared { with(&other, &json!({"routing": routing})) } else { other }],
     });
     let spec: FlowSpec = serde_json::from_value(spec).unwrap();
     Flow::new(spec).unwrap()
@@ -175,6 +185,21 @@ fn tables_beside_a_join_or_union_have_rows_accounts_and_places_of_their_source()
             assert_eq!((at.row, at.byte, &at.joined_with), (Some(row as u64 + 1), Some(byte), &None), "{error:?}");
             assert_eq!(error.destination.as_deref(), Some("kept"));
             server.connect().execute("TRUNCATE beside_a, beside_b, beside_ledger").unwrap();
+        }
+    }
+}
+
+#[test]
+fn rows_behind_a_join_or_union_are_found_where_others_read_their_source_as_a_whole() {
+    for server in servers() {
+        server.connect().execute("CREATE TABLE beside_c (name text, CHECK (name <> 'refused'))").unwrap();
+        for is_join in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let report = run(&flow(server, folder.path(), is_join, true, &[]));
+            let at = report.error.expect("the row was not refused").at.unwrap();
+            let row = right(1, true).lines().position(|line| line.ends_with("refused")).unwrap();
+            assert!(at.file.ends_with("/3"), "{at:?}");
+            assert_eq!((at.row, at.joined_with.is_some()), (Some(row as u64 + 1), is_join), "{at:?}");
         }
     }
 }
