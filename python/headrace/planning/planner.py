@@ -175,7 +175,7 @@ def plan_data_flow(
         staging=way.staging.tables,
         options=destination.options,
         streams=working_streams,
-        source=source,
+        source=source if task.front is None else source.of_slices(task.front),
         layout=layout.to_core(not_null, types) if together is None else together.layouts[0],
         columns=tuple(mapping.columns),
         steps=plan_steps(

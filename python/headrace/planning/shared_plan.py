@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from headrace.errors import InternalError
 from headrace.model import SIDES, FlowRows
-from headrace.planning.front_ways import of_its_source, without_meeting
+from headrace.planning.front_ways import without_meeting
 from headrace.planning.plan import DataFlowPlan
 from headrace.planning.routing import routing_spec
 from headrace.planning.transforms import TransformPlan, core_rows, place_of_front
@@ -75,7 +75,7 @@ class SharedPlan:
         the first one.
         """
         if not result.get("destinations"):
-            return {**result, **self._slices_of_one(result)}
+            return dict(result)
         way, places = self.ways[number], self._places()
         own = [places[plan.name] for plan in way.transforms]
         has = way.source.slice_numbers
@@ -93,11 +93,6 @@ class SharedPlan:
             "shared": self._sums(result) if number == 0 else None,
         }
 
-    def _slices_of_one(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Of a flow with one way that reads the rows of one of several sources."""
-        (way,) = self.ways
-        return {} if way.front is None else {"slices": [of_its_source(way, item) for item in result["slices"]]}
-
     def told(self, number: int, result: Mapping[str, Any]) -> dict[str, Any]:
         """The same once the accounts are checked, without what was told before."""
         own = self.result_of(number, result)
@@ -109,7 +104,6 @@ class SharedPlan:
         way = item["destinations"][number]
         if own.get("join"):
             own["join"] = {**own["join"], "rejected": int(way["rejected"]) - self._rejected_before_join(item)}
-        own = of_its_source(self.ways[number], own)
         return {**own, **way, "transforms": [counts[place] for place in places if counts]}
 
     def _rejected_before_join(self, item: Mapping[str, Any]) -> int:
@@ -219,8 +213,9 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
     ways = without_meeting(ways)
     first = ways[0]
     for way in ways:
-        # What rows of a replay belong to, differs from way to way.
-        slices = first.source.slices if way.replay is None else way.source.slices
+        # What rows of a replay belong to, differs from way to way, and those of one source are a part of all.
+        is_whole = way.replay is None and way.front == first.front
+        slices = first.source.slices if is_whole else way.source.slices
         if (way.source.files, way.source.slices) != (first.source.files, slices) or way.layouts != first.layouts:
             raise InternalError("the ways of one data flow do not read the same rows", found=way.task)
     known: dict[str, TransformPlan] = {}

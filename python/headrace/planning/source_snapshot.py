@@ -103,6 +103,10 @@ class SourceSnapshot:
             self, name=self.parts[number].name, files=self.files[own.start : own.stop], slices=slices, parts=()
         )
 
+    def of_slices(self, number: int) -> SourceSnapshot:
+        """All files, and the slices of one of several sources."""
+        return replace(self, slices=self.part(number).slices)
+
     def alone(self, number: int) -> SourceSnapshot:
         """One of several sources, as if there were no other one."""
         first, part = self.files_of(number).start, self.part(number)

@@ -375,7 +375,7 @@ def plan_run(
         own_stem = stem_of(redactor.text(stem or destination.table), stems)
         if progress.finished:
             shared = shared_by_destinations(item.task, target, resumed_run) if item.task.flow else None
-            planned.append(_finished(item, target, progress, own_stem, shared))
+            planned.append(_finished(item.task, target, progress, own_stem, shared))
             continue
         if item.task.flow != before or not before:
             before, known_before = item.task.flow, dict(tables) if item.task.flow else tables
@@ -435,13 +435,9 @@ def _with_tables(
 
 
 def _finished(
-    item: PreparedFlow, target: Target, progress: TaskProgress, file_stem: str, shared: Mapping[str, int] | None
+    task: DataFlowTask, target: Target, progress: TaskProgress, file_stem: str, shared: Mapping[str, int] | None
 ) -> FinishedTask:
-    task = item.task
-    destination, source, slices = task.destination, task.source, progress.slices
-    if task.front is not None:  # the ledger has those of all sources
-        own = item.source.part(task.front).slice_numbers
-        slices = {number: known for number, known in slices.items() if number in own}
+    destination, source = task.destination, task.source
     has_tables = is_partitioned(task, target.capabilities) or destination.load == "view"
     read = source.first if isinstance(source, GatheredSource) else task
     return FinishedTask(
@@ -450,7 +446,7 @@ def _finished(
         table=destination.table,
         target=destination.target,
         load=destination.load if has_tables else "single",
-        slices=slices,
+        slices=progress.slices,
         file_stem=file_stem,
         reject_table=None
         if task.reject_table is None
