@@ -149,12 +149,11 @@ def test_rows_are_rejected_where_they_are_missing(sales: Project) -> None:
     (told,) = sales.folder.glob("runs/*/rejects/*.jsonl")
     rejects = {own["row"]: own for own in map(json.loads, told.read_text().splitlines())}
     count = text.count("\n")
-    print(rejects)
-    assert {row: own["lacking"] for row, own in rejects.items()} == {
+    assert {row: own["destinations"] for row, own in rejects.items()} == {
         count + 1: ["facts", "strays", "raw"], count + 2: ["strays"]
     }  # fmt: skip
     assert {own["file"].rpartition("/")[2] for own in rejects.values()} == {"lines.6"}
-    assert rejects[count + 2]["byte"] == len(text) + len(BAD.splitlines()[0]) + 1
+    assert rejects[count + 2]["row_byte"] == len(text) + len(BAD.splitlines()[0]) + 1
 
 
 @pytest.mark.parametrize(
@@ -190,7 +189,7 @@ def test_a_row_that_breaks_a_constraint_is_named(sales: Project) -> None:
     place.write_text("\n".join([*lines, lines[-1]]) + "\n")
     error = json.loads(sales.run(target="append").stdout)["error"]
     assert error["at"]["file"].endswith("lines.6") and error["at"]["row"] == len(lines) + 1, error
-    assert sales.tables() == ["raw"] or sales.tables() == ["main.raw"] or "raw" in str(sales.tables())
+    assert len(sales.tables()) == 1
 
 
 def test_a_join_that_is_not_stored_stands_behind(project: Project) -> None:
