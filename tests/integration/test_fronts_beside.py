@@ -12,8 +12,9 @@ import pytest
 
 from tests.integration.connections_scenes import stopped
 from tests.integration.driver import Project
+from tests.integration.join_scenes import rows_of
 from tests.integration.postgres import PostgresProject
-from tests.integration.test_several_joined import as_text, killed_before_the_switch, package, rows_of, write
+from tests.integration.test_several_joined import as_text, killed_before_the_switch, package, write
 from tests.integration.test_several_joined_connections import ARCHIVE
 
 TRANSFORMS = """\
@@ -22,8 +23,8 @@ TRANSFORMS = """\
           input: lines
           lookup: {connection: inbox, files: numbers.csv, layout: numbers, on: {l_number: number}, add: [label],
                    no_match: output}
-        strays: {input: keyed.no_match, sql: "SELECT l_key, CAST(CAST(l_price AS TINYINT) AS INTEGER) AS price FROM keyed
-                                              WHERE l_key % 2 = 0"}
+        strays: {input: keyed.no_match, sql: "SELECT l_key, CAST(CAST(l_price AS TINYINT) AS INTEGER) AS price
+                                              FROM keyed WHERE l_key % 2 = 0"}
       destinations:
 """
 JOINED = (
@@ -200,7 +201,9 @@ def test_a_join_that_is_not_stored_stands_behind(project: Project) -> None:
     ended.succeeded()
     tables = {table["table"]: table for table in ended.summary["tables"]}
     rows = wanted(project)
-    assert {name: table["rows_loaded"] for name, table in tables.items()} == {name: len(own) for name, own in rows.items()}
+    assert {name: table["rows_loaded"] for name, table in tables.items()} == {
+        name: len(own) for name, own in rows.items()
+    }
     assert ended.summary["rows_read"] == tables["raw"]["rows_read"] + tables["closed"]["rows_read"]
 
 

@@ -212,11 +212,11 @@ def test_a_qualifier_of_one_source_is_text_in_another(orders: Project) -> None:
 
 def test_a_row_of_one_source_lacks_in_the_tables_of_that_source(orders: Project) -> None:
     """One table has the rows of `new` alone, which stand in front of the union."""
-    out, raw = (
+    out, beside = (
         f"{name}: {{input: {rows}, connection: warehouse, table: {table}, target: replace}}"
         for name, rows, table in (("out", "united", "orders"), ("raw", "new", "raw"))
     )
-    orders.package(package(destinations=f"{raw}\n        {out}"))
+    orders.package(package(destinations=f"{beside}\n        {out}"))
     run = str(orders.run(limit=5).succeeded()["run_id"])
     copied(orders, run).write_bytes(GOOD)
     ended = replayed(orders, run, "repair.txt")

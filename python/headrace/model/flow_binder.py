@@ -135,9 +135,7 @@ class FlowBinder:
             gathered = results[queries]
             number = fronts_of_ends[name]
             meeting = None if gathered is not None or number is not None else together
-            read: Source = source if gathered is None else gathered
-            if together is not None and number is not None:
-                read = together.sources[number]
+            read = gathered or _source_of(source, together, number)
             first: Sequence[FirstColumn] = read.layout.columns if meeting is None else meeting.columns
             columns = columns_of(first, passed, ends[name])
             others = beside(transforms, name)
@@ -145,9 +143,7 @@ class FlowBinder:
             is_described = is_known and all(own.is_described for own in whole)
             if is_described or (is_known and not any(isinstance(own, SqlTransform | Reunion) for own in whole)):
                 self._check_columns(destination, columns, (*place, "columns"))
-            if meeting is not None and not self._divides(own, destination, meeting, place):
-                return None
-            if together is not None and number is not None and not self._is_divided_as_written(own, together, place):
+            if together and not gathered and not self._divides(own, destination, together, place, number):
                 return None
             shared = len(destinations) > 1
             is_whole = is_described and all(item.is_described for item in others)
@@ -217,11 +213,22 @@ class FlowBinder:
         )
         return False
 
-    def _divides(self, spec: DestinationSpec, destination: Destination, together: Together, path: DocumentPath) -> bool:
-        """Whether rows of several sources can be divided as the destination says: nobody looks at their keys before."""
+    def _divides(
+        self,
+        spec: DestinationSpec,
+        destination: Destination,
+        together: Together,
+        path: DocumentPath,
+        front: int | None,
+    ) -> bool:
+        """Whether rows of several sources can be divided as the destination says: nobody looks at their keys before.
+        `front`: the number of the source in front of whose meeting with others they stand, if they do.
+        """
         clause = spec.partition
         if clause is None:
             return True
+        if front is not None:
+            return self._is_divided_as_written(clause, together, path)
         if not together.is_described and not _is_key_known(clause.column, destination, together):
             self._problems.add(
                 self._document,
@@ -262,10 +269,9 @@ class FlowBinder:
             )
         return unknown is None
 
-    def _is_divided_as_written(self, spec: DestinationSpec, together: Together, path: DocumentPath) -> bool:
-        """Whether nobody has to look at the keys of rows that stand in front of what brings those of sources together."""
-        clause = None if spec.partition is None else spec.partition.range
-        unknown = None if clause is None else looked_for(clause)
+    def _is_divided_as_written(self, spec: PartitionSpec, together: Together, path: DocumentPath) -> bool:
+        """Whether nobody has to look at the keys of rows that stand in front of what brings rows together."""
+        unknown = None if spec.range is None else looked_for(spec.range)
         if unknown is not None:
             self._problems.add(
                 self._document,
@@ -445,6 +451,11 @@ class FlowBinder:
                 hint="Add `partition`, or remove `partitions`.",
             )
         return replace(destination, partition=clause, partitions=tuple(spec.partitions or ()))
+
+
+def _source_of(first: Source, together: Together | None, front: int | None) -> Source:
+    """The source of rows: of several ones that do not meet their own one, else the first."""
+    return first if together is None or front is None else together.sources[front]
 
 
 def _fronts(spec: DataFlowSpec) -> Fronts | None:

@@ -1,4 +1,4 @@
-"""Where rows of several sources come together in a data flow, and which transforms stand in front of that, or beside."""
+"""Where rows of several sources come together in a data flow, and what stands in front of that, or beside it."""
 
 from __future__ import annotations
 
