@@ -114,7 +114,8 @@ def left_out(tables: dict[str, Any]) -> int:
     """Rows that are in no table but `raw`: those of odd orders that find no number, and those that meet no order."""
     misses = sum(own["outputs"]["no_match"] for own in tables["strays"]["transforms"] if own["name"] == "keyed")
     odd = misses - int(tables["strays"]["rows_loaded"])
-    return odd + int(tables["facts"]["join"]["right"]["filtered"])
+    behind: int = tables["facts"]["join"]["right"]["filtered"]
+    return int(odd) + behind
 
 
 @pytest.fixture(params=["duckdb", "postgres"])

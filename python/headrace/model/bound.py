@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Literal
 from headrace.machine.affinity import Affinity
 from headrace.model.connections import Connection
 from headrace.model.data_type import DataType
-from headrace.model.embedded_query import EmbeddedQuery
 from headrace.model.flow_rows import FIRST, MAIN, FlowRows, rows_of
 from headrace.model.gathered_query import GatheredQuery
 from headrace.model.join import JoinedColumn, JoinKey
 from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
-from headrace.model.lookup import AddedColumn, LookupColumn, LookupKey, LookupTable
-from headrace.model.lookup_query import DatabaseQuery
+from headrace.model.lookup import AddedColumn, LookupKey, LookupTable
+from headrace.model.lookup_sources import DatabaseSource, QuerySource
 from headrace.model.partition import CommitInterval, PartitionClause
 from headrace.model.reject_limits import RejectLimits
 from headrace.model.reunion import Reunion
@@ -163,53 +162,6 @@ def _has_fronts(together: Together) -> bool:
     # Where rows of a source go elsewhere, too, no destination has a say in how they are read either.
     passes = any(rows.name != own.name for rows, own in zip(together.inputs, together.sources, strict=False))
     return passes or together.is_beside
-
-
-@dataclass(frozen=True, slots=True)
-class QuerySource:
-    """The rows of a query without a connection. `columns`: those of types that rows can have; `places`: where all of
-    its columns stand, from 0.
-    """
-
-    name: str
-    query: EmbeddedQuery
-    places: Mapping[str, int]
-    columns: Mapping[str, LookupColumn]
-
-
-@dataclass(frozen=True, slots=True)
-class TableSource:
-    """The rows of a table. `found`: what it is; None as long as nobody has looked."""
-
-    name: str
-    connection: Connection
-    schema: str | None
-    table: str
-    found: LookupTable | None = None
-
-    @property
-    def columns(self) -> dict[str, LookupColumn]:
-        """Those of types that rows can have."""
-        return {} if self.found is None else self.found.readable
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseQuerySource:
-    """The rows of a query of a database. `found`: what they are; None as long as nobody has asked."""
-
-    name: str
-    connection: Connection
-    query: DatabaseQuery
-    found: LookupTable | None = None
-
-    @property
-    def columns(self) -> dict[str, LookupColumn]:
-        """Those of types that rows can have."""
-        return {} if self.found is None else self.found.readable
-
-
-# What a database has to give the rows of a lookup.
-DatabaseSource = TableSource | DatabaseQuerySource
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,23 +6,20 @@ from dataclasses import asdict
 
 from headrace.model.bound import (
     BoundPackage,
-    DatabaseQuerySource,
-    DatabaseSource,
     DataFlowTask,
     Destination,
     FileSource,
     GatheredSource,
     Join,
     Lookup,
-    QuerySource,
     Source,
-    TableSource,
     Transform,
     Union,
     outputs_taken,
 )
 from headrace.model.describe_tasks import describe_control, plain
 from headrace.model.layout import Layout
+from headrace.model.lookup_sources import DatabaseQuerySource, DatabaseSource, QuerySource, TableSource
 from headrace.model.partition import describe_clause
 from headrace.model.redaction import redact_data
 from headrace.model.reunion import Reunion

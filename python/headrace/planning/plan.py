@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from headrace.machine.affinity import Affinity
 from headrace.model import FIRST, DataType, FlowRows, LoadOptions, RejectLimits
+from headrace.planning.fit_column import FitColumn
 from headrace.planning.gathered import GatheredSqlPlan, GatherPlan
 from headrace.planning.joins import JoinPlan
 from headrace.planning.lookups import LookupPlan
@@ -72,21 +73,6 @@ class OutputColumn:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         return {"source": self.source, "target": self.target, "type": str(self.type), "nullable": self.nullable}
-
-
-@dataclass(frozen=True)
-class FitColumn:
-    """A column of rows as a destination holds it: texts that are longer, or NULL where it is not nullable, are rejects
-    of the way that leads there.
-    """
-
-    name: str
-    type: DataType
-    nullable: bool
-
-    def to_core(self) -> dict[str, Any]:
-        """The member of a flow spec."""
-        return {"name": self.name, "type": self.type.to_core(), "nullable": self.nullable}
 
 
 @dataclass(frozen=True)

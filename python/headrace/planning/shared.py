@@ -20,8 +20,8 @@ from headrace.model import (
     UnitedColumn,
 )
 from headrace.planning.column_mapping import ColumnMapping
+from headrace.planning.fit_column import FitColumn
 from headrace.planning.memory import value_bytes
-from headrace.planning.plan import FitColumn
 
 # As which the number of an output comes.
 _OUTPUT_NUMBER = DataType.parse("int32")

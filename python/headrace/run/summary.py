@@ -28,7 +28,7 @@ _KEPT_SKIPPED = 1_000
 _SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "filtered", "out", "values_ignored")
 
 
-_IN_FRONT: Final = "filtered_in_front"
+_IN_FRONT = "filtered_in_front"
 _OF_SOURCES = ("rows_read", "rows_skipped")
 
 Document = dict[str, Any]
