@@ -41,8 +41,15 @@ fn say(transform: usize, id: i64) -> Said {
 }
 
 /// The destinations in their order, and the source whose rows they get, if it is one alone.
-const DESTINATIONS: [(&str, Option<usize>); 6] =
-    [("checked", Some(1)), ("last", None), ("strays", Some(0)), ("days", Some(0)), ("raw", Some(1)), ("all", None)];
+const DESTINATIONS: [(&str, Option<usize>); 7] = [
+    ("checked", Some(1)),
+    ("last", None),
+    ("strays", Some(0)),
+    ("days", Some(0)),
+    ("raw", Some(1)),
+    ("all", None),
+    ("old", Some(0)),
+];
 
 /// None if the row is of another source.
 fn became(destination: usize, id: i64) -> Option<Became> {
@@ -175,7 +182,7 @@ fn beside(jobs: &[Job; 2]) -> FlowSpec {
     union.inputs = serde_json::from_value(json!([of(PARTED, 0), of(None, 0)])).unwrap();
     union.sources[0].places = vec![Some(0), Some(1)];
     union.sources[1].places = vec![Some(3), Some(0)];
-    let inputs = [of(CHECKED, 0), of(3, 0), of(STRAYS, 0), of(PARTED, 1), of(None, 0), of(None, 0)];
+    let inputs = [of(CHECKED, 0), of(3, 0), of(STRAYS, 0), of(PARTED, 1), of(None, 0), of(None, 0), of(None, 0)];
     let mut all: Vec<Value> = DESTINATIONS
         .iter()
         .zip(inputs)
@@ -272,7 +279,7 @@ fn rows_of_sources_go_past_a_union_to_destinations_of_their_own() {
         let committed = |slice: &SliceReport| slice.destinations.iter().map(|own| own.committed).collect::<Vec<_>>();
         for slice in &resumed.slices {
             let is_second = slice.file > 1;
-            assert_eq!(committed(slice), [is_second, true, false, false, is_second, false]);
+            assert_eq!(committed(slice), [is_second, true, false, false, is_second, false, false]);
         }
         // Other rows than before are told.
         again.others[3].committed.values_mut().for_each(|own| own.loaded += 1);
