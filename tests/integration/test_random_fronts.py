@@ -1,5 +1,5 @@
-"""Random graphs of splits, lookups, queries and unions in front of a union or a join of sources, and behind it: the
-rows are those of plain SQL over the same files.
+"""Random graphs of splits, lookups, queries and unions in front of a union or a join of sources, beside it and behind
+it: the rows are those of plain SQL over the same files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from tests.integration.driver import Project
+from tests.integration.driver import Ended, Project
 from tests.integration.several_scenes import ROWS, expected, loaded, order, package, write_files
 from tests.integration.test_random_reunions import Graph, Piece
 
@@ -19,14 +19,18 @@ SOURCE = '        orders: {connection: inbox, files: "orders.*", layout: orders}
 JOINS = ("inner", "left", "right", "full")
 
 
-def front(choice: random.Random, source: str, sql: str) -> tuple[Graph, Piece]:
-    """What stands in front of a source: one piece is left in the end."""
-    graph = Graph(choice, [Piece(source, sql, COLUMNS)], [])
+def front(choice: random.Random, source: str, sql: str, ends: dict[str, Piece]) -> tuple[Graph, Piece]:
+    """What stands in front of a source, and one piece that meets others; all else goes into `ends`."""
+    whole = Piece(source, sql, COLUMNS)
+    graph = Graph(choice, [whole], [])
     for number in range(choice.randint(0, 4)):
         graph.step(f"{source}_{number}")
     if len(graph.pieces) > 1:
-        graph.unite(f"{source}_all", len(graph.pieces))
-    return graph, graph.pieces[0]
+        graph.unite(f"{source}_all", choice.randint(2, len(graph.pieces)))
+    first = graph.take()
+    beside = [*graph.pieces, *choice.sample([whole], choice.randint(0, 1))]
+    ends |= {f"{source}_out{number}": own for number, own in enumerate(beside)}
+    return graph, first
 
 
 def text_of(lines: list[str], ends: dict[str, str]) -> str:
@@ -43,6 +47,16 @@ def write(project: Project) -> None:
         project.file(f"others.{part}", "".join(order(number) for number in numbers if number % 5))
 
 
+def check_sums(ended: Ended) -> None:
+    """Of a source alone its rows count, and of the run those of both, once."""
+    read = {"orders": ROWS, "others": ROWS - ROWS // 5}
+    for table in ended.summary["tables"]:
+        source, _, is_beside = table["table"].partition("_out")
+        assert not is_beside or table["rows_read"] == read[source], table["table"]
+    assert ended.summary["rows_read"] == sum(read.values())
+    assert ended.summary["rows_loaded"] == sum(table["rows_loaded"] for table in ended.summary["tables"])
+
+
 # The same by DuckDB: the rows of the second source.
 OTHERS = "SELECT * FROM orders WHERE id % 5 > 0"
 
@@ -51,8 +65,9 @@ OTHERS = "SELECT * FROM orders WHERE id % 5 > 0"
 def test_a_random_union_gives_the_rows_of_plain_sql(project: Project, seed: int) -> None:
     write(project)
     choice = random.Random(seed)
-    one, first = front(choice, "orders", "SELECT * FROM orders")
-    two, second = front(choice, "others", OTHERS)
+    ends: dict[str, Piece] = {}
+    one, first = front(choice, "orders", "SELECT * FROM orders", ends)
+    two, second = front(choice, "others", OTHERS, ends)
     lines = [*one.lines, *two.lines]
     if first.rows == "orders" and second.rows == "others":
         lines.append('named: {input: others, sql: "FROM others"}')
@@ -61,7 +76,7 @@ def test_a_random_union_gives_the_rows_of_plain_sql(project: Project, seed: int)
     whole.unite("whole", 2)
     for number in range(choice.randint(1, 4)):
         whole.step(f"t{number}")
-    ends = {f"out{number}": own for number, own in enumerate(whole.pieces)}
+    ends |= {f"out{number}": own for number, own in enumerate(whole.pieces)}
     project.package(text_of(whole.lines, {name: own.rows for name, own in ends.items()}))
     for streams in ("1", "16"):
         ended = project.run("--streams", streams)
@@ -70,14 +85,16 @@ def test_a_random_union_gives_the_rows_of_plain_sql(project: Project, seed: int)
             assert loaded(project, name) == expected(project, own.sql), (name, whole.lines)
         for table in ended.summary["tables"]:
             assert table["rows_read"] == table["rows_loaded"] + table["rows_filtered"]
+        check_sums(ended)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_random_join_gives_the_rows_of_plain_sql(project: Project, seed: int) -> None:
     write(project)
     choice = random.Random(seed)
-    one, first = front(choice, "orders", "SELECT * FROM orders")
-    two, second = front(choice, "others", OTHERS)
+    ends: dict[str, Piece] = {}
+    one, first = front(choice, "orders", "SELECT * FROM orders", ends)
+    two, second = front(choice, "others", OTHERS, ends)
     kind = choice.choice(JOINS)
     names = [f"r{number}" for number in range(len(second.columns))]
     right = ", ".join(f"{new}: {old}" for new, old in zip(names, second.columns, strict=True))
@@ -88,7 +105,7 @@ def test_a_random_join_gives_the_rows_of_plain_sql(project: Project, seed: int) 
     whole = Graph(choice, [Piece("joined", sql, (*first.columns, *names))], lines)
     for number in range(choice.randint(0, 3)):
         whole.step(f"t{number}")
-    ends = {f"out{number}": own for number, own in enumerate(whole.pieces)}
+    ends |= {f"out{number}": own for number, own in enumerate(whole.pieces)}
     project.package(text_of(whole.lines, {name: own.rows for name, own in ends.items()}))
     accounts = []
     for streams in ("1", "16"):
@@ -96,5 +113,6 @@ def test_a_random_join_gives_the_rows_of_plain_sql(project: Project, seed: int) 
         ended.succeeded()
         for name, own in ends.items():
             assert loaded(project, name) == expected(project, own.sql), (name, whole.lines)
-        accounts.append([table["join"] for table in ended.summary["tables"]])
+        accounts.append([table.get("join") for table in ended.summary["tables"]])
+        check_sums(ended)
     assert accounts[0] == accounts[1]

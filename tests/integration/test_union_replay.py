@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.driver import Ended, Project
 from tests.integration.replays import command, wait_for_replay
-from tests.integration.union_scenes import package, sources, united, write_files
+from tests.integration.union_scenes import ROWS, package, sources, united, write_files
 
 COLUMNS = "id, amount, day, note, channel"
 # What stands in the files, and what it is mended to, in the order of the sources. The row of two lines has a qualifier.
@@ -208,3 +208,22 @@ def test_a_qualifier_of_one_source_is_text_in_another(orders: Project) -> None:
     ended = replayed(orders, run, "repair.txt")
     assert {name: own[2:] for name, own in sources(ended).items()} == {"old": (2, 0), "new": (2, 0), "placed": (1, 0)}
     assert ("1", "1.00", "2024-12-01", None, "'web") in loaded(orders)
+
+
+def test_a_row_of_one_source_lacks_in_the_tables_of_that_source(orders: Project) -> None:
+    """One table has the rows of `new` alone, which stand in front of the union."""
+    out, beside = (
+        f"{name}: {{input: {rows}, connection: warehouse, table: {table}, target: replace}}"
+        for name, rows, table in (("out", "united", "orders"), ("raw", "new", "raw"))
+    )
+    orders.package(package(destinations=f"{beside}\n        {out}"))
+    run = str(orders.run(limit=5).succeeded()["run_id"])
+    copied(orders, run).write_bytes(GOOD)
+    ended = replayed(orders, run, "repair.txt")
+    found = {own["table"]: (own["numbers"], own["loaded"]) for own in ended.summary["replay"]["tables"]}
+    assert found == {"orders": (5, 5), "raw": (2, 2)}, ended.stderr
+    assert ended.summary["replay"]["open"] == 0
+    assert loaded(orders) == mended(orders)
+    raw = loaded(orders, "raw", "id, amount, channel")
+    assert len(raw) == ROWS["new"] + 2
+    assert {("1", "1.00", "web"), ("2", "2.00", "longer")} <= {*raw}

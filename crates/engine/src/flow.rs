@@ -422,13 +422,13 @@ impl Shared {
 
     /// Counts the rows of a slice that are not given to the destinations, from what its transforms have counted. `ends`: what was refused
     /// at the ends of ways, and what went to the destinations; `rejected_before`: rows that were rejected before the first transform;
-    /// `refused_behind_join`: of each way what stands in this slice, if its rows are joined.
+    /// `refused_around_join`: if rows are joined, of each way out of it the rows of this slice that are missing there, but for those.
     pub fn count_ways(
         &self,
         account: &mut SliceReport,
         ends: &[DestinationCounts],
         rejected_before: u64,
-        refused_behind_join: Option<&[u64]>,
+        refused_around_join: Option<&[u64]>,
     ) {
         let left_out = |number: usize| self.transforms.left_out(number, &account.transforms);
         if self.spec.others.is_empty() {
@@ -442,8 +442,8 @@ impl Shared {
             }
             let DestinationCounts { rejected, filtered, .. } = left_out(number);
             let known = self.spec.committed_in(number).is_some_and(|known| known.contains_key(&account.number));
-            let behind = refused_behind_join.map(|own| own[number]);
-            let rejected = rejected_before + behind.unwrap_or(rejected + end.rejected);
+            let joined = refused_around_join.filter(|_| self.spec.source_of_destination(number).is_none());
+            let rejected = rejected_before + joined.map_or(rejected + end.rejected, |own| own[number]);
             DestinationCounts { committed: known, out: end.out, rejected, filtered, refused_at_end: end.rejected }
         };
         account.destinations = ends.iter().enumerate().map(of).collect();
@@ -723,6 +723,7 @@ mod tests {
             routing: None,
             destination: String::new(),
             input: None,
+            input_source: None,
             fit: Vec::new(),
             others: Vec::new(),
             sink: SinkSpec::Null,

@@ -80,6 +80,7 @@ fn find(
         routing: None,
         destination: String::new(),
         input: Some(RowsOf::FIRST),
+        input_source: None,
         fit: Vec::new(),
         others: Vec::new(),
         sink: SinkSpec::Null,

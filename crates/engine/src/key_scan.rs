@@ -193,6 +193,7 @@ fn flow_spec(spec: &KeyScanSpec) -> FlowSpec {
         routing: None,
         destination: String::new(),
         input: None,
+        input_source: None,
         fit: Vec::new(),
         others: Vec::new(),
         sink: SinkSpec::Null,

@@ -210,6 +210,7 @@ mod tests {
             routing: None,
             destination: String::new(),
             input: None,
+            input_source: None,
             fit: Vec::new(),
             others: Vec::new(),
             sink: SinkSpec::Null,

@@ -53,6 +53,9 @@ pub struct FlowSpec {
     /// Which rows the destination gets; those of the last transform if that is not said.
     #[serde(default)]
     pub input: Option<RowsOf>,
+    /// The number of the source in whose front these rows are: they go to the destination past the join or union. None of all others.
+    #[serde(default)]
+    pub input_source: Option<usize>,
     /// Columns that the destination holds in a narrower form than the rows have them, or not as NULL: rows that do not fit are rejects.
     #[serde(default)]
     pub fit: Vec<RowColumn>,
@@ -61,7 +64,7 @@ pub struct FlowSpec {
     pub routing: Option<RoutingSpec>,
     /// Where batches go.
     pub sink: SinkSpec,
-    /// Further destinations. `destination`, `input`, `fit`, `routing`, `sink` and the committed slices of the source are those of the first one.
+    /// Further destinations. `destination`, `input`, `input_source`, `fit`, `routing`, `sink` and the committed slices of the source are those of the first one.
     #[serde(default)]
     pub others: Vec<DestinationSpec>,
     /// Threads that read and parse; at least 1.
@@ -498,7 +501,7 @@ impl FlowSpec {
 
     /// Whether an earlier attempt has committed what goes together.
     pub fn is_committed(&self, unit: &[SliceSpec]) -> bool {
-        unit.first().is_some_and(|slice| self.is_slice_committed(slice.number))
+        unit.iter().all(|slice| self.is_slice_committed(slice.number))
     }
 
     /// Whether what was committed is read once more, for rejects and ignored values: the destination keeps their numbers only.
@@ -518,11 +521,7 @@ impl FlowSpec {
 
     /// The layout of a file, by its index.
     pub fn layout_of(&self, file: usize) -> &Layout {
-        match (&self.join, &self.union) {
-            (Some(join), _) => join.layout(&self.layout, join.side_of(file)),
-            (None, Some(union)) => union.layout(&self.layout, union.source_of(file)),
-            (None, None) => &self.layout,
-        }
+        self.layout_of_source(self.source_of_file(file))
     }
 
     /// The layouts of all files, with the index of the first file that has each.
@@ -555,7 +554,7 @@ impl FlowSpec {
     /// # Errors
     /// `Specification` for transforms that do not fit the rows before them.
     pub fn row_fields(&self) -> Result<(RowSchema, Vec<Option<usize>>), CoreError> {
-        let RowFields { schema, fields } = self.fields()?.of(self.input_of_destination(0)).clone();
+        let RowFields { schema, fields } = self.fields()?.of_destination(self, 0).clone();
         if self.fit.is_empty() {
             return Ok((schema, fields));
         }

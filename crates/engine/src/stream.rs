@@ -17,16 +17,16 @@ use headrace_types::{CoreError, ErrorKind, Rule};
 use crate::flow::Shared;
 use crate::meter::{Doing, SliceSize, StreamMeter};
 use crate::queue::Next;
-use crate::report::{SliceReport, TransformCounts};
+use crate::report::{DestinationCounts, SliceReport, TransformCounts};
 use crate::sink::{Origin, Placed, Writer};
 use crate::spec::{CommittedSlice, SliceSpec};
-use crate::transforms::{Refusal, Refuser, Remaining, Sent};
+use crate::transforms::{Refusal, Refuser, Remaining, Sent, Takers, Transforms};
 pub use gathered::Arriving;
 pub use kept_accounts::KeptAccounts;
 use pair::Pair;
 pub use ranges::JoinedRanges;
 pub use reader::BLOCK_OVERHEAD_BYTES;
-use reader::{Counts, Reader, Rows};
+use reader::{Counts, InFront, Reader, Rows};
 
 /// Runs one stream until the queue is empty or the flow was stopped.
 pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
@@ -44,7 +44,7 @@ pub fn run(shared: &Arc<Shared>, meter: &StreamMeter) -> Result<(), CoreError> {
             meter,
             writers: shared.destinations.all().iter().map(|own| own.sink.writer()).collect(),
             places: Vec::new(),
-            takes: Vec::new(),
+            takers: Takers::ALL,
         },
     };
     if is_counted && stream.run_groups()? {
@@ -73,8 +73,8 @@ struct Sending<'a> {
     writers: Vec<Box<dyn Writer>>,
     /// Scratch, reused for every batch.
     places: Vec<u32>,
-    /// Which destinations get rows of the present slice; all if it is empty.
-    takes: Vec<bool>,
+    /// Who gets rows of the present slice, or pair.
+    takers: Takers,
 }
 
 impl Stream<'_> {
@@ -121,7 +121,7 @@ impl Stream<'_> {
     fn run_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
         self.meter.begin_slice(slice, SliceSize::of(&self.shared.spec.source, slice));
         self.meter.turn_to(Doing::Write);
-        if !self.sending.begin_slice(slice)? {
+        if !self.sending.begin(std::slice::from_ref(slice))? {
             return Ok(false);
         }
         if self.shared.spec.source.gathered {
@@ -131,7 +131,7 @@ impl Stream<'_> {
             self.end_slice(slice, account)?;
             return Ok(true);
         }
-        let source = self.shared.spec.union.as_ref().map_or(0, |union| union.source_of(slice.file));
+        let source = self.shared.spec.source_of_file(slice.file);
         let Some(reader) = self.readers.get_mut(source) else {
             return Err(CoreError::new(ErrorKind::Internal, format!("slice {} is of no source", slice.number)));
         };
@@ -168,28 +168,25 @@ impl Rows for Sending<'_> {
         remaining: &mut Remaining,
     ) -> Result<Vec<Option<Placed>>, CoreError> {
         let Counts { transforms, destinations } = counts;
-        let Sent { destinations: sent, refused_at_end, refused } = self.transform(batch, transforms)?;
-        remaining.absorb(refused);
-        let mut all = Vec::with_capacity(sent.len());
-        for (number, (own, refused)) in sent.into_iter().zip(refused_at_end).enumerate() {
-            let mut own_refused = refused;
-            let placed = match own {
-                None => None,
-                Some((batch, mut left)) => {
-                    let before = left.refused();
-                    let placed = self.route(number, batch, &mut left)?;
-                    own_refused += left.refused() - before;
-                    remaining.absorb(left);
-                    placed
-                }
-            };
-            if let Some(counts) = destinations.get_mut(number) {
-                counts.out += placed.as_ref().map_or(0, |placed| placed.batch.num_rows() as u64);
-                counts.rejected += own_refused;
-            }
-            all.push(placed);
-        }
-        Ok(all)
+        let sent = self.transform(batch, transforms)?;
+        self.place_sent(sent, destinations, remaining)
+    }
+
+    fn place_in_front(
+        &mut self,
+        front: &Transforms,
+        batch: RecordBatch,
+        counts: Counts<'_>,
+        remaining: &mut Remaining,
+    ) -> Result<InFront, CoreError> {
+        let mut sent = {
+            let _transforming = self.meter.pause(Doing::Transform);
+            front.send(batch, counts.transforms, &self.takers)?
+        };
+        let (met, own) = sent.met.take().unzip();
+        *remaining = own.unwrap_or_default();
+        let placed = self.place_sent(sent, counts.destinations, remaining)?;
+        Ok(InFront { met, placed })
     }
 
     fn is_transformed(&self) -> bool {
@@ -217,16 +214,53 @@ fn is_wanted(shared: &Shared, destination: usize, slice: u32) -> bool {
 }
 
 impl Sending<'_> {
-    /// Rows of this slice follow for each destination that has them not yet. False when the flow was stopped.
-    fn begin_slice(&mut self, slice: &SliceSpec) -> Result<bool, CoreError> {
-        let takes = (0..self.writers.len()).map(|number| self.shared.spec.takes(number, slice.number));
-        self.takes = takes.collect();
-        for (number, writer) in self.writers.iter_mut().enumerate() {
-            if !is_wanted(self.shared, number, slice.number) {
-                continue;
+    /// The rows of each destination at their places, if it gets some; `remaining` is told of all that were refused.
+    fn place_sent(
+        &mut self,
+        sent: Sent,
+        destinations: &mut [DestinationCounts],
+        remaining: &mut Remaining,
+    ) -> Result<Vec<Option<Placed>>, CoreError> {
+        let Sent { destinations: sent, refused_at_end, refused, .. } = sent;
+        remaining.absorb(refused);
+        let mut all = Vec::with_capacity(sent.len());
+        for (number, (own, refused)) in sent.into_iter().zip(refused_at_end).enumerate() {
+            let mut own_refused = refused;
+            let placed = match own {
+                None => None,
+                Some((batch, mut left)) => {
+                    let before = left.refused();
+                    let placed = self.route(number, batch, &mut left)?;
+                    own_refused += left.refused() - before;
+                    remaining.absorb(left);
+                    placed
+                }
+            };
+            if let Some(counts) = destinations.get_mut(number) {
+                counts.out += placed.as_ref().map_or(0, |placed| placed.batch.num_rows() as u64);
+                counts.rejected += own_refused;
             }
+            all.push(placed);
+        }
+        Ok(all)
+    }
+
+    /// Rows of this slice, or pair, follow for each destination that has them not yet. One begins with the first slice that it gets rows
+    /// of. False when the flow was stopped.
+    fn begin(&mut self, slices: &[SliceSpec]) -> Result<bool, CoreError> {
+        let (shared, destinations) = (self.shared, 0..self.writers.len());
+        let spec = &shared.spec;
+        let first_of = |number: usize| slices.iter().find(|slice| spec.takes(number, slice.number));
+        let ends: Vec<bool> = destinations.clone().map(|number| first_of(number).is_some()).collect();
+        let is_together = |number: usize| ends[number] && spec.source_of_destination(number).is_none();
+        // A join is told of all its rows, whoever wants to know.
+        let meeting = spec.join.is_some() || destinations.clone().any(is_together);
+        self.takers = Takers { ends, meeting };
+        for (number, writer) in self.writers.iter_mut().enumerate() {
+            let first = first_of(number).filter(|slice| is_wanted(shared, number, slice.number));
+            let Some(slice) = first else { continue };
             let begun = writer.begin_slice(slice, self.meter);
-            if !begun.map_err(|error| self.shared.destinations.named(number, error))? {
+            if !begun.map_err(|error| shared.destinations.named(number, error))? {
                 return Ok(false);
             }
         }
@@ -269,10 +303,10 @@ impl Sending<'_> {
     fn transform(&self, batch: RecordBatch, counts: &mut [TransformCounts]) -> Result<Sent, CoreError> {
         if self.shared.transforms.is_empty() && self.shared.destinations.is_one() {
             let destinations = vec![Some((batch, Remaining::default()))];
-            return Ok(Sent { destinations, refused_at_end: vec![0], refused: Remaining::default() });
+            return Ok(Sent { destinations, met: None, refused_at_end: vec![0], refused: Remaining::default() });
         }
         let _transforming = self.meter.pause(Doing::Transform);
-        self.shared.transforms.send(batch, counts, &self.takes)
+        self.shared.transforms.send(batch, counts, &self.takers)
     }
 
     /// Where the rows of a batch go in a destination, if any go somewhere; the others are refused.

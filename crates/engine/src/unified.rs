@@ -4,7 +4,7 @@ use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::SchemaRef;
 use headrace_types::{CoreError, ErrorKind, RowSchema};
 
-use crate::spec::{FlowSpec, RowsOf, UnionSpec};
+use crate::spec::{FlowSpec, UnionSpec};
 use crate::transforms::Refusal;
 
 /// What makes rows of the union of those of one source, as its parser gives them or as they come out of what stands in front.
@@ -33,7 +33,7 @@ impl Unified {
     ) -> Result<Self, CoreError> {
         let layout = union.layout(&spec.layout, source);
         let before = spec.rows_into(&spec.fields()?, source);
-        let has_front = spec.input_of_source(source) != RowsOf::FIRST;
+        let is_whole = spec.reads_whole(source);
         let all = union.sources.get(source).map(|own| own.places.as_slice()).unwrap_or_default();
         let chosen: Vec<usize> = columns.map_or_else(|| (0..all.len()).collect(), <[usize]>::to_vec);
         let place_of = |column: &usize| all.get(*column).copied().flatten();
@@ -44,12 +44,12 @@ impl Unified {
             wanted.push(0);
         }
         wanted.sort_by_key(|&place| place >= read);
-        if has_front {
+        if is_whole {
             wanted = (0..layout.all_columns().count()).collect();
         }
         let places = chosen.iter().map(|column| {
             let place = place_of(column)?;
-            if has_front { Some(place) } else { wanted.iter().position(|own| *own == place) }
+            if is_whole { Some(place) } else { wanted.iter().position(|own| *own == place) }
         });
         let places = places.collect();
         let columns = chosen.iter().filter_map(|&column| union.columns.get(column).cloned());

@@ -202,7 +202,7 @@ def render_joins(tables: Sequence[Document], *, width: int) -> str:
     table, as those of a loop, the sums.
     """
     sums: dict[tuple[str, ...], dict[str, Any]] = {}
-    for table in sources_of(tables):
+    for table in sources_of([own for own in tables if own.get("join")]):
         join = join_of_flow(table) if table["status"] == "success" else None
         if join:
             # The rows of all destinations of a flow have come out of it. Other tasks may load the table, too.
@@ -217,7 +217,8 @@ def _join(whose: str, join: Document, width: int) -> str:
     for side in (join["left"], join["right"]):
         what = f"{side['source']} {units.plural(side['rows'], 'row')}"
         if side.get("filtered_in_front"):
-            what += f" ({units.count(side['filtered_in_front'])} left out in front)"
+            where = "not for the join" if join.get("is_beside") else "left out in front"
+            what += f" ({units.count(side['filtered_in_front'])} {where})"
         what += f", {units.count(side['matched'])} matched"
         if side["filtered"]:
             what += f", {units.count(side['filtered'])} left out"
@@ -238,7 +239,7 @@ def render_unions(tables: Sequence[Document], *, width: int) -> str:
     sums.
     """
     sums: dict[tuple[str, ...], dict[str, Any]] = {}
-    for table in sources_of(tables):
+    for table in sources_of([own for own in tables if own.get("union")]):
         union = table.get("union") if table["status"] == "success" else None
         if union:
             # The rows of all destinations of a flow have come out of it. Other tasks may load the table, too.

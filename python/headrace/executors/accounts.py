@@ -64,7 +64,8 @@ def refuse_empty(plan: DataFlowPlan, result: dict[str, Any]) -> None:
     """Raises SourceError if a source had not one data row, rejected ones included, and does not allow that."""
     source = plan.source
     for number, own in enumerate(source.parts or (SourcePart(source.name, 0, source.may_be_empty),)):
-        _refuse_empty(plan, result, own, number)
+        if plan.front in (None, number):
+            _refuse_empty(plan, result, own, number)
 
 
 def _refuse_empty(plan: DataFlowPlan, result: dict[str, Any], source: SourcePart, place: int) -> None:

@@ -65,7 +65,8 @@ def join_of_flow(table: Mapping[str, Any]) -> dict[str, Any] | None:
         }
         for side in SIDES
     }
-    return {**join, **sides}
+    # What does not come to it may go elsewhere.
+    return {**join, **sides, "is_beside": _IN_FRONT in shared}
 
 
 def added_joins(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,6 @@
 
 from headrace.model.bound import (
     BoundPackage,
-    DatabaseQuerySource,
-    DatabaseSource,
     DataFlowTask,
     Destination,
     FileSource,
@@ -15,11 +13,9 @@ from headrace.model.bound import (
     GenerateSource,
     Join,
     Lookup,
-    QuerySource,
     RowColumn,
     SharedFlow,
     Source,
-    TableSource,
     Together,
     Transform,
     Union,
@@ -49,6 +45,7 @@ from headrace.model.load_options import LoadOptions
 from headrace.model.lookup import AddedColumn, LookupColumn, LookupKey, LookupTable, TableColumn
 from headrace.model.lookup_keys import key_family
 from headrace.model.lookup_query import DatabaseQuery
+from headrace.model.lookup_sources import DatabaseQuerySource, DatabaseSource, QuerySource, TableSource
 from headrace.model.memory_size import parse_memory_size
 from headrace.model.partition import (
     CommitInterval,

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from headrace.machine.affinity import Affinity
 from headrace.model.connections import Connection
 from headrace.model.data_type import DataType
-from headrace.model.embedded_query import EmbeddedQuery
 from headrace.model.flow_rows import FIRST, MAIN, FlowRows, rows_of
 from headrace.model.gathered_query import GatheredQuery
 from headrace.model.join import JoinedColumn, JoinKey
 from headrace.model.layout import Layout
 from headrace.model.layout_column import Column
 from headrace.model.load_options import DEFAULT_OPTIONS, LoadOptions
-from headrace.model.lookup import AddedColumn, LookupColumn, LookupKey, LookupTable
-from headrace.model.lookup_query import DatabaseQuery
+from headrace.model.lookup import AddedColumn, LookupKey, LookupTable
+from headrace.model.lookup_sources import DatabaseSource, QuerySource
 from headrace.model.partition import CommitInterval, PartitionClause
 from headrace.model.reject_limits import RejectLimits
 from headrace.model.reunion import Reunion
@@ -95,7 +94,8 @@ class Join:
     """Rows of two sources that meet. `name`: that of the transform; `kind`: inner, left, right or full; `columns`:
     those of the rows that come out. `inputs`: the rows that it takes, those of the sources themselves or behind
     transforms in front of it; empty stands for the former. Without `is_described` not all of its columns are known yet,
-    nor were its keys looked at, because a table that a lookup in front of it reads was not.
+    nor were its keys looked at, because a table that a lookup in front of it reads was not. `is_beside`: rows in front
+    of it go to destinations, too.
     """
 
     name: str
@@ -106,6 +106,7 @@ class Join:
     columns: tuple[JoinedColumn, ...]
     inputs: tuple[FlowRows, ...] = ()
     is_described: bool = True
+    is_beside: bool = False
 
     @property
     def sources(self) -> tuple[FileSource, FileSource]:
@@ -127,7 +128,7 @@ class Join:
 @dataclass(frozen=True, slots=True)
 class Union:
     """Rows of several sources that go one way on. `name`: that of the transform; `columns`: those of the rows that come
-    out. `inputs`, `is_described`: see `Join`.
+    out. `inputs`, `is_described`, `is_beside`: see `Join`.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Union:
     columns: tuple[UnitedColumn, ...]
     inputs: tuple[FlowRows, ...] = ()
     is_described: bool = True
+    is_beside: bool = False
 
     @property
     def has_fronts(self) -> bool:
@@ -157,54 +159,9 @@ Together = Join | Union
 
 
 def _has_fronts(together: Together) -> bool:
-    return any(rows.name != own.name for rows, own in zip(together.inputs, together.sources, strict=False))
-
-
-@dataclass(frozen=True, slots=True)
-class QuerySource:
-    """The rows of a query without a connection. `columns`: those of types that rows can have; `places`: where all of
-    its columns stand, from 0.
-    """
-
-    name: str
-    query: EmbeddedQuery
-    places: Mapping[str, int]
-    columns: Mapping[str, LookupColumn]
-
-
-@dataclass(frozen=True, slots=True)
-class TableSource:
-    """The rows of a table. `found`: what it is; None as long as nobody has looked."""
-
-    name: str
-    connection: Connection
-    schema: str | None
-    table: str
-    found: LookupTable | None = None
-
-    @property
-    def columns(self) -> dict[str, LookupColumn]:
-        """Those of types that rows can have."""
-        return {} if self.found is None else self.found.readable
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseQuerySource:
-    """The rows of a query of a database. `found`: what they are; None as long as nobody has asked."""
-
-    name: str
-    connection: Connection
-    query: DatabaseQuery
-    found: LookupTable | None = None
-
-    @property
-    def columns(self) -> dict[str, LookupColumn]:
-        """Those of types that rows can have."""
-        return {} if self.found is None else self.found.readable
-
-
-# What a database has to give the rows of a lookup.
-DatabaseSource = TableSource | DatabaseQuerySource
+    # Where rows of a source go elsewhere, too, no destination has a say in how they are read either.
+    passes = any(rows.name != own.name for rows, own in zip(together.inputs, together.sources, strict=False))
+    return passes or together.is_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +295,8 @@ class DataFlowTask:
     tables of lookups are known; None if they are as they stand.
     `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: transforms
     that rows pass on the ways to the other ones alone, each once; `beside`: these destinations. `feeds`: queries over
-    all rows that take rows of the pass over its source, where those go elsewhere, too.
+    all rows that take rows of the pass over its source, where those go elsewhere, too. `front`: of a way whose rows are
+    of one of the sources that come together, and never do so themselves, the number of that source, which `source` is.
     """
 
     id: str
@@ -358,6 +316,7 @@ class DataFlowTask:
     beside: tuple[Destination, ...] = ()
     end: FlowRows = FIRST
     feeds: tuple[str, ...] = ()
+    front: int | None = None
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
@@ -406,16 +365,29 @@ class DataFlowTask:
     @property
     def rows_read(self) -> set[FlowRows]:
         """The rows that go on somewhere on the way."""
-        return rows_read(self.transforms, self.end) | set(self.together.inputs if self.together else ())
+        return rows_read(self.transforms, self.end) | set(self.meeting.inputs if self.meeting else ())
+
+    @property
+    def meeting(self) -> Together | None:
+        """What its rows come out of, where those of its sources have come together."""
+        return self.together if self.front is None else None
+
+    @property
+    def alone(self) -> DataFlowTask:
+        """The same with one source, where its rows are of one of several and meet no others."""
+        if self.front is None:
+            return self
+        own = tuple(replace(item, front_of=None) for item in self.transforms)
+        return replace(self, transforms=own, others=(), together=None, front=None)
 
     @property
     def join(self) -> Join | None:
-        """The join of its sources, if there is one."""
+        """The join of the sources of its flow, if there is one."""
         return self.together if isinstance(self.together, Join) else None
 
     @property
     def union(self) -> Union | None:
-        """The union of its sources, if there is one."""
+        """The union of the sources of its flow, if there is one."""
         return self.together if isinstance(self.together, Union) else None
 
     @property
@@ -431,12 +403,12 @@ class DataFlowTask:
     @property
     def columns(self) -> tuple[FirstColumn, ...]:
         """Those of its rows in front of the transforms, or behind those that stand in front of a join or union."""
-        return tuple(self.source.layout.columns) if self.together is None else self.together.columns
+        return tuple(self.source.layout.columns) if self.meeting is None else self.meeting.columns
 
     @property
     def ignoring(self) -> list[str]:
         """Names of those that are NULL where their text is no value."""
-        return self.source.layout.ignoring if self.together is None else self.together.ignoring
+        return self.source.layout.ignoring if self.meeting is None else self.meeting.ignoring
 
 
 @dataclass(frozen=True, slots=True)

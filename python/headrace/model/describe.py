@@ -6,23 +6,20 @@ from dataclasses import asdict
 
 from headrace.model.bound import (
     BoundPackage,
-    DatabaseQuerySource,
-    DatabaseSource,
     DataFlowTask,
     Destination,
     FileSource,
     GatheredSource,
     Join,
     Lookup,
-    QuerySource,
     Source,
-    TableSource,
     Transform,
     Union,
     outputs_taken,
 )
 from headrace.model.describe_tasks import describe_control, plain
 from headrace.model.layout import Layout
+from headrace.model.lookup_sources import DatabaseQuerySource, DatabaseSource, QuerySource, TableSource
 from headrace.model.partition import describe_clause
 from headrace.model.redaction import redact_data
 from headrace.model.reunion import Reunion
@@ -57,8 +54,8 @@ def _flow(flow: DataFlowTask) -> dict[str, object]:
         "description": flow.description,
         "when": flow.when,
         "source": _source(flow.source),
-        **({} if flow.join is None else {"join": _join(flow.join)}),
-        **({} if flow.union is None else {"union": _union(flow.union)}),
+        **({"join": _join(flow.meeting)} if isinstance(flow.meeting, Join) else {}),
+        **({"union": _union(flow.meeting)} if isinstance(flow.meeting, Union) else {}),
         "transforms": [{**_transform(own), **_taken(own, flow), **_in_front(own, flow)} for own in flow.transforms],
         "destination": _destination(flow.destination),
         "rejects": {**flow.rejects.to_dict(), **({"table": flow.reject_table} if flow.reject_table else {})},
@@ -122,9 +119,9 @@ def _taken(own: Transform, flow: DataFlowTask) -> dict[str, object]:
 
 def _in_front(own: Transform, flow: DataFlowTask) -> dict[str, object]:
     """Of a transform in front of a join or a union that, and the source whose rows pass it."""
-    if own.front_of is None or flow.together is None:
+    if own.front_of is None or flow.meeting is None:
         return {}
-    return {"in_front_of": flow.together.name, "of_source": flow.together.sources[own.front_of].name}
+    return {"in_front_of": flow.meeting.name, "of_source": flow.meeting.sources[own.front_of].name}
 
 
 def _inputs(together: Join | Union) -> dict[str, object]:

@@ -102,14 +102,16 @@ class FlowBinder:
         places = {name: (*path, "destinations", name) for name in spec.destinations}
         destinations = {name: self._destination(name, own, places[name]) for name, own in spec.destinations.items()}
         readers = [Reader(name, (*places[name], "input"), own.input) for name, own in spec.destinations.items()]
-        way = (spec.transforms, path, Beginning(sources, _fronts(spec)), readers, scope)
+        fronts = _fronts(spec)
+        way = (spec.transforms, path, Beginning(sources, fronts), readers, scope)
         bound = self._transforms.bind(*way, {})
         if bound is None:
             return None
         transforms, together = bound.transforms, bound.together
         source = next(own for own in sources.values() if own is not None) if together is None else together.sources[0]
         ends = {name: rows_of(own.input) for name, own in spec.destinations.items()}
-        if not self._gathered.check(spec, transforms, ends, path):
+        fronts_of_ends = {name: None if fronts is None else fronts.source_of(end) for name, end in ends.items()}
+        if not self._gathered.check(spec, transforms, ends, path, fronts_of_ends):
             return None
         if len(destinations) > 1 and not self._share(spec, destinations, path):
             return None
@@ -131,17 +133,17 @@ class FlowBinder:
                 if results[queries] is None:
                     return None
             gathered = results[queries]
-            read: Source = source if gathered is None else gathered
-            first: Sequence[FirstColumn] = source.layout.columns if together is None else together.columns
-            if gathered is not None:
-                first = gathered.layout.columns
+            number = fronts_of_ends[name]
+            meeting = None if gathered is not None or number is not None else together
+            read = gathered or _source_of(source, together, number)
+            first: Sequence[FirstColumn] = read.layout.columns if meeting is None else meeting.columns
             columns = columns_of(first, passed, ends[name])
             others = beside(transforms, name)
-            is_known = together is None or together.is_described
+            is_known = number is not None or together is None or together.is_described
             is_described = is_known and all(own.is_described for own in whole)
             if is_described or (is_known and not any(isinstance(own, SqlTransform | Reunion) for own in whole)):
                 self._check_columns(destination, columns, (*place, "columns"))
-            if gathered is None and together is not None and not self._divides(own, destination, together, place):
+            if together and not gathered and not self._divides(own, destination, together, place, number):
                 return None
             shared = len(destinations) > 1
             is_whole = is_described and all(item.is_described for item in others)
@@ -166,6 +168,7 @@ class FlowBinder:
                     tuple(item for item in destinations.values() if item is not None and item is not destination),
                     ends[name],
                     feeds,
+                    number,
                 )
             )
         return tasks[0] if len(tasks) == 1 else SharedFlow(instance, _by_connection(tasks))
@@ -210,11 +213,22 @@ class FlowBinder:
         )
         return False
 
-    def _divides(self, spec: DestinationSpec, destination: Destination, together: Together, path: DocumentPath) -> bool:
-        """Whether rows of several sources can be divided as the destination says: nobody looks at their keys before."""
+    def _divides(
+        self,
+        spec: DestinationSpec,
+        destination: Destination,
+        together: Together,
+        path: DocumentPath,
+        front: int | None,
+    ) -> bool:
+        """Whether rows of several sources can be divided as the destination says: nobody looks at their keys before.
+        `front`: the number of the source in front of whose meeting with others they stand, if they do.
+        """
         clause = spec.partition
         if clause is None:
             return True
+        if front is not None:
+            return self._is_divided_as_written(clause, together, path)
         if not together.is_described and not _is_key_known(clause.column, destination, together):
             self._problems.add(
                 self._document,
@@ -249,6 +263,21 @@ class FlowBinder:
                 self._document,
                 (*path, "partition", "range"),
                 f"{rows} cannot be divided by {unknown}: {why}",
+                expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
+                hint="Give the bounds, or leave `partition` out.",
+                at_key=True,
+            )
+        return unknown is None
+
+    def _is_divided_as_written(self, spec: PartitionSpec, together: Together, path: DocumentPath) -> bool:
+        """Whether nobody has to look at the keys of rows that stand in front of what brings rows together."""
+        unknown = None if spec.range is None else looked_for(spec.range)
+        if unknown is not None:
+            self._problems.add(
+                self._document,
+                (*path, "partition", "range"),
+                f"rows in front of `{show_name(together.name)}` cannot be divided by {unknown}: keys are looked for in "
+                "one source in this version",
                 expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
                 hint="Give the bounds, or leave `partition` out.",
                 at_key=True,
@@ -424,6 +453,11 @@ class FlowBinder:
         return replace(destination, partition=clause, partitions=tuple(spec.partitions or ()))
 
 
+def _source_of(first: Source, together: Together | None, front: int | None) -> Source:
+    """The source of rows: of several ones that do not meet their own one, else the first."""
+    return first if together is None or front is None else together.sources[front]
+
+
 def _fronts(spec: DataFlowSpec) -> Fronts | None:
     """Where the rows of several sources come together, and what stands in front of that."""
     return next(
@@ -434,13 +468,14 @@ def _fronts(spec: DataFlowSpec) -> Fronts | None:
 def _by_connection(ways: Sequence[DataFlowTask]) -> tuple[DataFlowTask, ...]:
     """Ways to one connection stand together, in the order of the package: so they become visible. Behind them those to
     where nothing is, since nobody can say later whether they were complete. What rejects and rows of the pass over the
-    source are told with comes first: a way without a query over all rows.
+    source are told with comes first: a way without a query over all rows, and one behind what brings rows together.
     """
-    names = list(dict.fromkeys(way.destination.connection.name for way in ways))
+    behind = sorted(ways, key=lambda way: way.front is not None)
+    names = list(dict.fromkeys(way.destination.connection.name for way in behind))
 
-    def place(way: DataFlowTask) -> tuple[bool, int, bool]:
-        connection = way.destination.connection
-        return connection.type == "null", names.index(connection.name), isinstance(way.source, GatheredSource)
+    def place(way: DataFlowTask) -> tuple[bool, int, bool, bool]:
+        connection, is_gathered = way.destination.connection, isinstance(way.source, GatheredSource)
+        return connection.type == "null", names.index(connection.name), is_gathered, way.front is not None
 
     return tuple(sorted(ways, key=place))
 

@@ -67,9 +67,7 @@ class FlowGraph:
         if not all(are_there) or self._goes_in_a_circle():
             return None
         order = {name: self._transforms[name] for reader in self._readers for name in self.way(reader.input)}
-        are_right = (
-            self._reach_all(order) and self._begin_together(readers) and self._meet_once() and self._reads_all(order)
-        )
+        are_right = self._reach_all(order) and self._meet_once() and self._reads_all(order)
         return order if are_right and self._come_once(order) else None
 
     def way(self, written: str) -> list[str]:
@@ -176,31 +174,6 @@ class FlowGraph:
                 at_key=True,
             )
         return not unread
-
-    def _begin_together(self, readers: Sequence[Reader]) -> bool:
-        """Whether nobody else reads rows that come together with those of other sources, or stand in front of that."""
-        if self._fronts is None:
-            return True
-        is_right, together = True, show_name(self._fronts.together)
-        for reader in readers:
-            name = rows_of(reader.input).name
-            is_in_front = reader.name == self._fronts.together or reader.name in self._fronts.places
-            if is_in_front and reader not in self._readers:
-                continue
-            if name not in self._sources and name not in self._fronts.places:
-                continue
-            is_right = False
-            self._problems.add(
-                self._document,
-                reader.path,
-                f"the rows of the source `{show_name(name)}` are read by `{together}`, and here, too"
-                if name in self._sources
-                else f"`{show_name(reader.input)}` stands in front of `{together}`, and is read here, too",
-                found=quote(reader.input),
-                expected=f"`{together}`, or a transform behind it",
-                hint=f"Set `input: {together}`, or write a data flow of its own.",
-            )
-        return is_right
 
     def _meet_once(self) -> bool:
         """Whether what comes together is of different sources."""

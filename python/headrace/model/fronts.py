@@ -1,4 +1,4 @@
-"""Where rows of several sources come together in a data flow, and which transforms stand in front of that."""
+"""Where rows of several sources come together in a data flow, and what stands in front of that, or beside it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from headrace.model.spec_unions import ReunionTransformSpec
 class Fronts:
     """`together`: the name of the transform that brings rows of several sources together; `inputs`: what it takes of
     them; `sources`: for each of these rows the source that they are of, None if there is none; `places`: the transforms
-    in front of it, each with the number of its input.
+    whose rows are of one of these sources, each with its number: those in front of it, and others that lead elsewhere.
     """
 
     together: str
     inputs: tuple[FlowRows, ...]
     sources: tuple[str | None, ...]
     places: Mapping[str, int] = field(default_factory=dict)
+
+    def source_of(self, rows: FlowRows) -> int | None:
+        """The number of the source that rows are of; None for those that have come together with others."""
+        return self.sources.index(rows.name) if rows.name in self.sources else self.places.get(rows.name)
 
 
 def bring_together(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> list[str]:
@@ -37,19 +41,12 @@ def bring_together(transforms: Mapping[str, TransformSpec], sources: Collection[
 
 
 def fronts_of(together: str, transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> Fronts:
-    """What stands in front of the one that brings rows together."""
+    """What stands in front of the one that brings rows together, and beside that."""
     inputs, origins = inputs_of(transforms[together]), _origins(transforms, sources)
-    places: dict[str, int] = {}
-    for number, rows in enumerate(inputs):
-        pending = [rows.name]
-        while pending:
-            name = pending.pop()
-            own = transforms.get(name)
-            if own is not None and name != together and name not in places:
-                places[name] = number
-                pending += [before.name for before in inputs_of(own)]
     of_inputs = [origins.get(rows.name, frozenset()) & set(sources) for rows in inputs]
-    return Fronts(together, inputs, tuple(next(iter(own), None) for own in of_inputs), places)
+    of = tuple(next(iter(own), None) for own in of_inputs)
+    places = {name: number for name in transforms for number, own in enumerate(of) if origins[name] == {own}}
+    return Fronts(together, inputs, of, places)
 
 
 def _origins(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> dict[str, frozenset[str]]:

@@ -103,9 +103,11 @@ class GatheredBinder:
         ways: Mapping[str, Sequence[Transform]],
         ends: Mapping[str, FlowRows],
         path: DocumentPath,
+        fronts: Mapping[str, int | None],
     ) -> bool:
         """Whether a flow with such queries can be loaded. `ways`: the transforms on the way to each destination, which
-        gets the rows of `ends`; `path`: of the flow.
+        gets the rows of `ends`; `path`: of the flow; `fronts`: the number of the source that these are of where they
+        have not come together with those of others.
         """
         passed = {name: queries_passed(own) for name, own in ways.items()}
         name = next((names[-1] for names in passed.values() if names), None)
@@ -113,6 +115,14 @@ class GatheredBinder:
             return True
         known = len(self._problems)
         self._check_ways(passed, path)
+        for own in (own for own, number in fronts.items() if number is not None):
+            self._refuse(
+                (*path, "destinations", own, "input"),
+                f"the query `{show_name(name)}` needs all rows of several sources that have come together, and this "
+                f"destination reads `{show_name(ends[own].shown)}` before that, which is not possible in this version",
+                "destinations behind what brings the rows of sources together",
+                "Write a data flow of its own for one of them.",
+            )
         for own, transforms in ways.items():
             self._check_branches(transforms, ends[own], path)
         if len({own.connection for own in spec.destinations.values()}) > 1:

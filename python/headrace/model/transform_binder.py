@@ -9,7 +9,7 @@ from headrace.model.annotations import value_at
 from headrace.model.bound import Lookup, Source, Together, Transform
 from headrace.model.data_type import DataType
 from headrace.model.flow_graph import FlowGraph, Reader
-from headrace.model.flow_rows import FlowRows
+from headrace.model.flow_rows import FlowRows, rows_of
 from headrace.model.flow_steps import Step, inputs_of, outputs_of
 from headrace.model.fronts import Fronts
 from headrace.model.literals import default_text
@@ -57,7 +57,7 @@ class Beginning:
 @dataclass(frozen=True, slots=True)
 class BoundWays:
     """For each destination what rows may pass on their way to it, each behind what it reads; those in front of
-    `together` come first, by their sources.
+    `together`, or beside it, come first, by their sources.
     """
 
     transforms: Mapping[str, tuple[Transform, ...]]
@@ -108,6 +108,8 @@ class TransformBinder:
                 together = self._together.bind(fronts, spec, place, sources, columns)
                 if together is None:
                     return None
+                is_beside = any(fronts.source_of(rows_of(reader.input)) is not None for reader in readers)
+                together = replace(together, is_beside=is_beside)
                 behind[FlowRows(name)] = _together_columns(together)
                 continue
             assert not isinstance(spec, TogetherSpec)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from headrace.machine.affinity import Affinity
 from headrace.model import FIRST, DataType, FlowRows, LoadOptions, RejectLimits
+from headrace.planning.fit_column import FitColumn
 from headrace.planning.gathered import GatheredSqlPlan, GatherPlan
 from headrace.planning.joins import JoinPlan
 from headrace.planning.lookups import LookupPlan
@@ -28,6 +29,7 @@ from headrace.planning.transforms import (
     names_behind,
     together_spec,
     transform_specs,
+    without_front,
 )
 from headrace.planning.unions import UnionPlan
 from headrace.planning.wording import counted
@@ -71,21 +73,6 @@ class OutputColumn:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         return {"source": self.source, "target": self.target, "type": str(self.type), "nullable": self.nullable}
-
-
-@dataclass(frozen=True)
-class FitColumn:
-    """A column of rows as a destination holds it: texts that are longer, or NULL where it is not nullable, are rejects
-    of the way that leads there.
-    """
-
-    name: str
-    type: DataType
-    nullable: bool
-
-    def to_core(self) -> dict[str, Any]:
-        """The member of a flow spec."""
-        return {"name": self.name, "type": self.type.to_core(), "nullable": self.nullable}
 
 
 @dataclass(frozen=True)
@@ -160,7 +147,8 @@ class DataFlowPlan:
     stream keeps to; empty if they may use any.
     `transforms`: what rows may pass on their way, each behind what it reads; `end`: those that arrive. `together`: how
     the rows of several sources come together before; `layout` is that of the first one. `flow`: the id of a flow with
-    several destinations; `fit`: columns that the destination holds in a narrower form than the rows have them, or not
+    several destinations; `front`: of a way whose rows never come together with those of other sources the number of
+    theirs; `fit`: columns that the destination holds in a narrower form than the rows have them, or not
     as NULL. `gather`: set where rows are what a query makes of all rows of another flow; `feeds`: queries over all rows
     that take rows in the same pass, where it has other destinations, too.
     `committed`: slices, by number, that an earlier attempt of the run has committed. Of those with rejects the core
@@ -205,11 +193,28 @@ class DataFlowPlan:
     gather: GatherPlan | None = None
     end: FlowRows = FIRST
     feeds: tuple[str, ...] = ()
+    front: int | None = None
 
     @property
     def is_one_result(self) -> bool:
         """Whether all its rows are of one attempt: another one may have other rows for a query, or of it."""
         return self.gather is not None or bool(self.feeds)
+
+    @property
+    def alone(self) -> DataFlowPlan:
+        """The same as the plan of a flow with one source, where its rows are of one of several and meet no others."""
+        if self.front is None:
+            return self
+        own = self.source.files_of(self.front)
+        return replace(
+            self,
+            source=self.source.alone(self.front),
+            layout=self.layouts[self.front],
+            together=None,
+            transforms=tuple(map(without_front, self.transforms)),
+            shown_paths=None if self.shown_paths is None else self.shown_paths[own.start : own.stop],
+            front=None,
+        )
 
     @property
     def told(self) -> DataFlowPlan:
@@ -233,14 +238,19 @@ class DataFlowPlan:
         return self.partitioning is not None and any(part.action == "exchange" for part in self.partitioning.partitions)
 
     @property
+    def meeting(self) -> JoinPlan | UnionPlan | None:
+        """What its rows come out of, where those of its sources have come together."""
+        return self.together if self.front is None else None
+
+    @property
     def join(self) -> JoinPlan | None:
-        """How the rows of two sources meet, if they do."""
-        return self.together if isinstance(self.together, JoinPlan) else None
+        """How its rows have met, if they are those of two sources."""
+        return self.meeting if isinstance(self.meeting, JoinPlan) else None
 
     @property
     def union(self) -> UnionPlan | None:
-        """How the rows of several sources go one way on, if they do."""
-        return self.together if isinstance(self.together, UnionPlan) else None
+        """How its rows have come together, if they are those of several sources that go one way on."""
+        return self.meeting if isinstance(self.meeting, UnionPlan) else None
 
     @property
     def layouts(self) -> tuple[dict[str, Any], ...]:
@@ -271,17 +281,18 @@ class DataFlowPlan:
         """Names of the columns that the rows have: those of the source, made ones, and those that lookups add; or those
         of the last query.
         """
+        layout = self.layouts[self.front or 0]
         names = (
-            [column["name"] for column in (*self.layout["columns"], *self.layout.get("made", ()))]
-            if self.together is None
-            else self.together.column_names
+            [column["name"] for column in (*layout["columns"], *layout.get("made", ()))]
+            if self.meeting is None
+            else self.meeting.column_names
         )
         return names_behind(names, self.transforms, self.end)
 
     @property
     def rows_read(self) -> set[FlowRows]:
         """The rows that go on somewhere on the way."""
-        taken = () if self.together is None else self.together.inputs
+        taken = () if self.meeting is None else self.meeting.inputs
         return {self.end, *taken, *(rows for own in self.transforms for rows in own.inputs)}
 
     @property
@@ -289,7 +300,7 @@ class DataFlowPlan:
         """Whether there is more to tell of slices than their ledger has. The core keeps it in the run folder; of what
         it does not find there it reads the rows once more.
         """
-        return self.join is not None or bool(self.transforms)
+        return isinstance(self.together, JoinPlan) or bool(self.transforms)
 
     @property
     def slices_to_load(self) -> list[dict[str, Any]]:
@@ -350,9 +361,14 @@ class DataFlowPlan:
     def end_spec(self) -> dict[str, Any]:
         """The members of a flow spec that say which rows arrive in the destination, and what they have to fit."""
         rows, last = core_rows(self.end, self.transforms), {"transform": len(self.transforms) - 1, "output": 0}
-        is_last = rows == last or not self.transforms
+        is_last = (rows == last or not self.transforms) and self.front is None
         fit = [column.to_core() for column in self.fit]
-        return {**({} if is_last else {"input": rows}), **({"fit": fit} if fit else {})}
+        return {**({} if is_last else {"input": rows, **self.input_source}), **({"fit": fit} if fit else {})}
+
+    @property
+    def input_source(self) -> dict[str, int]:
+        """The member of a flow spec that says of which source the rows of the destination are, if of one alone."""
+        return {} if self.front is None else {"input_source": self.front}
 
     def _rejects_spec(self, folder: str) -> dict[str, Any]:
         run, per_file = self.rejects.run, self.rejects.per_file
@@ -368,7 +384,7 @@ class DataFlowPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
-        told = self.told
+        told = self.told.alone
         return {
             "task": self.task,
             **({"flow_of": self.flow} if self.flow else {}),
@@ -399,7 +415,7 @@ class DataFlowPlan:
                 **self.rejects.to_dict(),
                 **({"table": self.reject_table.shown} if self.reject_table else {}),
             },
-            "flow": self.flow_spec("(run folder)/rejects", {"kind": self.sink_kind}),
+            "flow": self.alone.flow_spec("(run folder)/rejects", {"kind": self.sink_kind}),
         }
 
 

@@ -175,7 +175,7 @@ def plan_data_flow(
         staging=way.staging.tables,
         options=destination.options,
         streams=working_streams,
-        source=source,
+        source=source if task.front is None else source.of_slices(task.front),
         layout=layout.to_core(not_null, types) if together is None else together.layouts[0],
         columns=tuple(mapping.columns),
         steps=plan_steps(
@@ -185,7 +185,7 @@ def plan_data_flow(
             len(source.slices),
             commits=commit is not None,
             rejects=reject_table,
-            joins=task.join is not None,
+            joins=task.join is not None and task.front is None,
             filters=task.filters,
             has_fronts=task.has_fronts,
         ),
@@ -206,6 +206,7 @@ def plan_data_flow(
         gather=gather,
         end=task.end,
         feeds=task.feeds,
+        front=task.front,
     )
 
 

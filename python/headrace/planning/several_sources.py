@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from headrace.model import Column, DataFlowTask, DataType, Join, UnitedColumn
+from headrace.model import Column, DataFlowTask, DataType, Join, Union, UnitedColumn
 from headrace.planning.joins import JoinPlan, plan_join
 from headrace.planning.made_columns import made_notes
 from headrace.planning.memory import SlabOf
@@ -24,7 +24,9 @@ def plan_together(
         return None
     if isinstance(task.together, Join):
         return plan_join(task.together, types, not_null, source)
-    return plan_union(task.together, task.transforms, types, not_null, source)
+    if task.front is not None:  # as for the others, whatever the destination has
+        types = {own.name: own.type for own in task.together.columns if own.from_ is not None}
+    return plan_union(task.together, (*task.transforms, *task.others), types, not_null, source)
 
 
 def slab_of_sources(task: DataFlowTask) -> SlabOf | None:
@@ -41,13 +43,15 @@ def slab_of_sources(task: DataFlowTask) -> SlabOf | None:
 
 def made_columns(task: DataFlowTask) -> Sequence[Column | UnitedColumn]:
     """Columns of the rows that no file has, or not every source."""
-    if task.union is not None:
-        return [column for column in task.union.columns if column.from_ is not None]
-    return task.source.layout.made if task.join is None else []
+    if isinstance(task.meeting, Union):
+        return [column for column in task.meeting.columns if column.from_ is not None]
+    return task.source.layout.made if task.meeting is None else []
 
 
 def notes_of_made(task: DataFlowTask, loaded: Collection[str], source: SourceSnapshot) -> list[str]:
     """Which of the columns `loaded` are made, and what that costs."""
-    if task.union is not None:
-        return made_notes_of_union(task.union, loaded, source)
-    return made_notes(task.source.layout.made if task.join is None else [], loaded, source)
+    if isinstance(task.meeting, Union):
+        return made_notes_of_union(task.meeting, loaded, source)
+    if task.front is not None:
+        source = source.part(task.front)
+    return made_notes(task.source.layout.made if task.meeting is None else [], loaded, source)

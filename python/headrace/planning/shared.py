@@ -20,8 +20,8 @@ from headrace.model import (
     UnitedColumn,
 )
 from headrace.planning.column_mapping import ColumnMapping
+from headrace.planning.fit_column import FitColumn
 from headrace.planning.memory import value_bytes
-from headrace.planning.plan import FitColumn
 
 # As which the number of an output comes.
 _OUTPUT_NUMBER = DataType.parse("int32")
@@ -83,7 +83,8 @@ def copied_types(task: DataFlowTask) -> tuple[DataType, ...]:
     lookups = (*task.lookups, *task.lookups_beside)
     # In front of a meeting of sources they are those of one of these.
     of_sources = [own.layout.columns for own in task.sources] if task.has_fronts else []
-    of_rows = [[column.type for column in own] for own in (task.columns, *of_sources)]
+    together = task.columns if task.together is None else task.together.columns
+    of_rows = [[column.type for column in own] for own in (together, *of_sources)]
     rows = (
         *max(of_rows, key=lambda types: sum(map(value_bytes, types))),
         *(column.type for own in lookups for column in own.added),

@@ -6,15 +6,16 @@ that accounts, ledgers and summaries look at one way at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.errors import InternalError
 from headrace.model import SIDES, FlowRows
+from headrace.planning.front_ways import without_meeting
 from headrace.planning.plan import DataFlowPlan
 from headrace.planning.routing import routing_spec
-from headrace.planning.transforms import TransformPlan, core_rows
+from headrace.planning.transforms import TransformPlan, core_rows, place_of_front
 
 # Of a destination behind the first one: those of all are told with that.
 NO_REJECTS: Final[Mapping[str, Any]] = {
@@ -45,7 +46,7 @@ class SharedPlan:
         # A reject says which tables lack its row: replays send it there alone.
         told = {"destination": _name(first), "rejects": {**spec["rejects"], "tell_destinations": True}}
         if not others:
-            return {**spec, **told}
+            return {**spec, **told, **({} if first.front is None else self._end(first))}
         return {
             **{name: value for name, value in spec.items() if name not in ("input", "fit", "routing")},
             "name": first.flow,
@@ -101,41 +102,52 @@ class SharedPlan:
         counts = item.get("transforms", [])
         own = {name: value for name, value in item.items() if name != "destinations"}
         way = item["destinations"][number]
-        if "join" in own:
-            # Whatever else is a reject, is one before the join, and of all ways.
-            before = int(own["rejected"]) - int(own["join"]["rejected"])
-            own["join"] = {**own["join"], "rejected": int(way["rejected"]) - before}
+        if own.get("join"):
+            own["join"] = {**own["join"], "rejected": int(way["rejected"]) - self._rejected_before_join(item)}
         return {**own, **way, "transforms": [counts[place] for place in places if counts]}
+
+    def _rejected_before_join(self, item: Mapping[str, Any]) -> int:
+        """Of a slice of a side, on the way of all rows that have come out of it."""
+        if not self._has_front_ways:
+            # Whatever else is a reject, is one before the join, and of all ways.
+            return int(item["rejected"]) - int(item["join"]["rejected"])
+        side, counts = self.whole.source_number(int(item["file"])), item.get("transforms", [])
+        passed = {plan.name for way in self.ways if way.front is None for plan in way.transforms}
+        own = [pair for pair in zip(self.whole.transforms, counts, strict=False) if pair[0].front_of == side]
+        # The parser has refused what it has not given to the first one that reads the source itself.
+        first = [int(count["rows"]) for plan, count in own if plan.inputs[0].name == self._source_name(side)]
+        given = first[0] if first else int(item["join"]["rows"])
+        return int(item["rows"]) - given + sum(int(count["rejected"]) for plan, count in own if plan.name in passed)
+
+    def _source_name(self, number: int) -> str:
+        return "" if self.whole.together is None else self.whole.together.source_names[number]
 
     def _sums(self, result: Mapping[str, Any]) -> dict[str, int]:
         """What is told once of a flow, not of each way: rejects, and rows that were left out on some way or discarded.
         They may stand in the table of another destination, and count twice if two queries leave them out.
         """
         read = {way.end for way in self.ways} | self.whole.rows_read
-        filtered = 0
+        filtered = in_front = 0
         for item in result["slices"]:
             for plan, counts in zip(self.whole.transforms, item.get("transforms", []), strict=False):
                 if self.whole.join is not None and plan.front_of is not None:
-                    continue  # of a join that is told of its sides
-                filtered += int(counts["filtered"])
-                outputs = counts.get("outputs", [])
-                # Of what comes out by the first output somebody has counted it all, unless nobody reads it.
-                others = int(counts["matched"]) + int(counts["defaulted"])
-                filtered += sum(
-                    int(count)
-                    for output, count in enumerate([others, *outputs] if outputs else [])
-                    if FlowRows(plan.name, plan.outputs[output]) not in read
-                )
+                    in_front += _left_out(plan, counts, read)  # of a join that is told of its sides
+                else:
+                    filtered += _left_out(plan, counts, read)
         return {
             "rows_rejected": int(result["rejects"]["count"]),
             "rows_filtered": filtered,
-            **self._read_by_replay(result),
+            # What a side has in front of its join may go elsewhere.
+            **({"filtered_in_front": in_front} if self.whole.join is not None and self._has_front_ways else {}),
+            **self._read(result),
             **self._rejected_by_side(result),
         }
 
-    def _read_by_replay(self, result: Mapping[str, Any]) -> dict[str, int]:
-        """Each way of a replay has read the rows that its table lacks: of all of them what was read at all."""
-        if self.whole.replay is None:
+    def _read(self, result: Mapping[str, Any]) -> dict[str, int]:
+        """Each way of a replay has read the rows that its table lacks, and others may be those of one source: of all of
+        them what was read at all.
+        """
+        if self.whole.replay is None and not self._has_front_ways:
             return {}
         return {told: sum(int(item[own]) for item in result["slices"]) for told, own in _READ}
 
@@ -151,6 +163,10 @@ class SharedPlan:
             sums[f"{side}_rejected_behind"] = sum(int(item["join"]["rejected"]) for item in own if item.get("join"))
         return sums
 
+    @property
+    def _has_front_ways(self) -> bool:
+        return any(way.front is not None for way in self.ways)
+
     def _places(self) -> dict[str, int]:
         return {plan.name: place for place, plan in enumerate(self.whole.transforms)}
 
@@ -159,6 +175,7 @@ class SharedPlan:
         fit = [column.to_core() for column in way.fit]
         return {
             "input": core_rows(way.end, self.whole.transforms),
+            **way.input_source,
             **({"fit": fit} if fit else {}),
             **({} if routing is None else {"routing": routing}),
         }
@@ -175,22 +192,37 @@ def branches_of(
     return tuple(direct), tuple(map(tuple, behind.values()))
 
 
+def _left_out(plan: TransformPlan, counts: Mapping[str, Any], read: Collection[FlowRows]) -> int:
+    """Rows that a transform leaves out, or that go by outputs that are not `read`."""
+    outputs = counts.get("outputs", [])
+    # Of what comes out by the first output somebody has counted it all, unless nobody reads it.
+    others = int(counts["matched"]) + int(counts["defaulted"])
+    return int(counts["filtered"]) + sum(
+        int(count)
+        for output, count in enumerate([others, *outputs] if outputs else [])
+        if FlowRows(plan.name, plan.outputs[output]) not in read
+    )
+
+
 def _name(way: DataFlowPlan) -> str:
     return way.task.removeprefix(f"{way.flow}/")
 
 
 def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> SharedPlan:
     """The plan of ways together. `is_told`: see `SharedPlan`. Raises InternalError if they do not read the same."""
+    ways = without_meeting(ways)
     first = ways[0]
     for way in ways:
-        # What rows of a replay belong to, differs from way to way.
-        slices = first.source.slices if way.replay is None else way.source.slices
+        # What rows of a replay belong to, differs from way to way, and those of one source are a part of all.
+        is_whole = way.replay is None and way.front == first.front
+        slices = first.source.slices if is_whole else way.source.slices
         if (way.source.files, way.source.slices) != (first.source.files, slices) or way.layouts != first.layouts:
             raise InternalError("the ways of one data flow do not read the same rows", found=way.task)
-    transforms: dict[str, TransformPlan] = {}
+    known: dict[str, TransformPlan] = {}
     for way in ways:
         for plan in way.transforms:
-            transforms.setdefault(plan.name, plan)
+            known.setdefault(plan.name, plan)
+    transforms = sorted(known.values(), key=place_of_front)
     # What is read again for what an earlier attempt has committed, the core decides by all of them.
     streams = min(way.streams for way in ways)
     equal = tuple(way.with_streams(streams) for way in ways)
@@ -199,6 +231,6 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
     memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
     every = {int(item["number"]): item for way in ways for item in way.source.slices}
     source = replace(first.source, slices=[every[number] for number in sorted(every)])
-    whole = replace(equal[0], source=source, transforms=tuple(transforms.values()), memory=memory)
+    whole = replace(equal[0], source=source, transforms=tuple(transforms), memory=memory, front=None)
     # All rejects are in files already, under the name of a table that is complete.
     return SharedPlan(equal, whole if is_told else replace(whole, keep_rejects="examples"), is_told)

@@ -34,6 +34,8 @@ def plan_source_pass(
 
     Raises TypeMismatchError if the table has other columns by now, or MemoryLimitError.
     """
+    if task.front is not None:
+        source, task = source.alone(task.front), task.alone
     destination = task.destination
     layout = task.source.layout
     table_name = display_name(destination, default_schema)

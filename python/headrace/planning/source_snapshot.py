@@ -97,10 +97,26 @@ class SourceSnapshot:
 
     def part(self, number: int) -> SourceSnapshot:
         """The files and slices of one of several sources, numbered as they are."""
-        first = self.parts[number].first_file
+        own = self.files_of(number)
+        slices = [item for item in self.slices if item["file"] in own]
+        return replace(
+            self, name=self.parts[number].name, files=self.files[own.start : own.stop], slices=slices, parts=()
+        )
+
+    def of_slices(self, number: int) -> SourceSnapshot:
+        """All files, and the slices of one of several sources."""
+        return replace(self, slices=self.part(number).slices)
+
+    def alone(self, number: int) -> SourceSnapshot:
+        """One of several sources, as if there were no other one."""
+        first, part = self.files_of(number).start, self.part(number)
+        slices = [{**item, "file": item["file"] - first} for item in part.slices]
+        return replace(part, slices=slices, pairs=None, may_be_empty=self.parts[number].may_be_empty)
+
+    def files_of(self, number: int) -> range:
+        """The numbers of the files of one of several sources."""
         behind = self.parts[number + 1].first_file if number + 1 < len(self.parts) else len(self.files)
-        slices = [item for item in self.slices if first <= item["file"] < behind]
-        return replace(self, name=self.parts[number].name, files=self.files[first:behind], slices=slices, parts=())
+        return range(self.parts[number].first_file, behind)
 
     @property
     def compressions(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headrace.model import (
@@ -72,6 +73,22 @@ def plan_transforms(
             plans.append(plan_lookup(own, source, types, streams, memory_bytes, table_name, loaded, taken))
             behind[main] = {**types, **{column.name: column.type for column in own.added}}
     return tuple(plans)
+
+
+def without_front(plan: TransformPlan) -> TransformPlan:
+    """The same of a flow with one source."""
+    if isinstance(plan, LookupPlan):
+        return replace(plan, lookup=replace(plan.lookup, front_of=None))
+    if isinstance(plan, SplitPlan):
+        return replace(plan, split=replace(plan.split, front_of=None))
+    if isinstance(plan, ReunionPlan):
+        return replace(plan, reunion=replace(plan.reunion, front_of=None))
+    return replace(plan, transform=replace(plan.transform, front_of=None)) if isinstance(plan, SqlPlan) else plan
+
+
+def place_of_front(plan: TransformPlan) -> float:
+    """By which transforms stand: those of sources in front of what brings their rows together, by these."""
+    return float("inf") if plan.front_of is None else plan.front_of
 
 
 def names_behind(first: Sequence[str], transforms: Sequence[TransformPlan], rows: FlowRows) -> list[str]:

@@ -60,6 +60,9 @@ def name_offender(
     """
     if not isinstance(error, HeadraceError) or error.at is not None or not _stands_in_files(plan):
         return
+    plan = plan.alone
+    if not plan.lookups:  # those of other ways of its flow take nothing now
+        plan = replace(plan, memory=plan.memory.with_lookups(0))
     try:
         search = None if cancel.is_set() else target.row_search(plan, error)
         if search is None or not search.constraints:

@@ -22,6 +22,8 @@ from headrace.model import (
     FilesConnection,
     FileSource,
     GatheredSource,
+    Join,
+    Union,
 )
 from headrace.model.load import usable_cpus
 from headrace.planning import (
@@ -449,8 +451,8 @@ def _finished(
         reject_table=None
         if task.reject_table is None
         else display_name(destination, target.default_schema, task.reject_table),
-        is_joined=read.join is not None,
-        is_united=read.union is not None,
+        is_joined=isinstance(read.meeting, Join),
+        is_united=isinstance(read.meeting, Union),
         query=source.name if isinstance(source, GatheredSource) else "",
         flow=task.flow,
         shared=shared,

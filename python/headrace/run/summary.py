@@ -28,6 +28,7 @@ _KEPT_SKIPPED = 1_000
 _SLICE_SUMS = ("bytes", "lines", "skipped", "rows", "rejected", "filtered", "out", "values_ignored")
 
 
+_IN_FRONT = "filtered_in_front"
 _OF_SOURCES = ("rows_read", "rows_skipped")
 
 Document = dict[str, Any]
@@ -207,7 +208,7 @@ class TableResult:
             "mb_per_second": round(sums["bytes"] / 1e6 / seconds, 3) if seconds > 0 else 0.0,
             "rows_per_second": round(self._rows_read_now() / seconds, 1) if seconds > 0 else 0.0,
             "streams": self.plan.streams,
-            "slices": len(self.plan.source.slices),
+            "slices": len(self.plan.alone.source.slices),
             **({} if (join := self.join()) is None else {"join": join}),
             **({} if (union := self.union()) is None else {"union": union}),
             **({} if (gathered := self.gathered()) is None else {"gathered": gathered}),
@@ -319,11 +320,8 @@ class Summary:
             **{name: sum(_of_flow(table, name) for table in sources_of(tables)) for name in _OF_SOURCES},
             "rows_loaded": sum(table["rows_loaded"] for table in tables),
             "rows_rejected": sum(_of_flow(table, "rows_rejected") for table in sources_of(tables)),
-            "rows_filtered": sum(
-                _of_flow(table, "rows_filtered")
-                + sum(own["filtered"] + own.get("filtered_in_front", 0) for own in _sides(table))
-                for table in sources_of(tables)
-            ),
+            "rows_filtered": sum(_of_flow(table, "rows_filtered") for table in sources_of(tables))
+            + _filtered_by_joins(tables),
             "tables": tables,
             "skipped": [task.to_dict() for task in self.skipped],
             "tasks": self.tasks,
@@ -377,6 +375,18 @@ def _of_flow(table: Mapping[str, Any], name: str) -> int:
 def _sides(table: Mapping[str, Any]) -> list[Document]:
     """The accounts of both sides of its join."""
     return [table["join"][side] for side in SIDES] if table.get("join") else []
+
+
+def _filtered_by_joins(tables: Sequence[Mapping[str, Any]]) -> int:
+    """Rows that joins have left out, or what stands in front of them; of each flow once."""
+    joined = sources_of([table for table in tables if table.get("join")])
+    # What does not come to a join may go elsewhere: it is told then how many rows do neither.
+    beside = {str(table["flow_of"]): own for table in tables if (own := table.get("shared")) and _IN_FRONT in own}
+    in_front = sum(int(own[_IN_FRONT]) for own in beside.values())
+    for table in joined:
+        is_told = table.get("flow_of") in beside
+        in_front += sum(own["filtered"] + (0 if is_told else own.get(_IN_FRONT, 0)) for own in _sides(table))
+    return in_front
 
 
 def _values(count: int) -> str:

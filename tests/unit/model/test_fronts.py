@@ -47,6 +47,7 @@ COLORS = (
 )
 TABLE = "keyed: {input: lines, lookup: {connection: warehouse, table: t, on: {note: code}, add: [label]}}"
 JOIN = "left: open, right: cheap.cheap, on: {o_key: l_key}, right_columns: [price]"
+TWO = ", two: {input: open, connection: warehouse, table: u, target: replace}"
 FIXED = 'fixed: {input: lines, sql: "SELECT CAST(l_key AS BIGINT) AS o_key, note, 1 AS kind FROM lines"}'
 
 
@@ -95,13 +96,16 @@ CASES: dict[str, str] = {
         FIXED, "every: {union: {inputs: [orders, fixed], missing: null}}",
         "joined: {join: {left: every, right: more, on: {o_key: l_key}}}", out="joined", more=MORE,
     ),
-    "read_by_a_destination": joined(
-        OPEN, CHEAP, others=", two: {input: open, connection: warehouse, table: u, target: replace}"
+    "nobody_reads_what_is_joined": joined(OPEN, CHEAP, out="open"),
+    "beside_a_query_over_all_rows": joined(
+        OPEN, CHEAP, 'sums: {input: joined, sql: "SELECT count(*) AS n FROM joined"}', out="sums", others=TWO,
     ),
-    "output_read_by_a_destination": joined(
-        OPEN, CHEAP.replace(", discard: [rest]", ""),
-        others=", two: {input: cheap.rest, connection: warehouse, table: u, target: replace}",
+    "divided_beside_by_what_is_looked_for": joined(
+        OPEN, CHEAP, others=TWO.replace("warehouse", "server").replace(
+            "replace}", "replace, load: staged, partition: {range: {column: o_key, parts: 2}}}"
+        ),
     ),
+    "column_is_not_beside": joined(OPEN, CHEAP, others=TWO.replace("replace}", "replace, columns: {k: price}}")),
     "output_read_behind": united(
         CHEAP.replace(", discard: [rest]", ""), "behind: {union: {inputs: [every, cheap.rest]}}",
         inputs="orders, cheap.cheap", out="behind",
@@ -208,3 +212,35 @@ def test_a_table_is_divided_by_a_column_that_no_table_in_front_has_added(tmp_pat
         (flow,) = load(tmp_path, text).flows
         assert flow.join is not None and not flow.join.is_described
         assert flow.destination.partition is not None and flow.destination.partition.column == key
+
+
+def test_rows_in_front_go_to_destinations_too(tmp_path: Path) -> None:
+    """Each with the columns of its own source, whatever meets."""
+    split = CHEAP.replace(", discard: [rest]", "")
+    named = 'named: {input: cheap.rest, sql: "SELECT l_key AS key, price FROM cheap"}'
+    others = TWO + "".join(
+        f", {name}: {{input: {rows}, connection: {place}, table: {name}, target: replace}}"
+        for name, rows, place in (("raw", "lines", "server"), ("named", "named", "warehouse"))
+    )
+    bound = load(tmp_path, joined(OPEN, split, named, others=others, destination="connection: server"))
+    flows = {own.id: own for own in bound.data_flows()}
+    # What is behind the join comes first, and with it all else of its connection.
+    assert list(flows) == ["load/out", "load/raw", "load/two", "load/named"]
+    assert {name: (own.front, own.source.name) for name, own in flows.items()} == {
+        "load/out": (None, "orders"), "load/two": (0, "orders"), "load/raw": (1, "lines"), "load/named": (1, "lines"),
+    }  # fmt: skip
+    assert [own.name for own in flows["load/raw"].rows] == ["l_key", "price", "note"]
+    assert [own.name for own in flows["load/named"].rows] == ["key", "price"]
+    assert [(own.name, own.front_of) for own in flows["load/named"].transforms] == [("cheap", 1), ("named", 1)]
+    assert flows["load/raw"].ignoring == ["l_key"]
+    told = {own["task"]: own for own in describe(bound)["data_flows"]}  # type: ignore[attr-defined]
+    assert "join" in told["load/out"] and "join" not in told["load/raw"]
+    assert told["load/raw"]["source"]["name"] == "lines"
+
+
+def test_a_union_of_sources_may_have_rows_beside_it(tmp_path: Path) -> None:
+    text = united(FIXED, others=", raw: {input: lines, connection: warehouse, table: raw, target: replace}")
+    out, raw = load(tmp_path, text).data_flows()
+    assert (out.front, raw.front, raw.source.name) == (None, 1, "lines")
+    alone = raw.alone
+    assert (alone.together, alone.front, alone.transforms) == (None, None, ())

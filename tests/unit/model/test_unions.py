@@ -84,7 +84,6 @@ CASES: dict[str, str] = {
     "missing_word": package(f"{UNION}, missing: skip"),
     "unknown_setting": package(f"{UNION}, by: name"),
     "bypassed": package(input="old"),
-    "read_besides": package(others=", two: {input: old, connection: warehouse, table: u, target: replace}"),
     "name_of_a_source": package("", "old: {union: {sources: [old, new]}}", input="old"),
     "parts": package(destination=f"{STAGED}, partition: {{range: {{column: id, parts: 2}}}}"),
     "every": package(destination=f"{STAGED}, partition: {{range: {{column: day, every: 1 month, to: 2024-02-01}}}}"),

@@ -157,6 +157,7 @@ fn flow_spec(spec: &InferSpec) -> FlowSpec {
         routing: None,
         destination: String::new(),
         input: None,
+        input_source: None,
         fit: Vec::new(),
         others: Vec::new(),
         sink: SinkSpec::Null,

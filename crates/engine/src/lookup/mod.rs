@@ -270,6 +270,7 @@ fn flow_spec(spec: &LookupSpec) -> FlowSpec {
         routing: None,
         destination: String::new(),
         input: None,
+        input_source: None,
         fit: Vec::new(),
         others: Vec::new(),
         sink: SinkSpec::Null,

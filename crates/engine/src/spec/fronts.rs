@@ -1,8 +1,11 @@
 //! Fronts: transforms in front of a join or a union, through which the rows of one source go before they meet those of others. They are
-//! the first ones of a flow, those of each source together, and each says of which source it is.
+//! the first ones of a flow, those of each source together, and each says of which source it is. What leaves a front may go to
+//! destinations, too, which get rows of that source alone.
 
-use super::FlowSpec;
+use headrace_types::Layout;
+
 use super::ways::{FlowFields, RowFields, RowsOf};
+use super::{FlowSpec, SliceSpec, UnionSpec};
 
 impl FlowSpec {
     /// How many sources come together in its join or union; none if it has neither.
@@ -38,12 +41,43 @@ impl FlowSpec {
     }
 
     fn rows_of_source(&self, source: usize) -> RowFields {
-        let layout = match (&self.join, &self.union) {
+        RowFields::of_layout(self.layout_of_source(source))
+    }
+
+    /// Columns and dialect of the files of a source.
+    pub fn layout_of_source(&self, source: usize) -> &Layout {
+        match (&self.join, &self.union) {
             (Some(join), _) if source > 0 => &join.right,
             (None, Some(union)) => union.layout(&self.layout, source),
             _ => &self.layout,
-        };
-        RowFields::of_layout(layout)
+        }
+    }
+
+    /// The number of the source that a file is of; 0 where there is one alone.
+    pub fn source_of_file(&self, file: usize) -> usize {
+        match (&self.join, &self.union) {
+            (Some(join), _) => join.side_of(file).index(),
+            (None, Some(union)) => union.source_of(file),
+            (None, None) => 0,
+        }
+    }
+
+    /// The same of a slice, if there is such a one.
+    pub fn source_of_slice(&self, number: u32) -> Option<usize> {
+        let (slices, is_it) = (&self.source.slices, |slice: &&SliceSpec| slice.number == number);
+        let at_its_place = number.checked_sub(1).and_then(|place| slices.get(place as usize)).filter(is_it);
+        let slice = at_its_place.or_else(|| slices.iter().find(is_it));
+        slice.map(|slice| self.source_of_file(slice.file))
+    }
+
+    /// Whether rows of a source come as its layout says, and not with the columns of a union alone: something stands in front, or somebody
+    /// else reads them.
+    pub fn reads_whole(&self, source: usize) -> bool {
+        let is_read = |number: usize| self.source_of_destination(number) == Some(source);
+        let is_known = |union: &UnionSpec| union.read_whole.contains(&source);
+        self.input_of_source(source) != RowsOf::FIRST
+            || (0..self.destinations()).any(is_read)
+            || self.union.as_deref().is_some_and(is_known)
     }
 
     /// How many columns of each source go past its front.
@@ -85,6 +119,15 @@ impl FlowSpec {
         let inputs = self.inputs_of_sources().map_or(0, Vec::len);
         if inputs > 0 && inputs != sources {
             return Err(format!("{inputs} inputs are not those of {sources} sources"));
+        }
+        for number in 0..self.destinations() {
+            let Some(source) = self.source_of_destination(number) else { continue };
+            if !is_there(source) {
+                return Err(format!("destination {number} reads rows of a source that is not there"));
+            }
+            if number == 0 && self.input.is_none() {
+                return Err("nothing says which rows of its source destination 0 reads".to_owned());
+            }
         }
         Ok(())
     }

@@ -170,13 +170,18 @@ impl JoinSpec {
         let is_cut = |file: usize| source.slices.iter().filter(|slice| slice.file == file).count() > 1;
         let least_blocks = streams.saturating_mul(2);
         let is_torn = |pair: &[SliceSpec]| {
-            (0..flow.destinations()).filter_map(|own| flow.committed_in(own)).any(|known| {
-                let is_there = |slice: &SliceSpec| known.contains_key(&slice.number);
-                pair.iter().any(is_there) && !pair.iter().all(is_there)
+            (0..flow.destinations()).any(|own| {
+                let known = flow.committed_in(own);
+                let is_there = |slice: &&SliceSpec| known.is_some_and(|known| known.contains_key(&slice.number));
+                let mut taken = pair.iter().filter(|slice| flow.takes(own, slice.number)).peekable();
+                let is_first_there = taken.peek().is_some_and(is_there);
+                !taken.all(|slice| is_there(&slice) == is_first_there)
             })
         };
-        let has_positions =
-            |sink: &SinkSpec| matches!(sink, SinkSpec::Arrow { position: Some(_), .. } | SinkSpec::Locate { .. });
+        let has_positions = |(number, sink): (usize, &SinkSpec)| {
+            let is_joined = flow.source_of_destination(number).is_none();
+            is_joined && matches!(sink, SinkSpec::Arrow { position: Some(_), .. } | SinkSpec::Locate { .. })
+        };
         let text = if files != 2 * self.first_right_file {
             let left = self.first_right_file;
             format!("{left} left files are not pairs with {} right ones", files.saturating_sub(left))
@@ -186,7 +191,7 @@ impl JoinSpec {
             "a pipe cannot be in a pair".to_owned()
         } else if source.generate.is_some() || !source.epochs.is_empty() {
             "generated rows and epochs cannot be in pairs".to_owned()
-        } else if flow.sinks().any(has_positions) {
+        } else if flow.sinks().enumerate().any(has_positions) {
             "joined rows have no positions".to_owned()
         } else if let Some(pair) = self.pairs(source).iter().find(|pair| is_torn(pair)) {
             format!("of the pair with slice {} one slice was committed and one was not", pair[0].number)

@@ -18,6 +18,9 @@ pub struct UnionSpec {
     /// Which rows of each source go on together; those of their parsers if that is not said.
     #[serde(default)]
     pub inputs: Vec<RowsOf>,
+    /// On the way to one of several destinations: sources whose rows come as their layouts say, because others read them, too.
+    #[serde(skip)]
+    pub read_whole: Vec<usize>,
 }
 
 /// A source of a union.

@@ -39,6 +39,9 @@ pub struct DestinationSpec {
     pub name: String,
     /// Which rows it gets.
     pub input: RowsOf,
+    /// As [`FlowSpec::input_source`].
+    #[serde(default)]
+    pub input_source: Option<usize>,
     /// As in [`FlowSpec::fit`].
     #[serde(default)]
     pub fit: Vec<RowColumn>,
@@ -125,6 +128,11 @@ impl FlowFields {
         }
     }
 
+    /// Those of the rows that arrive at a destination.
+    pub fn of_destination(&self, spec: &FlowSpec, number: usize) -> &RowFields {
+        self.of_source(spec.input_of_destination(number), spec.source_of_destination(number))
+    }
+
     /// Before and behind a transform.
     pub fn around(&self, place: usize) -> Option<&(RowFields, RowFields)> {
         self.stages.get(place)
@@ -158,6 +166,15 @@ impl FlowSpec {
         }
     }
 
+    /// The number of the source in whose front the rows of a destination are; none if they come out of the join or union, or if there is
+    /// neither.
+    pub fn source_of_destination(&self, number: usize) -> Option<usize> {
+        match number.checked_sub(1) {
+            None => self.input_source,
+            Some(other) => self.others.get(other)?.input_source,
+        }
+    }
+
     /// The transform that stands right before a place, if it stands in front of the same source, or of none.
     fn last_before(&self, place: usize, source: Option<usize>) -> Option<usize> {
         place.checked_sub(1).filter(|&before| self.source_of_transform(before) == source)
@@ -169,7 +186,8 @@ impl FlowSpec {
 
     /// The places of the transforms that rows may pass to a destination, in order; what stands in front of a join or a union among them.
     pub fn passed(&self, number: usize) -> Vec<usize> {
-        let fronts = (0..self.sources()).map(|source| self.input_of_source(source));
+        let sources = if self.source_of_destination(number).is_none() { self.sources() } else { 0 };
+        let fronts = (0..sources).map(|source| self.input_of_source(source));
         self.leading_to(fronts.chain([self.input_of_destination(number)]))
     }
 
@@ -191,27 +209,34 @@ impl FlowSpec {
         (0..self.transforms.len()).filter(|place| is_passed[*place]).collect()
     }
 
-    /// The plain flow of the way to a destination.
+    /// The plain flow of the way to a destination. Of one that gets rows of one source past the join or union, it has neither.
     pub fn way(&self, number: usize) -> FlowSpec {
-        let passed = self.passed(number);
+        let (passed, source) = (self.passed(number), self.source_of_destination(number));
         let mut way = FlowSpec { others: Vec::new(), transforms: Vec::new(), ..self.clone() };
         let own = passed.iter().filter_map(|place| Some((*place, self.transforms.get(*place)?)));
         way.transforms = own
             .map(|(place, own)| {
                 let inputs = self.inputs_of(place).into_iter().map(|rows| rows.among(&passed)).collect();
-                TransformSpec { inputs, ..own.clone() }
+                TransformSpec { inputs, source: own.source.filter(|_| source.is_none()), ..own.clone() }
             })
             .collect();
         let rows = self.input_of_destination(number).among(&passed);
         way.input = Some(rows);
+        if let Some(source) = source {
+            (way.layout, way.join, way.union, way.input_source) =
+                (self.layout_of_source(source).clone(), None, None, None);
+        }
         way.inputs_of_sources_mut().into_iter().flatten().for_each(|rows| *rows = rows.among(&passed));
+        if let Some(union) = &mut way.union {
+            union.read_whole = (0..self.sources()).filter(|source| self.reads_whole(*source)).collect();
+        }
         if let Some(other) = number.checked_sub(1).and_then(|other| self.others.get(other)) {
-            let DestinationSpec { name, fit, routing, sink, committed, left_out, .. } = other.clone();
-            (way.destination, way.source.left_out) = (name, left_out);
+            let DestinationSpec { name, fit, routing, sink, committed, .. } = other.clone();
+            (way.destination, way.input_source) = (name, None);
             (way.fit, way.routing, way.sink, way.source.committed) = (fit, routing, sink, committed);
         }
-        let left_out = std::mem::take(&mut way.source.left_out);
-        way.source.slices.retain(|slice| !left_out.contains(&slice.number));
+        way.source.left_out.clear();
+        way.source.slices.retain(|slice| self.takes(number, slice.number));
         way
     }
 
@@ -229,7 +254,9 @@ impl FlowSpec {
             None => Some(&self.source.left_out),
             Some(other) => self.others.get(other).map(|other| &other.left_out),
         };
+        let is_of = |source: usize| self.source_of_slice(slice) == Some(source);
         left_out.is_some_and(|left_out| !left_out.contains(&slice))
+            && self.source_of_destination(number).is_none_or(is_of)
     }
 
     /// The destinations that get rows of a slice.
@@ -246,7 +273,11 @@ impl FlowSpec {
     pub fn known(&self, slice: &SliceSpec) -> Option<SliceReport> {
         let of =
             |number: usize| self.committed_in(number)?.get(&slice.number).map(|known| SliceReport::known(slice, known));
-        let mut account = of(self.takers(slice.number).next()?)?;
+        let nothing = CommittedSlice::default();
+        let mut account = match self.takers(slice.number).next() {
+            Some(taker) => of(taker)?,
+            None => SliceReport::known(slice, &nothing), // of a source that nobody wants any more
+        };
         if self.others.is_empty() {
             return Some(account);
         }
@@ -290,7 +321,9 @@ impl FlowSpec {
             known.stages.push(around);
         }
         for number in 0..self.destinations() {
-            self.check_rows(self.input_of_destination(number), self.transforms.len(), None)?;
+            let source = self.source_of_destination(number);
+            let end = if source.is_some() { fronts } else { self.transforms.len() };
+            self.check_rows(self.input_of_destination(number), end, source)?;
         }
         Ok(known)
     }

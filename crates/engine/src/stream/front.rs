@@ -5,7 +5,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::take::take;
 use headrace_types::{CoreError, ErrorKind};
 
-use crate::report::TransformCounts;
+use super::reader::{Counts, InFront, Rows};
 use crate::spec::{JoinSpec, RowFields};
 use crate::transforms::{Remaining, Transforms};
 
@@ -25,25 +25,28 @@ impl<'a> Front<'a> {
         Some(Front { transforms, beside: join.beside, schema: sides[side].schema.arrow() })
     }
 
-    /// The rows of a batch of the parser that are left; none if there are none. `remaining` is told of the others.
+    /// The rows of a batch of the parser that are left to meet others, and those that go to destinations past the join. `remaining` is told
+    /// of the others.
     ///
     /// # Errors
-    /// Those of [`Transforms::apply`].
+    /// Those of [`Rows::place_in_front`].
     pub fn apply(
         &self,
         batch: RecordBatch,
-        counts: &mut [TransformCounts],
+        counts: Counts<'_>,
         remaining: &mut Remaining,
-    ) -> Result<Option<RecordBatch>, CoreError> {
+        rows: &mut dyn Rows,
+    ) -> Result<InFront, CoreError> {
         if self.beside == 0 {
-            return self.transforms.apply(batch, counts, remaining);
+            return rows.place_in_front(self.transforms, batch, counts, remaining);
         }
         let internal =
             |error: ArrowError| CoreError::new(ErrorKind::Internal, format!("columns beside transforms: {error}"));
         let at = batch.num_columns().saturating_sub(self.beside);
         let [own, beside] = [0..at, at..batch.num_columns()].map(|columns| batch.project(&columns.collect::<Vec<_>>()));
         let (own, beside) = (own.map_err(internal)?, beside.map_err(internal)?);
-        let Some(left) = self.transforms.apply(own, counts, remaining)? else { return Ok(None) };
+        let InFront { met, placed } = rows.place_in_front(self.transforms, own, counts, remaining)?;
+        let Some(left) = met else { return Ok(InFront { met: None, placed }) };
         let numbers = remaining.numbers().map(|numbers| UInt32Array::from(numbers.to_vec()));
         let part = |column: &ArrayRef| match &numbers {
             Some(numbers) => take(column, numbers, None),
@@ -51,6 +54,7 @@ impl<'a> Front<'a> {
         };
         let beside = beside.columns().iter().map(part).collect::<Result<Vec<_>, _>>().map_err(internal)?;
         let columns = [left.columns(), &beside].concat();
-        RecordBatch::try_new(self.schema.clone(), columns).map(Some).map_err(internal)
+        let met = RecordBatch::try_new(self.schema.clone(), columns).map_err(internal)?;
+        Ok(InFront { met: Some(met), placed })
     }
 }

@@ -56,7 +56,7 @@ impl KeptAccounts {
         let units = lines.map_while(Result::ok).filter_map(|line| serde_json::from_str::<KeptUnit>(&line).ok());
         let first = |unit: KeptUnit| Some((unit.slices.first()?.number, unit));
         let mut known: HashMap<u32, KeptUnit> = units.filter_map(first).collect();
-        known.retain(|slice, unit| unit.of == of && is_committed(*slice));
+        known.retain(|_, unit| unit.of == of && unit.slices.iter().all(|own| is_committed(own.number)));
         // What cannot be written is read again then.
         let own = KeptAccounts { of, known, file: folder.create(&path).ok().map(Mutex::new) };
         own.known.values().for_each(|unit| own.write(unit));
@@ -89,8 +89,10 @@ impl KeptAccounts {
             let known = |slice: &SliceSpec| {
                 spec.committed_in(own)?.get(&slice.number).map(|known| counts(&SliceReport::known(slice, known)))
             };
-            let committed: Option<Vec<_>> = unit.iter().map(known).collect();
-            let kept: Vec<_> = found.slices.iter().map(|account| counts(&account.of_destination(own))).collect();
+            let committed: Option<Vec<_>> =
+                unit.iter().filter(|slice| spec.takes(own, slice.number)).map(known).collect();
+            let taken = found.slices.iter().filter(|account| spec.takes(own, account.number));
+            let kept: Vec<_> = taken.map(|account| counts(&account.of_destination(own))).collect();
             if committed? != kept {
                 return None;
             }

@@ -1,5 +1,6 @@
 //! Two slices whose rows meet: a reader for each, and the join that asks for the blocks of the side that is behind.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -11,7 +12,7 @@ use headrace_types::{CoreError, ErrorKind, Layout, Location, RowColumn, Rule};
 use super::Sending;
 use super::front::Front;
 use super::ranges::JoinedRange;
-use super::reader::{Counts, Gone, Progress, Reader, Rows};
+use super::reader::{Counts, Gone, InFront, Progress, Reader, Rows, rows_of};
 use crate::flow::{Flow, Shared};
 use crate::lookup::key_text;
 use crate::meter::{Doing, SliceSize, StreamMeter, Work};
@@ -19,7 +20,7 @@ use crate::report::{DestinationCounts, JoinCounts, TransformCounts};
 use crate::row_position::RowPosition;
 use crate::sink::Origin;
 use crate::sink::locate::LocateSink;
-use crate::spec::{FileSpec, FlowSpec, JoinSpec, KeepRejects, RejectSpec, RowFields, SinkSpec, SliceSpec};
+use crate::spec::{FileSpec, FlowSpec, JoinSpec, KeepRejects, RejectSpec, RowFields, SinkSpec, SliceSpec, SourceSpec};
 use crate::transforms::{Refusal, Remaining};
 
 /// Joins the slices of one pair after the other.
@@ -63,8 +64,6 @@ struct Opened<'s> {
     at_hand: [AtHand; 2],
     /// How many rows of the parsers have come before them.
     before: [u64; 2],
-    /// How many rows of the sides were refused.
-    rejected: [u64; 2],
     out: u64,
     transforms: Vec<TransformCounts>,
     /// What was refused at the ends of ways, and what went to the destinations.
@@ -79,7 +78,7 @@ struct AtHand {
     rows: u64,
     /// The numbers of those that its front has left; none as long as it has left all.
     left: Option<Vec<u32>>,
-    /// Those that it has refused, in their order.
+    /// Those that were refused there, in their order.
     refused_in_front: Vec<RefusedRow>,
     /// Those that do not go on behind the join, in their order.
     refused: Vec<RefusedRow>,
@@ -91,14 +90,24 @@ impl AtHand {
         self.left.as_ref().map_or(row, |left| left[row as usize])
     }
 
-    /// All refused rows, in their order.
+    /// All refused rows, in their order. One that was refused beside the join, and behind it, is one, with what was found first.
     fn into_refused(self) -> Vec<RefusedRow> {
-        let AtHand { mut refused, refused_in_front, .. } = self;
-        if !refused_in_front.is_empty() {
-            refused.extend(refused_in_front);
-            refused.sort_by_key(|own| own.number);
+        let AtHand { refused, refused_in_front: mut all, .. } = self;
+        if all.is_empty() {
+            return refused;
         }
-        refused
+        all.extend(refused);
+        all.sort_by_key(|own| own.number);
+        all.dedup_by(|later, first| {
+            let is_same = later.number == first.number;
+            if is_same {
+                let lacking = [&first.lacking, &later.lacking].map(|own| own.as_deref().unwrap_or_default());
+                let all: BTreeSet<usize> = lacking.concat().into_iter().collect();
+                first.lacking = first.lacking.is_some().then(|| all.into_iter().collect());
+            }
+            is_same
+        });
+        all
     }
 }
 
@@ -143,7 +152,7 @@ impl<'a> Pair<'a> {
         let Some(largest) = slices.iter().max_by_key(|slice| slice.bytes()) else { return Ok(true) };
         self.meter.begin_slice(largest, SliceSize::of(&self.shared.spec.source, largest));
         self.meter.turn_to(Doing::Write);
-        if !self.shared.spec.is_committed(slices) && !sending.begin_slice(first)? {
+        if !sending.begin(slices)? {
             return Ok(false);
         }
         let join = MergeJoin::new(self.join.clone()).map_err(|text| self.internal(&text))?;
@@ -152,7 +161,6 @@ impl<'a> Pair<'a> {
             join,
             at_hand: Default::default(),
             before: [0; 2],
-            rejected: [0; 2],
             out: 0,
             transforms: self.shared.transforms.no_counts(),
             ends: vec![DestinationCounts::default(); self.shared.spec.destinations()],
@@ -212,8 +220,8 @@ impl<'a> Pair<'a> {
         keys: Option<JoinedRange>,
         sending: &mut Sending<'_>,
     ) -> Result<(), CoreError> {
-        let Opened { progress, join, rejected, out, transforms, ends, refused_on_ways, .. } = opened;
-        let have_fronts = self.fronts.iter().any(Option::is_some);
+        let Opened { progress, join, out, transforms, ends, refused_on_ways, .. } = opened;
+        let have_fronts = self.shared.spec.fronts() > 0;
         let mut came_out = Some((out, transforms, ends));
         let mut ended = Vec::new();
         for (side, progress) in Side::BOTH.into_iter().zip(progress) {
@@ -221,7 +229,7 @@ impl<'a> Pair<'a> {
             self.readers[side.index()].close(&mut progress)?;
             let join::InputCounts { rows, unmatched, null_keys } = join.counts(side);
             let filtered = if self.join.kind.keeps(side) { 0 } else { unmatched };
-            let rejected = rejected[side.index()];
+            let rejected = progress.account.rejected - progress.rejected_before - progress.rejected_in_front;
             progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys, rejected });
             if !have_fronts {
                 progress.account.transforms.clear();
@@ -230,10 +238,13 @@ impl<'a> Pair<'a> {
                 // What stands in front has counted there, and all others here.
                 let in_front = std::mem::take(&mut progress.account.transforms);
                 transforms.iter_mut().zip(in_front).filter(|(_, own)| own.rows > 0).for_each(|(all, own)| *all = own);
-                (progress.account.out, progress.account.transforms, progress.ends) = (out, transforms, ends);
+                progress.account.out += out;
+                progress.account.transforms = transforms;
+                let is_together = |number: &usize| self.shared.spec.source_of_destination(*number).is_none();
+                (0..ends.len()).filter(is_together).for_each(|number| progress.ends[number] = ends[number]);
             }
-            let behind = refused_on_ways.iter().map(|own| own[side.index()]).collect();
-            progress.refused_behind_join = Some(behind);
+            let of_way = |own: &[u64; 2]| progress.rejected_in_front + own[side.index()];
+            progress.refused_around_join = Some(refused_on_ways.iter().map(of_way).collect());
             self.readers[side.index()].count_ways(&mut progress);
             ended.push(progress);
         }
@@ -256,7 +267,7 @@ impl<'a> Pair<'a> {
         loop {
             self.meter.turn_to(Doing::Transform);
             match opened.join.step().map_err(|error| self.internal(&error))? {
-                Step::Needs(side) => match self.next(first, side, opened)? {
+                Step::Needs(side) => match self.next(side, opened, sending)? {
                     Given::Batch(batch) => {
                         self.meter.turn_to(Doing::Transform);
                         let Opened { join, at_hand, before, .. } = opened;
@@ -277,8 +288,9 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The next batch of a side, all rows of which have gone.
-    fn next(&mut self, first: &SliceSpec, side: Side, opened: &mut Opened<'_>) -> Result<Given, CoreError> {
+    /// The next rows of a side that meet others; all rows of the batch before have gone. What goes to destinations past the join, goes at
+    /// once.
+    fn next(&mut self, side: Side, opened: &mut Opened<'_>, sending: &mut Sending<'_>) -> Result<Given, CoreError> {
         loop {
             self.end_batch(side, opened)?;
             let is_kept = self.readers[side.other().index()].holds_block();
@@ -291,13 +303,25 @@ impl<'a> Pair<'a> {
             let own = &mut opened.at_hand[side.index()];
             own.rows = batch.num_rows() as u64;
             let Some(front) = &self.fronts[side.index()] else { return Ok(Given::Batch(batch)) };
+            let (shared, slice) = (self.shared, progress.slice().number);
             self.meter.turn_to(Doing::Transform);
             let mut remaining = Remaining::default();
-            let left = front.apply(batch, &mut progress.account.transforms, &mut remaining)?;
+            let counts = Counts { transforms: &mut progress.account.transforms, destinations: &mut progress.ends };
+            let InFront { met, placed } = front.apply(batch, counts, &mut remaining, sending)?;
             own.left = remaining.numbers().map(<[u32]>::to_vec);
-            own.refused_in_front = remaining.into_refused(&progress.file, |by| self.shared.lacking(by, first.number));
-            progress.rejected_before += own.refused_in_front.len() as u64;
-            if let Some(batch) = left {
+            let on_way_in = remaining.refusers().filter(|(_, by)| shared.transforms.is_on_way_in(*by));
+            progress.rejected_in_front += on_way_in.count() as u64;
+            own.refused_in_front = remaining.into_refused(&progress.file, |by| shared.lacking(by, slice));
+            let out = rows_of(&placed);
+            if let Some(origin) = reader.origin().filter(|_| out > 0) {
+                progress.account.out += out;
+                self.meter.add(Work { rows: 0, bytes: 0, out, is_transformed: true });
+                self.meter.turn_to(Doing::Write);
+                if !sending.write(placed, origin)? {
+                    return Ok(Given::Stopped);
+                }
+            }
+            if let Some(batch) = met {
                 return Ok(Given::Batch(batch));
             }
         }
@@ -308,7 +332,6 @@ impl<'a> Pair<'a> {
         let own = std::mem::take(&mut opened.at_hand[side.index()]);
         let Some(progress) = &mut opened.progress[side.index()] else { return Ok(()) };
         opened.before[side.index()] += own.rows;
-        opened.rejected[side.index()] += own.refused.len() as u64;
         let gone = Gone { out: 0, is_transformed: true }; // what comes out, the join tells
         self.readers[side.index()].end_batch(progress, own.into_refused(), &gone).map(drop)
     }
@@ -334,12 +357,12 @@ impl<'a> Pair<'a> {
             let (side, row) = opened.join.stands_for(number as usize);
             let Some(progress) = &opened.progress[side.index()] else { continue };
             let row = opened.at_hand[side.index()].number(row);
-            let lacking = self.shared.lacking(&by, first.number);
+            let lacking = self.shared.lacking(&by, progress.slice().number);
             let refused = self.refused_row(side, row, refusal, &progress.file);
             let refused = RefusedRow { lacking, ..refused };
             opened.at_hand[side.index()].refused.push(refused);
         }
-        let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum();
+        let out = rows_of(&placed);
         if out == 0 {
             return Ok(true);
         }
@@ -445,8 +468,10 @@ impl<'a> Pair<'a> {
             routing: None,
             destination: String::new(),
             input: None,
+            input_source: None,
             fit: Vec::new(),
             others: Vec::new(),
+            source: SourceSpec { committed: HashMap::new(), left_out: HashSet::new(), ..spec.source.clone() },
             sink: SinkSpec::Locate { rows: rows.to_vec(), ended: Vec::new() },
             streams: 1,
             affinity: Vec::new(),

@@ -44,6 +44,16 @@ pub trait Rows {
         remaining: &mut Remaining,
     ) -> Result<Vec<Option<Placed>>, CoreError>;
 
+    /// The same of rows in front of a union or join, of which those that leave for that are left; `remaining`: what has become of these, and
+    /// what was refused of all.
+    fn place_in_front(
+        &mut self,
+        front: &Transforms,
+        batch: RecordBatch,
+        counts: Counts<'_>,
+        remaining: &mut Remaining,
+    ) -> Result<InFront, CoreError>;
+
     /// Whether anything is done in [`Rows::place`].
     fn is_transformed(&self) -> bool;
 
@@ -57,6 +67,14 @@ pub struct Counts<'a> {
     pub destinations: &'a mut [DestinationCounts],
 }
 
+/// The rows of a batch behind what stands in front of a union or join.
+pub struct InFront {
+    /// Those that meet others, if there are any.
+    pub met: Option<RecordBatch>,
+    /// Those of destinations that get rows of one source alone.
+    pub placed: Vec<Option<Placed>>,
+}
+
 /// Reads the slices of files of one layout, one after the other.
 pub struct Reader<'a> {
     shared: &'a Arc<Shared>,
@@ -67,7 +85,7 @@ pub struct Reader<'a> {
     fields: Option<Vec<Option<usize>>>,
     /// Columns of the layout that batches have.
     wanted: Vec<usize>,
-    /// Of a source of a union: what its rows pass before they are rows of the union.
+    /// Of a source of a union: what its rows pass before they are rows of the union, or come to destinations of their own.
     front: Option<&'a Transforms>,
     /// Of a source of a union: makes rows of the union of them.
     unified: Option<Unified>,
@@ -99,10 +117,12 @@ pub struct Progress<'a> {
     pub account: SliceReport,
     /// What was refused at the ends of ways, and what went to the destinations.
     pub ends: Vec<DestinationCounts>,
-    /// Of each way, its rows that stand for joined ones which were refused; none without a join.
-    pub refused_behind_join: Option<Vec<u64>>,
-    /// Rows that were rejected before they were rows of the flow: by the parser, or in front of a join.
+    /// Of each way out of a join, its rows that were refused in front of it, or stand for joined ones which were; none without a join.
+    pub refused_around_join: Option<Vec<u64>>,
+    /// Rows that the parser has rejected.
     pub rejected_before: u64,
+    /// Rows that were refused on their way into a join.
+    pub rejected_in_front: u64,
     has_ended: bool,
 }
 
@@ -245,8 +265,9 @@ impl<'a> Reader<'a> {
                 ..SliceReport::new(slice)
             },
             ends: vec![DestinationCounts::default(); self.shared.spec.destinations()],
-            refused_behind_join: None,
+            refused_around_join: None,
             rejected_before: 0,
+            rejected_in_front: 0,
             has_ended: false,
         };
         self.skip_margin(&mut progress, head);
@@ -272,8 +293,8 @@ impl<'a> Reader<'a> {
 
     /// Counts what is not given to the destinations, from what the transforms have counted.
     pub fn count_ways(&self, progress: &mut Progress<'_>) {
-        let Progress { account, ends, rejected_before, refused_behind_join, .. } = progress;
-        self.shared.count_ways(account, ends, *rejected_before, refused_behind_join.as_deref());
+        let Progress { account, ends, rejected_before, refused_around_join, .. } = progress;
+        self.shared.count_ways(account, ends, *rejected_before, refused_around_join.as_deref());
     }
 
     /// Counts the rows that were held back.
@@ -309,21 +330,23 @@ impl<'a> Reader<'a> {
         rows: &mut dyn Rows,
     ) -> Result<bool, CoreError> {
         let (mut in_front, mut remaining) = (Remaining::default(), Remaining::default());
-        let transforms = &mut progress.account.transforms;
-        let batch = match (batch, self.front) {
+        let Progress { account, ends, .. } = progress;
+        let (batch, beside) = match (batch, self.front) {
             (Some(batch), Some(front)) => {
-                let _transforming = self.meter.pause(Doing::Transform);
-                front.apply(batch, transforms, &mut in_front)?
+                let counts = Counts { transforms: &mut account.transforms, destinations: ends };
+                let InFront { met, placed } = rows.place_in_front(front, batch, counts, &mut in_front)?;
+                (met, placed)
             }
-            (batch, _) => batch,
+            (batch, _) => (batch, Vec::new()),
         };
         let batch = match (batch, &self.unified) {
             (Some(batch), Some(unified)) => Some(unified.rows(&batch)?),
             (batch, _) => batch,
         };
-        let counts = Counts { transforms, destinations: &mut progress.ends };
+        let counts = Counts { transforms: &mut account.transforms, destinations: ends };
         let placed = batch.map(|batch| rows.place(batch, counts, &mut remaining)).transpose()?.unwrap_or_default();
-        let out = placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum();
+        let placed = each_once(beside, placed);
+        let out = rows_of(&placed);
         let remaining = match &self.unified {
             Some(unified) => in_front.behind(remaining, |refusal| unified.refusal(refusal)),
             None => remaining,
@@ -355,6 +378,11 @@ impl<'a> Reader<'a> {
                 None => self.end_block(progress),
             }
         }
+    }
+
+    /// Where the last batch stands, as long as it is not ended.
+    pub fn origin(&self) -> Option<Origin> {
+        self.block.as_ref()?.open_batch.as_ref().map(|open| open.origin)
     }
 
     /// Whether it keeps a block.
@@ -674,6 +702,20 @@ impl<'a> Reader<'a> {
         self.meter.add(Work { rows: 1, bytes: skipped, ..Work::default() });
         Ok(ended && self.carry.is_empty())
     }
+}
+
+/// What was placed of a batch at different moments: each destination gets its rows at one of them.
+fn each_once(mut one: Vec<Option<Placed>>, other: Vec<Option<Placed>>) -> Vec<Option<Placed>> {
+    if one.is_empty() {
+        return other;
+    }
+    one.iter_mut().zip(other).filter(|(_, own)| own.is_some()).for_each(|(one, own)| *one = own);
+    one
+}
+
+/// How many rows they are.
+pub fn rows_of(placed: &[Option<Placed>]) -> u64 {
+    placed.iter().flatten().map(|placed| placed.batch.num_rows() as u64).sum()
 }
 
 /// The reject of a file's parser with the columns of the flow's layout.

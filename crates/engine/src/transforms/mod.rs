@@ -1,6 +1,7 @@
 //! Transforms: what happens to the rows of a stream between parsing and their places. They are a graph: rows come from the parser, or
 //! the join, go by the outputs of transforms, come together in reunions, and arrive at the destinations.
-//! In front of a join or a union each source has a graph of its own, with one end: there its rows meet those of others.
+//! In front of a join or a union each source has a graph of its own: there is the place where its rows leave to meet those of others, and
+//! destinations may get rows of it, too.
 
 mod fit;
 mod probe;
@@ -34,10 +35,13 @@ pub struct Transforms {
     stages: Vec<Arc<Stage>>,
     /// Which rows arrive at each, which reads what stands before it; none at those that stand on the other side of a join or a union.
     inputs: Vec<Vec<RowsOf>>,
+    /// One for each destination, also for those whose rows are elsewhere.
     ends: Vec<End>,
+    /// In front of a join or a union: where rows leave for it.
+    meeting: Option<End>,
     windows: Arc<Windows>,
-    /// In front of each source of a join or a union the transforms that its rows pass before they meet others, if any. They are the same
-    /// stages, with the same places; the one end is where rows leave for the join or the union.
+    /// In front of each source of a join or a union what its rows pass before they meet others, or come to destinations of their own, if
+    /// there is anything. They are the same stages, with the same places.
     fronts: Vec<Option<Arc<Transforms>>>,
 }
 
@@ -54,10 +58,11 @@ enum Work {
     Reunion(Reunion),
 }
 
-/// Where rows leave for a destination.
+/// Where rows leave for a destination, or to meet others.
 #[derive(Clone)]
 struct End {
-    rows: RowsOf,
+    /// Which rows; none if they are on the other side of a join or a union.
+    rows: Option<RowsOf>,
     /// What they may pass on their way, in order.
     passed: Vec<Passed>,
     fit: Option<Arc<Fit>>,
@@ -86,6 +91,21 @@ enum Reader {
     Stage { place: usize, input: usize },
     /// A destination.
     End(usize),
+    /// The join or union behind.
+    Meeting,
+}
+
+/// Who takes rows of a batch.
+pub struct Takers {
+    /// Of each destination whether it does; all if it is empty.
+    pub ends: Vec<bool>,
+    /// Whether the join or union behind does.
+    pub meeting: bool,
+}
+
+impl Takers {
+    /// Everybody.
+    pub const ALL: Takers = Takers { ends: Vec::new(), meeting: true };
 }
 
 /// What comes out of a transform.
@@ -106,6 +126,8 @@ struct Output {
 pub struct Sent {
     /// The rows of each destination, if it gets some, and which of those that came they are.
     pub destinations: Vec<Option<(RecordBatch, Remaining)>>,
+    /// The same of those that meet others.
+    pub met: Option<(RecordBatch, Remaining)>,
     /// How many rows each destination has refused so far.
     pub refused_at_end: Vec<u64>,
     /// What was refused on ways that have ended.
@@ -114,7 +136,12 @@ pub struct Sent {
 
 impl End {
     /// Of rows that no transform has seen.
-    const FIRST: End = End { rows: RowsOf::FIRST, passed: Vec::new(), fit: None };
+    const FIRST: End = End { rows: Some(RowsOf::FIRST), passed: Vec::new(), fit: None };
+
+    /// Whether a transform is on the way there.
+    fn passes(&self, place: usize) -> bool {
+        self.passed.iter().any(|own| own.stage == place)
+    }
 
     /// The same where there are only these transforms, in this order.
     fn among(&self, own: &[usize]) -> End {
@@ -122,7 +149,7 @@ impl End {
             let stage = own.iter().position(|own| own == stage)?;
             Some(Passed { stage, outputs: outputs.clone() })
         });
-        End { rows: self.rows.among(own), passed: passed.collect(), fit: self.fit.clone() }
+        End { rows: self.rows.map(|rows| rows.among(own)), passed: passed.collect(), fit: self.fit.clone() }
     }
 }
 
@@ -133,6 +160,7 @@ impl Default for Transforms {
             stages: Vec::new(),
             inputs: Vec::new(),
             ends: vec![End::FIRST],
+            meeting: None,
             windows: Arc::new(Windows::new(Arc::default())),
             fronts: Vec::new(),
         }
@@ -186,65 +214,85 @@ impl Transforms {
             let own = |place: usize| Some(place).filter(is_own).map(|place| inputs[place].clone()).unwrap_or_default();
             (0..stages.len()).map(own).collect::<Vec<_>>()
         };
-        let front = |source: usize| {
-            let rows = Some(spec.input_of_source(source)).filter(|rows| *rows != RowsOf::FIRST)?;
-            let end = End { rows, passed: passed(&inputs, spec.leading_to([rows]), rows), fit: None };
-            Some(Arc::new(Transforms {
-                stages: stages.clone(),
-                inputs: part(Some(source)),
-                ends: vec![end],
-                windows: windows.clone(),
-                fronts: Vec::new(),
-            }))
-        };
-        let fronts: Vec<_> = (0..spec.sources()).map(front).collect();
-        // Rows of a union are those of its sources; rows of a join are others.
-        let of_fronts: Vec<Passed> = match &spec.union {
-            Some(_) => fronts.iter().flatten().flat_map(|front| front.ends[0].passed.iter().cloned()).collect(),
-            None => Vec::new(),
-        };
-        let mut ends = Vec::new();
+        let end =
+            |rows: RowsOf| End { rows: Some(rows), passed: passed(&inputs, spec.leading_to([rows]), rows), fit: None };
+        let mut ends = Vec::with_capacity(spec.destinations());
         for number in 0..spec.destinations() {
-            let rows = spec.input_of_destination(number);
             let way = spec.way(number);
             let fit = match way.fit.is_empty() {
                 true => None,
                 false => {
-                    let fit = Fit::new(&way.destination, &way.fit, all.of(rows), &way.row_schema()?);
+                    let before = all.of_destination(spec, number);
+                    let fit = Fit::new(&way.destination, &way.fit, before, &way.row_schema()?);
                     Some(Arc::new(fit.map_err(|text| refused(format!("destination {number}: {text}")))?))
                 }
             };
-            let own = passed(&inputs, spec.leading_to([rows]), rows);
-            ends.push(End { rows, passed: of_fronts.iter().cloned().chain(own).collect(), fit });
+            ends.push(End { fit, ..end(spec.input_of_destination(number)) });
         }
-        Ok(Transforms { inputs: part(None), stages, ends, windows, fronts })
+        // Of those whose rows are elsewhere the way is known all the same.
+        let ends_of = |source: Option<usize>| {
+            let own = |(number, end): (usize, &End)| End {
+                rows: end.rows.filter(|_| spec.source_of_destination(number) == source),
+                ..end.clone()
+            };
+            ends.iter().enumerate().map(own).collect::<Vec<_>>()
+        };
+        let front = |source: usize| {
+            let (rows, own) = (spec.input_of_source(source), ends_of(Some(source)));
+            let is_nothing = rows == RowsOf::FIRST && own.iter().all(|end| end.rows.is_none());
+            let front = || Transforms {
+                stages: stages.clone(),
+                inputs: part(Some(source)),
+                ends: own,
+                meeting: Some(end(rows)),
+                windows: windows.clone(),
+                fronts: Vec::new(),
+            };
+            (!is_nothing).then(front).map(Arc::new)
+        };
+        let fronts: Vec<_> = (0..spec.sources()).map(front).collect();
+        let mut together = ends_of(None);
+        // Rows of a union are those of its sources; rows of a join are others.
+        for end in together.iter_mut().filter(|end| spec.union.is_some() && end.rows.is_some()) {
+            let in_front = fronts.iter().flatten().filter_map(|front| front.meeting.as_ref());
+            end.passed = in_front.flat_map(|meeting| meeting.passed.clone()).chain(end.passed.drain(..)).collect();
+        }
+        Ok(Transforms { inputs: part(None), stages, ends: together, meeting: None, windows, fronts })
     }
 
     /// Those on the way to one of the destinations, alone.
     pub fn way(&self, number: usize) -> Self {
         let Some(end) = self.ends.get(number) else { return Self::default() };
-        let ends = self.fronts.iter().flatten().flat_map(|front| &front.ends).chain([end]);
-        let mut own: Vec<usize> = ends.flat_map(|end| end.passed.iter().map(|own| own.stage)).collect();
+        let is_there = |front: &&Arc<Transforms>| front.ends.get(number).is_some_and(|end| end.rows.is_some());
+        if let Some(front) = self.fronts.iter().flatten().find(is_there) {
+            let own = &front.ends[number];
+            let stages: Vec<usize> = own.passed.iter().map(|own| own.stage).collect();
+            return front.among(&stages, std::slice::from_ref(own), None);
+        }
+        let meetings = self.fronts.iter().flatten().filter_map(|front| front.meeting.as_ref());
+        let mut own: Vec<usize> =
+            meetings.chain([end]).flat_map(|end| end.passed.iter().map(|own| own.stage)).collect();
         own.sort_unstable();
         own.dedup();
-        let among = |front: &Arc<Transforms>| Arc::new(front.among(&own, &front.ends));
+        let among = |front: &Arc<Transforms>| Arc::new(front.among(&own, &[], front.meeting.as_ref()));
         let fronts = self.fronts.iter().map(|front| front.as_ref().map(among)).collect();
-        Transforms { fronts, ..self.among(&own, std::slice::from_ref(end)) }
+        Transforms { fronts, ..self.among(&own, std::slice::from_ref(end), None) }
     }
 
     /// Some of them, with some of the ends.
-    fn among(&self, own: &[usize], ends: &[End]) -> Self {
+    fn among(&self, own: &[usize], ends: &[End], meeting: Option<&End>) -> Self {
         let among = |inputs: &Vec<RowsOf>| inputs.iter().map(|rows| rows.among(own)).collect();
         Transforms {
             stages: own.iter().filter_map(|place| self.stages.get(*place).cloned()).collect(),
             inputs: own.iter().filter_map(|place| self.inputs.get(*place).map(among)).collect(),
             ends: ends.iter().map(|end| end.among(own)).collect(),
+            meeting: meeting.map(|end| end.among(own)),
             windows: self.windows.clone(),
             fronts: Vec::new(),
         }
     }
 
-    /// Those in front of a source of a join or a union, if there are any.
+    /// What stands in front of a source of a join or a union, if there is anything.
     pub fn front(&self, source: usize) -> Option<&Transforms> {
         self.fronts.get(source)?.as_deref()
     }
@@ -255,6 +303,7 @@ impl Transforms {
             stages: self.stages.clone(),
             inputs: vec![Vec::new(); self.stages.len()],
             ends: vec![End::FIRST],
+            meeting: None,
             windows: self.windows.clone(),
             fronts: self.fronts.clone(),
         }
@@ -267,7 +316,7 @@ impl Transforms {
 
     /// Whether rows stay what the parser has made of them.
     pub fn is_empty(&self) -> bool {
-        self.stages.is_empty() && self.ends.iter().all(|end| end.fit.is_none())
+        self.stages.is_empty() && self.ends.iter().all(|end| end.fit.is_none() && end.rows.is_some())
     }
 
     /// Whether there may be rows that do not go on, behind a join or a union.
@@ -301,34 +350,39 @@ impl Transforms {
         sum
     }
 
-    /// Whether what somebody has refused is missing on the way to a destination. What was refused in front of a join or a union is
-    /// missing on all.
+    /// Whether what somebody has refused is missing on the way to a destination. What was refused on the way into a join or a union is
+    /// missing on all ways out of it.
     pub fn is_on_way(&self, refuser: Refuser, number: usize) -> bool {
+        let Some(end) = self.ends.get(number) else { return false };
         match refuser {
             Refuser::Destination(own) => own == number,
-            Refuser::Transform(place) => {
-                let is_in = |front: &Arc<Transforms>| front.inputs.get(place).is_some_and(|inputs| !inputs.is_empty());
-                self.fronts.iter().flatten().any(is_in)
-                    || self.ends.get(number).is_some_and(|end| end.passed.iter().any(|own| own.stage == place))
-            }
+            Refuser::Transform(place) => end.passes(place) || (end.rows.is_some() && self.is_on_way_in(refuser)),
         }
     }
 
-    /// The rows of a batch behind the transforms, for each destination. `counts`: one for each transform; `takes`: which destinations get
-    /// rows of the batch, all if it is empty.
+    /// Whether what somebody has refused in front of a join or a union comes not out of that.
+    pub fn is_on_way_in(&self, refuser: Refuser) -> bool {
+        let Refuser::Transform(place) = refuser else { return false };
+        self.fronts.iter().flatten().filter_map(|front| front.meeting.as_ref()).any(|meeting| meeting.passes(place))
+    }
+
+    /// The rows of a batch behind the transforms, for each destination. `counts`: one for each transform; `takers`: who gets rows of the
+    /// batch.
     ///
     /// # Errors
     /// Those of a query that no row is to blame for, `Cancelled`, `Internal`.
-    pub fn send(&self, batch: RecordBatch, counts: &mut [TransformCounts], takes: &[bool]) -> Result<Sent, CoreError> {
-        let is_taken = |end: usize| takes.get(end).copied().unwrap_or(true);
+    pub fn send(&self, batch: RecordBatch, counts: &mut [TransformCounts], takers: &Takers) -> Result<Sent, CoreError> {
+        let is_taken = |number: usize| takers.ends.get(number).copied().unwrap_or(true);
+        let ends = self.ends.iter().enumerate().filter(|(number, end)| end.rows.is_some() && is_taken(*number));
+        let ends: Vec<&End> = ends.map(|(_, end)| end).chain(self.meeting.iter().filter(|_| takers.meeting)).collect();
         let leads_on = |reader: &Reader| match *reader {
             Reader::End(number) => is_taken(number),
-            Reader::Stage { place, .. } => {
-                (0..self.ends.len()).any(|end| is_taken(end) && self.is_on_way(Refuser::Transform(place), end))
-            }
+            Reader::Meeting => takers.meeting,
+            Reader::Stage { place, .. } => ends.iter().any(|end| end.passes(place)),
         };
         let mut sent = Sent {
             destinations: self.ends.iter().map(|_| None).collect(),
+            met: None,
             refused_at_end: vec![0; self.ends.len()],
             refused: Remaining::default(),
         };
@@ -352,7 +406,8 @@ impl Transforms {
         Ok(sent)
     }
 
-    /// The same of transforms with one destination: its rows, none if none is left. `remaining` is told of rows that do not go on.
+    /// The same of transforms with one end, be it a destination or where rows meet others: its rows, none if none is left. `remaining` is
+    /// told of rows that do not go on.
     ///
     /// # Errors
     /// Those of [`Transforms::send`].
@@ -362,8 +417,8 @@ impl Transforms {
         counts: &mut [TransformCounts],
         remaining: &mut Remaining,
     ) -> Result<Option<RecordBatch>, CoreError> {
-        let Sent { mut destinations, refused, .. } = self.send(batch, counts, &[])?;
-        let own = destinations.pop().flatten();
+        let Sent { mut destinations, met, refused, .. } = self.send(batch, counts, &Takers::ALL)?;
+        let own = met.or_else(|| destinations.pop().flatten());
         let (batch, mut left) = own.map_or_else(|| (None, Remaining::default()), |(batch, left)| (Some(batch), left));
         left.absorb(refused);
         *remaining = left;
@@ -384,9 +439,10 @@ impl Transforms {
             Some(Reader::Stage { place, input: inputs.iter().position(|own| *own == rows)? })
         };
         let stages = self.inputs.iter().enumerate().filter_map(input);
-        let ends =
-            self.ends.iter().enumerate().filter(|(_, end)| end.rows == rows).map(|(place, _)| Reader::End(place));
-        let readers: Vec<Reader> = stages.chain(ends).filter(|reader| leads_on(reader)).collect();
+        let reads = |end: &End| end.rows == Some(rows);
+        let ends = self.ends.iter().enumerate().filter(|(_, end)| reads(end)).map(|(place, _)| Reader::End(place));
+        let meeting = self.meeting.iter().filter(|end| reads(end)).map(|_| Reader::Meeting);
+        let readers: Vec<Reader> = stages.chain(ends).chain(meeting).filter(|reader| leads_on(reader)).collect();
         let Some((last, others)) = readers.split_last() else {
             sent.refused.absorb(remaining); // an output that nobody reads now
             return Ok(());
@@ -408,6 +464,10 @@ impl Transforms {
         let number = match reader {
             Reader::Stage { place, input } => {
                 waiting[place].push(Arrival { input, batch, remaining });
+                return Ok(());
+            }
+            Reader::Meeting => {
+                sent.met = Some((batch, remaining));
                 return Ok(());
             }
             Reader::End(number) => number,

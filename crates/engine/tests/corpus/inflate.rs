@@ -154,6 +154,7 @@ fn run(source: SourceSpec, layout: Layout, streams: usize) -> headrace_engine::r
         routing: None,
         destination: String::new(),
         input: None,
+        input_source: None,
         fit: Vec::new(),
         others: Vec::new(),
         sink: SinkSpec::Null,

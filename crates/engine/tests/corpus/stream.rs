@@ -297,6 +297,7 @@ impl Place {
             routing: None,
             destination: String::new(),
             input: None,
+            input_source: None,
             fit: Vec::new(),
             others: Vec::new(),
             sink: SinkSpec::Arrow {

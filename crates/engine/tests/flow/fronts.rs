@@ -93,17 +93,17 @@ fn answer(window: Window) {
     window.answer(Ok(vec![answer.unwrap()]));
 }
 
-fn column(name: &str, kind: &str, nullable: bool) -> Value {
+pub fn column(name: &str, kind: &str, nullable: bool) -> Value {
     json!({"name": name, "type": {"kind": kind}, "nullable": nullable})
 }
 
-fn passing(name: &str, kind: &str, nullable: bool) -> Value {
+pub fn passing(name: &str, kind: &str, nullable: bool) -> Value {
     let mut own = column(name, kind, nullable);
     own["from"] = json!(name);
     own
 }
 
-fn of(transform: impl Into<Option<usize>>, output: usize) -> Value {
+pub fn of(transform: impl Into<Option<usize>>, output: usize) -> Value {
     json!({"transform": transform.into(), "output": output})
 }
 
@@ -184,7 +184,7 @@ fn run(spec: FlowSpec) -> (Vec<Vec<String>>, FlowReport) {
 }
 
 /// The id of the row at the place of a reject.
-fn id_at(reject: &LocatedReject) -> i64 {
+pub fn id_at(reject: &LocatedReject) -> i64 {
     let text = std::fs::read_to_string(&reject.file).unwrap();
     let row = text.lines().nth(reject.row as usize - 1).unwrap();
     assert!(text[reject.row_byte as usize..].starts_with(row));
@@ -198,7 +198,7 @@ fn told(job: &Job) -> Vec<(i64, String)> {
     told
 }
 
-fn both(streams: usize) -> [Job; 2] {
+pub fn both(streams: usize) -> [Job; 2] {
     jobs(&[&second_rows(FIRST, 1500), &second_rows(1500, ROWS)], streams)
 }
 

@@ -121,6 +121,7 @@ impl Job {
             routing: self.routing.clone().map(|routing| serde_json::from_value(routing).unwrap()),
             destination: String::new(),
             input: None,
+            input_source: None,
             fit: Vec::new(),
             others: Vec::new(),
             sink: match self.is_null {

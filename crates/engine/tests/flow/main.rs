@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod back_pressure;
+mod beside;
 mod changing_files;
 mod footers;
 mod fronts;
 mod gathered;
 mod hashes;
+mod joined_beside;
 mod joined_fronts;
 mod joins;
 mod long_rows;

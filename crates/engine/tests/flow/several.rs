@@ -114,6 +114,7 @@ fn two_destinations_share_the_rows_of_the_source() {
             vec![DestinationSpec {
                 name,
                 input,
+                input_source: None,
                 fit: vec![],
                 routing: None,
                 sink: arrow(),

@@ -134,6 +134,7 @@ impl Job {
             routing: self.routing.clone(),
             destination: String::new(),
             input: None,
+            input_source: None,
             fit: Vec::new(),
             others: Vec::new(),
             sink: if self.null_sink {

@@ -4,6 +4,7 @@
 //! `make test` installs have none. CI has one and asks for them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod beside;
 mod binary_rows;
 mod certificates;
 mod commits;

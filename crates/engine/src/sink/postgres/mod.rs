@@ -144,7 +144,7 @@ fn check_way(flow: &FlowSpec, sink: &PostgresSinkSpec, places: Option<u32>) -> R
     }
     if sink.way == Way::Shared {
         let all: HashSet<u32> = flow.source.slices.iter().map(|slice| slice.number).collect();
-        let has_all = |table: &&CopyTable| table.slices.iter().copied().collect::<HashSet<_>>() == all;
+        let has_all = |table: &&CopyTable| table.slices.iter().copied().collect::<HashSet<_>>().is_superset(&all);
         if let Some(table) = sink.tables.iter().find(|table| !has_all(table)) {
             return refuse(format!("table {} has not all slices, as way `shared` needs it", table.name));
         }
