@@ -70,7 +70,7 @@ KILLS ?= 200
 TERMINATIONS ?= 50
 .PHONY: soak
 soak: .venv-ci/.built ## loads into PostgreSQL killed at 200 random moments each, plain and divided, and with 50 sessions terminated; divided ones into DuckDB (about 35 minutes)
-	@HEADRACE_REAL_STARTS=1 HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_PACKAGE_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
+	@HEADRACE_EVERY_CASE=1 HEADRACE_REAL_STARTS=1 HEADRACE_SOAK_KILLS=$(KILLS) HEADRACE_SOAK_PACKAGE_KILLS=$(KILLS) HEADRACE_SOAK_TERMINATIONS=$(TERMINATIONS) .venv-ci/bin/python -m pytest --quiet -n 2 \
 		-o faulthandler_timeout=0 --dist loadfile tests/integration/test_postgres_interruption.py tests/integration/test_postgres_partition_interruption.py \
 		tests/integration/test_postgres_declared.py tests/integration/test_duckdb_partition_interruption.py \
 		tests/integration/test_control_interruption.py tests/integration/test_nightly_example.py \

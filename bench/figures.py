@@ -182,8 +182,7 @@ def join_text(kind: Mapping[str, Any]) -> str:
 
 def postgres_text(kind: Mapping[str, Any]) -> str:
     """As `load`, with the CPU time of the server beside that of the client."""
-    settings = ", ".join(f"{name} {value}" for name, value in kind["server"]["settings"].items())
-    parts = [f"PostgreSQL {kind['server']['version']}: {settings}.\n"]
+    parts = [_server_text(kind)]
     for table, entry in kind["tables"].items():
         text = _methods_text(method_figures(entry), two_cores=True, server=True)
         parts.append(f"`{table}`: {_size(entry)}\n\n{text}")
@@ -203,7 +202,13 @@ def sales_text(kind: Mapping[str, Any]) -> str:
             rows.append([f"`{item.name}`", item.speed().text(0), client.text(1), server.text(1), ratio])
     header = ["way", "MB of sources per second", "client CPU-s per GB", "server CPU-s per GB", "faster than it"]
     size = "".join(_size(entry) + "\n\n" for entry in kind["tables"].values())
-    return size + table_text(header, rows) + _calls(kind)
+    return _server_text(kind) + "\n" + size + table_text(header, rows) + _calls(kind)
+
+
+def _server_text(kind: Mapping[str, Any]) -> str:
+    """What is not as a server has it by itself."""
+    settings = ", ".join(f"{name} {value}" for name, value in kind["server"]["settings"].items())
+    return f"PostgreSQL {kind['server']['version']}: {settings}.\n"
 
 
 def streams_text(kind: Mapping[str, Any]) -> str:

@@ -9,6 +9,9 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 
+# Each parameter that is not taken in turn, with its value.
+Case = tuple[tuple[str, str], ...]
+
 pytest_plugins = ["tests.servers.fixtures"]
 
 # CI tries the same inputs each time, so that a change is judged by what it changes; everybody else tries others.
@@ -16,43 +19,68 @@ settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
-# Set by `make test-every-case`: every case runs on every server version and every instruction set. Otherwise each case
-# runs on one of them, in turn, so that a function with several cases meets all.
+# Set by `make test-every-case`: every case runs on every server version and every instruction set, and with every value
+# of parameters that are taken in turn. Otherwise each case runs with one of them, so that a function with several cases
+# meets all.
 EVERY_CASE_VARIABLE = "HEADRACE_EVERY_CASE"
-# Fixtures whose values are taken in turn, and what they are called in the id of a case.
-TAKEN_IN_TURN = {"postgres_versions": "PostgreSQL {}", "cpu_path": "{}"}
+# Fixtures whose values are taken in turn. `@pytest.mark.in_turn("name")` names parameters of a function besides: such
+# as do not depend on the others, like what is done behind a kill, whatever was killed. `among="postgres "`: only the
+# values that begin so are taken in turn, the others run with every case.
+TAKEN_IN_TURN = frozenset({"postgres_versions", "cpu_path"})
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is not the turn of a case; the count of `deselected` tells how many."""
     if EVERY_CASE_VARIABLE in os.environ:
         return
-    left_out = {item.nodeid for name in TAKEN_IN_TURN for item in _not_their_turn(items, name)}
+    kept = _whose_turn_it_is(items)
+    left_out = [item for item in items if item.nodeid not in kept]
     if left_out:
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
-        items[:] = [item for item in items if item.nodeid not in left_out]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.nodeid in kept]
 
 
-def _not_their_turn(items: list[pytest.Item], name: str) -> list[pytest.Item]:
-    """Of the items that use a fixture: all but one value of it for each case of their other parameters."""
-    functions: dict[str, dict[tuple[str, ...], dict[str, pytest.Item]]] = defaultdict(lambda: defaultdict(dict))
+def _whose_turn_it_is(items: list[pytest.Item]) -> set[str]:
+    """Of each case, what stands in the parameters that are not taken in turn: the one item whose turn it is."""
+    functions: dict[str, dict[Case, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
-        labels = _labels(item)
-        if name in labels:
-            function, _, case = item.nodeid.removesuffix("]").partition("[")
-            others = tuple(part for part in case.split("-") if part not in labels.values())
-            functions[function][others][labels[name]] = item
-    found: list[pytest.Item] = []
+        names = _names_in_turn(item)
+        case = tuple(sorted(pair for pair in _values(item).items() if pair[0] not in names))
+        functions[item.nodeid.partition("[")[0]][case].append(item)
+    kept: set[str] = set()
     for function, cases in functions.items():
         # The same on every machine and in every process; functions with one case do not all take the same value.
         first = crc32(function.encode())
-        for number, of_values in enumerate(cases.values()):
-            turn = sorted(of_values)[(first + number) % len(of_values)]
-            found += [item for value, item in of_values.items() if value != turn]
-    return found
+        for number, of_case in enumerate(cases.values()):
+            kept.update(item.nodeid for item in _in_turn(of_case, first + number))
+    return kept
 
 
-def _labels(item: pytest.Item) -> dict[str, str]:
-    """What the values of such fixtures are called in this item's id."""
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return {name: label.format(parameters[name]) for name, label in TAKEN_IN_TURN.items() if name in parameters}
+def _in_turn(of_case: list[pytest.Item], turn: int) -> list[pytest.Item]:
+    """Those with one value of each parameter that is taken in turn: all combinations come one after the other."""
+    for name in sorted(_names_in_turn(of_case[0])):
+        values = list(dict.fromkeys(_values(item)[name] for item in of_case))
+        value = values[turn % len(values)]
+        turn //= len(values)
+        of_case = [item for item in of_case if _values(item)[name] == value]
+    return of_case
+
+
+def _names_in_turn(item: pytest.Item) -> frozenset[str]:
+    """Of the parameters whose values are taken in turn, those of which this item has one of these values."""
+    values = _values(item)
+    names = TAKEN_IN_TURN & values.keys()
+    for mark in item.iter_markers("in_turn"):
+        for name in mark.args:
+            if name in values:
+                if values[name].startswith(mark.kwargs.get("among", "")):
+                    names |= {name}
+            elif mark in item.own_markers:
+                raise pytest.UsageError(f"{item.nodeid} has no parameter {name} whose values could be taken in turn")
+    return names
+
+
+def _values(item: pytest.Item) -> dict[str, str]:
+    """The parameters of this item."""
+    parameters: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+    return {name: value if isinstance(value, str) else repr(value) for name, value in parameters.items()}

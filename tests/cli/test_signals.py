@@ -202,6 +202,7 @@ def send_itself(folder: Path, number: signal.Signals, moment: str, *arguments: s
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.in_turn("number", "json_option")
 @SIGNALS
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("json_option", [[], ["--json"]], ids=["text", "json"])

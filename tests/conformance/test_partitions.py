@@ -109,6 +109,7 @@ DECLARED = {
 }
 
 
+@pytest.mark.in_turn("name", among="postgres ")
 @pytest.mark.parametrize("case", DECLARED)
 @pytest.mark.parametrize("name", [name for name in DESTINATIONS if name != "null"])
 def test_declared_partitions_have_the_same_rows(name: str, case: str, tmp_path: Path, servers: Farm) -> None:

@@ -18,6 +18,9 @@ from headrace.run import Summary
 from tests.conformance.destinations import DESTINATIONS, REJECT_COLUMNS, Destination, loads_of
 from tests.servers.farm import Farm
 
+# One version of the server for each test; `make test-every-case` has all.
+pytestmark = pytest.mark.in_turn("scene", among="postgres ")
+
 PACKAGE = """
 headrace: 1
 package: bad-rows

@@ -21,6 +21,9 @@ from tests.conformance.destinations import DESTINATIONS, Destination
 from tests.conformance.values import CASES, ROWS, Case, expected_column, file_rows
 from tests.servers.farm import Farm
 
+# One version of the server for each test; `make test-every-case` has all.
+pytestmark = pytest.mark.in_turn("suite", among="postgres ")
+
 PACKAGE = """
 headrace: 1
 package: conformance

@@ -41,7 +41,7 @@ def method(base: bool, *slopes: tuple[float, float]) -> dict[str, Any]:
 def test_the_tables_of_the_page_are_those_of_the_results() -> None:
     page = figures.PAGE.read_text(encoding="utf-8")
     assert page == figures.rendered_page(page), "run `python -m bench figures`"
-    assert page.count("<!-- bench ") == page.count("<!-- end bench -->") == 26
+    assert page.count("<!-- bench ") == page.count("<!-- end bench -->") == 29
 
 
 def test_the_arguments_of_the_results_name_what_was_measured() -> None:

@@ -166,6 +166,7 @@ def scenes(tpch_files: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
     return scene
 
 
+@pytest.mark.in_turn("afterwards")
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
 @pytest.mark.parametrize("name", CASES)
 def test_killed(scenes: Callable[[str], Scene], tmp_path: Path, name: str, afterwards: str) -> None:

@@ -210,6 +210,7 @@ def test_memory_is_bounded_and_rows_are_put_aside(orders: Project) -> None:
     orders.package(package(sql))
     ended = orders.run("--streams", "2", memory="400MB")
     assert accounts(ended)["rows_loaded"] == 200 * ROWS
+    assert ended.summary["peak_resident_bytes"] < 400_000_000
     assert orders.query("SELECT count(DISTINCT place), max(place) FROM out") == [(200 * ROWS, 200 * ROWS)]
     assert orders.leftovers() == []
 

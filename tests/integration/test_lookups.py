@@ -180,7 +180,7 @@ def broken(facts: Project, name: str) -> list[str]:
             return ["--set", "parts=part.csv"]
         case "no_memory":
             facts.file("parts.2", parts(PARTS // 2, 400_000))
-            return ["--set", "memory=205MB"]
+            return ["--set", "memory=275MB"]
         case "pipe":
             return ["--set", "parts=-"]
         case "default_not_null":
@@ -300,7 +300,7 @@ def test_a_plan_warns_of_lookups_that_do_not_fit(facts: Project) -> None:
         note,
     )
     facts.package(PACKAGE.replace("streams: 4", "streams: 16"))
-    refused = facts.command([*command[:-1], "memory=185MB"])
+    refused = facts.command([*command[:-1], "memory=215MB"])
     assert refused.exit_code == 1
     assert_snapshot("lookup_no_room", facts.stable(refused.stderr))
 

@@ -382,6 +382,7 @@ def test_the_server_is_stopped(own_cluster: Cluster, tmp_path: Path) -> None:
         assert project.run().succeeded()["rows_loaded"] == 100
 
 
+@pytest.mark.in_turn("scene")
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.4, 0.7, 0.95, 0.9999])
 def test_the_connection_is_cut(scene: Scene, tmp_path: Path, share: float) -> None:
     """When this share of the bytes of an undisturbed run has been sent; the last one hits the end of the run."""

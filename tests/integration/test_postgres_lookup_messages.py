@@ -43,7 +43,7 @@ BROKEN = {
     "view_fails": Broken(_VIEW.format("1 / (p_key - 1)")),
     "view_fails_in_the_plan": Broken(_VIEW.format("1 / 0 + p_key")),
     "view_writes": Broken(f"{_SPOIL}; {_VIEW.format('spoil()')}"),
-    "no_memory": Broken(_LONG, arguments=("--set", "memory=80MB")),
+    "no_memory": Broken(_LONG, arguments=("--set", "memory=137MB")),
     "query_refused": Broken(query=("FROM parts", "FROM prats")),
     "query_of_numeric": Broken(query=("p_key, p_sk,", "p_key, p_sk / 3.0 AS p_sk,")),
     "query_of_bpchar": Broken(query=("$prefix || p_key AS p_name", "CAST($prefix AS bpchar) AS p_name")),

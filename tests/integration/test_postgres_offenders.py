@@ -321,14 +321,14 @@ def test_the_budget_is_kept(warehouse: PostgresProject) -> None:
     """The keys need more memory than the run may have; they spill into its folder, and nothing of that stays."""
     note = "x" * 60
     create = CREATE_ORDERS.replace(COLUMNS, f"{COLUMNS}, UNIQUE (note)")
-    warehouse.package(PACKAGE.replace("streams: 4", "streams: 2\nmemory: 200 MB"))
+    warehouse.package(PACKAGE.replace("streams: 4", "streams: 2\nmemory: 240 MB"))
     Before.of(warehouse, create)
     count = 2_000_000
     text = "".join(f"{number}|1.00||c|{number}{note}\n" for number in range(count))
     file = warehouse.file("orders.tbl.1", text + f"0|1.00||c|7{note}\n")
     ended = warehouse.run(target="replace")
     check_located(ended, file, count + 1)
-    assert ended.peak_resident_bytes < 200_000_000
+    assert ended.peak_resident_bytes < 240_000_000
     assert warehouse.leftovers() == []
 
 

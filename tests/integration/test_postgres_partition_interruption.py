@@ -95,6 +95,7 @@ def check_resumed(scene: Scene, project: PostgresProject, ended: Ended, adopted_
         assert summary["bytes_read"] == scene.summary["bytes_read"] - adopted_bytes
 
 
+@pytest.mark.in_turn("afterwards")
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
 @pytest.mark.parametrize("name", CASES)
 def test_killed(scenes: Callable[[str], Scene], tmp_path: Path, name: str, afterwards: str) -> None:
@@ -109,6 +110,7 @@ def test_killed(scenes: Callable[[str], Scene], tmp_path: Path, name: str, after
             finish(scene, project, afterwards)
 
 
+@pytest.mark.in_turn("afterwards")
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
 @pytest.mark.parametrize("name", CASES)
 def test_sessions_are_terminated(scenes: Callable[[str], Scene], tmp_path: Path, name: str, afterwards: str) -> None:
@@ -177,6 +179,7 @@ BETWEEN = {
 }
 
 
+@pytest.mark.in_turn("arrives")
 @pytest.mark.parametrize("arrives", [True, False], ids=["answer lost", "request lost"])
 @pytest.mark.parametrize(
     ("name", "commits"), [(name, number) for name, numbers in BETWEEN.items() for number in numbers]

@@ -52,6 +52,7 @@ def dying(number: int) -> Any:
     return die
 
 
+@pytest.mark.in_turn("target")
 @pytest.mark.parametrize("target", ["create", "replace", "append"])
 @pytest.mark.parametrize("owned", [True, False], ids=["owned", "committing"])
 @pytest.mark.parametrize("way", WAYS)

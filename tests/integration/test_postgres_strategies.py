@@ -108,6 +108,7 @@ def case_of(name: str, database: Database) -> Case:
     return replace(case, keys=found)
 
 
+@pytest.mark.in_turn("way")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", CASES)
 def test_partitions_are_made_and_filled(database: Database, name: str, way: Way) -> None:

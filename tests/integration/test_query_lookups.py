@@ -185,7 +185,7 @@ FAILING: dict[str, tuple[str, list[str]]] = {
 def test_what_is_said_when_there_is_no_lookup(days: Project, name: str) -> None:
     query, arguments = FAILING[name]
     days.package(of_query(query))
-    ended = days.run(*arguments, *(["--set", "memory=205MB"] if "memory" in name else []))
+    ended = days.run(*arguments, *(["--set", "memory=335MB"] if "memory" in name else []))
     assert ended.exit_code == 1
     text = re.sub(r"found: \d+ MB, and", "found: N MB, and", days.stable(ended.error))
     text = re.sub(r"Out of Memory Error: .*", "Out of Memory Error: ...", text)

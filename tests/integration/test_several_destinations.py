@@ -334,7 +334,7 @@ def test_rows_that_wait_keep_within_the_budget(orders: Project) -> None:
     orders.package(package().replace("memory: 1GB", "memory: 300MB"))
     ended = orders.run("--streams", "2")
     ended.succeeded()
-    assert ended.peak_resident_bytes < 370_000_000
+    assert ended.peak_resident_bytes < 300_000_000
     assert orders.query("SELECT count(*) FROM (FROM one EXCEPT ALL FROM two)") == [(0,)]
 
 

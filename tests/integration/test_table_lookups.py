@@ -240,7 +240,7 @@ def broken(facts: Project, name: str) -> list[str]:
             facts.execute("INSERT INTO parts SELECT p_key % 10, p_sk, p_name FROM parts")
         case "no_memory":
             facts.execute("INSERT INTO parts SELECT range + 5000, 1, 'a long text ' || range FROM range(2000000)")
-            return ["--set", "memory=205MB"]
+            return ["--set", "memory=335MB"]
     return []
 
 

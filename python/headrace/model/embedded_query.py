@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from headrace.model.arrow_rows import arrow_rows
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -81,8 +83,7 @@ def give_values(connection: duckdb.DuckDBPyConnection, values: Sequence[tuple[st
 
 def row_stream(connection: duckdb.DuckDBPyConnection, query: EmbeddedQuery) -> object:
     """The capsule of an Arrow C stream with the rows; most of them are computed when they are asked for."""
-    capsule: object = connection.sql(query.text).__arrow_c_stream__()
-    return capsule
+    return arrow_rows(connection, query.text)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from headrace.model.arrow_rows import arrow_rows
 from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import EmbeddedQuery, bare_database, columns_of, message_of
 from headrace.model.gathered_tree import check_gathered, depends_on_float_order
@@ -111,8 +112,7 @@ def gather_rows(connection: duckdb.DuckDBPyConnection, query: GatheredQuery, row
 def gathered_rows(connection: duckdb.DuckDBPyConnection) -> object:
     """The capsule of an Arrow C stream with the rows of the result."""
     connection.execute("SELECT 1").fetchall()
-    capsule: object = connection.sql(f"SELECT * FROM {_RESULT}").__arrow_c_stream__()
-    return capsule
+    return arrow_rows(connection, f"SELECT * FROM {_RESULT}")
 
 
 def _described(

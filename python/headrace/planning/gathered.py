@@ -37,6 +37,13 @@ def beside_queries(budget: MemoryBudget, queries: int, streams: int) -> MemoryBu
     return replace(budget, gatherings=queries, gathering_threads=gathering_threads(streams))
 
 
+def behind_queries(budget: MemoryBudget, source: GatheredSource) -> MemoryBudget:
+    """What is left while the result of a query over all rows is read: it, and what others that were fed in the same
+    pass have made, is kept until then.
+    """
+    return replace(budget, gatherings=max(1, len(source.first.feeds)))
+
+
 def gathering_threads(streams: int) -> int:
     """Those of an instance of DuckDB that takes the rows of so many streams."""
     return max(1, min(MOST_THREADS, streams))

@@ -17,6 +17,7 @@ from headrace.model import (
     QuerySource,
     TableSource,
 )
+from headrace.model.arrow_rows import ROWS_PER_BATCH
 from headrace.planning.made_columns import longest_text
 from headrace.planning.memory import LOOKUP_BLOCK_BYTES, MAXIMUM_ROW_BYTES, slab_bytes, value_bytes
 from headrace.planning.run_facts import RunFacts, of_run
@@ -28,8 +29,7 @@ _BLOCKS_PER_STREAM: Final = 2
 _READER_SHARE: Final = 0.05
 # What a query has to compute with, at least.
 _LEAST_ENGINE_BYTES: Final = 32_000_000
-# DuckDB gives so many rows at once; beside those that are appended it has the next ones.
-_ROWS_PER_BATCH: Final = 131_072
+# Beside the rows that are appended DuckDB has the next ones.
 _BATCHES: Final = 2
 # Of a session of a server: what it has read and not yet appended, the batch and what has come behind it.
 _SESSION_BYTES: Final = 4_000_000
@@ -277,7 +277,7 @@ def lookup_engine_bytes(memory_bytes: int) -> int:
 
 
 def _batch_bytes(columns: Collection[LookupColumn]) -> int:
-    return _BATCHES * _ROWS_PER_BATCH * sum(value_bytes(column.type) for column in columns)
+    return _BATCHES * ROWS_PER_BATCH * sum(value_bytes(column.type) for column in columns)
 
 
 def _stream_spec(word: str, columns: Sequence[LookupColumn], places: Sequence[int]) -> dict[str, Any]:

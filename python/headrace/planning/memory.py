@@ -3,11 +3,11 @@
     budget = headroom + text blocks + typed slabs + decoders of compressed files
            + lookups + instances of DuckDB for queries + the target's own engine (DuckDB's memory_limit)
 
-Headroom is what no counter sees: the interpreter and its libraries (about 90 MB resident), one row longer than a
-block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses beyond its limit (measured with
-2.0.0: 4 MB per thread). The text and its typed columns take at most a quarter. DuckDB gets the rest, but not more than
-the target's share: inserting LINEITEM was as fast with a limit of 64 MB as with 400 MB (2 threads), and it keeps every
-block it is allowed to keep.
+Headroom is what no counter sees: the interpreter and its libraries (80 MB resident, with DuckDB 128 MB: so much it is
+at least), one row longer than a block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses
+beyond its limit (measured with 2.0.0: 4 MB per thread). The text and its typed columns take at most a quarter. DuckDB
+gets the rest, but not more than the target's share: inserting LINEITEM was as fast with a limit of 64 MB as with
+400 MB (2 threads), and it keeps every block it is allowed to keep.
 Lookups are read before the first row moves, when there are no blocks of the flow yet, but those of the streams that
 read them; and stay. They may take what both moments leave, DuckDB what they leave then.
 At the default 1 GB this holds the process under 700 MB resident with 16 streams.
@@ -15,10 +15,10 @@ At the default 1 GB this holds the process under 700 MB resident with 16 streams
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from math import ceil
 from typing import Any, Final
 
 from headrace.errors import MemoryLimitError
@@ -47,6 +47,11 @@ _LEAST_INSTANCE_BYTES: Final = 12 * MIB
 _MOST_INSTANCE_BYTES: Final = 64 * MIB
 _FLOW_SHARE: Final = 0.25
 _HEADROOM_SHARE: Final = 0.35
+# The program before its first row, measured: 80 MB resident; with DuckDB 128 MB, of which 45 MB are its code.
+_PROGRAM_BYTES: Final = 85_000_000
+_PROGRAM_WITH_ENGINES_BYTES: Final = 128_000_000
+# What an instance of DuckDB takes beyond its limit, with two threads.
+_EXCESS_BYTES: Final = 12_000_000
 _MINIMUM_ENGINE_BYTES: Final = 48 * MIB
 # DuckDB's part where it is not the destination: it takes somewhat more than it is allowed to.
 _ENGINE_SHARE: Final = 0.35
@@ -59,6 +64,8 @@ QUEUE_BLOCKS: Final = 8
 # A scan thread of the consumer holds the batch it reads and the one it has just been given.
 BLOCKS_PER_CONSUMER_THREAD: Final = 2
 MAXIMUM_ROW_BYTES: Final = 64 * MIB
+# An exabyte, in MB.
+_MOST_TOTAL_MB: Final = 10**12
 # Text of a block of the streams that read a lookup: its rows are short.
 LOOKUP_BLOCK_BYTES: Final = 256 * KIB
 
@@ -68,7 +75,8 @@ class MemoryBudget:
     """What the run may use. `consumer_threads`: threads of the target's engine (0: no engine); `consumers`: how many
     statements of it take rows at the same time. Of a flow with destinations in several places: `engines`, as many as
     have one, and `engine_share`, the largest part that one of them may have. `gatherings`: instances of DuckDB that
-    take rows for queries over all of them in the same pass, each with `gathering_threads`.
+    take rows for queries over all of them in the same pass, each with `gathering_threads`, or have such rows and give
+    them.
     """
 
     total_bytes: int
@@ -90,16 +98,17 @@ class MemoryBudget:
 class LookupNeeds:
     """What the lookups of a flow need. `bytes`: about so many they take; `reader_bytes`: the most that reading one of
     them needs beside that, `most_reader_bytes` with a budget as large as can be; `added`: the types of the columns that
-    they add.
+    they add; `have_engine`: DuckDB gives the rows of one of them.
     """
 
     bytes: int = 0
     reader_bytes: int = 0
     most_reader_bytes: int = 0
     added: tuple[DataType, ...] = ()
+    have_engine: bool = False
 
 
-_NOT_SHOWN: Final = ("beside_lookups_bytes", "reader_bytes", "engines")
+_NOT_SHOWN: Final = ("beside_lookups_bytes", "reader_bytes", "engines", "engines_at_work")
 _SHOWN_IF_ANY: Final = ("gathering_bytes",)
 
 
@@ -109,7 +118,8 @@ class MemorySplit:
     `lookup_bytes`: what lookups may take at most, of which the engine gets what they leave. `beside_lookups_bytes`:
     the most that is there beside them, whatever the budget is, but for shares of it; `reader_bytes`: the same while
     they are read. `instances`: of DuckDB, which run queries, each in `instance_bytes`. `engines`: of destinations,
-    which have `engine_bytes` together. `gathering_bytes`: of what takes rows for queries over all of them meanwhile.
+    which have `engine_bytes` together. `gathering_bytes`: of what takes rows for queries over all of them meanwhile,
+    or has their result. `engines_at_work`: instances of DuckDB in all, but those of `instances` counted as one.
     """
 
     total_bytes: int
@@ -127,6 +137,7 @@ class MemorySplit:
     instance_bytes: int = 0
     engines: int = 1
     gathering_bytes: int = 0
+    engines_at_work: int = 0
 
     @property
     def flow_bytes(self) -> int:
@@ -155,7 +166,9 @@ class MemorySplit:
         Raises MemoryLimitError if the budget leaves too little for that.
         """
         blocks = self.blocks + BLOCKS_PER_CONSUMER_THREAD * threads
-        split = replace(self, blocks=blocks)
+        at_work = max(1, self.engines_at_work)
+        headroom = _headroom(self.total_bytes, at_work)
+        split = replace(self, blocks=blocks, headroom_bytes=headroom, engines_at_work=at_work)
         rest = split.rest_bytes - split.lookup_bytes
         if rest < _MINIMUM_ENGINE_BYTES:
             raise MemoryLimitError("the memory budget has no room for an engine beside the rows")
@@ -251,8 +264,10 @@ def split_memory(
     `slab_of`: where one layout does not say it; `blocks_per_stream`: those that a
     stream reads into at once.
     """
-    headroom = int(budget.total_bytes * _HEADROOM_SHARE)
     engine_share = max(engine_share, budget.engine_share)
+    engines_at_work = (budget.engines if engine_share else 0) + budget.gatherings
+    engines_at_work += int(bool(computed)) + int(lookups is not None and lookups.have_engine)
+    headroom = _headroom(budget.total_bytes, engines_at_work)
     engine_minimum = _MINIMUM_ENGINE_BYTES * budget.engines if engine_share else 0
     held = BLOCKS_PER_CONSUMER_THREAD * max(1, budget.consumer_threads) * budget.consumers
     held += BLOCKS_PER_CONSUMER_THREAD * budget.gatherings * budget.gathering_threads
@@ -285,13 +300,14 @@ def split_memory(
         instance_bytes=instance_bytes,
         engines=budget.engines,
         gathering_bytes=budget.gathering_bytes,
+        engines_at_work=engines_at_work,
     )
     rest = split.rest_bytes
     if rest < engine_minimum:
         for_added = blocks * (slab - slab_of(split.block_bytes, ()))
         needed = split.flow_bytes + engine_minimum
         made = len(added) - len(copied)
-        raise _too_small(budget, streams, needed, decoding_bytes, made, for_added, split.instances)
+        raise _too_small(budget, split, streams, needed, made, for_added)
     share = engine_bytes(budget.total_bytes, engine_share)
     engine = min(rest, share)
     if lookups is None:
@@ -318,44 +334,44 @@ def _instance_bytes(total_bytes: int, streams: int) -> int:
     return max(_LEAST_INSTANCE_BYTES, min(share, _MOST_INSTANCE_BYTES))
 
 
-def _total_of(bytes_beside: int, instances: int, gatherings: int = 0) -> int:
-    """The least budget that leaves so many bytes beside the headroom, instances and queries over all rows, which have a
-    share of it.
-    """
-    if gatherings:
-        with_least = _total_of(bytes_beside + gatherings * _MINIMUM_ENGINE_BYTES, instances)
-        return max(with_least, _least_total(bytes_beside, instances, 1 - _HEADROOM_SHARE - GATHERING_SHARE))
-    return _least_total(bytes_beside, instances, 1 - _HEADROOM_SHARE)
+def _headroom(total_bytes: int, engines: int) -> int:
+    """`engines`: instances of DuckDB in this process, for whatever."""
+    program = _PROGRAM_WITH_ENGINES_BYTES + engines * _EXCESS_BYTES if engines else _PROGRAM_BYTES
+    return max(program, int(total_bytes * _HEADROOM_SHARE))
 
 
-def _least_total(bytes_beside: int, instances: int, left: float) -> int:
-    """The same; `left`: the share of the budget that both have."""
-    with_least = ceil((bytes_beside + instances * _LEAST_INSTANCE_BYTES) / left)
-    with_most = ceil((bytes_beside + instances * _MOST_INSTANCE_BYTES) / left)
-    with_share = ceil(bytes_beside / (left - _INSTANCE_SHARE)) if instances else 0
-    return min(with_most, max(with_least, with_share))
+def _least_total(bytes_beside: int, left: Callable[[int], int]) -> int:
+    """The least budget, in whole MB, of which so many bytes are left; `left` grows with the budget."""
+    return 1_000_000 * bisect_left(range(_MOST_TOTAL_MB), bytes_beside, key=lambda total: left(total * 1_000_000))
 
 
 def memory_for_lookups(split: MemorySplit, needed_bytes: int) -> int:
     """A budget of the run that is enough for lookups of so many bytes."""
-    left = 1 - _HEADROOM_SHARE - split.gathering_bytes / split.total_bytes
-    behind = (needed_bytes + split.beside_lookups_bytes) / left
-    while_read = (needed_bytes + split.reader_bytes) / (1 - _HEADROOM_SHARE - _MOST_ENGINE_SHARE)
-    return max(split.total_bytes, ceil(max(behind, while_read)))
+    queries = split.gathering_bytes / split.total_bytes
+
+    def left(total_bytes: int) -> int:
+        return total_bytes - _headroom(total_bytes, split.engines_at_work)
+
+    behind = needed_bytes + split.beside_lookups_bytes
+    while_read = needed_bytes + split.reader_bytes
+    return max(
+        split.total_bytes,
+        _least_total(behind, lambda total: left(total) - int(total * queries)),
+        _least_total(while_read, lambda total: left(total) - engine_bytes(total, _MOST_ENGINE_SHARE)),
+    )
 
 
 def _too_small(
-    budget: MemoryBudget,
-    streams: int,
-    needed_bytes: int,
-    decoding_bytes: int,
-    added_columns: int,
-    added_bytes: int,
-    instances: int,
+    budget: MemoryBudget, split: MemorySplit, streams: int, needed_bytes: int, added_columns: int, added_bytes: int
 ) -> MemoryLimitError:
-    needed = -(-_total_of(needed_bytes + decoding_bytes, instances, budget.gatherings) // 1_000_000)
-    decoding = -(-decoding_bytes // 1_000_000)
-    beside = f" and {decoding} MB for decoding compressed files" if decoding_bytes > needed_bytes else ""
+    def left(total_bytes: int) -> int:
+        queries = split.instances * _instance_bytes(total_bytes, split.instances) if split.instances else 0
+        gatherings = replace(budget, total_bytes=total_bytes).gathering_bytes
+        return total_bytes - _headroom(total_bytes, split.engines_at_work) - queries - gatherings
+
+    needed = _least_total(needed_bytes + split.decoding_bytes, left) // 1_000_000
+    decoding = -(-split.decoding_bytes // 1_000_000)
+    beside = f" and {decoding} MB for decoding compressed files" if split.decoding_bytes > needed_bytes else ""
     if added_bytes > needed_bytes // 2:
         of_transforms = f"{counted(added_columns, 'column')} of transforms"
         beside += f" and {of_transforms if added_columns else 'the rows of several destinations'}"

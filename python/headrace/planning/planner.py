@@ -16,7 +16,14 @@ from headrace.planning.division import Division, divide
 from headrace.planning.enforcement import enforced
 from headrace.planning.epochs import epochs
 from headrace.planning.existing import check_existing, check_view_columns
-from headrace.planning.gathered import GATHERING, GatherPlan, beside_queries, gathering_threads, note_of_fed
+from headrace.planning.gathered import (
+    GATHERING,
+    GatherPlan,
+    behind_queries,
+    beside_queries,
+    gathering_threads,
+    note_of_fed,
+)
 from headrace.planning.key_questions import KeyFacts
 from headrace.planning.lookups import (
     LookupPlan,
@@ -76,6 +83,8 @@ def plan_data_flow(
     feeds = () if is_gathered or capabilities is GATHERING else task.feeds
     if feeds:
         budget = beside_queries(budget, len(feeds), streams)
+    if isinstance(task.source, GatheredSource):
+        budget = behind_queries(budget, task.source)
     table = TargetTable(destination, catalog, capabilities, display_name(destination, default_schema), taken_names)
     notes = list(source.notes)
     if task.flow:
@@ -216,7 +225,7 @@ def _gather(own: GatheredSource, source: SourceSnapshot, budget: MemoryBudget, s
         raise InternalError(f"nothing is known of what the query `{own.name}` reads")
     threads, side_by_side = gathering_threads(streams), max(1, len(own.first.feeds))
     own_budget = replace(
-        budget, consumer_threads=threads, consumers=side_by_side, engines=side_by_side, engine_share=0.0
+        budget, consumer_threads=threads, consumers=side_by_side, engines=side_by_side, engine_share=0.0, gatherings=0
     )
     before = plan_data_flow(own.before, source.gathered, None, GATHERING, own_budget, streams, file_stem=stem)
     return GatherPlan(own, before, threads)
@@ -263,6 +272,7 @@ def _needs(lookups: Sequence[LookupPlan]) -> LookupNeeds | None:
         max(plan.reading.reader_bytes for plan in lookups),
         max(plan.reading.most_reader_bytes for plan in lookups),
         added,
+        any(plan.reading.engine_bytes for plan in lookups),
     )
 
 

@@ -123,9 +123,10 @@ def test_of_a_query_the_core_is_told_where_its_columns_stand() -> None:
         "streams": 2,
     }
     assert own.reading.engine_bytes == 50_000_000 < own.reading.reader_bytes
-    assert plan(of_query(p_sk="int32", p_key="int64"), source=source, memory=300_000_000).lookups[
-        0
-    ].reading.engine_bytes == (32_000_000)
+    assert (
+        plan(of_query(p_sk="int32", p_key="int64"), source=source, memory=350_000_000).lookups[0].reading.engine_bytes
+        == 32_000_000
+    )
     assert own.to_dict()["query"] == "SELECT 1"
     assert own.text() == "keyed: rows of a query; adds part_sk int32; no match: -1"
 
@@ -211,7 +212,7 @@ def test_pipes_are_no_lookups() -> None:
 
 
 @pytest.mark.parametrize("capabilities", [DUCKDB_CAPABILITIES, NULL_CAPABILITIES])
-@pytest.mark.parametrize("memory", [200_000_000, 1_000_000_000, 8_000_000_000])
+@pytest.mark.parametrize("memory", [300_000_000, 1_000_000_000, 8_000_000_000])
 def test_no_moment_needs_more_than_the_budget(memory: int, capabilities: Any) -> None:
     planned = plan(lookup(), memory=memory, capabilities=capabilities)
     split, own = planned.memory, planned.lookups[0]
@@ -243,7 +244,7 @@ def test_added_columns_are_a_part_of_the_slabs() -> None:
 
 
 def test_the_memory_to_set_is_enough() -> None:
-    for memory in (150_000_000, 250_000_000, 1_000_000_000):
+    for memory in (250_000_000, 350_000_000, 1_000_000_000):
         before = plan(lookup(), memory=memory).memory
         for needed in (100_000_000, 900_000_000):
             total = memory_for_lookups(before, needed)

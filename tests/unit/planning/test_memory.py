@@ -79,6 +79,23 @@ def test_sixteen_streams_of_lineitem_fit_700_megabytes() -> None:
     assert touched + split.engine_bytes + 90e6 + 2 * 4e6 <= 700e6
 
 
+@pytest.mark.parametrize(
+    ("budget", "share", "program"),
+    [
+        (MemoryBudget(120_000_000, 0), 0.0, 80_000_000),
+        (MemoryBudget(250_000_000, 2), 0.4, 128_000_000 + 8_000_000),
+        (MemoryBudget(400_000_000, 2, gatherings=1), 0.4, 128_000_000 + 2 * 8_000_000),
+    ],
+    ids=["no DuckDB", "DuckDB", "the result of a query besides"],
+)
+def test_small_budgets_have_room_for_the_program(budget: MemoryBudget, share: float, program: int) -> None:
+    """What was measured: it does not get smaller with the budget."""
+    split = split_memory(budget, columns(["int64"] * 4), 1, share)
+    taken = split.flow_bytes + split.engine_bytes + split.gathering_bytes
+    assert program + taken <= budget.total_bytes
+    assert split.gathering_bytes == (80_000_000 if budget.gatherings else 0)
+
+
 def test_more_streams_get_smaller_blocks() -> None:
     sizes = [
         split_memory(MemoryBudget(GB, 2), columns(LINEITEM_TYPES), streams, 0.4).block_bytes for streams in (4, 32, 64)
@@ -104,7 +121,7 @@ def test_without_an_engine_nothing_is_kept_for_one() -> None:
     assert split_memory(MemoryBudget(GB, 0), columns(LINEITEM_TYPES), 2, 0.0).engine_bytes == 0
 
 
-@pytest.mark.parametrize("memory_bytes", [GB, 300_000_000])
+@pytest.mark.parametrize("memory_bytes", [GB, 450_000_000])
 def test_engines_of_several_places_share_what_one_would_have(memory_bytes: int) -> None:
     types, alone = columns(LINEITEM_TYPES), MemoryBudget(memory_bytes, 2, 2)
     several = MemoryBudget(memory_bytes, 2, 2, engines=3, engine_share=0.4)
@@ -117,7 +134,7 @@ def test_engines_of_several_places_share_what_one_would_have(memory_bytes: int) 
 
 def test_each_of_several_engines_has_its_least_part() -> None:
     with pytest.raises(MemoryLimitError):
-        split_memory(MemoryBudget(200_000_000, 2, 2, engines=3, engine_share=0.4), columns(LINEITEM_TYPES), 2, 0.0)
+        split_memory(MemoryBudget(300_000_000, 2, 2, engines=3, engine_share=0.4), columns(LINEITEM_TYPES), 2, 0.0)
 
 
 def test_too_small_a_budget_says_what_is_needed() -> None:
@@ -136,7 +153,7 @@ def test_one_stream_is_not_streams() -> None:
 def test_the_budget_it_asks_for_is_enough(computed: tuple[str, ...]) -> None:
     types = [DataType.parse(own) for own in computed]
     for streams in (1, 8, 16, 64):
-        for given in (32_000_000, 150_000_000):
+        for given in (32_000_000, 250_000_000):
             try:
                 split_memory(MemoryBudget(given, 2), columns(LINEITEM_TYPES), streams, 0.4, computed=types)
             except MemoryLimitError as error:
@@ -146,7 +163,7 @@ def test_the_budget_it_asks_for_is_enough(computed: tuple[str, ...]) -> None:
                 assert given > 32_000_000, "32 MB cannot be enough"
 
 
-@pytest.mark.parametrize(("threads", "memory_bytes"), [(1, GB), (4, GB), (4, 200_000_000)])
+@pytest.mark.parametrize(("threads", "memory_bytes"), [(1, GB), (4, GB), (4, 300_000_000)])
 def test_a_second_pass_gets_an_engine_inside_the_budget(threads: int, memory_bytes: int) -> None:
     """The destination had none of its own: its budget has room for one when the load is over."""
     split = split_memory(MemoryBudget(memory_bytes, 0), columns(["int64"] * 4), 4, 0)
@@ -158,6 +175,6 @@ def test_a_second_pass_gets_an_engine_inside_the_budget(threads: int, memory_byt
 
 
 def test_a_second_pass_without_room_is_refused() -> None:
-    split = split_memory(MemoryBudget(60_000_000, 0), columns(["int64"] * 4), 1, 0)
+    split = split_memory(MemoryBudget(120_000_000, 0), columns(["int64"] * 4), 1, 0)
     with pytest.raises(MemoryLimitError):
         split.with_engine(4)

@@ -18,6 +18,7 @@ from headrace.model import (
     TableColumn,
     TableSource,
 )
+from headrace.model.arrow_rows import arrow_rows
 from headrace.model.bound_query import with_variables
 from headrace.model.duckdb_types import native_type
 from headrace.model.embedded_query import ARROW_SETTINGS, described_by, give_values
@@ -69,8 +70,7 @@ def lookup_rows(
             wanted = [quote(own.name) for own in columns]
             # A comment may end the text.
             rows_of = f"({_with_values(cursor, source.query)}\n)"
-        capsule: object = cursor.sql(f"SELECT {', '.join(wanted)} FROM {rows_of}").__arrow_c_stream__()
-        return capsule
+        return arrow_rows(cursor, f"SELECT {', '.join(wanted)} FROM {rows_of}")
 
     try:
         yield RowStream(rows, cursor.interrupt)
