@@ -41,13 +41,13 @@ impl RowCounts {
         // A flow that looks for places drops the rows.
         let is_wanted = asks && !matches!(spec.sink, SinkSpec::Locate { .. });
         let mut files_behind = HashSet::new();
-        let to_load: Vec<&SliceSpec> = spec.source.to_load().filter(|_| is_wanted).collect();
+        let to_load: Vec<&SliceSpec> = to_load(spec).filter(|_| is_wanted).collect();
         let has_more_behind = |slice: &&&SliceSpec| !files_behind.insert(slice.file);
+        let known: Vec<SliceReport> = spec.source.slices.iter().filter_map(|slice| known_lines(spec, slice)).collect();
+        let known_numbers: HashSet<u32> = known.iter().map(|slice| slice.number).collect();
+        let is_unknown = |slice: &&&SliceSpec| !known_numbers.contains(&slice.number);
         let slices: Vec<SliceSpec> =
-            to_load.iter().rev().filter(has_more_behind).map(|slice| (*slice).clone()).collect();
-        let committed =
-            spec.source.slices.iter().filter_map(|slice| Some((slice, spec.source.committed.get(&slice.number)?)));
-        let known: Vec<SliceReport> = committed.map(|(slice, known)| SliceReport::known(slice, known)).collect();
+            to_load.iter().rev().filter(has_more_behind).filter(is_unknown).map(|slice| (*slice).clone()).collect();
         RowCounts {
             is_wanted,
             goal: known.len() + slices.len(),
@@ -85,7 +85,7 @@ impl RowCounts {
             return Ok(false);
         }
         if self.lines_before.get().is_none() {
-            let wanted: Vec<u32> = spec.source.to_load().map(|slice| slice.number).collect();
+            let wanted: Vec<u32> = to_load(spec).map(|slice| slice.number).collect();
             let lines = first_lines(spec, &known, &wanted)?;
             self.lines_before.get_or_init(|| lines);
         }
@@ -117,4 +117,16 @@ impl RowCounts {
             }
         }
     }
+}
+
+/// Slices that a destination lacks.
+fn to_load(spec: &FlowSpec) -> impl Iterator<Item = &SliceSpec> {
+    spec.source.slices.iter().filter(|slice| !spec.is_slice_committed(slice.number))
+}
+
+/// A slice whose lines the account of a destination tells. That of joined rows does not: they are no lines.
+fn known_lines(spec: &FlowSpec, slice: &SliceSpec) -> Option<SliceReport> {
+    let tells = |number: &usize| spec.join.is_none() || spec.source_of_destination(*number).is_some();
+    let known = |number: usize| spec.committed_in(number)?.get(&slice.number);
+    (0..spec.destinations()).filter(tells).find_map(known).map(|known| SliceReport::known(slice, known))
 }

@@ -1,12 +1,13 @@
 //! Columns that are made: they say where a row stands as rejects do, however a file is cut, packed, and resumed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMicrosecondType};
-use headrace_engine::Flow;
 use headrace_engine::report::{FlowReport, SliceReport, Status};
-use headrace_engine::spec::{CommittedSlice, Compression, GenerateSource, SinkSpec};
+use headrace_engine::spec::{CommittedSlice, Compression, DestinationSpec, GenerateSource, RowsOf, SinkSpec};
+use headrace_engine::{BatchReader, Flow};
 use headrace_types::{Header, MadeColumn, MadeFrom};
 
 use crate::packed::bgzf;
@@ -129,6 +130,66 @@ fn a_resumed_flow_gives_the_rest_of_the_same_numbers() {
     assert!(!rest.is_empty() && rest.len() < all.len() / 2);
     assert!(rest.iter().all(|(id, place)| all[id] == *place));
     assert_eq!(report.rejects.count, undisturbed.rejects.count);
+}
+
+#[test]
+fn rows_that_one_of_two_destinations_lacks_have_their_own_numbers() {
+    let mut job = with_made(Job::of(&dirty_text()));
+    (job.layout.header, job.limit, job.slice_bytes) = (Header::Skip, 10, 2000);
+    job.memory.blocks = 16;
+    let (all, undisturbed) = loaded(&job);
+    let known = |is_there: fn(u32) -> bool| -> HashMap<u32, CommittedSlice> {
+        let there = undisturbed.slices.iter().filter(|slice| is_there(slice.number));
+        let account = |slice: &SliceReport| {
+            let &SliceReport { number, out: loaded, rejected, skipped, .. } = slice;
+            (number, CommittedSlice { loaded, rejected, skipped, ..CommittedSlice::default() })
+        };
+        there.map(account).collect()
+    };
+    let columns = || ["id", "row"].map(str::to_owned).to_vec();
+    let sink = || SinkSpec::Arrow { columns: columns(), position: None, place_column: None };
+    for (first, other) in
+        [(known(|_| true), known(|_| false)), (known(|number| number % 3 != 2), known(|number| number % 2 == 0))]
+    {
+        let mut spec = job.plan().unwrap();
+        spec.sink = sink();
+        let lacks =
+            [&first, &other].map(|known| undisturbed.slices.iter().filter(|own| !known.contains_key(&own.number)));
+        let wanted = lacks.map(|slices| slices.map(|own| own.out).sum::<u64>());
+        spec.source.committed = first;
+        spec.others = vec![DestinationSpec {
+            name: "other".to_owned(),
+            input: RowsOf { transform: None, output: 0 },
+            input_source: None,
+            fit: vec![],
+            routing: None,
+            sink: sink(),
+            committed: other,
+            left_out: HashSet::new(),
+        }];
+        let flow = Flow::new(spec).unwrap();
+        let readers = [0, 1].map(|number| flow.take_reader_of(number).unwrap());
+        flow.start().unwrap();
+        let found = std::thread::scope(|scope| {
+            let consumers = readers.map(|reader| scope.spawn(move || numbers(reader)));
+            consumers.map(|consumer| consumer.join().unwrap())
+        });
+        assert_eq!(join(&flow).status, Status::Ok);
+        assert_eq!(found.each_ref().map(|own| own.len() as u64), wanted);
+        for (id, row) in found.into_iter().flatten() {
+            assert_eq!(all[&id].0, row, "the number of row {id}");
+        }
+    }
+}
+
+/// The ids of all rows, and the numbers that they have.
+fn numbers(reader: BatchReader) -> Vec<(i64, i64)> {
+    let of_batch = |batch: RecordBatch| -> Vec<(i64, i64)> {
+        let [ids, rows] =
+            ["id", "row"].map(|name| batch.column_by_name(name).unwrap().as_primitive::<Int64Type>().clone());
+        std::iter::zip(ids.values().to_vec(), rows.values().to_vec()).collect()
+    };
+    reader.map(Result::unwrap).flat_map(of_batch).collect()
 }
 
 #[test]
