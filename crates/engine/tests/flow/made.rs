@@ -134,7 +134,7 @@ fn a_resumed_flow_gives_the_rest_of_the_same_numbers() {
 
 #[test]
 fn rows_that_one_of_two_destinations_lacks_have_their_own_numbers() {
-    let mut job = with_made(Job::of(&dirty_text()));
+    let mut job = with_made(Job::of(dirty_text()));
     (job.layout.header, job.limit, job.slice_bytes) = (Header::Skip, 10, 2000);
     job.memory.blocks = 16;
     let (all, undisturbed) = loaded(&job);
