@@ -50,9 +50,10 @@ def _whose_turn_it_is(items: list[pytest.Item]) -> set[str]:
     kept: set[str] = set()
     for function, cases in functions.items():
         # The same on every machine and in every process; functions with one case do not all take the same value.
-        first = crc32(function.encode())
-        for number, of_case in enumerate(cases.values()):
-            kept.update(item.nodeid for item in _in_turn(of_case, first + number))
+        turn = crc32(function.encode())
+        for of_case in cases.values():
+            kept.update(item.nodeid for item in _in_turn(of_case, turn))
+            turn += int(bool(_names_in_turn(of_case[0])))
     return kept
 
 

@@ -1,0 +1,77 @@
+"""Which cases the short form of the tests runs: each with one value of what is taken in turn, and all values in all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+_CASES = """
+import pytest
+
+@pytest.mark.in_turn("afterwards")
+@pytest.mark.parametrize("afterwards", ["again", "resume"])
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_named(name, afterwards): pass
+
+@pytest.mark.in_turn("place", among="postgres ")
+@pytest.mark.parametrize("place", ["duckdb", "postgres 15", "postgres 16"])
+@pytest.mark.parametrize("case", [1, 2])
+def test_among(case, place): pass
+
+@pytest.mark.in_turn("one", "other")
+@pytest.mark.parametrize("one", [1, 2])
+@pytest.mark.parametrize("other", [1, 2])
+@pytest.mark.parametrize("case", range(4))
+def test_both(case, one, other): pass
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_unmarked(name): pass
+"""
+
+
+def collected(folder: Path, text: str = _CASES, **environment: str) -> list[list[str]]:
+    """The parameters of each case that would run, as they stand in its id, behind the name of its function."""
+    (folder / "test_cases.py").write_text(text)
+    (folder / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = in_turn(*parameters, among): see tests/conftest.py\n")
+    kept = {name: value for name, value in os.environ.items() if name != "HEADRACE_EVERY_CASE"}
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", str(folder)]
+    paths = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        command, cwd=folder, env={**kept, "PYTHONPATH": paths, **environment}, capture_output=True, text=True
+    )
+    found = [line.split("::")[1].rstrip("]").replace("[", "-") for line in done.stdout.splitlines() if "::" in line]
+    return [line.split("-") for line in found] if done.returncode == 0 else [[done.stdout + done.stderr]]
+
+
+def test_each_case_runs_once_and_meets_all_values_in_turn(tmp_path: Path) -> None:
+    found = collected(tmp_path)
+    named = [case[1:] for case in found if case[0] == "test_named"]
+    assert [name for name, _ in named] == ["a", "b", "c"]
+    assert {afterwards for _, afterwards in named} == {"again", "resume"}
+    among = [case[1:] for case in found if case[0] == "test_among"]
+    assert sorted(case for case, place in among if place == "duckdb") == ["1", "2"]
+    assert sorted(place for _, place in among if place != "duckdb") == ["postgres 15", "postgres 16"]
+    both = [case[1:] for case in found if case[0] == "test_both"]
+    assert len({case[0] for case in both}) == len({tuple(case[1:]) for case in both}) == len(both) == 4
+    assert [case[1] for case in found if case[0] == "test_unmarked"] == ["a", "b"]
+
+
+def test_all_cases_run_where_that_is_asked_for(tmp_path: Path) -> None:
+    assert len(collected(tmp_path, HEADRACE_EVERY_CASE="1")) == 6 + 6 + 16 + 2
+
+
+@pytest.mark.parametrize("name", ["nobody", "case"])
+def test_a_parameter_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
+    marks = f'@pytest.mark.in_turn("{name}")\n@pytest.mark.parametrize("case", [1])'
+    text = f"import pytest\n\n{marks}\ndef test_it(case): pass\n"
+    found = collected(tmp_path, text)
+    if name == "case":
+        assert found == [["test_it", "1"]]
+    else:
+        assert "has no parameter nobody" in found[0][0]
