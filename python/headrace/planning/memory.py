@@ -5,9 +5,9 @@
 
 Headroom is what no counter sees: the interpreter and its libraries (80 MB resident, with DuckDB 128 MB: so much it is
 at least), one row longer than a block (twice, if it holds doubled qualifiers), allocator slack, and what DuckDB uses
-beyond its limit (measured with 2.0.0: 4 MB per thread). The text and its typed columns take at most a quarter. DuckDB
-gets the rest, but not more than the target's share: inserting LINEITEM was as fast with a limit of 64 MB as with
-400 MB (2 threads), and it keeps every block it is allowed to keep.
+beyond its limit (2.0.0 with two threads: 8 MB where it takes rows in, 12 MB where it sorts or groups them). The text
+and its typed columns take at most a quarter. DuckDB gets the rest, but not more than the target's share: inserting
+LINEITEM was as fast with a limit of 64 MB as with 400 MB (2 threads), and it keeps every block it is allowed to keep.
 Lookups are read before the first row moves, when there are no blocks of the flow yet, but those of the streams that
 read them; and stay. They may take what both moments leave, DuckDB what they leave then.
 At the default 1 GB this holds the process under 700 MB resident with 16 streams.
