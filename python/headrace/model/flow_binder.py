@@ -25,7 +25,7 @@ from headrace.model.bound import (
 from headrace.model.connections import Connection, FilesConnection
 from headrace.model.flow_graph import Reader
 from headrace.model.flow_rows import rows_of
-from headrace.model.fronts import Fronts, bring_together, fronts_of
+from headrace.model.fronts import bring_together, fronts_of
 from headrace.model.gathered_binder import (
     GatheredBinder,
     behind_queries,
@@ -102,7 +102,7 @@ class FlowBinder:
         places = {name: (*path, "destinations", name) for name in spec.destinations}
         destinations = {name: self._destination(name, own, places[name]) for name, own in spec.destinations.items()}
         readers = [Reader(name, (*places[name], "input"), own.input) for name, own in spec.destinations.items()]
-        fronts = _fronts(spec)
+        fronts = fronts_of(spec.transforms, spec.sources)
         way = (spec.transforms, path, Beginning(sources, fronts), readers, scope)
         bound = self._transforms.bind(*way, {})
         if bound is None:
@@ -195,21 +195,15 @@ class FlowBinder:
                 at_key=True,
             )
             return False
-        if (together and not are_joins) or len(spec.sources) == 1 + len(together):
-            return True
+        if len(spec.sources) <= 2 or not (together and are_joins):
+            return True  # a join with one source says which it lacks; whether each is read, is told of its rows
         names, count = ", ".join(map(show_name, spec.sources)), len(spec.sources)
-        if together and count == 1:
-            return True  # the join says which source it lacks
         self._problems.add(
             self._document,
             (*path, "sources"),
-            f"a data flow with a join has {count} sources: {names}"
-            if together
-            else f"a data flow has {'two' if count == 2 else count} sources and no join or union: {names}",
-            expected="the two of the join" if together else "one source, the two of a join, or those of a union",
-            hint="Remove the others, or let them be a `lookup`."
-            if together
-            else "Add a transform `join` or `union`, or write a data flow for each of them.",
+            f"a data flow with a join has {count} sources: {names}",
+            expected="the two of the join",
+            hint="Write a data flow of their own for the others, or let them be a `lookup`.",
         )
         return False
 
@@ -456,13 +450,6 @@ class FlowBinder:
 def _source_of(first: Source, together: Together | None, front: int | None) -> Source:
     """The source of rows: of several ones that do not meet their own one, else the first."""
     return first if together is None or front is None else together.sources[front]
-
-
-def _fronts(spec: DataFlowSpec) -> Fronts | None:
-    """Where the rows of several sources come together, and what stands in front of that."""
-    return next(
-        (fronts_of(name, spec.transforms, spec.sources) for name in bring_together(spec.transforms, spec.sources)), None
-    )
 
 
 def _by_connection(ways: Sequence[DataFlowTask]) -> tuple[DataFlowTask, ...]:

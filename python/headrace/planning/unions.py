@@ -127,6 +127,15 @@ class UnionPlan:
         }
 
 
+def apart(union: Union, layouts: Sequence[dict[str, Any]], source: SourceSnapshot) -> UnionPlan:
+    """Of sources whose rows do not come together, or do not any more: it says which file is of which source, no more.
+    It has no columns, and nobody behind it.
+    """
+    of_files = Union(union.name, union.sources, ())
+    first_files = tuple(part.first_file for part in source.parts)
+    return UnionPlan(of_files, tuple(layouts), first_files, (), (), ((),) * len(union.sources))
+
+
 def plan_union(
     union: Union,
     transforms: Sequence[Transform],
