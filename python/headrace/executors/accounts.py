@@ -81,7 +81,7 @@ def _refuse_empty(plan: DataFlowPlan, result: dict[str, Any], source: SourcePart
         at={"file": files[0]} if len(files) == 1 else {"folder": os.path.dirname(files[0])},
         found=f"{counted(lines, 'header or blank line')}",
         hint=f"Set `empty: allow` for source `{source.name}` if this is right"
-        + ("." if plan.together else "; `replace` then empties the table."),
+        + ("." if plan.meeting else "; `replace` then empties the table."),
     )
 
 

@@ -398,6 +398,11 @@ class DataFlowTask:
         return self.together if isinstance(self.together, Union) else None
 
     @property
+    def is_apart(self) -> bool:
+        """Whether its flow has several sources whose rows never come together."""
+        return isinstance(self.together, Union) and self.together.are_apart
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         """All of them, in the order of their files."""
         return (self.source,) if self.together is None else self.together.sources

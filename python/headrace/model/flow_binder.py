@@ -113,7 +113,7 @@ class FlowBinder:
         fronts_of_ends = {name: None if fronts is None else fronts.source_of(end) for name, end in ends.items()}
         if not self._gathered.check(spec, transforms, ends, path, fronts_of_ends):
             return None
-        if len(destinations) > 1 and not self._share(spec, destinations, path):
+        if len(destinations) > 1 and not self._share(spec, destinations, together, path):
             return None
         rejects = RejectLimits.of(spec.rejects, self._environment.rejects)
         feeds = queries_fed(transforms)
@@ -173,10 +173,16 @@ class FlowBinder:
             )
         return tasks[0] if len(tasks) == 1 else SharedFlow(instance, _by_connection(tasks))
 
-    def _share(self, spec: DataFlowSpec, destinations: Mapping[str, Destination | None], path: DocumentPath) -> bool:
+    def _share(
+        self,
+        spec: DataFlowSpec,
+        destinations: Mapping[str, Destination | None],
+        together: Together | None,
+        path: DocumentPath,
+    ) -> bool:
         """Whether several destinations can be filled in one pass, and one transaction."""
         refusals = SharedFlowRules(self._document, self._problems, path)
-        return refusals.check(spec, [own for own in destinations.values() if own is not None])
+        return refusals.check(spec, [own for own in destinations.values() if own is not None], together)
 
     def _are_read(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
         """Whether sources, and what reads several of them, are as many as go together."""
@@ -270,8 +276,11 @@ class FlowBinder:
             self._problems.add(
                 self._document,
                 (*path, "partition", "range"),
-                f"rows in front of `{show_name(together.name)}` cannot be divided by {unknown}: keys are looked for in "
-                "one source in this version",
+                f"rows of a data flow with several sources cannot be divided by {unknown}: keys are looked for in one "
+                "source in this version"
+                if not together.name
+                else f"rows in front of `{show_name(together.name)}` cannot be divided by {unknown}: keys are looked "
+                "for in one source in this version",
                 expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
                 hint="Give the bounds, or leave `partition` out.",
                 at_key=True,
