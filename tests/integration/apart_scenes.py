@@ -38,7 +38,7 @@ layouts:
       - {name: code, type: int32, nullable: false}
       - {name: name, type: string}
       - {name: sales, type: int32, on_error: ignore}
-      - {name: row, type: int64, from: row_number}
+      - {name: line, type: int64, from: row_number}
       - {name: file, type: string, from: file_name}
   names: {delimiter: ",", columns: [{name: short, type: varchar(2)}, {name: label, type: string}]}
 streams: ${streams}
@@ -79,7 +79,7 @@ WITH orders AS (SELECT * FROM read_csv('{inbox}/orders.*', delim=',', header=tru
     'id': 'BIGINT', 'status': 'VARCHAR', 'total': 'DECIMAL(9,2)', 'day': 'DATE'}}, ignore_errors=true)),
 names AS (SELECT * FROM read_csv('{inbox}/names.csv', header=false, columns={{'short': 'VARCHAR', 'label': 'VARCHAR'}})),
 customers AS (SELECT code, name, TRY_CAST(sales AS INTEGER) AS sales,
-    row_number() OVER (PARTITION BY file ORDER BY code) AS row, parse_filename(file) AS file
+    row_number() OVER (PARTITION BY file ORDER BY code) AS line, parse_filename(file) AS file
     FROM read_csv(['{inbox}/customers.1', '{inbox}/customers.2', '{inbox}/more.gz'], delim='|', header=false, {plain},
     filename='file', columns={{'code': 'INTEGER', 'name': 'VARCHAR', 'sales': 'VARCHAR'}}))
 """
