@@ -1,5 +1,5 @@
-"""Orders and customers that go to tables of their own in one data flow: the package, its files, and what DuckDB says that
-belongs into each.
+"""Orders and customers that go to tables of their own in one data flow: the package, its files, and what DuckDB says
+that belongs into each.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ _PLAIN = "quote='', escape='', auto_detect=false"
 _VIEWS = """
 WITH orders AS (SELECT * FROM read_csv('{inbox}/orders.*', delim=',', header=true, {plain}, columns={{
     'id': 'BIGINT', 'status': 'VARCHAR', 'total': 'DECIMAL(9,2)', 'day': 'DATE'}}, ignore_errors=true)),
-names AS (SELECT * FROM read_csv('{inbox}/names.csv', header=false, columns={{'short': 'VARCHAR', 'label': 'VARCHAR'}})),
+names AS (SELECT * FROM read_csv('{inbox}/names.csv', header=false, columns={{
+    'short': 'VARCHAR', 'label': 'VARCHAR'}})),
 customers AS (SELECT code, name, TRY_CAST(sales AS INTEGER) AS sales,
     row_number() OVER (PARTITION BY file ORDER BY code) AS line, parse_filename(file) AS file
     FROM read_csv(['{inbox}/customers.1', '{inbox}/customers.2', '{inbox}/more.gz'], delim='|', header=false, {plain},

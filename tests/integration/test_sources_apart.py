@@ -1,5 +1,5 @@
-"""Several sources in one data flow whose rows never come together: each table has the rows of its own, all become visible
-at once; rejects, kills, constraints, `verify`.
+"""Several sources in one data flow whose rows never come together: each table has the rows of its own, all become
+visible at once; rejects, kills, constraints, `verify`.
 """
 
 from __future__ import annotations
