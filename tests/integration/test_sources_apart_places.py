@@ -22,7 +22,9 @@ from tests.integration.apart_scenes import (
     wanted,
     write_files,
 )
+from tests.integration.connections_scenes import stopped
 from tests.integration.driver import Ended, Project
+from tests.integration.postgres import PostgresProject
 from tests.integration.replays import command
 
 BAD_ORDERS = "90001,S1,x,2024-01-01\n90002,S1,99999.00,2024-01-01\n"
@@ -89,6 +91,27 @@ def test_a_source_without_files_leaves_its_tables_alone(sales: Project) -> None:
     assert len(found["big"]) + len(found["small"]) == len(before["big"]) + len(before["small"]) + 1
     assert ended.summary["rows_read"] == len(found["big"]) + len(found["small"])
     assert ended.summary["bytes_read"] > 0
+
+
+@pytest.mark.parametrize("archive", [{"big", "small"}, {"orders", "big"}, {"open", "strays", "small"}])
+def test_what_is_left_without_one_source(warehouse: PostgresProject, archive: set[str]) -> None:
+    """Killed between the commits of two places, and resumed: nothing is left of the source without files."""
+    write_files(warehouse)
+    warehouse.package(source(archived(archive), "missing: skip"))
+    warehouse.run().succeeded()
+    before = loaded(warehouse, archive)
+    (warehouse.inbox / "orders.1").unlink()
+    path = warehouse.inbox / "customers.1"
+    path.write_text(path.read_text() + customer(3001))
+    killed = warehouse.command([sys.executable, "-c", stopped("before", 1), *warehouse.arguments()[3:]])
+    assert killed.exit_code not in (0, 1), killed.stderr
+    ended = warehouse.resume()
+    assert {own["table"] for own in ended.succeeded()["tables"]} == {"big", "small"}
+    assert {own["table"] for own in ended.summary["skipped"]} <= {*OF_ORDERS}
+    found = loaded(warehouse, archive)
+    assert all(found[name] == before[name] for name in OF_ORDERS)
+    assert len(found["big"]) + len(found["small"]) == len(before["big"]) + len(before["small"]) + 1
+    assert ended.summary["rows_read"] == len(found["big"]) + len(found["small"])
 
 
 def test_without_any_file_nothing_is_loaded(project: Project) -> None:

@@ -165,7 +165,9 @@ class OpenTargets(ClosedBehind):
             is_cancelled=is_cancelled,
         )
         for flow in flows:
-            self._know(flow.task.destination.connection)
+            # Of its other destinations there may be some that get nothing: they are asked all the same.
+            for own in (flow.task.destination, *flow.task.beside):
+                self._know(own.connection)
         # Those of the package that may be opened later have their part of the memory from the beginning.
         places = [*self._connections.values(), *engines_of(package)]
         self._engines = len({target_key(own) for own in places if _share(own)})

@@ -237,7 +237,8 @@ class SharedLoad:
         plans = [plan for group in self._left for plan in group.plans]
         if not plans:
             return
-        places = [PlaceOfWays(own.target, own.opened, [plan.task for plan in own.plans]) for own in self._left]
+        taking = [own for own in self._left if own.plans]
+        places = [PlaceOfWays(own.target, own.opened, [plan.task for plan in own.plans]) for own in taking]
         loader = StagingWays(places)
         is_told = loaded[0] is next(way for way in self._ways if not way.has_nothing)
         outcomes = self._flows.loading.outcomes(plans, loader, self._cancellation, rows_of, is_told=is_told)

@@ -43,7 +43,9 @@ CASES: dict[str, str] = {
         OPEN, KEPT, 'every: {union: {inputs: [lines, open], missing: "null"}}',
         ends=ENDS | {"more": "more", "every": "every"}, more=MORE,
     ),
-    "circle": apart("one: {input: two, sql: \"FROM two\"}", "two: {input: one, sql: \"FROM one\"}", ends={"out": "one", "raw": "orders", "more": "lines"},
+    "circle": apart(
+        'one: {input: two, sql: "FROM two"}', 'two: {input: one, sql: "FROM one"}',
+        ends={"out": "one", "raw": "orders", "more": "lines"},
     ),
     "all_rows": apart(OPEN.replace("SELECT o_key", "SELECT DISTINCT o_key"), KEPT),
     "divided_by_what_is_looked_for": apart(extra="load: staged, partition: {range: {column: o_key, parts: 2}}"),
