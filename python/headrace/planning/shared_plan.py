@@ -226,9 +226,11 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
     every = {int(item["number"]): item for way in ways for item in way.source.slices}
     source = replace(first.source, slices=[every[number] for number in sorted(every)])
     # What is read again for what an earlier attempt has committed, the core decides by all of them. Of several sources
-    # some may have nothing left.
-    streams = min(source.groups, *(way.streams for way in [own for own in ways if own.slices_to_load] or ways))
-    equal = tuple(way.with_streams(max(1, streams)) for way in ways)
+    # some may have nothing left, and some no way at all: the streams were planned with the slices of these, too.
+    streams = min(way.streams for way in [own for own in ways if own.slices_to_load] or ways)
+    if first.front is not None:
+        streams = max(1, min(streams, source.groups))
+    equal = tuple(way.with_streams(streams) for way in ways)
     # Each was planned with what all of them need; the fewest streams have the fewest blocks.
     narrow = min(ways, key=lambda way: way.streams)
     memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
