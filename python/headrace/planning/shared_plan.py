@@ -227,12 +227,10 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
     source = replace(first.source, slices=[every[number] for number in sorted(every)])
     # What is read again for what an earlier attempt has committed, the core decides by all of them. Of several sources
     # some may have nothing left, and some no way at all: the streams were planned with the slices of these, too.
-    streams = min(way.streams for way in [own for own in ways if own.slices_to_load] or ways)
-    if first.front is not None:
-        streams = max(1, min(streams, source.groups))
+    narrow = min([own for own in ways if own.slices_to_load] or ways, key=lambda way: way.streams)
+    streams = narrow.streams if first.front is None else max(1, min(narrow.streams, source.groups))
     equal = tuple(way.with_streams(streams) for way in ways)
     # Each was planned with what all of them need; the fewest streams have the fewest blocks.
-    narrow = min(ways, key=lambda way: way.streams)
     memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
     whole = replace(equal[0], source=source, transforms=tuple(transforms), memory=memory, front=None)
     # All rejects are in files already, under the name of a table that is complete.
