@@ -74,13 +74,13 @@ def look_at(
 
 def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlow | SkippedTask:
     """One way of a data flow, of which this or another one was looked at: they read the same. What gets the rows of one
-    of several sources apart has nothing to do if that has no files.
+    of several sources alone has nothing to do if that has no files.
     """
     if isinstance(known, SkippedTask):
         own = no_files(task.source) if task.is_apart and isinstance(task.source, FileSource) else known.reason
         return replace(known, task=task.id, table=task.destination.table, reason=own)
     source = known.source
-    if isinstance(task.source, FileSource) and task.is_apart and not source.files_of(task.front or 0):
+    if isinstance(task.source, FileSource) and task.front is not None and not source.files_of(task.front):
         return SkippedTask(task.id, task.destination.table, no_files(task.source), missing_files=True)
     return PreparedFlow(task, source if known.task is task else as_read_by(task.source, source.first))
 
