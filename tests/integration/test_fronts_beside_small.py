@@ -107,3 +107,27 @@ def test_a_source_with_fewer_slices_than_streams_is_left(project: Project, text:
     project.resume().succeeded()
     rows = Project.query(project, "SELECT o_key FROM alone ORDER BY 1", project.folder / "archive.duckdb")
     assert [int(key) for (key,) in rows] == [1, 2]
+
+
+@pytest.mark.parametrize("is_gone", [False, True], ids=["never_there", "gone"])
+def test_a_source_without_files_is_left_behind_a_kill(project: Project, *, is_gone: bool) -> None:
+    """Between the commits of two places: one that had none is passed over again, one that has lost them is refused."""
+    project.file("lines.1", "1,x\n")
+    if is_gone:
+        project.file("orders.1", "2,y\n")
+    tables = {
+        "facts": "input: united, connection: warehouse",
+        "alone": "input: orders, connection: archive",
+        "raw": "input: lines, connection: archive",
+    }
+    project.package(with_tables(union().replace('.*", ', '.*", missing: skip, '), tables))
+    killed = project.command([sys.executable, "-c", stopped("before", 1), *project.arguments("--streams", "2")[3:]])
+    assert killed.exit_code not in (0, 1), killed.stderr
+    if is_gone:
+        (project.inbox / "orders.1").unlink()
+    ended = project.resume()
+    if is_gone:
+        error = json.loads(ended.stdout)["error"]
+        assert error["at"]["file"].endswith("orders.1") and error["found"] == "no such file any more", error
+    else:
+        assert {own["table"]: own["rows_loaded"] for own in ended.succeeded()["tables"]} == {"facts": 1, "raw": 1}

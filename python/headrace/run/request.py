@@ -198,7 +198,9 @@ def _compare(folder: RunFolder, old: Mapping[str, Any], new: Mapping[str, Any], 
         before, now = ({task: {**own, "lookups": {}} for task, own in known.items()} for known in (before, now))
     for task, source in before.items():
         there = now.get(task, {"files": []})
-        _compare_files(folder, source["files"], there["files"], purpose, "its source files")
+        # Of several sources one may have lost its files, and its task has nothing: those that are gone are told.
+        files = source["files"] if task in now else sorted(source["files"], key=lambda own: Path(own["path"]).exists())
+        _compare_files(folder, files, there["files"], purpose, "its source files")
         lookups = there.get("lookups", {})
         for name, files in source.get("lookups", {}).items():
             _compare_files(folder, files, lookups.get(name, []), purpose, f"the files of lookup `{name}`")

@@ -47,8 +47,8 @@ class _Way:
 
     @property
     def source(self) -> int | None:
-        """Of several sources apart the number of its own, which may have no files while others do."""
-        return self.task.front if self.task.is_apart else None
+        """Of a way with the rows of one of several sources alone its number: others may have no files."""
+        return self.task.front
 
     @property
     def has_nothing(self) -> bool:
@@ -147,7 +147,7 @@ class SharedLoad:
             self._refuse_one_table(group)
         loaded = {way.source for way in self._ways if way.end is not None and not way.has_nothing}
         for way in self._ways:
-            if way.nothing is not None and way.source in loaded:
+            if way.nothing is not None and (way.source in loaded if way.source is not None else loaded):
                 raise LedgerError(
                     f"{self._name} cannot go on: there is nothing to load any more",
                     found=way.nothing.reason,
