@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.apart_scenes import CUSTOMERS, ORDERS, PACKAGE, archived, balanced, loaded, wanted, write_files
 from tests.integration.connections_scenes import stopped
-from tests.integration.driver import Project
+from tests.integration.driver import Ended, Project
 from tests.integration.postgres import PostgresProject
 from tests.integration.test_several_joined import killed_before_the_switch
 
@@ -33,6 +33,10 @@ def rejects_of(project: Project, run: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in told.read_text().splitlines()]
 
 
+def notes_of(ended: Ended) -> list[str]:
+    return [note for table in ended.summary["tables"] for note in table["notes"]]
+
+
 def test_each_table_gets_the_rows_of_its_source(sales: Project) -> None:
     rows, accounts = wanted(sales), []
     assert all(len(own) > 50 for own in rows.values())
@@ -45,6 +49,11 @@ def test_each_table_gets_the_rows_of_its_source(sales: Project) -> None:
         assert ended.summary["rows_read"] == ORDERS + CUSTOMERS - CUSTOMERS % 3
         assert tables["small"]["ignored"] == {"customers.sales": {"nulls": 50, "cut": 0}}
         assert not tables["orders"]["values_ignored"]
+        assert ended.summary["bytes_read"] == tables["orders"]["bytes_read"] + tables["big"]["bytes_read"]
+        assert sum("customers.sales" in note and "50 values" in note for note in notes_of(ended)) == 1
+        started = [own for own in sales.events() if own["event"] == "task_started"]
+        read = [(own["files"], own["bytes_total"] > 0) for own in started]
+        assert read == [(4, True), (1, False), (3, False), (3, False), (1, False)]
     assert accounts[0] == accounts[1]
     assert sales.leftovers() == []
 

@@ -80,7 +80,7 @@ def render_summary(summary: Document, *, width: int) -> str:
     parts.append(render_joins(tables, width=width))
     parts.append(render_unions(tables, width=width))
     parts.append(render_transforms(tables, width=width))
-    parts += [text for table in sources_of(tables) if (text := render_ignored(table, width=width))]
+    parts += [text for table in _ignoring(tables) if (text := render_ignored(table, width=width))]
     parts += [text for table in tables if (text := render_rejects(table, width=width))]
     tasks = summary.get("tasks", [])
     parts += [render_tasks(tasks, width=width), render_failures(tasks, summary.get("error"), width=width)]
@@ -179,6 +179,19 @@ def render_partitions(table: Document, *, width: int) -> str:
     if len(parts) > SHOWN_PARTITIONS:
         lines.append(f"and {units.count(len(parts) - SHOWN_PARTITIONS)} more: summary.json in the run folder")
     return "\n".join(lines)
+
+
+def _ignoring(tables: Sequence[Document]) -> list[Document]:
+    """Tables whose ignored values are told: of those that were filled in one pass the first, and others that have
+    columns of another source.
+    """
+    first, told, found = sources_of(tables), set[tuple[str, str]](), []
+    for table in tables:
+        columns = {(str(table.get("flow_of", "")), column) for column in table["ignored"]}
+        if any(table is own for own in first) or columns - told:
+            found.append(table)
+        told |= columns
+    return found
 
 
 def render_ignored(table: Document, *, width: int) -> str:

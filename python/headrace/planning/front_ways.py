@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from headrace.model import Union
 from headrace.planning.plan import DataFlowPlan
+from headrace.planning.source_snapshot import SourceSnapshot
 from headrace.planning.unions import UnionPlan, apart
 
 
@@ -27,10 +28,12 @@ def _unmet(way: DataFlowPlan) -> DataFlowPlan:
     return replace(way, together=of_files, source=replace(way.source, pairs=None))
 
 
-def bytes_read_first(way: DataFlowPlan, ways: Sequence[DataFlowPlan]) -> int:
-    """The bytes of the files that are read for a way, and for none before it. `ways`: all that are loaded in one pass.
-    What comes together is told with the first of them, whoever that is.
-    """
-    are_apart = all(own.front is not None for own in ways)
-    first = next(own for own in ways if own.front == way.front or not are_apart)
-    return (way.alone if are_apart else way).source.bytes_total if first.task == way.task else 0
+def source_of_pass(ways: Sequence[DataFlowPlan]) -> SourceSnapshot:
+    """What is read in one pass for ways: files and slices to count, of several sources what goes somewhere."""
+    source = ways[0].told.source
+    if any(way.front is None for way in ways):
+        return source
+    slices = {int(item["number"]): item for way in ways for item in way.source.slices}
+    read = {int(item["file"]) for item in slices.values()}
+    files = [file for number, file in enumerate(source.files) if number in read]
+    return replace(source, files=files, slices=list(slices.values()))

@@ -23,7 +23,7 @@ NO_REJECTS: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 
 # What is read, as summaries and as the core call it.
-_READ: Final = (("lines", "lines"), ("rows_skipped", "skipped"), ("rows_read", "rows"))
+_READ: Final = (("bytes_read", "bytes"), ("lines", "lines"), ("rows_skipped", "skipped"), ("rows_read", "rows"))
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,22 @@ class SharedPlan:
             "rows_refused": 0 if number else sum(int(item["rejected"]) for item in result["slices"]),
             "transforms": [busy[place] for place in own if place < len(busy)],
             "shared": self._sums(result) if number == 0 else None,
+            "tells_files": self._tells_files(number),
         }
 
     def told(self, number: int, result: Mapping[str, Any]) -> dict[str, Any]:
         """The same once the accounts are checked, without what was told before."""
         own = self.result_of(number, result)
-        return own if self.is_told else {**own, "rejects": NO_REJECTS, "shared": None, "goes_on": number == 0}
+        elsewhere = {"rejects": NO_REJECTS, "shared": None, "tells_files": False, "goes_on": number == 0}
+        return own if self.is_told else {**own, **elsewhere}
+
+    def _tells_files(self, number: int) -> bool:
+        """Whether what was seen of files is told with a way: with the first one, or of sources that do not come
+        together with the first one of each.
+        """
+        are_apart = all(way.front is not None for way in self.ways)
+        own = self.ways[number].front
+        return not any(way.front == own or not are_apart for way in self.ways[:number])
 
     def _slice(self, item: Mapping[str, Any], number: int, places: Sequence[int]) -> dict[str, Any]:
         counts = item.get("transforms", [])

@@ -118,8 +118,15 @@ class FinishedTable:
         """Rows that were rejected, on the way to any of its destinations."""
         return self.sums.rejected if self.task.shared is None else int(self.task.shared["rows_rejected"])
 
+    @property
+    def read_in_flow(self) -> int:
+        """Rows that were read for it, or for any other destination of its flow."""
+        return int((self.task.shared or {}).get("rows_read", self.rows_read))
+
     def _shared(self) -> dict[str, int] | None:
-        return None if self.task.shared is None else dict(self.task.shared)
+        """Nothing was read now."""
+        known = self.task.shared
+        return None if known is None else {**known, **({"bytes_read": 0} if "bytes_read" in known else {})}
 
     def to_dict(self) -> dict[str, Any]:
         """The member of `tables`, as that of a table that is loaded now; nothing of it was read now."""

@@ -22,7 +22,7 @@ from headrace.executors.lookups import RowsOf
 from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
 from headrace.machine.sampler import usable_cpus
 from headrace.planning import DataFlowPlan, LookupPlan, SourceSnapshot, shared_plan
-from headrace.planning.front_ways import bytes_read_first
+from headrace.planning.front_ways import source_of_pass
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
 from headrace.run.cancellation import Cancellation
@@ -126,15 +126,18 @@ class FlowLoading:
             keeps = target.capabilities.commits_inside or places > 1
             self._contents.expect(plan.task, keeps=keeps, begun=progress.begun or is_half)
         self._summary.retried.add(plan.task)
+        # What several destinations get in one pass is read once.
+        is_first = not in_pass or in_pass[0].task == plan.task
+        source = source_of_pass(in_pass or [plan]) if is_first else plan.told.alone.source
         self._events.emit(
             "task_started",
             task=plan.task,
             kind="data_flow",
             table=plan.table,
             connection=plan.connection,
-            files=len({str(file["path"]) for file in plan.told.alone.source.files}),
-            bytes_total=bytes_read_first(plan, in_pass or [plan]),
-            slices=len(plan.told.alone.source.slices),
+            files=len({str(file["path"]) for file in source.files}),
+            bytes_total=source.bytes_total if is_first else 0,
+            slices=len(source.slices),
             streams=plan.told.streams,
             notes=list(plan.notes),
             flow_of=plan.flow or None,

@@ -132,9 +132,7 @@ def rejected_run(folder: RunFolder, choice: Choice) -> RejectedRun:
     if rejected and not tables:
         raise _nothing_meant(folder, choice, rejected, meant, summary)
     complete = [table for table in told if table["status"] == "success"]
-    return RejectedRun(
-        folder.run_id, str(summary["status"]), sum(int(table["rows_read"]) for table in complete), tables
-    )
+    return RejectedRun(folder.run_id, str(summary["status"]), sum(map(_rows_read, complete)), tables)
 
 
 def with_accounts(found: RejectedRun, claims: Mapping[str, Sequence[Replay]]) -> RejectedRun:
@@ -169,6 +167,11 @@ def _summary(folder: RunFolder) -> Mapping[str, Any]:
         ) from error
 
 
+def _rows_read(table: Mapping[str, Any]) -> int:
+    """For all destinations of its flow."""
+    return int({**table, **(table.get("shared") or {})}["rows_read"])
+
+
 def _table(
     folder: RunFolder, table: Mapping[str, Any], choice: Choice, tables: Sequence[Mapping[str, Any]]
 ) -> RejectedTable:
@@ -178,7 +181,7 @@ def _table(
         task=str(table["task"]),
         table=str(table["table"]),
         status=str(table["status"]),
-        rows=int({**table, **(table.get("shared") or {})}["rows_read"]) if table["status"] == "success" else None,
+        rows=_rows_read(table) if table["status"] == "success" else None,
         rejected=_count(table),
         by_rule={rule: int(count) for rule, count in rejects["by_rule"].items()},
         by_column=[kind for kind in rejects.get("by_column", []) if choice.takes(kind)],

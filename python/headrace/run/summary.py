@@ -54,10 +54,23 @@ class TableResult:
         """Whether it is the first one that this pass has filled; a complete place may have been told before."""
         return self.is_told or bool((self.outcome.result or {}).get("goes_on"))
 
+    @property
+    def _tells_files(self) -> bool:
+        """Whether what was seen of its files is told with it."""
+        is_first = self.plan.front is not None and bool((self.outcome.result or {}).get("tells_files"))
+        return self.is_told or is_first
+
     def rejected_in_flow(self) -> int:
         """Rows that were rejected, on the way to any of its destinations."""
-        shared = (self.outcome.result or {}).get("shared")
-        return int(shared["rows_rejected"]) if shared else self.sums()["rejected"]
+        return int({"rows_rejected": self.sums()["rejected"], **self._shared}["rows_rejected"])
+
+    def read_in_flow(self) -> int:
+        """Rows that were read for it, or for any other destination of its flow."""
+        return int({"rows_read": self.sums()["rows"], **self._shared}["rows_read"])
+
+    @property
+    def _shared(self) -> Mapping[str, Any]:
+        return (self.outcome.result or {}).get("shared") or {}
 
     def sums(self) -> dict[str, int]:
         """The accounts of all slices that ended, in this attempt of the run or before. `bytes`: read in this one."""
@@ -68,7 +81,7 @@ class TableResult:
         """What reading the files has shown: two ways of ending rows, an encoding that may be meant, ignored values.
         Files are told of once for several destinations.
         """
-        of_files = self._row_end_notes() + self._encoding_notes() + self._ignored_notes() if self.is_told else []
+        of_files = self._row_end_notes() + self._encoding_notes() + self._ignored_notes() if self._tells_files else []
         return of_files + self._empty_notes()
 
     def _row_end_notes(self) -> list[str]:
@@ -300,10 +313,10 @@ class Summary:
         finished = [table for table in finished if (table.task.flow or table.task.task) != flow]
         rejected = sum(table.rejected_in_flow for table in finished)
         tables = [table for table in self._sources() if (table.plan.flow or table.plan.task) != flow]
-        folded = sum(int(document["rows_read"]) for document in sources_of(self.folded.documents))
+        folded = sum(_of_flow(document, "rows_read") for document in sources_of(self.folded.documents))
         return RowsBefore(
             rejected + sum(table.rejected_in_flow() for table in tables),
-            folded + sum(table.rows_read for table in finished) + sum(table.sums()["rows"] for table in tables),
+            folded + sum(table.read_in_flow for table in finished) + sum(table.read_in_flow() for table in tables),
         )
 
     def to_dict(self) -> Document:
@@ -359,7 +372,8 @@ def of_passes(tables: Sequence[Mapping[str, Any]], name: str) -> float:
     flows: dict[str, float] = {}
     alone = 0.0
     for table in tables:
-        flow, own = str(table.get("flow_of", "")), float(table.get(name, 0))
+        # No table has all of what was read, where each has that of its own source.
+        flow, own = str(table.get("flow_of", "")), float({**table, **(table.get("shared") or {})}.get(name, 0))
         if flow:
             flows[flow] = max(flows.get(flow, 0.0), own)
         else:

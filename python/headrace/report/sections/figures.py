@@ -15,6 +15,7 @@ from headrace.units import MEGABYTE
 
 # What is told once of several destinations, as summaries call it.
 _SHARED: Final = {
+    "bytes": "bytes_read",
     "lines": "lines",
     "skipped": "rows_skipped",
     "rows": "rows_read",
