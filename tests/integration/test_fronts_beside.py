@@ -156,6 +156,7 @@ def test_rows_are_rejected_where_they_are_missing(sales: Project) -> None:
         "facts": 1, "strays": 2, "closed": 0, "raw": 1,
     }  # fmt: skip
     assert ended.summary["rows_rejected"] == 2
+    assert ended.summary["tables"][0]["shared"]["right_rejected_behind"] == 0
     (told,) = sales.folder.glob("runs/*/rejects/*.jsonl")
     rejects = {own["row"]: own for own in map(json.loads, told.read_text().splitlines())}
     count = text.count("\n")

@@ -64,6 +64,8 @@ struct Opened<'s> {
     at_hand: [AtHand; 2],
     /// How many rows of the parsers have come before them.
     before: [u64; 2],
+    /// How many rows of the sides stand for joined ones that were refused.
+    rejected: [u64; 2],
     out: u64,
     transforms: Vec<TransformCounts>,
     /// What was refused at the ends of ways, and what went to the destinations.
@@ -161,6 +163,7 @@ impl<'a> Pair<'a> {
             join,
             at_hand: Default::default(),
             before: [0; 2],
+            rejected: [0; 2],
             out: 0,
             transforms: self.shared.transforms.no_counts(),
             ends: vec![DestinationCounts::default(); self.shared.spec.destinations()],
@@ -220,7 +223,7 @@ impl<'a> Pair<'a> {
         keys: Option<JoinedRange>,
         sending: &mut Sending<'_>,
     ) -> Result<(), CoreError> {
-        let Opened { progress, join, out, transforms, ends, refused_on_ways, .. } = opened;
+        let Opened { progress, join, rejected, out, transforms, ends, refused_on_ways, .. } = opened;
         let have_fronts = self.shared.spec.fronts() > 0;
         let mut came_out = Some((out, transforms, ends));
         let mut ended = Vec::new();
@@ -229,7 +232,7 @@ impl<'a> Pair<'a> {
             self.readers[side.index()].close(&mut progress)?;
             let join::InputCounts { rows, unmatched, null_keys } = join.counts(side);
             let filtered = if self.join.kind.keeps(side) { 0 } else { unmatched };
-            let rejected = progress.account.rejected - progress.rejected_before - progress.rejected_in_front;
+            let rejected = rejected[side.index()];
             progress.account.join = Some(JoinCounts { rows, unmatched, filtered, null_keys, rejected });
             if !have_fronts {
                 progress.account.transforms.clear();
@@ -332,6 +335,8 @@ impl<'a> Pair<'a> {
         let own = std::mem::take(&mut opened.at_hand[side.index()]);
         let Some(progress) = &mut opened.progress[side.index()] else { return Ok(()) };
         opened.before[side.index()] += own.rows;
+        // Those that were refused on the way to a destination past the join, too, are rejects once.
+        opened.rejected[side.index()] += own.refused.len() as u64;
         let gone = Gone { out: 0, is_transformed: true }; // what comes out, the join tells
         self.readers[side.index()].end_batch(progress, own.into_refused(), &gone).map(drop)
     }
