@@ -44,12 +44,17 @@ demo: build ## build, generate 108 MB of TPC-H text, load it into demo/tpch.duck
 # --- checks ----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests (about 35 minutes on 2 cores)
+test: .venv-ci/.requirements ## every check: format, lints, types, layers, all tests but those of faults (about 20 minutes on 2 cores)
 	@$(call IN_VENV,.venv-ci) .ci/steps all
 
+.PHONY: test-faults
+test-faults: .venv-ci/.requirements ## tests of kills, cuts, dead servers and full disks at many moments (about 8 minutes)
+	@$(call IN_VENV,.venv-ci) .ci/steps faults
+
 .PHONY: test-every-case
-test-every-case: .venv-ci/.requirements ## the same, with every case on every version of the server and every instruction set
+test-every-case: .venv-ci/.requirements ## both, with every case on every version of the server and every instruction set
 	@HEADRACE_EVERY_CASE=1 $(call IN_VENV,.venv-ci) .ci/steps all
+	@HEADRACE_EVERY_CASE=1 $(call IN_VENV,.venv-ci) .ci/steps faults
 
 .PHONY: lint
 lint: .venv-ci/.requirements ## only the checks that run nothing: format, lints, types, layers

@@ -91,6 +91,7 @@ def test_ctrl_c_stops_the_server_too(folder: Path) -> None:
         assert not (folder / "demo" / "postgres").exists()
 
 
+@pytest.mark.faults
 def test_the_server_dies_with_a_demo_that_is_killed(headrace: CommandLine, folder: Path) -> None:
     with demo_process(folder) as (process, server):
         process.kill()

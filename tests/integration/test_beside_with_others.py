@@ -125,6 +125,7 @@ def test_a_transaction_whose_statement_fails_leaves_nothing(orders: Project) -> 
     assert orders.leftovers() == []
 
 
+@pytest.mark.faults
 def test_a_run_that_is_killed_in_the_switch_of_a_transaction(warehouse: PostgresProject) -> None:
     """All is committed out of sight: it begins anew."""
     write_files(warehouse)

@@ -16,6 +16,8 @@ from tests.integration.driver import Running
 from tests.integration.postgres import PostgresProject
 from tests.servers.cluster import Cluster
 
+pytestmark = pytest.mark.faults
+
 PLAIN = JOINED.replace("$least", "0")
 # Fails as long as the table `stop` has a row.
 STOPS = """\

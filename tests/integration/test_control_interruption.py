@@ -16,6 +16,8 @@ import pytest
 from tests.integration.control_flow import NOTHING_TO_RESUME, TARGETS, PackageProject, package_project
 from tests.servers.cluster import Cluster
 
+pytestmark = pytest.mark.faults
+
 # `make soak` sets this: kills of each package on each target.
 KILLS = int(os.environ.get("HEADRACE_SOAK_PACKAGE_KILLS", "4"))
 FILES = 4

@@ -292,6 +292,7 @@ def test_a_file_that_another_run_keeps(tmp_path: Path) -> None:
 # --- a long loop ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("load", ["single", "staged"])
 def test_a_hundred_turns_killed_in_the_middle(warehouse: PostgresProject, load: str) -> None:
     """And resumed: every row is there once, by whatever way it travels."""

@@ -16,6 +16,8 @@ import pytest
 from tests.integration.driver import GOOD_ROWS, Before, Ended, Project
 from tests.snapshots import assert_snapshot
 
+pytestmark = pytest.mark.faults
+
 COMMITS = 'SELECT count(*) FROM headrace."commit"'
 
 

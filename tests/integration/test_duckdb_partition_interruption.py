@@ -17,6 +17,8 @@ import pytest
 
 from tests.integration.driver import Ended, Project
 
+pytestmark = pytest.mark.faults
+
 TABLE = "lineitem"
 AFTERWARDS = ("run", "resume")
 # `make soak` sets it. Divided over the tests below, at least so many in all.

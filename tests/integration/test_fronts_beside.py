@@ -167,6 +167,37 @@ def test_rows_are_rejected_where_they_are_missing(sales: Project) -> None:
     assert rejects[count + 2]["row_byte"] == len(text) + len(BAD.splitlines()[0]) + 1
 
 
+def test_rejects_of_all_ways_stand_in_one_table(sales: Project) -> None:
+    """Each once, with its place, and visible with the tables."""
+    sales.package(text_of().replace('rejects: {limit: "${limit}"}', 'rejects: {limit: "${limit}", table: bad}'))
+    place = sales.inbox / "lines.6"
+    text = place.read_text()
+    place.write_text(text + BAD)
+    rows = wanted(sales)
+    sales.run("--streams", "4", limit=9).succeeded()
+    assert loaded(sales) == rows
+    count = text.count("\n")
+    stored = sales.query('SELECT "row", "value" FROM bad ORDER BY "row"')
+    assert [(int(row), value) for row, value in stored] == [(count + 1, "x"), (count + 2, "1199996,125002,900")]
+
+
+def test_a_lookup_of_a_table_in_front_leads_to_tables_of_its_own(sales: Project) -> None:
+    """Columns of the ways behind it are known when the table is; so is what of them goes where."""
+    values = "range(1300000)" if type(sales) is Project else "generate_series(0, 1299999)"
+    sales.execute(
+        f"CREATE TABLE numbers AS SELECT n AS number, 'label ' || n AS label FROM {values} AS own(n) WHERE n % 4 <> 0"
+    )
+    of_file = "lookup: {connection: inbox, files: numbers.csv, layout: numbers,"
+    assert of_file in text_of()
+    sales.package(text_of().replace(of_file, "lookup: {connection: warehouse, table: numbers,"))
+    rows = wanted(sales)
+    for streams in (1, 16):
+        ended = sales.run(streams=streams)
+        ended.succeeded()
+        assert loaded(sales) == rows, streams
+        balanced(ended.summary)
+
+
 @pytest.mark.parametrize(
     "archived", [{"strays", "raw"}, {"closed", "raw"}, {"facts"}], ids=["of_one_source", "of_both", "joined"]
 )

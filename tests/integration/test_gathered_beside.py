@@ -152,6 +152,7 @@ def test_results_of_two_queries_without_raw_rows(orders: Project) -> None:
         assert table["rows_read"] == table["gathered"]["rows_in"] + table["rows_filtered"] + 2
 
 
+@pytest.mark.faults
 def test_a_run_that_goes_on_behind_them_tells_the_same(orders: Project) -> None:
     orders.execute("CREATE TABLE gate (open BOOL)")
     orders.package(mixed(limit=5) + BEHIND)
@@ -261,6 +262,7 @@ def test_a_query_that_runs_for_long_is_cancelled(orders: Project) -> None:
     nothing_became_visible(orders)
 
 
+@pytest.mark.faults
 def test_a_kill_while_the_query_runs_begins_anew(orders: Project) -> None:
     orders.package(mixed())
     orders.run().succeeded()
@@ -273,6 +275,7 @@ def test_a_kill_while_the_query_runs_begins_anew(orders: Project) -> None:
     assert found(orders) == rows
 
 
+@pytest.mark.faults
 def test_a_kill_between_pass_and_result_begins_anew(stored: PostgresProject) -> None:
     """The raw rows are committed out of sight, and are of another attempt."""
     stored.package(mixed("target: append"))
@@ -287,6 +290,7 @@ def test_a_kill_between_pass_and_result_begins_anew(stored: PostgresProject) -> 
     assert stored.leftovers() == []
 
 
+@pytest.mark.faults
 def test_a_kill_in_the_pass_begins_anew(stored: PostgresProject) -> None:
     stored.package(mixed("target: append"))
     stored.run().succeeded()
@@ -299,6 +303,7 @@ def test_a_kill_in_the_pass_begins_anew(stored: PostgresProject) -> None:
     assert stored.leftovers() == []
 
 
+@pytest.mark.faults
 def test_a_kill_at_the_switch_begins_anew(stored: PostgresProject) -> None:
     """All tables are complete out of sight; what each of them was told is not."""
     stored.package(mixed())
@@ -392,6 +397,7 @@ main()
 MOMENTS = ("in the pass", "behind pass 1", "behind pass 3", "before the commit", "behind the commit")
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_run_that_is_killed_is_resumed(orders: Project, moment: str) -> None:
     """All of it is there, or none; what was not visible begins anew, whatever of it was committed out of sight."""
@@ -429,6 +435,7 @@ CREATE TRIGGER fail_once BEFORE INSERT ON headrace.commit FOR EACH ROW EXECUTE F
 """
 
 
+@pytest.mark.faults
 def test_a_try_that_follows_begins_anew(stored: PostgresProject) -> None:
     """Of the first one the raw tables are committed out of sight, and kept, because trying again can help."""
     text = mixed("target: append")
@@ -531,6 +538,7 @@ def test_partitions_on_both_ways(orders: Project) -> None:
     assert orders.leftovers() == []
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("kind", TOGETHER)
 def test_a_kill_behind_the_pass_of_two_sources_begins_anew(warehouse: PostgresProject, kind: str) -> None:
     """Lines of pairs that the run folder keeps are of another attempt."""

@@ -171,6 +171,7 @@ def test_memory_is_bounded_in_both(orders: Project) -> None:
     assert orders.leftovers() == []
 
 
+@pytest.mark.faults
 def test_a_run_that_was_killed_is_resumed_from_the_beginning(stored: Project) -> None:
     slow = "SELECT *, (SELECT max(hash(q1.n, b.y)) FROM range($factor) AS b(y))::VARCHAR AS h FROM q1"
     counted = "SELECT quantity, count(*) AS n, max(h) AS h FROM q2 GROUP BY quantity"

@@ -177,6 +177,7 @@ def with_rejects(project: Project) -> None:
         path.write_text(path.read_text() + line)
 
 
+@pytest.mark.faults
 def test_a_run_that_goes_on_behind_them_tells_the_same(orders: Project) -> None:
     orders.execute("CREATE TABLE gate (open BOOL)")
     orders.package(several(limit=5) + BEHIND)
@@ -219,6 +220,7 @@ def test_a_kill_before_the_switch_is_gone_on_from(stored: PostgresProject) -> No
     assert stored.leftovers() == []
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(("table", "committed"), [("big", 0), ("missed", 2)])
 def test_a_kill_between_the_commits_of_two_tables_begins_anew(
     stored: PostgresProject, table: str, committed: int

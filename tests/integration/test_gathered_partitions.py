@@ -98,6 +98,7 @@ def stored(warehouse: PostgresProject) -> PostgresProject:
     return warehouse
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("target", ["replace", "append"])
 def test_a_kill_between_the_commits_of_two_partitions_begins_anew(stored: PostgresProject, target: str) -> None:
     stored.package(package(SUMS, destination=destination(stored, CLAUSES["bounds"], target)))

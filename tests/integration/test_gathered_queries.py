@@ -215,6 +215,7 @@ def test_memory_is_bounded_and_rows_are_put_aside(orders: Project) -> None:
     assert orders.leftovers() == []
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("streams", ["1", "4"])
 def test_a_run_that_was_killed_is_resumed_from_the_beginning(orders: Project, streams: str) -> None:
     sql = (

@@ -128,6 +128,7 @@ def kill_before_the_switch(stored: PostgresProject, table: str) -> None:
         running.wait()
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize("is_settled", [True, False])
 def test_a_run_that_is_killed_before_the_switch_tells_the_same(

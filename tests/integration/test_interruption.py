@@ -14,6 +14,8 @@ import pytest
 from tests.integration.driver import Project, Running
 from tests.snapshots import assert_snapshot
 
+pytestmark = pytest.mark.faults
+
 # Loaded in this order.
 LOADED = ("orders", "lineitem", "partsupp")
 CONTENT = "SELECT count(*), sum(hash({table}))::VARCHAR FROM {table}"

@@ -211,6 +211,7 @@ def test_repaired_rows_are_those_of_the_replay(project: Project) -> None:
     assert (file["file"], int(file["rows_loaded"]), file["file_hash"]) == (str(source), 500, xxh3(source.read_bytes()))
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("is_staged", [False, True], ids=["append", "replace"])
 def test_a_killed_run_goes_on_as_itself(warehouse: PostgresProject, *, is_staged: bool) -> None:
     path = warehouse.file("rows.csv", text(120_000))

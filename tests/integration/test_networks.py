@@ -19,6 +19,8 @@ from tests.servers.cluster import HOST, LOADER, Cluster, Database
 from tests.servers.farm import Farm
 from tests.servers.network import Conversation, Faults, Network, missing_for_networks
 
+pytestmark = pytest.mark.faults
+
 STALL_SECONDS = 2
 # A run that has lost its network has so long to end: until it notices, and to clean up what can be reached.
 END_SECONDS = STALL_SECONDS + 12

@@ -93,6 +93,7 @@ def test_a_file_that_has_not_the_rows_that_were_announced(nightly: PackageProjec
     check(nightly)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("target", TARGETS)
 def test_killed(target: str, tmp_path: Path, postgres: Cluster) -> None:
     """At any moment, and while it is resumed: the end is that of an undisturbed night."""

@@ -360,6 +360,7 @@ def packed(files: Path, project: Project) -> None:
 KILLS = 3
 
 
+@pytest.mark.faults
 def test_killed_and_resumed(project: Project, tmp_path: Path, tpch_files: Path) -> None:
     """A load into DuckDB is one transaction: it begins anew, and is whole behind it."""
     undisturbed = Project(tmp_path)

@@ -17,6 +17,8 @@ from tests.servers.cluster import LOADER, Database
 from tests.servers.farm import Farm
 from tests.snapshots import assert_snapshot
 
+pytestmark = pytest.mark.faults
+
 # Free at first; LINEITEM needs 45 MB.
 SMALL_BYTES = 24_000_000
 # Mounts a tmpfs in namespaces of its own, then runs the server as somebody who is not root there.

@@ -192,6 +192,7 @@ def killed(project: PostgresProject, chance: random.Random, **parameters: object
     return project.resume()
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("clauses", ["commit: {rows: 500}", "load: staged, partition: {hash: {column: id, parts: 2}}"])
 def test_a_run_with_a_union_that_is_killed_at_any_moment_goes_on(orders: PostgresProject, clauses: str) -> None:
     orders.package(union_package(more=clauses))
@@ -209,6 +210,7 @@ def test_a_run_with_a_union_that_is_killed_at_any_moment_goes_on(orders: Postgre
             path.rename(orders.folder / f"{number}-{path.name}")
 
 
+@pytest.mark.faults
 def test_a_run_with_a_join_that_is_killed_at_any_moment_goes_on(sales: PostgresProject) -> None:
     loading(sales, "full", "table: sales, target: replace, commit: {rows: 500}}")
     chance, wanted = random.Random(5), as_text(joined(sales, "full"))

@@ -22,6 +22,8 @@ from tests.servers.cluster import LOADER, Cluster, Database
 from tests.servers.farm import Farm
 from tests.snapshots import assert_snapshot
 
+pytestmark = pytest.mark.faults
+
 # Loaded in this order.
 LOADED = ("orders", "lineitem", "partsupp")
 # Until the interpreter has started and the package is read.

@@ -176,6 +176,7 @@ def test_a_computed_column_divides_no_table(sales: PostgresProject) -> None:
     assert_snapshot("postgres_joined_query_computed_key", sales.stable(ended.error))
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("last", ["chosen", "shared"])
 def test_a_resumed_run_goes_on_behind_the_pairs_that_are_committed(sales: PostgresProject, last: str) -> None:
     """With what was left out of them: told by the run folder, or where there are rejects, by reading them again."""
@@ -205,6 +206,7 @@ def test_a_resumed_run_goes_on_behind_the_pairs_that_are_committed(sales: Postgr
         assert as_text(sales.query(f"SELECT {names} FROM sales")) == rows
 
 
+@pytest.mark.faults
 def test_a_run_that_is_killed_goes_on(sales: PostgresProject) -> None:
     loading(sales, "full", "table: sales, target: replace, commit: {rows: 500}}")
     with sales.started(sales.arguments(streams=2, limit=1_000_000)) as running:

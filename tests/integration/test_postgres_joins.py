@@ -275,6 +275,7 @@ def changed_in_place(path: Path) -> None:
     assert path.stat().st_size == before.st_size
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("destination", ["target: replace, commit: {rows: 500}", "target: append, load: single"])
 def test_a_run_that_is_killed_at_any_moment_goes_on(sales: PostgresProject, destination: str) -> None:
     loading(sales, "full", f"table: sales, {destination}}}")

@@ -26,6 +26,8 @@ from tests.integration.test_postgres_interruption import (
 )
 from tests.servers.cluster import LOADER, Cluster
 
+pytestmark = pytest.mark.faults
+
 # Slices of which all units have committed. Those with rejects are read once more, for the rejects.
 ADOPTED = """
 SELECT count(*), coalesce(sum(end_byte - begin_byte) FILTER (WHERE rejected = 0), 0)

@@ -19,6 +19,8 @@ from tests.integration.test_postgres_target import END_CONTROL, Run, left, plan,
 from tests.integration.unit_flow import text_hash
 from tests.servers.cluster import Cluster, Database
 
+pytestmark = pytest.mark.faults
+
 TENS = [RangeRule(str(number * 10), str(number * 10 + 10)) for number in range(1, 4)]
 PARTS = [*(partition(number, rule) for number, rule in enumerate(TENS, 1)), partition(4, DefaultRule())]
 PLACED: Placed = {

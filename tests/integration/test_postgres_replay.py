@@ -60,6 +60,7 @@ def accounts(project: PostgresProject, of_run: str) -> tuple[int, int, int]:
     return table["open"], table["loaded"], table["unfinished"]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("goes_on", [True, False], ids=["resumed", "repeated"])
 @pytest.mark.parametrize(
     ("load", "partition", "blocked", "moment"),

@@ -62,6 +62,7 @@ def test_two_tables_get_their_rows(orders: PostgresProject) -> None:
     assert loaded(orders, "found") == [row for row in wanted(orders) if row[-1] != "unknown"]
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("kill", range(KILLS))
 def test_a_killed_run_is_resumed(orders: PostgresProject, kill: int) -> None:
     orders.package(package(LABELLED, {"sales": "labelled"}, ", commit: {rows: 500}"))

@@ -93,6 +93,7 @@ def test_a_row_that_the_server_refuses_is_found_in_its_file(orders: PostgresProj
     assert_snapshot(f"postgres_row_query_{way}", orders.stable(ended.error))
 
 
+@pytest.mark.faults
 def test_a_resumed_run_goes_on_behind_what_is_committed(orders: PostgresProject) -> None:
     """Lines of slices are told by what was left out of them, too: rejects keep their rows."""
     orders.execute(CHECKED)

@@ -114,6 +114,7 @@ def test_tables_of_two_places_get_their_rows_in_one_pass(places: Places, streams
         assert places.project.leftovers() == []
 
 
+@pytest.mark.faults
 @pytest.mark.in_turn("target")
 @pytest.mark.parametrize("target", ["create", "append"])
 @pytest.mark.parametrize(("moment", "place"), [("before", 0), ("behind", 0), ("before", 1), ("behind", 1)])
@@ -139,6 +140,7 @@ def test_a_run_that_is_killed_between_the_commits_is_resumed(
     assert places.project.leftovers() == []
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("kill", range(KILLS))
 def test_a_run_that_is_killed_at_any_moment_is_resumed(places: Places, kill: int) -> None:
     places.made(1)

@@ -167,6 +167,7 @@ def test_it_is_tried_again_as_a_whole(orders: PostgresProject) -> None:
     assert orders.leftovers() == []
 
 
+@pytest.mark.faults
 def test_a_run_that_is_killed_twice_is_resumed(orders: PostgresProject) -> None:
     """Some ways have committed slices when it is killed behind the rows, before the switch."""
     orders.package(package(KEYED, {"found": "keyed", "missed": "keyed.no_match"}))

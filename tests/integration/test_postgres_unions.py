@@ -106,6 +106,7 @@ def slow(orders: PostgresProject) -> None:
             path.write_text(path.read_text() * 40)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("kill", range(KILLS))
 @pytest.mark.parametrize("clauses", ["commit: {rows: 500}", "load: staged, partition: {hash: {column: id, parts: 2}}"])
 def test_a_run_that_is_killed_at_any_moment_goes_on(orders: PostgresProject, clauses: str, kill: int) -> None:

@@ -8,6 +8,8 @@ import sys
 import time
 from typing import Any
 
+import pytest
+
 from tests.integration.driver import CREATE_ORDERS, GOOD_ROWS, PACKAGE, Project
 from tests.integration.test_resume import SECOND
 from tests.snapshots import assert_snapshot
@@ -28,6 +30,7 @@ def rejects(project: Project) -> list[tuple[Any, ...]]:
     return project.query(ACCOUNTS) if "main.bad_orders" in project.tables() else []
 
 
+@pytest.mark.faults
 def test_killed_again_and_again(project: Project) -> None:
     """A run has stored all of its rejects, or none; with its rows, or without them."""
     project.package(STORED)

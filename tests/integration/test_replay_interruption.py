@@ -7,6 +7,8 @@ import pytest
 from tests.integration.driver import PACKAGE, Project
 from tests.integration.replays import command, rejecting_run, replay_folders, wait_for_replay
 
+pytestmark = pytest.mark.faults
+
 REJECTS = 3000
 CONTENT = "SELECT count(*), count(DISTINCT id) FROM orders"
 BEFORE, BEHIND = (100, 100), (100 + REJECTS, 100 + REJECTS)

@@ -17,6 +17,8 @@ from tests.integration.several_scenes import KEYED, package, write_files
 from tests.integration.slow_commit import kill_at_the_switch, kill_between_commits, uncommit
 from tests.integration.test_postgres_several_destinations import KILLED
 
+pytestmark = pytest.mark.faults
+
 # Not told again: what an attempt itself has done.
 _OF_ATTEMPT = ("busy_seconds", "lookup")
 _COUNTS = (

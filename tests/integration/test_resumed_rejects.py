@@ -19,6 +19,8 @@ from tests.integration.postgres import PostgresProject
 from tests.integration.test_resume import SECOND
 from tests.servers.cluster import LOADER
 
+pytestmark = pytest.mark.faults
+
 FILES = 4
 # What no two attempts have in common, and what is counted for this attempt only.
 _OF_ONE_ATTEMPT = (

@@ -81,6 +81,7 @@ def counts(orders: Project) -> list[int | None]:
 MOMENTS = [("before", 0), ("behind", 0), ("before", 1), ("behind", 1)]
 
 
+@pytest.mark.faults
 @pytest.mark.in_turn("target")
 @pytest.mark.parametrize("target", ["create", "append", "replace"])
 @pytest.mark.parametrize(("moment", "place"), MOMENTS)
@@ -108,6 +109,7 @@ def test_a_run_that_is_killed_between_the_commits_is_resumed(
     assert [path.name for path in next(orders.runs.iterdir()).glob("rejects/*.jsonl")] == ["one.jsonl"]
 
 
+@pytest.mark.faults
 def test_a_run_that_is_killed_twice_is_resumed_in_the_place_that_is_left(orders: Project) -> None:
     made(orders, 0)
     orders.package(two_places("append"))
@@ -237,6 +239,7 @@ def looked_up(orders: Project, dims: str = "dims.duckdb", table: str = "customer
     orders.package(elsewhere(text, more, {"two": "archive"}))
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("is_changed", [False, True])
 def test_a_lookup_that_has_changed_between_the_commits_is_refused(orders: Project, is_changed: bool) -> None:
     looked_up(orders)

@@ -218,6 +218,7 @@ def test_rows_that_ways_refuse_are_rejects_where_they_stand(sales: Project, stre
     assert [tuple(map(str, row)) for row in stored] == [(str(len(rejects)), str(len(rejects)), "load")]
 
 
+@pytest.mark.faults
 def test_a_killed_run_goes_on(sales: Project) -> None:
     rows = all_wanted(sales)
     chance = random.Random(str(type(sales)))

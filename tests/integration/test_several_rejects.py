@@ -113,6 +113,7 @@ def test_too_many_rejects_store_none(orders: Project) -> None:
     assert (stored(orders), counts(orders)) == (once(first), LOADED)
 
 
+@pytest.mark.faults
 def test_killed_when_they_are_stored(orders: Project) -> None:
     killed = orders.command([sys.executable, "-c", KILLED, *orders.arguments("--streams", "2")[3:]])
     assert killed.exit_code not in (0, 1), killed.stderr

@@ -204,6 +204,7 @@ def test_one_reject_becomes_several_rows(orders: Project) -> None:
     assert state_of(orders, run)["open"] == len(REJECTED) - 1
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("event", ["run_started", "task_started", "task_finished"])
 def test_a_replay_that_is_killed(orders: Project, event: str) -> None:
     run = str(orders.run().succeeded()["run_id"])

@@ -97,6 +97,7 @@ def test_all_tables_become_visible_with_the_transaction(orders: Project, streams
     done(orders, orders.run("--streams", streams))
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_run_is_resumed(orders: Project, moment: str) -> None:
     arguments = orders.arguments("--streams", "2")

@@ -20,6 +20,8 @@ from headrace.targets.postgres.sql_sessions import PostgresSqlSessions
 from tests.integration.sql_tasks import DUCKDB, begun, postgres_connection, rows
 from tests.servers.cluster import Database
 
+pytestmark = pytest.mark.faults
+
 ROOT = Path(__file__).parents[2]
 TASK = 'text: "INSERT INTO t VALUES (1); INSERT INTO t VALUES (2) RETURNING id", row: {n: id}'
 # Begins a run, and executes the task until the moment has come: then it stops or dies.

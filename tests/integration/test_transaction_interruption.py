@@ -12,6 +12,8 @@ import pytest
 from tests.integration.driver import Ended, Project
 from tests.integration.postgres import PostgresProject
 
+pytestmark = pytest.mark.faults
+
 PACKAGE = """
 headrace: 1
 package: together

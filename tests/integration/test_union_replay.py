@@ -153,6 +153,7 @@ def test_where_rows_stood_and_several_tables(orders: Project) -> None:
     assert as_text([row[:5] for row in found]) == mended(orders)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("event", ["run_started", "task_started", "task_finished"])
 def test_a_replay_that_is_killed(orders: Project, event: str) -> None:
     """What it has taken is in its run folder, with the source of each row."""

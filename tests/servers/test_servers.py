@@ -120,6 +120,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_killed_session_leaves_nothing(servers: Farm, number: signal.Signals) -> None:
     """The server ends with the session; its folder goes when the next session begins."""

@@ -92,6 +92,7 @@ def killed_at(number: int, patch: pytest.MonkeyPatch, *, behind: bool) -> Iterat
         yield count
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("task", TASKS)
 def test_killed_anywhere_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, way: str) -> None:
