@@ -26,6 +26,7 @@ SESSIONS = [
     Path("docs/how-to/bring-rows-together.md"),
     Path("docs/how-to/aggregate-rows.md"),
     Path("docs/how-to/derive-columns.md"),
+    Path("docs/how-to/fill-several-tables.md"),
     Path("docs/how-to/join-files.md"),
     Path("docs/how-to/look-rows-up.md"),
     Path("docs/how-to/union-sources.md"),

@@ -1,5 +1,5 @@
 """Random graphs of splits, lookups, queries and unions in front of a union or a join of sources, beside it and behind
-it: the rows are those of plain SQL over the same files.
+it, and of sources apart: the rows are those of plain SQL over the same files.
 """
 
 from __future__ import annotations
@@ -116,3 +116,24 @@ def test_a_random_join_gives_the_rows_of_plain_sql(project: Project, seed: int) 
         accounts.append([table.get("join") for table in ended.summary["tables"]])
         check_sums(ended)
     assert accounts[0] == accounts[1]
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_graphs_of_sources_apart_give_the_rows_of_plain_sql(project: Project, seed: int) -> None:
+    write(project)
+    choice = random.Random(seed)
+    ends: dict[str, Piece] = {}
+    lines: list[str] = []
+    for source, sql in (("orders", "SELECT * FROM orders"), ("others", OTHERS)):
+        graph, first = front(choice, source, sql, ends)
+        ends[f"{source}_out"] = first
+        lines += graph.lines
+    project.package(text_of(lines or ["{}"], {name: own.rows for name, own in ends.items()}))
+    for streams in ("1", "16"):
+        ended = project.run("--streams", streams)
+        ended.succeeded()
+        for name, own in ends.items():
+            assert loaded(project, name) == expected(project, own.sql), (name, lines)
+        for table in ended.summary["tables"]:
+            assert table["rows_read"] == table["rows_loaded"] + table["rows_filtered"]
+        check_sums(ended)

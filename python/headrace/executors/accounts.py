@@ -81,7 +81,7 @@ def _refuse_empty(plan: DataFlowPlan, result: dict[str, Any], source: SourcePart
         at={"file": files[0]} if len(files) == 1 else {"folder": os.path.dirname(files[0])},
         found=f"{counted(lines, 'header or blank line')}",
         hint=f"Set `empty: allow` for source `{source.name}` if this is right"
-        + ("." if plan.together else "; `replace` then empties the table."),
+        + ("." if plan.meeting else "; `replace` then empties the table."),
     )
 
 
@@ -198,17 +198,10 @@ def _transforms(plan: DataFlowPlan, result: dict[str, Any]) -> list[str]:
         if counts and plan.end in left:
             outside += left[plan.end] - int(item["out"])
             refused_at_end += int(item.get("refused_at_end", 0))
-    if plan.join is None:
-        # The table may hold less than the rows have, or have no partition for one.
-        problems += _equal(
-            "rows behind the transforms and not out", outside, "rows refused at the end of the way", refused_at_end
-        )
-    elif any(own.front_of is None for own in plan.transforms) and not plan.fit:
-        # Whatever else is a reject, is one before the first transform or in one of them.
-        by_partition = int(result["rejects"].get("by_rule", {}).get("partition", 0))
-        problems += _equal(
-            "rows behind the transforms and not out", outside, "rows that no partition takes", by_partition
-        )
+    # The table may hold less than the rows have, or have no partition for one.
+    problems += _equal(
+        "rows behind the transforms and not out", outside, "rows refused at the end of the way", refused_at_end
+    )
     return problems
 
 

@@ -128,7 +128,8 @@ class Join:
 @dataclass(frozen=True, slots=True)
 class Union:
     """Rows of several sources that go one way on. `name`: that of the transform; `columns`: those of the rows that come
-    out. `inputs`, `is_described`, `is_beside`: see `Join`.
+    out. `inputs`, `is_described`, `is_beside`: see `Join`. Without a name it stands for sources apart: nothing comes
+    out of it, and it says which these are.
     """
 
     name: str
@@ -137,6 +138,11 @@ class Union:
     inputs: tuple[FlowRows, ...] = ()
     is_described: bool = True
     is_beside: bool = False
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether rows of different sources come together nowhere."""
+        return not self.name
 
     @property
     def has_fronts(self) -> bool:
@@ -296,7 +302,8 @@ class DataFlowTask:
     `flow`: of a flow with several destinations its id, which is a part of that of each of them; `others`: transforms
     that rows pass on the ways to the other ones alone, each once; `beside`: these destinations. `feeds`: queries over
     all rows that take rows of the pass over its source, where those go elsewhere, too. `front`: of a way whose rows are
-    of one of the sources that come together, and never do so themselves, the number of that source, which `source` is.
+    of one of several sources, and never come together with those of others, the number of that source, which `source`
+    is.
     """
 
     id: str
@@ -389,6 +396,11 @@ class DataFlowTask:
     def union(self) -> Union | None:
         """The union of the sources of its flow, if there is one."""
         return self.together if isinstance(self.together, Union) else None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its flow has several sources whose rows never come together."""
+        return isinstance(self.together, Union) and self.together.are_apart
 
     @property
     def sources(self) -> tuple[Source, ...]:

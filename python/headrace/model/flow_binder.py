@@ -25,7 +25,7 @@ from headrace.model.bound import (
 from headrace.model.connections import Connection, FilesConnection
 from headrace.model.flow_graph import Reader
 from headrace.model.flow_rows import rows_of
-from headrace.model.fronts import Fronts, bring_together, fronts_of
+from headrace.model.fronts import bring_together, fronts_of
 from headrace.model.gathered_binder import (
     GatheredBinder,
     behind_queries,
@@ -102,7 +102,7 @@ class FlowBinder:
         places = {name: (*path, "destinations", name) for name in spec.destinations}
         destinations = {name: self._destination(name, own, places[name]) for name, own in spec.destinations.items()}
         readers = [Reader(name, (*places[name], "input"), own.input) for name, own in spec.destinations.items()]
-        fronts = _fronts(spec)
+        fronts = fronts_of(spec.transforms, spec.sources)
         way = (spec.transforms, path, Beginning(sources, fronts), readers, scope)
         bound = self._transforms.bind(*way, {})
         if bound is None:
@@ -113,7 +113,7 @@ class FlowBinder:
         fronts_of_ends = {name: None if fronts is None else fronts.source_of(end) for name, end in ends.items()}
         if not self._gathered.check(spec, transforms, ends, path, fronts_of_ends):
             return None
-        if len(destinations) > 1 and not self._share(spec, destinations, path):
+        if len(destinations) > 1 and not self._share(spec, destinations, together, path):
             return None
         rejects = RejectLimits.of(spec.rejects, self._environment.rejects)
         feeds = queries_fed(transforms)
@@ -173,10 +173,16 @@ class FlowBinder:
             )
         return tasks[0] if len(tasks) == 1 else SharedFlow(instance, _by_connection(tasks))
 
-    def _share(self, spec: DataFlowSpec, destinations: Mapping[str, Destination | None], path: DocumentPath) -> bool:
+    def _share(
+        self,
+        spec: DataFlowSpec,
+        destinations: Mapping[str, Destination | None],
+        together: Together | None,
+        path: DocumentPath,
+    ) -> bool:
         """Whether several destinations can be filled in one pass, and one transaction."""
         refusals = SharedFlowRules(self._document, self._problems, path)
-        return refusals.check(spec, [own for own in destinations.values() if own is not None])
+        return refusals.check(spec, [own for own in destinations.values() if own is not None], together)
 
     def _are_read(self, spec: DataFlowSpec, path: DocumentPath) -> bool:
         """Whether sources, and what reads several of them, are as many as go together."""
@@ -195,21 +201,15 @@ class FlowBinder:
                 at_key=True,
             )
             return False
-        if (together and not are_joins) or len(spec.sources) == 1 + len(together):
-            return True
+        if len(spec.sources) <= 2 or not (together and are_joins):
+            return True  # a join with one source says which it lacks; whether each is read, is told of its rows
         names, count = ", ".join(map(show_name, spec.sources)), len(spec.sources)
-        if together and count == 1:
-            return True  # the join says which source it lacks
         self._problems.add(
             self._document,
             (*path, "sources"),
-            f"a data flow with a join has {count} sources: {names}"
-            if together
-            else f"a data flow has {'two' if count == 2 else count} sources and no join or union: {names}",
-            expected="the two of the join" if together else "one source, the two of a join, or those of a union",
-            hint="Remove the others, or let them be a `lookup`."
-            if together
-            else "Add a transform `join` or `union`, or write a data flow for each of them.",
+            f"a data flow with a join has {count} sources: {names}",
+            expected="the two of the join",
+            hint="Write a data flow of their own for the others, or let them be a `lookup`.",
         )
         return False
 
@@ -276,8 +276,11 @@ class FlowBinder:
             self._problems.add(
                 self._document,
                 (*path, "partition", "range"),
-                f"rows in front of `{show_name(together.name)}` cannot be divided by {unknown}: keys are looked for in "
-                "one source in this version",
+                f"rows of a data flow with several sources cannot be divided by {unknown}: keys are looked for in one "
+                "source in this version"
+                if not together.name
+                else f"rows in front of `{show_name(together.name)}` cannot be divided by {unknown}: keys are looked "
+                "for in one source in this version",
                 expected="`bounds` as a list of keys, `every` with `from` and `to`, `list` or `hash`",
                 hint="Give the bounds, or leave `partition` out.",
                 at_key=True,
@@ -456,13 +459,6 @@ class FlowBinder:
 def _source_of(first: Source, together: Together | None, front: int | None) -> Source:
     """The source of rows: of several ones that do not meet their own one, else the first."""
     return first if together is None or front is None else together.sources[front]
-
-
-def _fronts(spec: DataFlowSpec) -> Fronts | None:
-    """Where the rows of several sources come together, and what stands in front of that."""
-    return next(
-        (fronts_of(name, spec.transforms, spec.sources) for name in bring_together(spec.transforms, spec.sources)), None
-    )
 
 
 def _by_connection(ways: Sequence[DataFlowTask]) -> tuple[DataFlowTask, ...]:

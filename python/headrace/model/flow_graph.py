@@ -26,8 +26,8 @@ class Reader:
 
 
 class FlowGraph:
-    """Of one data flow. `fronts`: what stands in front of its join or union, None with one source; `readers`: the
-    destinations. Problems are noted.
+    """Of one data flow. `fronts`: what stands in front of its join or union, or of sources apart, None with one source;
+    `readers`: the destinations. Problems are noted.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class FlowGraph:
         if not all(are_there) or self._goes_in_a_circle():
             return None
         order = {name: self._transforms[name] for reader in self._readers for name in self.way(reader.input)}
-        are_right = self._reach_all(order) and self._meet_once() and self._reads_all(order)
+        are_right = self._reach_all(order) and self._meet_once() and self._reads_sources() and self._reads_all(order)
         return order if are_right and self._come_once(order) else None
 
     def way(self, written: str) -> list[str]:
@@ -129,8 +129,9 @@ class FlowGraph:
             return False
         last, read = found[-2:]
         number = [rows.name for rows in inputs_of(self._transforms[last])].index(read)
-        is_behind = self._fronts is None or self._fronts.together not in found
-        beginning = show_name(self._sources[0] if self._fronts is None else self._fronts.together)
+        fronts = self._fronts
+        is_behind = fronts is None or not (fronts.are_apart or fronts.together in found)
+        beginning = show_name(self._sources[0] if fronts is None else fronts.together)
         self._problems.add(
             self._document,
             self._input(last, number),
@@ -177,7 +178,7 @@ class FlowGraph:
 
     def _meet_once(self) -> bool:
         """Whether what comes together is of different sources."""
-        if self._fronts is None:
+        if self._fronts is None or self._fronts.are_apart:
             return True
         is_right, name = True, self._fronts.together
         spec = self._transforms[name]
@@ -237,6 +238,24 @@ class FlowGraph:
             seen.add(pair)
             pairs += [(rows, earlier) for rows in inputs_of(self._transforms[later.name])]
         return False
+
+    def _reads_sources(self) -> bool:
+        """Whether the rows of sources apart are read. Which ones a join or union lacks is told where that is bound."""
+        if self._fronts is None or not self._fronts.are_apart:
+            return True
+        read = {rows_of(written).name for written in self._inputs(self._transforms)}
+        unread = [name for name in self._sources if name not in read]
+        for name in unread:
+            self._problems.add(
+                self._document,
+                (*self._path, "sources", name),
+                f"nobody reads the rows of the source `{show_name(name)}`",
+                expected="a transform or destination that reads them",
+                hint=f"Set `input: {show_name(name)}` where they should arrive, name it in a `join` or `union`, or "
+                "remove the source.",
+                at_key=True,
+            )
+        return not unread
 
     def _reads_all(self, order: Mapping[str, TransformSpec]) -> bool:
         """Whether every output is read by somebody, or is discarded."""

@@ -1,4 +1,4 @@
-"""Where rows of several sources come together in a data flow, and what stands in front of that, or beside it."""
+"""Where rows of several sources come together in a data flow, if they do, and what stands in front of it, or beside."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ class Fronts:
     """`together`: the name of the transform that brings rows of several sources together; `inputs`: what it takes of
     them; `sources`: for each of these rows the source that they are of, None if there is none; `places`: the transforms
     whose rows are of one of these sources, each with its number: those in front of it, and others that lead elsewhere.
+    Of sources apart `together` is empty, and `sources` are all of them.
     """
 
     together: str
     inputs: tuple[FlowRows, ...]
     sources: tuple[str | None, ...]
     places: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether rows of different sources never come together."""
+        return not self.together
 
     def source_of(self, rows: FlowRows) -> int | None:
         """The number of the source that rows are of; None for those that have come together with others."""
@@ -40,11 +46,17 @@ def bring_together(transforms: Mapping[str, TransformSpec], sources: Collection[
     ]
 
 
-def fronts_of(together: str, transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> Fronts:
-    """What stands in front of the one that brings rows together, and beside that."""
-    inputs, origins = inputs_of(transforms[together]), _origins(transforms, sources)
+def fronts_of(transforms: Mapping[str, TransformSpec], sources: Collection[str]) -> Fronts | None:
+    """What stands in front of the one that brings rows together, and beside that; of several sources that are apart all
+    transforms. None with one source.
+    """
+    together = next(iter(bring_together(transforms, sources)), "")
+    if not together and len(sources) == 1:
+        return None
+    origins = _origins(transforms, sources)
+    inputs = inputs_of(transforms[together]) if together else ()
     of_inputs = [origins.get(rows.name, frozenset()) & set(sources) for rows in inputs]
-    of = tuple(next(iter(own), None) for own in of_inputs)
+    of = tuple(next(iter(own), None) for own in of_inputs) if together else tuple(sources)
     places = {name: number for name in transforms for number, own in enumerate(of) if origins[name] == {own}}
     return Fronts(together, inputs, of, places)
 

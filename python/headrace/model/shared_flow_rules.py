@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.model.bound import Destination
+from headrace.model.bound import Destination, Together, Union
 from headrace.model.connections import PostgresConnection
 from headrace.model.problems import ProblemCollector
 from headrace.model.spec_data_flow import DataFlowSpec
@@ -24,8 +24,10 @@ class SharedFlowRules:
         self._path = path
         self._is_right = True
 
-    def check(self, spec: DataFlowSpec, destinations: Sequence[Destination]) -> bool:
-        """Whether it can be loaded."""
+    def check(self, spec: DataFlowSpec, destinations: Sequence[Destination], together: Together | None) -> bool:
+        """Whether it can be loaded. `together`: how the rows of its sources come together, or that they do not."""
+        if isinstance(together, Union) and together.are_apart and spec.rejects.table is not None:
+            self._sources_without_files(together)
         if len({own.connection.name for own in destinations}) > 1:
             self._several_connections(spec, destinations)
         self._different_tables(destinations)
@@ -76,6 +78,17 @@ class SharedFlowRules:
                     found="`ledger: off`",
                     hint="Leave `ledger: off` out, or write a data flow for each connection.",
                 )
+
+    def _sources_without_files(self, apart: Union) -> None:
+        """Rejects of all of them are stored with the first destination, which has none to store if it gets nothing."""
+        for own in (own for own in apart.sources if own.missing == "skip"):
+            self._refuse(
+                ("sources", own.name, "missing"),
+                f"the source `{show_name(own.name)}` may be without files, and rejects of a data flow with several "
+                "sources then go into no table",
+                expected="`missing: error`, or no `rejects: {table: ...}`",
+                hint=f"Leave `table` out, or write a data flow of its own for `{show_name(own.name)}`.",
+            )
 
     def _different_tables(self, destinations: Sequence[Destination]) -> None:
         seen: dict[tuple[str, str | None, str], str] = {}

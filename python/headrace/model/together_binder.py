@@ -1,10 +1,10 @@
-"""Bind what brings the rows of several sources of a data flow together: its join, or its union."""
+"""Bind what brings the rows of several sources of a data flow together: its join, or its union; or nothing does."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headrace.model.bound import FileSource, Source, Together
+from headrace.model.bound import FileSource, GenerateSource, Source, Together, Union
 from headrace.model.flow_steps import input_path
 from headrace.model.fronts import Fronts
 from headrace.model.join_binder import JoinBinder
@@ -32,12 +32,15 @@ class TogetherBinder:
 
     def are_right(
         self,
-        name: str,
+        fronts: Fronts,
         transforms: Mapping[str, TransformSpec],
         sources: Mapping[str, Source | None],
         path: DocumentPath,
     ) -> bool:
-        """Whether what a union calls sources and inputs are such, and all sources come to it. `path`: of the flow."""
+        """Whether what a union calls sources and inputs are such, and sources apart are files. `path`: of the flow."""
+        if fronts.are_apart:
+            return self._are_files(sources, path)
+        name = fronts.together
         spec, path = transforms[name], (*path, "transforms", name, "union")
         if isinstance(spec, ReunionTransformSpec) and set(spec.union.inputs) <= sources.keys():
             self._problems.add(
@@ -64,6 +67,12 @@ class TogetherBinder:
                 return False
         return True
 
+    def apart(self, fronts: Fronts | None, sources: Mapping[str, Source | None]) -> Union | None:
+        """What stands for the meeting of sources whose rows come together nowhere; None for all others."""
+        if fronts is None or not fronts.are_apart:
+            return None
+        return Union("", tuple(own for own in sources.values() if isinstance(own, FileSource)), (), is_beside=True)
+
     def bind(
         self,
         fronts: Fronts,
@@ -89,6 +98,19 @@ class TogetherBinder:
             return self._unions.of_sources(fronts.together, spec.union, (*path, "union"), rows)
         assert isinstance(spec, ReunionTransformSpec)
         return self._unions.of_inputs(fronts.together, spec.union, (*path, "union"), rows)
+
+    def _are_files(self, sources: Mapping[str, Source | None], path: DocumentPath) -> bool:
+        generated = [name for name, own in sources.items() if isinstance(own, GenerateSource)]
+        for name in generated:
+            self._problems.add(
+                self._document,
+                (*path, "sources", name),
+                f"the rows of `{show_name(name)}` are generated, and this data flow has other sources, too",
+                expected="sources of files, or one source",
+                hint="Write a data flow of its own for it.",
+                at_key=True,
+            )
+        return not generated
 
     def _source(
         self, name: str, path: DocumentPath, sources: Mapping[str, Source | None], *, is_join: bool
@@ -121,8 +143,8 @@ class TogetherBinder:
         self._problems.add(
             self._document,
             (*path, "union", "inputs" if isinstance(spec, ReunionTransformSpec) else "sources"),
-            f"the union `{show_name(name)}` does not read {' and '.join(others)}, and nothing else does",
+            f"no rows of {' and '.join(others)} come to the union `{show_name(name)}`",
             expected="all sources of the data flow",
-            hint="Add what is missing, or remove the source.",
+            hint="Add what is missing, or write a data flow of its own for what the union does not read.",
         )
         return False

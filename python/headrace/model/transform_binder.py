@@ -47,7 +47,7 @@ _Columns = dict[str, FlowColumn]
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """Where the rows of a flow come from. `sources`: None for one that is wrong itself; `fronts`: where their rows come
-    together, None with one source.
+    together, if they do, None with one source.
     """
 
     sources: Mapping[str, Source | None]
@@ -90,7 +90,7 @@ class TransformBinder:
         destinations, `tables` those that lookups read, as far as they are known.
         """
         sources, fronts = beginning.sources, beginning.fronts
-        if fronts is not None and not self._together.are_right(fronts.together, transforms, sources, path):
+        if fronts is not None and not self._together.are_right(fronts, transforms, sources, path):
             return None
         graph = FlowGraph(self._document, self._problems, path, fronts, tuple(sources), transforms, readers)
         order = graph.order()
@@ -100,7 +100,7 @@ class TransformBinder:
             FlowRows(name): _first_columns(source) for name, source in sources.items() if source is not None
         }
         bound: dict[str, Transform] = {}
-        together: Together | None = None
+        together: Together | None = self._together.apart(fronts, sources)
         for name, spec in order.items():
             columns = [behind.get(rows) for rows in inputs_of(spec)]
             if fronts is not None and name == fronts.together:
@@ -129,17 +129,23 @@ class TransformBinder:
         return BoundWays({name: tuple(sorted(way, key=_place_of_front)) for name, way in ways.items()}, together)
 
     def _may_stand_there(self, own: Transform, fronts: Fronts | None, path: DocumentPath) -> bool:
-        """Whether it is not a query over all rows in front of what brings rows together."""
+        """Whether it is not a query over all rows of one of several sources."""
         is_gathered = isinstance(own, SqlTransform) and own.gathered is not None
         if not is_gathered or fronts is None or own.name not in fronts.places:
             return True
+        where = (
+            "its data flow has sources whose rows do not come together"
+            if fronts.are_apart
+            else f"stands in front of `{show_name(fronts.together)}`"
+        )
         self._problems.add(
             self._document,
             (*path, "transforms", own.name),
-            f"the query `{show_name(own.name)}` needs all rows, and stands in front of "
-            f"`{show_name(fronts.together)}`, which is not possible in this version",
+            f"the query `{show_name(own.name)}` needs all rows, and {where}, which is not possible in this version",
             expected="a query that each row goes through by itself",
-            hint="Put it behind, or load its rows into a table by a data flow of its own.",
+            hint="Write a data flow of its own for its source."
+            if fronts.are_apart
+            else "Put it behind, or load its rows into a table by a data flow of its own.",
             at_key=True,
         )
         return False

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headrace.model import Union
 from headrace.planning.plan import DataFlowPlan
-from headrace.planning.unions import UnionPlan
+from headrace.planning.unions import UnionPlan, apart
 
 
 def without_meeting(ways: Sequence[DataFlowPlan]) -> Sequence[DataFlowPlan]:
@@ -23,7 +23,14 @@ def _unmet(way: DataFlowPlan) -> DataFlowPlan:
     together = way.together
     assert together is not None
     sources = together.union.sources if isinstance(together, UnionPlan) else together.join.sources
-    first_files = tuple(part.first_file for part in way.source.parts)
-    # All that it says is which file is of which source: it has no columns, and nobody behind it.
-    of_files = UnionPlan(Union(together.name, sources, ()), way.layouts, first_files, (), (), ((),) * len(sources))
+    of_files = apart(Union(together.name, sources, ()), way.layouts, way.source)
     return replace(way, together=of_files, source=replace(way.source, pairs=None))
+
+
+def bytes_read_first(way: DataFlowPlan, ways: Sequence[DataFlowPlan]) -> int:
+    """The bytes of the files that are read for a way, and for none before it. `ways`: all that are loaded in one pass.
+    What comes together is told with the first of them, whoever that is.
+    """
+    are_apart = all(own.front is not None for own in ways)
+    first = next(own for own in ways if own.front == way.front or not are_apart)
+    return (way.alone if are_apart else way).source.bytes_total if first.task == way.task else 0

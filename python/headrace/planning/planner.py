@@ -172,6 +172,7 @@ def plan_data_flow(
     if gather is not None:
         notes += [note for note in gather.notes() if note not in notes]
     together = plan_together(task, types, not_null, source)
+    own_source = source if task.front is None else source.of_slices(task.front)
     return DataFlowPlan(
         task=task.id,
         connection=destination.connection.name,
@@ -184,14 +185,14 @@ def plan_data_flow(
         staging=way.staging.tables,
         options=destination.options,
         streams=working_streams,
-        source=source if task.front is None else source.of_slices(task.front),
+        source=own_source,
         layout=layout.to_core(not_null, types) if together is None else together.layouts[0],
         columns=tuple(mapping.columns),
         steps=plan_steps(
             table,
             way.staging,
             way.partitioning,
-            len(source.slices),
+            len(own_source.slices),
             commits=commit is not None,
             rejects=reject_table,
             joins=task.join is not None and task.front is None,

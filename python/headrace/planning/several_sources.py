@@ -10,8 +10,8 @@ from headrace.planning.joins import JoinPlan, plan_join
 from headrace.planning.made_columns import made_notes
 from headrace.planning.memory import SlabOf
 from headrace.planning.source_snapshot import SourceSnapshot
-from headrace.planning.together import most_slab_bytes
-from headrace.planning.unions import UnionPlan, lacking_types, made_notes_of_union, plan_union
+from headrace.planning.together import as_declared, most_slab_bytes
+from headrace.planning.unions import UnionPlan, apart, lacking_types, made_notes_of_union, plan_union
 
 
 def plan_together(
@@ -24,6 +24,8 @@ def plan_together(
         return None
     if isinstance(task.together, Join):
         return plan_join(task.together, types, not_null, source)
+    if task.together.are_apart:
+        return apart(task.together, [as_declared(own) for own in task.together.sources], source)
     if task.front is not None:  # as for the others, whatever the destination has
         types = {own.name: own.type for own in task.together.columns if own.from_ is not None}
     return plan_union(task.together, (*task.transforms, *task.others), types, not_null, source)

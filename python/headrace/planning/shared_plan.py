@@ -223,14 +223,15 @@ def shared_plan(ways: Sequence[DataFlowPlan], *, is_told: bool = True) -> Shared
         for plan in way.transforms:
             known.setdefault(plan.name, plan)
     transforms = sorted(known.values(), key=place_of_front)
-    # What is read again for what an earlier attempt has committed, the core decides by all of them.
-    streams = min(way.streams for way in ways)
-    equal = tuple(way.with_streams(streams) for way in ways)
-    # Each was planned with what all of them need; the fewest streams have the fewest blocks.
-    narrow = min(ways, key=lambda way: way.streams)
-    memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
     every = {int(item["number"]): item for way in ways for item in way.source.slices}
     source = replace(first.source, slices=[every[number] for number in sorted(every)])
+    # What is read again for what an earlier attempt has committed, the core decides by all of them. Of several sources
+    # some may have nothing left, and some no way at all: the streams were planned with the slices of these, too.
+    narrow = min([own for own in ways if own.slices_to_load] or ways, key=lambda way: way.streams)
+    streams = narrow.streams if first.front is None else max(1, min(narrow.streams, source.groups))
+    equal = tuple(way.with_streams(streams) for way in ways)
+    # Each was planned with what all of them need; the fewest streams have the fewest blocks.
+    memory = replace(narrow.memory, engine_bytes=min(way.memory.engine_bytes for way in ways))
     whole = replace(equal[0], source=source, transforms=tuple(transforms), memory=memory, front=None)
     # All rejects are in files already, under the name of a table that is complete.
     return SharedPlan(equal, whole if is_told else replace(whole, keep_rejects="examples"), is_told)

@@ -21,14 +21,18 @@ def united(union: Union, snapshots: Sequence[SourceSnapshot]) -> SourceSnapshot:
         for path in own.paths:
             other = first.setdefault(path, own.name)
             if other != own.name:
+                what = "of one data flow" if union.are_apart else f"of the union `{union.name}`"
+                twice = "" if union.are_apart else ", whose rows would be loaded twice"
                 raise SourceError(
-                    f"two sources of the union `{union.name}` have the same file, whose rows would be loaded twice",
+                    f"two sources {what} have the same file{twice}",
                     at={"file": path},
                     found=f"it is a file of `{other}` and of `{own.name}`",
                     expected="each file in one source",
-                    hint="Name the files of one of them more closely.",
+                    hint="Let several destinations read one source, or name the files of one of them more closely."
+                    if union.are_apart
+                    else "Name the files of one of them more closely.",
                 )
-    return replace(one_behind_the_other(snapshots), name=union.name)
+    return replace(one_behind_the_other(snapshots), name=union.name or " and ".join(own.name for own in snapshots))
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,15 @@ class UnionPlan:
             ],
             "text": "; ".join([f"{self.name}: the rows of {', then '.join(inputs or names)}", *lacking]),
         }
+
+
+def apart(union: Union, layouts: Sequence[dict[str, Any]], source: SourceSnapshot) -> UnionPlan:
+    """Of sources whose rows do not come together, or do not any more: it says which file is of which source, no more.
+    It has no columns, and nobody behind it.
+    """
+    of_files = Union(union.name, union.sources, ())
+    first_files = tuple(part.first_file for part in source.parts)
+    return UnionPlan(of_files, tuple(layouts), first_files, (), (), ((),) * len(union.sources))
 
 
 def plan_union(

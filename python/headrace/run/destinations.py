@@ -10,9 +10,10 @@ from headrace.errors import HeadraceError
 from headrace.model import BoundPackage, Connection
 from headrace.run.attempt import Attempt
 from headrace.run.events import EventLog
+from headrace.run.flow_sources import PreparedFlow
 from headrace.run.folder import RunFolder
 from headrace.run.phases import Phases
-from headrace.run.preparation import OpenTargets, PreparedFlow
+from headrace.run.preparation import OpenTargets
 from headrace.run.redact import Redactor
 from headrace.run.run_record import record_of_run
 from headrace.run.unfinished import refuse_unfinished

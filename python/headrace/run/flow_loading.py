@@ -22,6 +22,7 @@ from headrace.executors.lookups import RowsOf
 from headrace.machine.affinity import Affinity, cpus_of_streams, numa_nodes
 from headrace.machine.sampler import usable_cpus
 from headrace.planning import DataFlowPlan, LookupPlan, SourceSnapshot, shared_plan
+from headrace.planning.front_ways import bytes_read_first
 from headrace.run import request as requests
 from headrace.run.attempt import Attempt
 from headrace.run.cancellation import Cancellation
@@ -100,14 +101,14 @@ class FlowLoading:
         plan: DataFlowPlan,
         target: Target,
         ways: Sequence[DataFlowPlan] = (),
+        in_pass: Sequence[DataFlowPlan] = (),
         *,
-        is_read: bool = True,
         places: int = 1,
         is_half: bool = False,
     ) -> DataFlowPlan:
         """The plan as it is executed now: its slices are in the ledger, and everybody knows that it starts. `ways`: of
-        a flow with several destinations those to all of them. `is_read`: its source is not read for another one.
-        `places`: as many commit the rows of its flow, one after the other; `is_half`: some of them have.
+        a flow with several destinations those to all of them in this place; `in_pass`: in all places. `places`: as many
+        commit the rows of its flow, one after the other; `is_half`: some of them have.
         """
         run_id = self._folder.run_id
         with self._phases.of("start"):
@@ -132,7 +133,7 @@ class FlowLoading:
             table=plan.table,
             connection=plan.connection,
             files=len({str(file["path"]) for file in plan.told.alone.source.files}),
-            bytes_total=plan.source.bytes_total if is_read else 0,
+            bytes_total=bytes_read_first(plan, in_pass or [plan]),
             slices=len(plan.told.alone.source.slices),
             streams=plan.told.streams,
             notes=list(plan.notes),

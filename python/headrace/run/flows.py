@@ -24,12 +24,13 @@ from headrace.run.events import EventLog
 from headrace.run.finished import LOADED_BEFORE, FinishedTable
 from headrace.run.flow_loading import FlowLoading
 from headrace.run.flow_records import FlowRecords, add_record, with_late_flows
+from headrace.run.flow_sources import PreparedFlow
 from headrace.run.folder import RunFolder
 from headrace.run.judging import Judging
 from headrace.run.key_answers import KeyAnswers
 from headrace.run.metrics import MetricsRecorder
 from headrace.run.phases import Phases
-from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_flow, prepare_sources
+from headrace.run.preparation import OpenTargets, look_at_flow, plan_run, prepare_flow, prepare_sources
 from headrace.run.redact import Redactor
 from headrace.run.replay import ReplayRun
 from headrace.run.summary import Summary
@@ -83,7 +84,7 @@ class Flows:
         self._tasks: dict[str, DataFlowTask] = {}
         # Of data flows with several destinations that are planned: the ways to them.
         self._ways: dict[str, list[DataFlowTask]] = {}
-        # What was found for the first way of a data flow with several destinations.
+        # What was found for all ways of a data flow with several destinations.
         self._prepared_ways: dict[str, PreparedFlow | SkippedTask] = {}
         self._records: FlowRecords | None = None
         self.loading = FlowLoading(
@@ -118,12 +119,23 @@ class Flows:
             self.destinations.open([item for item in prepared if isinstance(item, PreparedFlow)])
         plan = self._planned(prepared, self.destinations.targets)
         self._tasks = {item.task.id: item.task for item in prepared if isinstance(item, PreparedFlow)}
-        for own in self._tasks.values():
-            if own.flow:
-                self._ways.setdefault(own.flow, []).append(own)
+        self._ways = self._ways_to_load(prepared)
         self._plans = {task.task: task for task in plan.tasks}
         if self._attempt.is_resumed and self._attempt.replay is None:
             self._account_for_finished()
+
+    def _ways_to_load(self, prepared: list[PreparedFlow | SkippedTask]) -> dict[str, list[DataFlowTask]]:
+        """Of data flows with several destinations: where there is something to load, also ways without files."""
+        left = {own.flow for own in self._tasks.values()} - {""}
+        without = {item.task for item in prepared if isinstance(item, SkippedTask) and item.missing_files}
+        known = {flow.id: flow for flow in self._early_flows() if flow.id in without} if without else {}
+        known |= self._tasks
+        ways: dict[str, list[DataFlowTask]] = {}
+        for item in prepared:
+            own = known.get(_id(item))
+            if own is not None and own.flow in left:
+                ways.setdefault(own.flow, []).append(own)
+        return ways
 
     def _early_flows(self) -> list[DataFlowTask]:
         """Those that are switched on, under names that may be shown."""
@@ -320,9 +332,10 @@ class Flows:
                 if progress.finished:
                     plan = self._plan_one(PreparedFlow(task, _NO_SOURCE), known=True, keys=KeyAnswers())
                     return task, plan
-            prepared = prepare_flow(task, self._package, self._is_cancelled, self._prepared_ways.get(task.flow))
+            found = self._prepared_ways.get(task.flow) or look_at_flow(task, self._package, self._is_cancelled)
             if task.flow:
-                self._prepared_ways.setdefault(task.flow, prepared)
+                self._prepared_ways[task.flow] = found
+            prepared = prepare_flow(task, self._package, self._is_cancelled, found)
             record = self._record_before(instance) if known else None
             if record is not None:
                 now = _NO_SOURCE if isinstance(prepared, SkippedTask) else prepared.source

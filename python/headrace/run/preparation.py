@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
-from headrace import core
 from headrace.errors import SourceError
 from headrace.model import (
     BoundPackage,
@@ -34,7 +32,6 @@ from headrace.planning import (
     RunFacts,
     RunPlan,
     SkippedTask,
-    SourceSnapshot,
     Unlisted,
     display_name,
     engine_bytes,
@@ -47,15 +44,13 @@ from headrace.planning import (
     table_after,
     with_outside_keys,
 )
-from headrace.planning.gathered import as_read_by, gathered_snapshot
-from headrace.planning.joins import paired
-from headrace.planning.unions import united
 from headrace.planning.wording import stream_name
 from headrace.run.flow_budget import budget_of
+from headrace.run.flow_sources import PreparedFlow, look_at, refuse_shared_input, way_of
 from headrace.run.key_answers import KeyAnswers
 from headrace.run.lookup_sources import lookup_sources, with_lookups_before
 from headrace.run.lookup_tables import described
-from headrace.run.missing_files import no_files, nothing_to_load
+from headrace.run.missing_files import nothing_to_load
 from headrace.run.redact import Redactor
 from headrace.run.reject_tables import RejectTables, TableKey, table_key
 from headrace.run.schema_names import SchemaNames
@@ -63,7 +58,6 @@ from headrace.run.shared_marks import shared_by_destinations
 from headrace.run.tasks import file_stem as stem_of
 from headrace.run.tasks import nameable_flows
 from headrace.run.two_loads import refuse_second_load
-from headrace.sources import FileCommit, check_streams, format_notes, snapshot_files, snapshot_generated
 from headrace.targets import (
     ClosedBehind,
     OpenOptions,
@@ -75,14 +69,6 @@ from headrace.targets import (
     refuse_two_ways,
     target_key,
 )
-
-
-@dataclass(frozen=True)
-class PreparedFlow:
-    """A data flow whose source has been looked at."""
-
-    task: DataFlowTask
-    source: SourceSnapshot
 
 
 def prepare_sources(
@@ -103,84 +89,38 @@ def prepare_sources(
         if not when:
             prepared.append(SkippedTask(task.id, task.destination.table, "`when` is false"))
             continue
-        if before is not None and task.flow and before[0] == task.flow:
-            item = way_of(task, before[1])
-        else:
-            item = _prepared(task, package.streams, destination_files, is_cancelled, missing)
-        before = (task.flow, item)
+        if before is None or not task.flow or before[0] != task.flow:
+            before = (task.flow, look_at(task, package.streams, destination_files, is_cancelled, missing))
+        item = way_of(task, before[1])
         if with_lookups:
             item = _with_lookups(item, package.streams, destination_files, is_cancelled)
         prepared.append(item)
-    _refuse_shared_input([item for item in prepared if isinstance(item, PreparedFlow)])
+    refuse_shared_input([item for item in prepared if isinstance(item, PreparedFlow)])
     if len(missing) > 1 and not any(isinstance(item, PreparedFlow) for item in prepared):
         raise nothing_to_load(missing)
     return prepared
 
 
-def way_of(task: DataFlowTask, known: PreparedFlow | SkippedTask) -> PreparedFlow | SkippedTask:
-    """One way of a data flow with several destinations, of which another one was looked at: they read the same."""
-    if isinstance(known, SkippedTask):
-        return replace(known, task=task.id, table=task.destination.table)
-    return PreparedFlow(task, as_read_by(task.source, known.source.first))
+def look_at_flow(
+    task: DataFlowTask, package: BoundPackage, is_cancelled: Callable[[], bool]
+) -> PreparedFlow | SkippedTask:
+    """Looks at the sources of one data flow, which is about to start: what is there for all of its ways. Raises
+    CancelledError and SourceError.
+    """
+    return look_at(task, package.streams, _files_beside(task), is_cancelled, [])
 
 
 def prepare_flow(
-    task: DataFlowTask,
-    package: BoundPackage,
-    is_cancelled: Callable[[], bool],
-    known: PreparedFlow | SkippedTask | None = None,
+    task: DataFlowTask, package: BoundPackage, is_cancelled: Callable[[], bool], known: PreparedFlow | SkippedTask
 ) -> PreparedFlow | SkippedTask:
-    """Looks at the source of one data flow, which is about to start. `known`: what was found for another way of the
-    same flow. Raises CancelledError and SourceError.
+    """A data flow that is about to start, or one of its ways, with its lookups. `known`: what was found for all of
+    these. Raises CancelledError and SourceError.
     """
-    destination_files = [file for own in (task.destination, *task.beside) for file in files_of(own.connection)]
-    if known is not None:
-        prepared = way_of(task, known)
-    else:
-        prepared = _prepared(task, package.streams, destination_files, is_cancelled, [])
-    return _with_lookups(prepared, package.streams, destination_files, is_cancelled)
+    return _with_lookups(way_of(task, known), package.streams, _files_beside(task), is_cancelled)
 
 
-def _prepared(
-    task: DataFlowTask,
-    streams: int,
-    destination_files: Sequence[Path],
-    is_cancelled: Callable[[], bool],
-    missing: list[FileSource],
-) -> PreparedFlow | SkippedTask:
-    """`missing` gets the source that lets the task be skipped, if it is."""
-    source = task.source
-    if isinstance(source, GatheredSource):
-        before = _prepared(source.before, streams, destination_files, is_cancelled, missing)
-        if isinstance(before, SkippedTask):
-            return replace(before, task=task.id, table=task.destination.table)
-        return PreparedFlow(task, gathered_snapshot(source.name, before.source))
-    if not isinstance(source, FileSource):
-        return PreparedFlow(task, snapshot_generated(source))
-    plan_slices = partial(core.plan_slices, is_cancelled=is_cancelled)
-    commit = _commit_of(task.destination)
-    sources, found = task.file_sources, list[SourceSnapshot]()
-    without: list[FileSource] = []
-    for own in sources:
-        # The rows of a pair are read by one stream.
-        snapshot = snapshot_files(own, streams, plan_slices, destination_files, commit, is_whole=task.join is not None)
-        if snapshot is None:
-            without.append(own)
-            notes = [] if task.union is None else [f"{no_files(own)}: it gives no rows"]
-            snapshot = SourceSnapshot(own.name, [], [], notes)
-        slow = core.field_by_field(own.layout.to_core())
-        found.append(replace(snapshot, notes=[*snapshot.notes, *format_notes(slow)]))
-    # Without one side an inner join has no rows; any other one lacks files, which is said below.
-    if len(without) == len(sources) or (without and task.join is not None and task.join.kind == "inner"):
-        missing.append(without[0])
-        return SkippedTask(task.id, task.destination.table, no_files(without[0]), missing_files=True)
-    if task.join is not None:
-        return PreparedFlow(task, paired(task.join, *found))
-    if task.union is not None:
-        snapshot = united(task.union, found)
-        check_streams(snapshot, streams, commits=commit is not None)
-        return PreparedFlow(task, snapshot)
-    return PreparedFlow(task, found[0])
+def _files_beside(task: DataFlowTask) -> list[Path]:
+    return [file for own in (task.destination, *task.beside) for file in files_of(own.connection)]
 
 
 def _with_lookups(
@@ -198,30 +138,6 @@ def _with_lookups(
         for lookups in (item.task.lookups, item.task.lookups_beside)
     )
     return replace(item, source=replace(item.source, lookups=own, lookups_beside=beside))
-
-
-def _refuse_shared_input(flows: Sequence[PreparedFlow]) -> None:
-    """Whoever reads a stream first leaves nothing for the others."""
-    readers: dict[str, str] = {}
-    for flow in flows:
-        for path in flow.source.streams:
-            own = flow.task.flow or flow.task.id
-            first = readers.setdefault(path, own)
-            if first != own:
-                raise SourceError(
-                    f"{stream_name(path)} is the source of two tasks, and can be read once only",
-                    found=f"tasks `{first}` and `{flow.task.id}`",
-                    hint="Write the rows to a file first.",
-                )
-
-
-def _commit_of(destination: Destination) -> FileCommit | None:
-    """How files are cut for a destination that commits inside them; None if it commits once."""
-    commit = destination.commit
-    if commit is None or not capabilities_of(destination.connection).commits_inside:
-        return None
-    # All streams may fill one partition together.
-    return FileCommit(commit, is_shared=destination.partition is not None)
 
 
 class OpenTargets(ClosedBehind):
@@ -249,7 +165,9 @@ class OpenTargets(ClosedBehind):
             is_cancelled=is_cancelled,
         )
         for flow in flows:
-            self._know(flow.task.destination.connection)
+            # Of its other destinations there may be some that get nothing: they are asked all the same.
+            for own in (flow.task.destination, *flow.task.beside):
+                self._know(own.connection)
         # Those of the package that may be opened later have their part of the memory from the beginning.
         places = [*self._connections.values(), *engines_of(package)]
         self._engines = len({target_key(own) for own in places if _share(own)})

@@ -19,11 +19,11 @@ from headrace.model import BoundPackage, DataFlowTask, FileSource, GatheredSourc
 from headrace.planning import DataFlowPlan, ReplayPlan, RunPlan, SourcePart, SourceSnapshot, counted, display_name
 from headrace.run import request as requests
 from headrace.run.flow_records import with_late_flows
+from headrace.run.flow_sources import PreparedFlow
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, REPLAY, RunFolder
 from headrace.run.lookup_sources import lookup_sources
 from headrace.run.merged_claims import merged_claims
 from headrace.run.number_list import Stretch, Stretches, count_numbers, number_list, parse_number_list, union
-from headrace.run.preparation import PreparedFlow
 from headrace.run.redact import Redactor
 from headrace.run.reject_accounts import open_beside
 from headrace.run.rejected import Choice, RejectedTable, rejected_run

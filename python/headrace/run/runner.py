@@ -28,13 +28,14 @@ from headrace.run.control_plan import planned_control
 from headrace.run.early import EarlyFlows, early_flows
 from headrace.run.events import EventLog, Listener
 from headrace.run.finished import LOADED_BEFORE
+from headrace.run.flow_sources import PreparedFlow
 from headrace.run.flows import Flows
 from headrace.run.folder import DEFAULT_RUNS_FOLDER, RunFolder
 from headrace.run.judging import Judge, Judging
 from headrace.run.metrics import MetricsFile, MetricsRecorder
 from headrace.run.own_memory import peak_resident_bytes
 from headrace.run.phases import Phases
-from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run, prepare_sources
+from headrace.run.preparation import OpenTargets, plan_run, prepare_sources
 from headrace.run.redact import Redactor
 from headrace.run.replay import ReplayRun
 from headrace.run.request import RunRequest

@@ -46,6 +46,16 @@ class _Way:
         return self.way.task
 
     @property
+    def source(self) -> int | None:
+        """Of several sources apart the number of its own, which may have no files while others do."""
+        return self.task.front if self.task.is_apart else None
+
+    @property
+    def has_nothing(self) -> bool:
+        """Whether there is nothing to load for it, or was nothing when its place became complete."""
+        return self.nothing is not None or (self.end is not None and self.end.reason is not None)
+
+    @property
     def shown(self) -> str:
         """Its table, for messages."""
         destination = self.task.destination
@@ -124,8 +134,7 @@ class SharedLoad:
             except BaseException as error:
                 raise self._undone(error) from error
             self._succeeded()
-        ends = [way.end for way in self._ways if way.end is not None]
-        return FlowEnd(ends[0].reason, tuple(warning for end in ends for warning in end.warnings))
+        return FlowEnd.of_ways([way.end for way in self._ways if way.end is not None])
 
     def _prepare(self) -> None:
         """Binds and plans all ways before a row moves, and accounts for those that have ended before."""
@@ -136,13 +145,14 @@ class SharedLoad:
                 else:
                     way.end = self._done_before(way, group.mark)
             self._refuse_one_table(group)
-        skipped = next((way.nothing for way in self._ways if way.nothing is not None), None)
-        if skipped is not None and any(way.end is not None and way.end.reason is None for way in self._ways):
-            raise LedgerError(
-                f"{self._name} cannot go on: there is nothing to load any more",
-                found=skipped.reason,
-                hint="Put the files back as they were, or start a new run: `headrace run`.",
-            )
+        loaded = {way.source for way in self._ways if way.end is not None and not way.has_nothing}
+        for way in self._ways:
+            if way.nothing is not None and way.source in loaded:
+                raise LedgerError(
+                    f"{self._name} cannot go on: there is nothing to load any more",
+                    found=way.nothing.reason,
+                    hint="Put the files back as they were, or start a new run: `headrace run`.",
+                )
 
     def _plan(self, way: _Way, group: _Group) -> None:
         planned, target = self._flows.ready(way.task.id, way.way.bind, self._place)
@@ -200,15 +210,15 @@ class SharedLoad:
         return self._cancellation.is_set() and not any(group.has_committed for group in self._left)
 
     def _announce(self) -> None:
-        planned = [(group, way) for group in self._left for way in group.ways if way.plan is not None]
-        for group, way in planned:
-            assert way.plan is not None
+        plans = [plan for group in self._left for plan in group.plans]
+        for place, way in ((group, way) for group in self._left for way in group.ways):
+            if way.plan is None:
+                continue
             way.plan = self._flows.loading.announced(
                 way.plan,
-                group.target,
-                group.plans,
-                # What several destinations get in one pass is read once.
-                is_read=way is planned[0][1],
+                place.target,
+                place.plans,
+                plans,
                 places=len(self._groups),
                 is_half=len(self._left) < len(self._groups),
             )
@@ -227,9 +237,10 @@ class SharedLoad:
         plans = [plan for group in self._left for plan in group.plans]
         if not plans:
             return
-        places = [PlaceOfWays(own.target, own.opened, [plan.task for plan in own.plans]) for own in self._left]
+        taking = [own for own in self._left if own.plans]
+        places = [PlaceOfWays(own.target, own.opened, [plan.task for plan in own.plans]) for own in taking]
         loader = StagingWays(places)
-        is_told = loaded[0] is self._ways[0]
+        is_told = loaded[0] is next(way for way in self._ways if not way.has_nothing)
         outcomes = self._flows.loading.outcomes(plans, loader, self._cancellation, rows_of, is_told=is_told)
         # Whose rows an error is about; the core has told the place of a row that it was giving to a destination.
         self._at_work = loader.at_work

@@ -210,9 +210,7 @@ class Transaction:
             plans = part.plans
             for load in part.loads:
                 if load.plan is not None:
-                    # What several destinations get in one pass is read once.
-                    is_read = load.plan is plans[0]
-                    load.plan = self._flows.loading.announced(load.plan, self._target, plans, is_read=is_read)
+                    load.plan = self._flows.loading.announced(load.plan, self._target, plans, plans)
 
     def _stage(self, part: Part, group: GroupTransaction) -> None:
         # Rows of flows that come first are staged before the transaction begins: it has changed nothing by then.
@@ -264,7 +262,7 @@ class Transaction:
                 self._sql_ended(part, "success")
                 ends.append(FlowEnd(outputs=part.outputs))
             else:
-                ends.append(_together([self._loaded(load, times) for load in part.loads]))
+                ends.append(FlowEnd.of_ways([self._loaded(load, times) for load in part.loads]))
         return ends
 
     def _loaded(self, load: Load, times: dict[str, LoadTimes]) -> FlowEnd:
@@ -321,7 +319,9 @@ class Transaction:
             if part.sql is not None:
                 ends.append(FlowEnd(outputs=from_mark(known.get("outputs"), part.name)))
             else:
-                ends.append(_together([self._loaded_before(load, tasks.get(load.name, {})) for load in part.loads]))
+                ends.append(
+                    FlowEnd.of_ways([self._loaded_before(load, tasks.get(load.name, {})) for load in part.loads])
+                )
         return ends
 
     def _loaded_before(self, load: Load, known: dict[str, Any]) -> FlowEnd:
@@ -331,8 +331,3 @@ class Transaction:
         if not isinstance(planned, FinishedTask):
             raise InternalError(f"the ledger has the transaction of {self._name}, but not {load.name}")
         return self._flows.nothing_to_load(planned)
-
-
-def _together(ends: Sequence[FlowEnd]) -> FlowEnd:
-    """How a data flow has ended, all of whose tables have."""
-    return FlowEnd(ends[0].reason, tuple(warning for end in ends for warning in end.warnings))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from headrace.errors import LedgerError
 from headrace.planning import DataFlowPlan, RunPlan, SkippedTask
-from headrace.run.preparation import OpenTargets, PreparedFlow
+from headrace.run.flow_sources import PreparedFlow
+from headrace.run.preparation import OpenTargets
 from headrace.targets import LostRun, Target
 
 

@@ -21,8 +21,9 @@ from headrace.planning.wording import stream_name
 from headrace.run import request as requests
 from headrace.run.comparison import ColumnComparison, Difference, compare_columns
 from headrace.run.flow_records import with_late_flows
+from headrace.run.flow_sources import PreparedFlow
 from headrace.run.folder import VERIFY, RunFolder
-from headrace.run.preparation import OpenTargets, PreparedFlow, prepare_sources
+from headrace.run.preparation import OpenTargets, prepare_sources
 from headrace.run.redact import Redactor
 from headrace.run.waiting import on_worker
 from headrace.targets import TableAggregates, Target, open_null_target, target_key

@@ -25,8 +25,9 @@ from headrace.planning import (
     RangeRule,
     SourceSnapshot,
 )
+from headrace.run.flow_sources import PreparedFlow
 from headrace.run.key_answers import KeyAnswers
-from headrace.run.preparation import OpenTargets, PreparedFlow, plan_run
+from headrace.run.preparation import OpenTargets, plan_run
 from headrace.targets.null.target import NullTarget
 from tests.unit.planning import samples
 

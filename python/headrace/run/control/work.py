@@ -23,6 +23,13 @@ class FlowEnd:
     warnings: tuple[str, ...] = ()
     outputs: Mapping[str, object] = field(default_factory=dict)
 
+    @classmethod
+    def of_ways(cls, ends: Sequence[FlowEnd]) -> FlowEnd:
+        """Of a data flow with these ways, one or more: nothing was loaded if none of them had anything to load."""
+        reasons = [end.reason for end in ends if end.reason is not None]
+        reason = reasons[0] if len(reasons) == len(ends) else None
+        return cls(reason, tuple(warning for end in ends for warning in end.warnings))
+
 
 @dataclass(frozen=True)
 class Member:
