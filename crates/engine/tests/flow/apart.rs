@@ -312,7 +312,7 @@ fn what_an_attempt_has_committed_is_sent_to_the_others_alone() {
             again.others[1].committed = committed[2].clone();
             let (resent, resumed) = case.run(again.clone());
             case.check(&resumed);
-            for (now, then) in resumed.slices.iter().zip(&report.slices) {
+            for now in &resumed.slices {
                 let is_known = |number: usize| committed[number].contains_key(&now.number);
                 let takers: &[usize] = if case.is_apart(now) { &[0, 2] } else { &[ALL] };
                 assert!(now.stream.is_some() || takers.iter().all(|number| is_known(*number)));
