@@ -144,7 +144,7 @@ impl Work {
                 // They were compared when they were read.
                 kept.keys.into_iter().for_each(|keys| drop(joined.add(keys)));
             } else if unit.iter().any(|slice| spec.is_of_pair(slice))
-                || (spec.keeps_accounts() && spec.can_be_read_again(&unit))
+                || (spec.keeps_accounts() && spec.is_wanted(&unit) && spec.can_be_read_again(&unit))
             {
                 work.first.push(unit);
             } else {

@@ -517,6 +517,11 @@ impl FlowSpec {
         unit.iter().any(committed)
     }
 
+    /// Whether some destination gets rows of it, now or then.
+    pub fn is_wanted(&self, unit: &[SliceSpec]) -> bool {
+        unit.iter().any(|slice| self.takers(slice.number).next().is_some())
+    }
+
     /// Whether its rows stand in files: what a query has made of others, or came by a pipe, is gone.
     pub fn can_be_read_again(&self, unit: &[SliceSpec]) -> bool {
         let is_gone = |slice: &SliceSpec| self.source.files.get(slice.file).is_none_or(|file| file.stream.is_some());

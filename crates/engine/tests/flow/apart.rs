@@ -91,43 +91,43 @@ struct Case {
     folders: Vec<TempDir>,
 }
 
-impl Case {
-    /// The flow with customers and the destinations; `columns`: those that `all` has, behind a query that passes `passed`.
-    fn new(mut spec: FlowSpec, streams: usize, columns: &[&str], passed: &[Value]) -> (FlowSpec, usize, Job) {
-        let customers = customers(streams);
-        let own = customers.plan().unwrap();
-        let (files, slices) = (spec.source.files.len(), spec.source.slices.len() as u32);
-        spec.source.files.extend(own.source.files);
-        spec.source.slices.extend(own.source.slices.into_iter().map(|mut slice| {
-            slice.number += slices;
-            slice.file += files;
-            slice
-        }));
-        let query = |name: &str, source: Option<usize>, columns: &[Value]| json!({"name": name, "source": source, "inputs": [of(None, 0)], "query": {"number": "row", "columns": columns}});
-        let big = [passing("key", "int64", false), passing("note", "string", false)];
-        spec.transforms =
-            serde_json::from_value(json!([query("big", Some(APART), &big), query("last", None, passed)])).unwrap();
-        let arrow = |columns: &[&str]| json!({"kind": "arrow", "columns": columns});
-        let sales = json!([column("sales", "int32", false)]);
-        with_destinations(
-            &mut spec,
-            &[
-                json!({"name": "big", "input": of(BIG, 0), "input_source": APART, "sink": arrow(&["key", "note"])}),
-                json!({"name": "all", "input": of(LAST, 0), "sink": arrow(columns)}),
-                json!({"name": "raw", "input": of(None, 0), "input_source": APART, "sink": arrow(&["key", "sales"]), "fit": sales}),
-            ],
-        );
-        spec.rejects.tell_destinations = true;
-        spec.rejects.limit = Some(10_000);
-        spec.memory.blocks = 4 * streams + 8;
-        (spec, files, customers)
-    }
+/// The flow with customers and the destinations; `columns`: those that `all` has, behind a query that passes `passed`.
+fn with_customers(mut spec: FlowSpec, streams: usize, columns: &[&str], passed: &[Value]) -> (FlowSpec, usize, Job) {
+    let customers = customers(streams);
+    let own = customers.plan().unwrap();
+    let (files, slices) = (spec.source.files.len(), spec.source.slices.len() as u32);
+    spec.source.files.extend(own.source.files);
+    spec.source.slices.extend(own.source.slices.into_iter().map(|mut slice| {
+        slice.number += slices;
+        slice.file += files;
+        slice
+    }));
+    let query = |name: &str, source: Option<usize>, columns: &[Value]| json!({"name": name, "source": source, "inputs": [of(None, 0)], "query": {"number": "row", "columns": columns}});
+    let big = [passing("key", "int64", false), passing("note", "string", false)];
+    spec.transforms =
+        serde_json::from_value(json!([query("big", Some(APART), &big), query("last", None, passed)])).unwrap();
+    let arrow = |columns: &[&str]| json!({"kind": "arrow", "columns": columns});
+    let sales = json!([column("sales", "int32", false)]);
+    with_destinations(
+        &mut spec,
+        &[
+            json!({"name": "big", "input": of(BIG, 0), "input_source": APART, "sink": arrow(&["key", "note"])}),
+            json!({"name": "all", "input": of(LAST, 0), "sink": arrow(columns)}),
+            json!({"name": "raw", "input": of(None, 0), "input_source": APART, "sink": arrow(&["key", "sales"]), "fit": sales}),
+        ],
+    );
+    spec.rejects.tell_destinations = true;
+    spec.rejects.limit = Some(10_000);
+    spec.memory.blocks = 4 * streams + 8;
+    (spec, files, customers)
+}
 
+impl Case {
     fn union(streams: usize) -> Self {
         let unreadable = "a;1;no number;7\n";
         let jobs = union::jobs(&[&second_rows(FIRST, 1500), &(second_rows(1500, ROWS) + unreadable)], streams);
         let passed = [passing("id", "int64", false), passing("name", "string", true)];
-        let (mut spec, files, customers) = Self::new(union::spec(&jobs), streams, &["id", "name"], &passed);
+        let (mut spec, files, customers) = with_customers(union::spec(&jobs), streams, &["id", "name"], &passed);
         let union = spec.union.as_mut().unwrap();
         let apart =
             json!({"name": "customers", "layout": customers.layout, "first_file": files, "places": [], "apart": true});
@@ -144,7 +144,7 @@ impl Case {
         (job.kind, job.streams) = ("full", streams);
         job.pairs[3].1.push_str("no id,7\n");
         let passed = [passing("id", "int64", true), passing("line", "int64", true)];
-        let (mut spec, files, customers) = Self::new(job.plan(), streams, &["id", "line"], &passed);
+        let (mut spec, files, customers) = with_customers(job.plan(), streams, &["id", "line"], &passed);
         let apart = json!([{"name": "customers", "layout": customers.layout, "first_file": files}]);
         spec.join.as_mut().unwrap().apart = serde_json::from_value(apart).unwrap();
         let text = |value: Option<i64>| value.map_or("-".to_owned(), |value| value.to_string());

@@ -8,9 +8,9 @@ use std::time::Duration;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type};
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
-use headrace_engine::report::{FlowReport, Status};
+use headrace_engine::report::{FlowReport, SliceReport, Status};
 use headrace_engine::slices::{SlicingSpec, plan_slices};
-use headrace_engine::spec::FlowSpec;
+use headrace_engine::spec::{FlowSpec, SinkSpec};
 use headrace_engine::{Flow, Window};
 use headrace_types::Layout;
 use serde_json::{Value, json};
@@ -57,6 +57,10 @@ fn is_kept(id: i64) -> bool {
 /// A flow whose first destination is behind two sources, and whose second one gets rows of one source alone, the last one, behind a query.
 /// That has the `tables`, unless there are none: then the first one has one.
 fn flow(server: &Server, folder: &Path, is_join: bool, source: usize, is_refused: bool, tables: &[Value]) -> Flow {
+    Flow::new(spec(server, folder, is_join, source, is_refused, tables)).unwrap()
+}
+
+fn spec(server: &Server, folder: &Path, is_join: bool, source: usize, is_refused: bool, tables: &[Value]) -> FlowSpec {
     let is_behind = tables.is_empty();
     let rights = |own: usize| (0..FILES).map(move |file| right(file, is_refused && own == source));
     let texts = (0..FILES).map(left).chain((BESIDE..=source).flat_map(rights));
@@ -114,8 +118,7 @@ fn flow(server: &Server, folder: &Path, is_join: bool, source: usize, is_refused
         "sink": if is_behind { sink_behind } else { json!({"kind": "null"}) },
         "others": [if is_behind { with(&other, &json!({"sink": {"kind": "null"}})) } else if is_shared { with(&other, &json!({"routing": routing})) } else { other }],
     });
-    let spec: FlowSpec = serde_json::from_value(spec).unwrap();
-    Flow::new(spec).unwrap()
+    serde_json::from_value(spec).unwrap()
 }
 
 fn with(own: &Value, others: &Value) -> Value {
@@ -215,5 +218,27 @@ fn rows_behind_a_join_or_union_are_found_where_others_read_their_source_as_a_who
             assert!(at.file.ends_with("/3"), "{at:?}");
             assert_eq!((at.row, at.joined_with.is_some()), (Some(row as u64 + 1), is_join), "{at:?}");
         }
+    }
+}
+
+#[test]
+fn a_source_apart_that_nobody_wants_any_more_is_not_read() {
+    for server in servers() {
+        server.connect().execute("CREATE TABLE beside_d (name text)").unwrap();
+        for is_join in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut spec = spec(server, folder.path(), is_join, APART, false, &[]);
+            let SinkSpec::Postgres(sink) = &mut spec.sink else { panic!("another sink") };
+            sink.tables[0].copy = sink.tables[0].copy.replace("beside_c", "beside_d");
+            let of_last = spec.source.slices.iter().filter(|slice| slice.file >= APART * FILES);
+            spec.others[0].left_out = of_last.map(|slice| slice.number).collect();
+            let report = run(&Flow::new(spec).unwrap());
+            assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+            let is_read = |slice: &SliceReport| slice.stream.is_some();
+            assert!(report.slices.iter().all(|slice| is_read(slice) == (slice.file < APART * FILES)));
+            // Of a source of a union only the columns of that have to convert.
+            assert_eq!(report.rejects.count, if is_join { 2 * 900_u64.div_ceil(40) } else { 0 });
+        }
+        server.connect().execute("DROP TABLE beside_d").unwrap();
     }
 }
