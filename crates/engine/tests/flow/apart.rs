@@ -514,3 +514,63 @@ fn sources_apart_that_do_not_fit_are_refused() {
         serde_json::from_value::<headrace_engine::spec::ApartSource>(json!({"name": "none", "first_file": 0}));
     assert!(no_layout.is_err_and(|error| error.to_string().contains("missing field `layout`")));
 }
+
+/// Paths of all numbers and nulls in a value.
+fn leaves(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(all) => all.iter().for_each(|(name, own)| leaves(own, &format!("{path}/{name}"), found)),
+        Value::Array(all) => all.iter().enumerate().for_each(|(at, own)| leaves(own, &format!("{path}/{at}"), found)),
+        Value::Number(_) | Value::Null => found.push(path.to_owned()),
+        _ => {}
+    }
+}
+
+#[test]
+fn whatever_numbers_a_plan_has_it_is_refused_or_taken() {
+    let layout = json!({"delimiter": "|", "columns": [{"name": "id", "type": {"kind": "int64"}, "nullable": false}]});
+    let own = json!({"name": "apart", "layout": layout, "first_file": 2});
+    let join = json!({"name": "joined", "sources": ["one", "two"], "right": layout, "first_right_file": 1, "apart": [own],
+        "inputs": [of(None, 0), of(None, 0)], "kind": "full", "keys": [["id", "id"]],
+        "columns": [{"side": "left", "column": "id", "name": "id"}]});
+    let of_union = |name: &str, file: usize, layout: Option<&Value>| json!({"name": name, "layout": layout, "first_file": file, "places": [0], "apart": false});
+    let mut last = of_union("apart", 2, Some(&layout));
+    (last["places"], last["apart"]) = (json!([]), json!(true));
+    let sources = [of_union("one", 0, None), of_union("two", 1, Some(&layout)), last];
+    let inputs = [of(None, 0), of(None, 0), of(None, 0)];
+    let union = json!({"name": "all", "sources": sources, "inputs": inputs, "columns": [column("id", "int64", false)]});
+    let query = |name: &str, source: Option<usize>| {
+        json!({"name": name, "source": source, "inputs": [of(None, 0)],
+        "query": {"number": "row", "columns": [passing("id", "int64", false)]}})
+    };
+    let slice = |file: usize| json!({"number": file + 1, "file": file, "begin_byte": 0, "end_byte": 9});
+    for (kind, own) in [("join", join), ("union", union)] {
+        let spec = json!({
+            "name": "flow", "layout": layout, kind: own,
+            "source": {"files": [{"path": "a"}, {"path": "b"}, {"path": "c"}], "slices": [slice(0), slice(1), slice(2)]},
+            "transforms": [query("big", Some(APART)), query("last", None)],
+            "destination": "big", "input": of(BIG, 0), "input_source": APART, "sink": {"kind": "null"},
+            "others": [{"name": "all", "input": of(LAST, 0), "input_source": null, "sink": {"kind": "null"}}],
+            "streams": 1, "memory": {"block_bytes": 4096, "blocks": 2, "max_row_bytes": 4096}, "rejects": {"limit": 0},
+        });
+        let taken = |spec: Value| serde_json::from_value::<FlowSpec>(spec).ok().map(|spec| Flow::new(spec).map(drop));
+        assert!(taken(spec.clone()).unwrap().is_ok(), "{:?}", taken(spec));
+        let mut paths = Vec::new();
+        leaves(&spec, "", &mut paths);
+        // Sizes are of files that there are.
+        paths.retain(|path| !path.starts_with("/memory") && path != "/streams" && !path.ends_with("_byte"));
+        let (mut refused, mut fits) = (0, 0);
+        for path in paths {
+            for value in [json!(null), json!(0), json!(1), json!(2), json!(3), json!(u64::MAX)] {
+                let mut changed = spec.clone();
+                *changed.pointer_mut(&path).unwrap() = value;
+                match taken(changed) {
+                    Some(Ok(())) => fits += 1,
+                    Some(Err(error)) if error.kind == ErrorKind::Specification => refused += 1,
+                    Some(Err(error)) => panic!("{path}: {error:?}"),
+                    None => {}
+                }
+            }
+        }
+        assert!(fits > 0 && refused > 0);
+    }
+}
