@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headrace.model import Union
 from headrace.planning.plan import DataFlowPlan
-from headrace.planning.unions import UnionPlan, apart
+from headrace.planning.unions import apart
 
 
 def without_meeting(ways: Sequence[DataFlowPlan]) -> Sequence[DataFlowPlan]:
@@ -22,8 +22,7 @@ def without_meeting(ways: Sequence[DataFlowPlan]) -> Sequence[DataFlowPlan]:
 def _unmet(way: DataFlowPlan) -> DataFlowPlan:
     together = way.together
     assert together is not None
-    sources = together.union.sources if isinstance(together, UnionPlan) else together.join.sources
-    of_files = apart(Union(together.name, sources, ()), way.layouts, way.source)
+    of_files = apart(Union(together.name, (), (), apart=together.sources), way.layouts, way.source)
     return replace(way, together=of_files, source=replace(way.source, pairs=None))
 
 
@@ -31,6 +30,11 @@ def bytes_read_first(way: DataFlowPlan, ways: Sequence[DataFlowPlan]) -> int:
     """The bytes of the files that are read for a way, and for none before it. `ways`: all that are loaded in one pass.
     What comes together is told with the first of them, whoever that is.
     """
-    are_apart = all(own.front is not None for own in ways)
-    first = next(own for own in ways if own.front == way.front or not are_apart)
-    return (way.alone if are_apart else way).source.bytes_total if first.task == way.task else 0
+    meet = next((own for own in ways if own.front is None), None)
+
+    def read_with(own: DataFlowPlan) -> int | None:
+        return None if meet is not None and not own.is_apart else own.front
+
+    first = next(own for own in ways if read_with(own) == read_with(way))
+    own = way if meet is None or way.is_apart else meet
+    return own.alone.source.bytes_total if first.task == way.task else 0

@@ -47,8 +47,8 @@ class _Way:
 
     @property
     def source(self) -> int | None:
-        """Of several sources apart the number of its own, which may have no files while others do."""
-        return self.task.front if self.task.is_apart else None
+        """Of rows of one of several sources alone its number: it may have no files while others do."""
+        return self.task.front
 
     @property
     def has_nothing(self) -> bool:
