@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -174,6 +174,13 @@ class TableResult:
         table = self.plan.reject_table
         return rejects if table is None or self.outcome.error is not None else {**rejects, "table": table.shown}
 
+    def _source(self) -> Document:
+        """Which of several sources of its flow it is of, whose rows meet those of no others."""
+        plan = self.plan
+        if plan.together is None or plan.front is None or not plan.is_apart:
+            return {}
+        return {"source": plan.together.source_names[plan.front]}
+
     def _rows_read_now(self) -> int:
         streams = self.outcome.result["streams"] if self.outcome.result else []
         return sum(int(stream["rows"]) for stream in streams)
@@ -189,6 +196,7 @@ class TableResult:
         return {
             "task": self.plan.task,
             **({"flow_of": self.plan.flow, "shared": (result or {}).get("shared")} if self.plan.flow else {}),
+            **self._source(),
             "table": self.plan.table,
             "connection": self.plan.connection,
             "target": self.plan.target,
@@ -316,7 +324,7 @@ class Summary:
             "status": self.status,
             "seconds": round(self.seconds, 6),
             "phases": {name: round(seconds, 6) for name, seconds in self.phases.items()},
-            "bytes_read": int(of_passes(tables, "bytes_read")),
+            "bytes_read": bytes_read(tables),
             **{name: sum(_of_flow(table, name) for table in sources_of(tables)) for name in _OF_SOURCES},
             "rows_loaded": sum(table["rows_loaded"] for table in tables),
             "rows_rejected": sum(_of_flow(table, "rows_rejected") for table in sources_of(tables)),
@@ -338,7 +346,7 @@ class Summary:
 
 def sources_of(tables: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of several tables that were loaded in one pass over their source the first: what was read is told once."""
-    return _first_of_flows(tables, lambda table: str(table.get("flow_of", "")))
+    return _first_of_flows(tables, lambda table: table.get("flow_of"))
 
 
 def _first_of_flows(items: Sequence[Item], flow_of: Callable[[Item], str]) -> list[Item]:
@@ -352,19 +360,36 @@ def _first_of_flows(items: Sequence[Item], flow_of: Callable[[Item], str]) -> li
     return first
 
 
-def of_passes(tables: Sequence[Mapping[str, Any]], name: str) -> float:
-    """The sum of what this attempt has read, or of its time, once for tables that were loaded in one pass; those that
-    were complete before have none.
+def seconds_of_passes(tables: Sequence[Mapping[str, Any]]) -> float:
+    """The time of this attempt, once for tables that were loaded in one pass; those that were complete before have
+    none.
     """
-    flows: dict[str, float] = {}
+    return _once(tables, "seconds", lambda table: table.get("flow_of"))
+
+
+def bytes_read(tables: Sequence[Mapping[str, Any]]) -> int:
+    """What this attempt has read, once for tables that were loaded in one pass; of sources apart each."""
+
+    def source(table: Mapping[str, Any]) -> tuple[str, str] | None:
+        flow = str(table.get("flow_of", ""))
+        return (flow, str(table.get("source", ""))) if flow else None
+
+    return int(_once(tables, "bytes_read", source))
+
+
+def _once(
+    tables: Sequence[Mapping[str, Any]], name: str, what: Callable[[Mapping[str, Any]], Hashable | None]
+) -> float:
+    """The sum of a member, once for tables that have it of the same thing."""
+    known: dict[Hashable, float] = {}
     alone = 0.0
     for table in tables:
-        flow, own = str(table.get("flow_of", "")), float(table.get(name, 0))
-        if flow:
-            flows[flow] = max(flows.get(flow, 0.0), own)
+        key, own = what(table), float(table.get(name, 0))
+        if key is not None:
+            known[key] = max(known.get(key, 0.0), own)
         else:
             alone += own
-    return alone + sum(flows.values())
+    return alone + sum(known.values())
 
 
 def _of_flow(table: Mapping[str, Any], name: str) -> int:
