@@ -232,12 +232,17 @@ fn a_source_apart_that_nobody_wants_any_more_is_not_read() {
             sink.tables[0].copy = sink.tables[0].copy.replace("beside_c", "beside_d");
             let of_last = spec.source.slices.iter().filter(|slice| slice.file >= APART * FILES);
             spec.others[0].left_out = of_last.map(|slice| slice.number).collect();
-            let report = run(&Flow::new(spec).unwrap());
-            assert_eq!(report.status, Status::Ok, "{:?}", report.error);
-            let is_read = |slice: &SliceReport| slice.stream.is_some();
-            assert!(report.slices.iter().all(|slice| is_read(slice) == (slice.file < APART * FILES)));
-            // Of a source of a union only the columns of that have to convert.
-            assert_eq!(report.rejects.count, if is_join { 2 * 900_u64.div_ceil(40) } else { 0 });
+            // Nor is there anybody left who would.
+            let mut alone = spec.clone();
+            (alone.others, alone.input) = (Vec::new(), None);
+            for spec in [spec, alone] {
+                let report = run(&Flow::new(spec).unwrap());
+                assert_eq!(report.status, Status::Ok, "{:?}", report.error);
+                let is_read = |slice: &SliceReport| slice.stream.is_some();
+                assert!(report.slices.iter().all(|slice| is_read(slice) == (slice.file < APART * FILES)));
+                // Of a source of a union only the columns of that have to convert.
+                assert_eq!(report.rejects.count, if is_join { 2 * 900_u64.div_ceil(40) } else { 0 });
+            }
         }
         server.connect().execute("DROP TABLE beside_d").unwrap();
     }
