@@ -346,7 +346,7 @@ class Summary:
 
 def sources_of(tables: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of several tables that were loaded in one pass over their source the first: what was read is told once."""
-    return _first_of_flows(tables, lambda table: table.get("flow_of"))
+    return _first_of_flows(tables, lambda table: str(table.get("flow_of", "")))
 
 
 def _first_of_flows(items: Sequence[Item], flow_of: Callable[[Item], str]) -> list[Item]:
